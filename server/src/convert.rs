@@ -29,7 +29,7 @@ use kode_engine::base::ids::{
 };
 use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::Target;
-use kode_engine::journal::lease::Writer;
+use kode_engine::journal::lease::SessionWriter;
 use kode_engine::model::Usage;
 use kode_engine::model::models::Models;
 use kode_engine::model::provider::Provider;
@@ -158,8 +158,8 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
 
 /// A server that writes a session.
 #[must_use]
-pub fn writer(writer: Writer) -> wire::SessionWriter {
-    let Writer { pid, client, version, since, started: _, lease: _ } = writer;
+pub fn writer(writer: SessionWriter) -> wire::SessionWriter {
+    let SessionWriter { pid, client, version, since, started: _, lease: _ } = writer;
     wire::SessionWriter { pid, client, version, since: timestamp(since) }
 }
 

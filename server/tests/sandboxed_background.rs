@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use kode_engine::base::ids::CallId;
 use kode_engine::base::paths::AbsPath;
-use kode_engine::process::sandbox::{Limits, Network, Sandbox, SandboxOptions, detect};
-use kode_engine::process::shell::{CommandSpec, Shell, Task, TaskEnd, TaskState};
+use kode_engine::process::sandbox::{Network, ResourceLimits, Sandbox, SandboxOptions, detect};
+use kode_engine::process::shell::{CommandSpec, Shell, ShellTask, TaskEnd, TaskState};
 
 /// No test needs nearly so long.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -41,7 +41,7 @@ fn rig() -> Rig {
         home: None,
         state,
         network: Network::Off,
-        limits: Limits::default(),
+        limits: ResourceLimits::default(),
     });
     let sandbox = Arc::new(sandbox.unwrap());
     let shell = Shell::new(workspace.clone());
@@ -50,7 +50,7 @@ fn rig() -> Rig {
 }
 
 impl Rig {
-    async fn start(&self, command: &str) -> Arc<Task> {
+    async fn start(&self, command: &str) -> Arc<ShellTask> {
         let command = command.replace("MARKER", &self.marker);
         let call = Some(CallId::generate());
         let (directory, sandbox) = (self.workspace.clone(), Some(Arc::clone(&self.sandbox)));

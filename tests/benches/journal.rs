@@ -24,7 +24,7 @@ use kode_e2e::measure::{Spread, by_turns, figure, heading, row, time};
 use kode_e2e::{Client, Project, Script, call, say};
 use kode_engine::agent::session::SessionState;
 use kode_engine::base::ids::TurnId;
-use kode_engine::journal::{Journal, Lines, SHELF, Shelf, read_last};
+use kode_engine::journal::{Journal, JournalLines, SHELF, Shelf, read_last};
 use kode_engine::record::record::Record;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -236,7 +236,7 @@ fn replay(path: &Path) {
     let shelf = Arc::new(Shelf::create(&folder.path().join(SHELF)).unwrap());
     let (mut records, mut state) = (0_u32, None::<SessionState>);
     let start = Instant::now();
-    for line in Lines::open(path, 0).unwrap() {
+    for line in JournalLines::open(path, 0).unwrap() {
         let (_, record) = line.unwrap();
         records += 1;
         match &mut state {

@@ -19,7 +19,7 @@ use kode_engine::config::policy::{Policy, PolicySource};
 use kode_engine::config::settings::{Settings, Standing};
 use kode_engine::permission::gate::Confinement;
 use kode_engine::permission::rules::Severity;
-use kode_engine::process::sandbox::{Support, detect};
+use kode_engine::process::sandbox::{SandboxSupport, detect};
 use serde_json::{Value, json};
 
 use crate::cli::{models, sessions, terminal, working_directory};
@@ -55,7 +55,7 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn findings(support: &Support, folder: &AbsPath) -> anyhow::Result<Value> {
+fn findings(support: &SandboxSupport, folder: &AbsPath) -> anyhow::Result<Value> {
     let best = support.best();
     let is_full = best.as_ref().is_ok_and(|kind| kind.name() == "bubblewrap");
     let bubblewrap = match &support.bubblewrap {

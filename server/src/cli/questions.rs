@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 
 use kode_engine::agent::session::Session;
-use kode_engine::base::question::{Inquiry, PLAN_ACCEPT, Picked, Question, QuestionKind, Reply};
+use kode_engine::base::question::{Inquiry, InquiryAnswer, PLAN_ACCEPT, Question, QuestionKind, Reply};
 
 use crate::cli::terminal;
 use crate::cli::watch::Answerer;
@@ -20,7 +20,7 @@ pub(super) fn answer(session: &Arc<Session>, question: Question, answerer: Answe
     match answerer {
         Answerer::Yes if question.draft.kind == QuestionKind::Plan => {
             terminal::error_line("  yes (--yes)");
-            let answers = vec![Picked { labels: vec![PLAN_ACCEPT.to_owned()], text: None }];
+            let answers = vec![InquiryAnswer { labels: vec![PLAN_ACCEPT.to_owned()], text: None }];
             respond(
                 session,
                 &question,
@@ -40,7 +40,7 @@ pub(super) fn answer(session: &Arc<Session>, question: Question, answerer: Answe
             let session = Arc::clone(session);
             // Reading a terminal cannot be cancelled, so it has a thread of its own; a late answer is refused.
             tokio::task::spawn_blocking(move || {
-                let answers: Option<Vec<Picked>> = question.draft.questions.iter().map(ask).collect();
+                let answers: Option<Vec<InquiryAnswer>> = question.draft.questions.iter().map(ask).collect();
                 respond(
                     &session,
                     &question,
@@ -58,7 +58,7 @@ fn respond(session: &Session, question: &Question, reply: Reply) {
 }
 
 /// One line from the person; nothing is no answer.
-fn ask(inquiry: &Inquiry) -> Option<Picked> {
+fn ask(inquiry: &Inquiry) -> Option<InquiryAnswer> {
     let mut stderr = io::stderr().lock();
     let several = if inquiry.multi_select { ", several with commas" } else { "" };
     drop(write!(stderr, "  number{several}, or words: ").and_then(|()| stderr.flush()));
@@ -68,28 +68,28 @@ fn ask(inquiry: &Inquiry) -> Option<Picked> {
     read(inquiry, line.trim())
 }
 
-fn read(inquiry: &Inquiry, line: &str) -> Option<Picked> {
+fn read(inquiry: &Inquiry, line: &str) -> Option<InquiryAnswer> {
     let label = |number: &str| {
         let at = number.trim().parse::<usize>().ok()?.checked_sub(1)?;
         inquiry.options.get(at).map(|option| option.label.clone())
     };
     let labels: Option<Vec<String>> = line.split(',').map(label).collect();
     match labels.filter(|labels| labels.len() == 1 || inquiry.multi_select) {
-        Some(labels) => Some(Picked { labels, text: None }),
+        Some(labels) => Some(InquiryAnswer { labels, text: None }),
         None if line.is_empty() => None,
-        None => Some(Picked { labels: Vec::new(), text: Some(line.to_owned()) }),
+        None => Some(InquiryAnswer { labels: Vec::new(), text: Some(line.to_owned()) }),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use kode_engine::base::question::Choice;
+    use kode_engine::base::question::QuestionOption;
 
     use super::*;
 
     #[test]
     fn a_line_is_read_as_numbers_of_options_or_as_words() {
-        let option = |label: &str| Choice { label: label.into(), description: String::new() };
+        let option = |label: &str| QuestionOption { label: label.into(), description: String::new() };
         let inquiry = |multi_select| Inquiry {
             question: "Which?".into(),
             header: "Kind".into(),

@@ -10,10 +10,10 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use kode_engine::base::paths::AbsPath;
-use kode_engine::process::sandbox::policy::Request;
+use kode_engine::process::sandbox::policy::HelperRequest;
 use kode_engine::process::sandbox::{
-    Failure, GuardReport, HostPattern, Input, Kind, Limits, Network, Policy, Report, Sandbox, SandboxOptions,
-    detect,
+    GuardReport, HelperReport, HostEntry, InputMode, Network, ResourceLimits, Sandbox, SandboxKind,
+    SandboxOptions, SandboxPolicy, StartFailure, detect,
 };
 
 use crate::cli::{terminal, working_directory};
@@ -44,7 +44,7 @@ pub struct SandboxArgs {
     /// Let it reach this host over http and https, through a proxy; may be repeated. `*.example.com` means those
     /// beneath it, `example.com:8080` another port
     #[arg(long, value_name = "HOST")]
-    allow_host: Vec<HostPattern>,
+    allow_host: Vec<HostEntry>,
     /// How many processes it may have at a time
     #[arg(long, value_name = "NUMBER")]
     max_processes: Option<u64>,
@@ -69,7 +69,7 @@ enum KindArg {
 }
 
 impl KindArg {
-    fn choose(self) -> Result<Kind, String> {
+    fn choose(self) -> Result<SandboxKind, String> {
         match self {
             Self::Auto => detect().best(),
             Self::Bubblewrap => detect().bubblewrap(),
@@ -91,7 +91,7 @@ pub fn run(args: SandboxArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let sandbox = Sandbox::new(options(kind, &args)?).context("no folder for temporary files")?;
-    let policy = Policy { input: Input::Rest, ..sandbox.policy().clone() };
+    let policy = SandboxPolicy { input: InputMode::Rest, ..sandbox.policy().clone() };
     let control = sandbox.control().context("no folder for temporary files")?;
     // It needs a thread of its own: the helper is this process here.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
@@ -99,13 +99,13 @@ pub fn run(args: SandboxArgs) -> anyhow::Result<ExitCode> {
         let _inside = runtime.enter();
         sandbox.proxy()?
     };
-    let (report, code) = helper(Request { policy, control, proxy }, &args.command);
+    let (report, code) = helper(HelperRequest { policy, control, proxy }, &args.command);
     runtime.shutdown_background();
     tell(&report, args.verbose);
     Ok(code)
 }
 
-fn options(kind: Kind, args: &SandboxArgs) -> anyhow::Result<SandboxOptions> {
+fn options(kind: SandboxKind, args: &SandboxArgs) -> anyhow::Result<SandboxOptions> {
     let cwd = working_directory(None)?;
     let absolute = |paths: &[PathBuf]| paths.iter().map(|path| cwd.join(path)).collect::<Vec<_>>();
     let mut writable = vec![cwd.clone()];
@@ -126,22 +126,22 @@ fn options(kind: Kind, args: &SandboxArgs) -> anyhow::Result<SandboxOptions> {
                 Network::Allowed { hosts: args.allow_host.clone(), denied: Vec::new(), local: false }
             }
         },
-        limits: Limits {
-            processes: args.max_processes.unwrap_or(Limits::default().processes),
-            ..Limits::default()
+        limits: ResourceLimits {
+            processes: args.max_processes.unwrap_or(ResourceLimits::default().processes),
+            ..ResourceLimits::default()
         },
     })
 }
 
 #[cfg(target_os = "linux")]
-fn helper(request: Request, command: &[OsString]) -> (Report, ExitCode) {
+fn helper(request: HelperRequest, command: &[OsString]) -> (HelperReport, ExitCode) {
     kode_engine::process::sandbox::helper::run(&request, command)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn helper(_request: Request, _command: &[OsString]) -> (Report, ExitCode) {
+fn helper(_request: HelperRequest, _command: &[OsString]) -> (HelperReport, ExitCode) {
     // No kind is ever chosen where there is no helper.
-    (Report::default(), ExitCode::from(EXIT_NO_SANDBOX))
+    (HelperReport::default(), ExitCode::from(EXIT_NO_SANDBOX))
 }
 
 /// Runs the helper on the arguments after its own.
@@ -156,11 +156,11 @@ pub fn helper_main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn tell(report: &Report, verbose: bool) {
+fn tell(report: &HelperReport, verbose: bool) {
     let say = |text: String| terminal::error_line(&format!("kode-ls: {}", printable(&text)));
     match &report.failure {
-        Some(Failure::Sandbox(reason)) => say(format!("the command was not run: {reason}")),
-        Some(Failure::NotFound(reason) | Failure::NotStarted(reason)) => say(reason.clone()),
+        Some(StartFailure::Sandbox(reason)) => say(format!("the command was not run: {reason}")),
+        Some(StartFailure::NotFound(reason) | StartFailure::NotStarted(reason)) => say(reason.clone()),
         None => {}
     }
     let GuardReport { created, restored, changed, incomplete } = &report.guarded;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kode_engine::base::effort::Effort;
 use kode_engine::base::ids::{AgentId, CallId, CheckpointId, ItemId, SessionId, TurnId};
 use kode_engine::base::mode::Mode;
-use kode_engine::journal::lease::Writer;
+use kode_engine::journal::lease::SessionWriter;
 use kode_engine::model::Usage;
 use kode_engine::permission::PermissionPrompt;
 use kode_engine::record::context::ContextUse;
@@ -161,7 +161,7 @@ fn think_chunk(item: &ItemId, text: String) -> wire::Event {
     wire::Event::ThinkChunk(wire::ThinkChunk { item_id: item_id(item), text })
 }
 
-fn lease_changed(now: Option<Writer>, is_mine: bool) -> wire::Event {
+fn lease_changed(now: Option<SessionWriter>, is_mine: bool) -> wire::Event {
     wire::Event::LeaseChanged(wire::LeaseChanged { writer: now.map(writer), is_mine })
 }
 

@@ -4,8 +4,8 @@
 
 use kode_engine::agent::session::spending::Spending;
 use kode_engine::base::effort::Effort;
-use kode_engine::model::catalog::Catalog;
-use kode_engine::model::models::{Models, Pointer, Unusable};
+use kode_engine::model::catalog::ModelCatalog;
+use kode_engine::model::models::{Models, Pointer, UnusableProfile};
 use kode_engine::model::price::Prices;
 use kode_engine::model::profile::Profile;
 use kode_engine::model::{Capabilities, Usage, Wire};
@@ -20,7 +20,7 @@ pub fn list(models: &Models, active: &str) -> wire::ListModelsResult {
     let unusable = models.unusable().map(|unusable| broken(unusable, active));
     let mut listed: Vec<_> = usable.chain(unusable).collect();
     if let Some(missing) = models.missing().filter(|_| !listed.iter().any(|info| info.name == active)) {
-        let environment = Unusable {
+        let environment = UnusableProfile {
             name: models.default_name().to_owned(),
             source: "the environment".to_owned(),
             error: missing.clone(),
@@ -36,7 +36,7 @@ pub fn list(models: &Models, active: &str) -> wire::ListModelsResult {
             compact: models.pointer(Pointer::Compact),
             quick: models.pointer(Pointer::Quick),
         },
-        prices_as_of: Catalog::built_in().as_of().to_owned(),
+        prices_as_of: ModelCatalog::built_in().as_of().to_owned(),
         problems: models.problems().to_vec(),
     }
 }
@@ -63,7 +63,7 @@ fn info(models: &Models, profile: &Profile, active: &str) -> wire::ModelInfo {
     }
 }
 
-fn broken(unusable: &Unusable, active: &str) -> wire::ModelInfo {
+fn broken(unusable: &UnusableProfile, active: &str) -> wire::ModelInfo {
     wire::ModelInfo {
         name: unusable.name.clone(),
         provider: String::new(),

@@ -4,9 +4,9 @@
 
 use kode_engine::base::ids::{AgentId, SessionId};
 use kode_engine::base::question::{
-    Candidate, CandidateCall, Picked, Question, QuestionKind, QuestionOutcome, Resolved,
+    Candidate, CandidateCall, InquiryAnswer, Question, QuestionKind, QuestionOutcome, QuestionResolution,
 };
-use kode_engine::base::todo::{Todo, TodoCounts, TodoReminder, TodoStatus};
+use kode_engine::base::todo::{Todo, TodoCounts, TodoReminderReason, TodoStatus};
 use kode_engine::record::reminder::ReminderKind;
 use kode_protocol as wire;
 
@@ -60,8 +60,8 @@ pub fn asked(session: &SessionId, asked: Question) -> wire::Event {
 
 /// What became of a question.
 #[must_use]
-pub fn resolved(resolved: Resolved) -> wire::QuestionAnswered {
-    let answer = |picked: Picked| wire::QuestionAnswer { labels: picked.labels, text: picked.text };
+pub fn resolved(resolved: QuestionResolution) -> wire::QuestionAnswered {
+    let answer = |picked: InquiryAnswer| wire::QuestionAnswer { labels: picked.labels, text: picked.text };
     wire::QuestionAnswered {
         question_id: wire::QuestionId::new(resolved.id.as_str()),
         call_id: resolved.call.as_ref().map(call_id),
@@ -80,8 +80,8 @@ pub fn resolved(resolved: Resolved) -> wire::QuestionAnswered {
 
 /// Answers that a client gives.
 #[must_use]
-pub fn answers_from_wire(answers: Vec<wire::QuestionAnswer>) -> Vec<Picked> {
-    answers.into_iter().map(|answer| Picked { labels: answer.labels, text: answer.text }).collect()
+pub fn answers_from_wire(answers: Vec<wire::QuestionAnswer>) -> Vec<InquiryAnswer> {
+    answers.into_iter().map(|answer| InquiryAnswer { labels: answer.labels, text: answer.text }).collect()
 }
 
 /// A todo list.
@@ -137,11 +137,11 @@ pub fn reminder(kind: ReminderKind, agent: Option<&AgentId>, messages: usize) ->
 
 /// That the model was reminded of its list.
 #[must_use]
-pub fn todo_reminder(reason: TodoReminder) -> wire::TodoReminder {
+pub fn todo_reminder(reason: TodoReminderReason) -> wire::TodoReminder {
     let reason = match reason {
-        TodoReminder::Initial => wire::TodoReminderReason::Initial,
-        TodoReminder::Stale => wire::TodoReminderReason::Stale,
-        TodoReminder::Changed => wire::TodoReminderReason::Changed,
+        TodoReminderReason::Initial => wire::TodoReminderReason::Initial,
+        TodoReminderReason::Stale => wire::TodoReminderReason::Stale,
+        TodoReminderReason::Changed => wire::TodoReminderReason::Changed,
     };
     wire::TodoReminder { reason }
 }

@@ -8,8 +8,10 @@ use std::collections::BTreeSet;
 use kode_engine::base::ids::QuestionId;
 use kode_engine::base::ids::{ItemId, TaskId};
 use kode_engine::base::paths::AbsPath;
-use kode_engine::base::question::{Draft, Question, QuestionKind, QuestionOutcome, Resolved};
-use kode_engine::base::todo::TodoReminder;
+use kode_engine::base::question::{
+    Question, QuestionDraft, QuestionKind, QuestionOutcome, QuestionResolution,
+};
+use kode_engine::base::todo::TodoReminderReason;
 use kode_engine::config::extension::live::Counts;
 use kode_engine::model::ModelErrorKind;
 use kode_engine::model::price::Cost;
@@ -158,7 +160,7 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::QuestionAnswered { resolved: resolved() }, "question_answered", "control"),
         (Event::TodoChanged { todos: vec![] }, "todo_changed", "monitor"),
         (Event::McpChanged { servers: vec![] }, "mcp_changed", "monitor"),
-        (Event::TodoReminder { reason: TodoReminder::Initial }, "todo_reminder", "monitor"),
+        (Event::TodoReminder { reason: TodoReminderReason::Initial }, "todo_reminder", "monitor"),
         (
             Event::Reminder { kind: ReminderKind::FilesChanged, agent: Some(agent()), messages: 3 },
             "reminder",
@@ -252,13 +254,18 @@ fn question() -> Question {
         id: QuestionId::from_external("question_1"),
         call: Some(call()),
         item: Some(ItemId::from_external("item_1")),
-        draft: Draft { kind: QuestionKind::Choice, questions: vec![], plan: None, candidates: vec![] },
+        draft: QuestionDraft {
+            kind: QuestionKind::Choice,
+            questions: vec![],
+            plan: None,
+            candidates: vec![],
+        },
         timestamp: at(),
     }
 }
 
-fn resolved() -> Resolved {
-    Resolved {
+fn resolved() -> QuestionResolution {
+    QuestionResolution {
         id: QuestionId::from_external("question_1"),
         call: Some(call()),
         outcome: QuestionOutcome::Cancelled,

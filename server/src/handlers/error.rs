@@ -20,7 +20,7 @@ use kode_engine::base::ids::{PermissionId, QuestionId};
 use kode_engine::base::question::ReplyError;
 use kode_engine::config::policy::{KeepError, ModeDisabled};
 use kode_engine::config::settings::{SetError, SettingsError};
-use kode_engine::journal::lease::Declined;
+use kode_engine::journal::lease::LeaseRefusal;
 use kode_engine::model::ModelError;
 use kode_engine::permission::RespondError;
 use kode_protocol::{DeclineReason, ErrorData, ErrorKind};
@@ -108,8 +108,8 @@ pub(crate) fn session(error: SessionError) -> Failure {
         ),
         SessionError::Declined { by, why } => {
             let reason = match why {
-                Declined::TurnRunning => DeclineReason::TurnRunning,
-                Declined::CommandsRunning => DeclineReason::CommandsRunning,
+                LeaseRefusal::TurnRunning => DeclineReason::TurnRunning,
+                LeaseRefusal::CommandsRunning => DeclineReason::CommandsRunning,
             };
             let kind = ErrorKind::TakeOverDeclined { reason, pid: by.map_or(0, |by| by.pid) };
             failure(kind, message, "Wait for it, or take the session over with `force`, which cancels it.")

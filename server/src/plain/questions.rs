@@ -8,7 +8,9 @@ use std::sync::{Arc, Weak};
 use kode_engine::agent::session::Session;
 use kode_engine::base::ids::QuestionId;
 use kode_engine::base::mode::Mode;
-use kode_engine::base::question::{Inquiry, LIMIT_STOP, PLAN_REJECT, Picked, Question, QuestionKind, Reply};
+use kode_engine::base::question::{
+    Inquiry, InquiryAnswer, LIMIT_STOP, PLAN_REJECT, Question, QuestionKind, Reply,
+};
 use lsp_types::request::ShowMessageRequest;
 use lsp_types::{MessageActionItem, MessageType, ShowMessageRequestParams};
 use serde::Deserialize;
@@ -69,7 +71,7 @@ pub(super) fn waits(session: &Session, question: &Question) -> bool {
 }
 
 enum Asked {
-    Answered(Vec<Picked>),
+    Answered(Vec<InquiryAnswer>),
     Refused,
     /// Without an answer; somebody else may have given it.
     Closed,
@@ -98,7 +100,7 @@ async fn answers(client: &Client, session: &Weak<Session>, question: &Question) 
                 break;
             }
         }
-        answers.push(Picked { labels, text: None });
+        answers.push(InquiryAnswer { labels, text: None });
     }
     Asked::Answered(answers)
 }
@@ -217,12 +219,12 @@ pub(super) async fn answer(agent: &Agent, argument: AnswerArgument) -> Result<Va
 }
 
 /// What is an option is one; everything else is said in words.
-fn picked(inquiry: Option<&Inquiry>, said: Said) -> Picked {
+fn picked(inquiry: Option<&Inquiry>, said: Said) -> InquiryAnswer {
     let said = match said {
         Said::One(text) => vec![text],
         Said::Several(texts) => texts,
     };
     let (labels, words): (Vec<_>, Vec<_>) =
         said.into_iter().partition(|text| inquiry.is_some_and(|inquiry| is_option(inquiry, text)));
-    Picked { labels, text: (!words.is_empty()).then(|| words.join("\n")) }
+    InquiryAnswer { labels, text: (!words.is_empty()).then(|| words.join("\n")) }
 }

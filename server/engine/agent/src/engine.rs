@@ -32,7 +32,7 @@ use kode_config::hooks::config::Hooks;
 use kode_config::memory::{self, Memory};
 use kode_config::policies::Policies;
 use kode_config::policy::Beginning;
-use kode_journal::disk::{self, Disk, Open};
+use kode_journal::disk::{self, Disk, OpenMode};
 use kode_journal::lease::Lease;
 use kode_journal::{SHELF, Shelf};
 use kode_model::models::{CurrentModels, Models, Pointer};
@@ -285,7 +285,7 @@ impl Engine {
         let (roots, cwd_of_it, mode) = (new.roots, cwd.clone(), mode.into());
         let record = Record::Opened { session, roots, cwd: cwd_of_it, mode, model, forked_from };
         let path = self.folder(&cwd).join(id.as_str()).join(JOURNAL);
-        let (journal, blobs) = open_journal(&self.disk, &path, Open::Create)?;
+        let (journal, blobs) = open_journal(&self.disk, &path, OpenMode::Create)?;
         let storage = |source| SessionError::Storage { path: path.clone(), source };
         journal.append(&record).map_err(|error| storage(error.source))?;
         let mut state = SessionState::open(&record).ok_or(SessionError::NoFolder)?;

@@ -27,7 +27,7 @@ use index::Folder;
 use kode_base::ids::SessionId;
 use kode_base::paths::AbsPath;
 use kode_journal::Journal;
-use kode_journal::disk::{self, Open};
+use kode_journal::disk::{self, OpenMode};
 use kode_record::event::log::LIFE_JUMP;
 use kode_record::record::Record;
 use kode_record::title::TitledBy;
@@ -159,12 +159,13 @@ impl Catalogue {
         if !path.is_file() {
             return Err(storage(io::Error::new(io::ErrorKind::NotFound, "there is no journal")));
         }
-        let journal = Journal::open_patiently(disk::real(), &path, Open::Existing, None).map_err(storage)?;
+        let journal =
+            Journal::open_patiently(disk::real(), &path, OpenMode::Existing, None).map_err(storage)?;
         // Like a life of the session that does nothing else: nobody can have seen its numbers.
         let seq = index::refresh(&path).map_or(0, |digest| digest.seq.saturating_add(LIFE_JUMP));
         let append = |line| journal.append_line(line, seq);
         journal.prepare(record).and_then(append).map_err(|error| storage(error.source))?;
-        disk::real().open(&path, Open::Existing).and_then(|file| file.sync()).map_err(storage)?;
+        disk::real().open(&path, OpenMode::Existing).and_then(|file| file.sync()).map_err(storage)?;
         index::refresh(&path);
         journal.release();
         Ok(())

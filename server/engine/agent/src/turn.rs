@@ -35,7 +35,7 @@ use crate::session::steering;
 use ending::{close, report, seal};
 use kode_base::ids::{QuestionId, TurnId};
 use kode_base::mode::Mode;
-use kode_base::question::{Draft, LIMIT_GO_ON, Question};
+use kode_base::question::{LIMIT_GO_ON, Question, QuestionDraft};
 use kode_base::reminder;
 use kode_config::preferences::IncompleteIntent;
 use kode_model::fallback::Trigger;
@@ -472,11 +472,11 @@ impl<'a> Course<'a> {
                 format!("The same call was made {times} times in a row with the same result. Shall it go on?")
             }
         };
-        self.lets_go_on(Draft::turn_limit(question), None).await
+        self.lets_go_on(QuestionDraft::turn_limit(question), None).await
     }
 
     /// Asks whether the turn goes on; `again` is what was asked before the session was taken up.
-    async fn lets_go_on(&mut self, draft: Draft, again: Option<QuestionId>) -> bool {
+    async fn lets_go_on(&mut self, draft: QuestionDraft, again: Option<QuestionId>) -> bool {
         let reply = self.conversation.ask_for_turn(draft, again, self.cancel).await;
         let said = reply.as_ref().and_then(|reply| reply.answers.as_ref()?.first()?.labels.first());
         if said.is_none_or(|label| label != LIMIT_GO_ON) {

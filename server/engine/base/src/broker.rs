@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 const CLOSED_REMEMBERED: usize = 256;
 
 /// Something the user is asked.
-pub trait Asked: Clone + fmt::Debug {
+pub trait UserRequest: Clone + fmt::Debug {
     /// Names it in the answer.
     type Id: Clone + Ord + fmt::Debug + fmt::Display;
     /// What the user says to it.
@@ -36,7 +36,7 @@ pub trait Asked: Clone + fmt::Debug {
 }
 
 /// Publishes that something is asked, and that it is closed.
-pub trait Announcer<A: Asked>: Send + Sync {
+pub trait BrokerListener<A: UserRequest>: Send + Sync {
     /// It is asked.
     fn asked(&self, asked: &A);
 
@@ -45,26 +45,26 @@ pub trait Announcer<A: Asked>: Send + Sync {
 }
 
 /// What one session asks of one kind.
-pub struct Broker<A: Asked> {
-    announcer: Arc<dyn Announcer<A>>,
-    state: Mutex<State<A>>,
+pub struct Broker<A: UserRequest> {
+    announcer: Arc<dyn BrokerListener<A>>,
+    state: Mutex<BrokerState<A>>,
 }
 
 #[derive(Debug)]
-struct State<A: Asked> {
-    pending: BTreeMap<A::Id, Pending<A>>,
+struct BrokerState<A: UserRequest> {
+    pending: BTreeMap<A::Id, OpenRequest<A>>,
     closed: VecDeque<(A::Id, String)>,
 }
 
 #[derive(Debug)]
-struct Pending<A: Asked> {
+struct OpenRequest<A: UserRequest> {
     asked: A,
     answer: oneshot::Sender<A::Answer>,
 }
 
 /// How asking ended.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answered<T> {
+pub enum BrokerOutcome<T> {
     /// The user answered.
     By(T),
     /// The call was cancelled first.
@@ -90,17 +90,20 @@ pub enum RespondError<I: fmt::Debug + fmt::Display, U: fmt::Debug + fmt::Display
     Unfit(U),
 }
 
-impl<A: Asked> fmt::Debug for Broker<A> {
+impl<A: UserRequest> fmt::Debug for Broker<A> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Broker").field("state", &self.state).finish_non_exhaustive()
     }
 }
 
-impl<A: Asked> Broker<A> {
+impl<A: UserRequest> Broker<A> {
     /// A broker that publishes what it asks through `announcer`.
     #[must_use]
-    pub fn new(announcer: Arc<dyn Announcer<A>>) -> Self {
-        Self { announcer, state: Mutex::new(State { pending: BTreeMap::new(), closed: VecDeque::new() }) }
+    pub fn new(announcer: Arc<dyn BrokerListener<A>>) -> Self {
+        Self {
+            announcer,
+            state: Mutex::new(BrokerState { pending: BTreeMap::new(), closed: VecDeque::new() }),
+        }
     }
 
     /// What waits, oldest first.
@@ -110,24 +113,24 @@ impl<A: Asked> Broker<A> {
     }
 
     /// Asks, and waits for the first answer or for `cancel`.
-    pub async fn ask(&self, asked: A, cancel: &CancellationToken) -> Answered<A::Answer> {
+    pub async fn ask(&self, asked: A, cancel: &CancellationToken) -> BrokerOutcome<A::Answer> {
         let id = asked.id().clone();
         let (sender, receiver) = oneshot::channel();
         {
             let mut state = self.lock();
             // Published under the lock, so that no reader sees an answer before its question.
             self.announcer.asked(&asked);
-            state.pending.insert(id.clone(), Pending { asked, answer: sender });
+            state.pending.insert(id.clone(), OpenRequest { asked, answer: sender });
         }
         tokio::select! {
             biased;
-            answer = receiver => answer.map_or(Answered::Cancelled, Answered::By),
+            answer = receiver => answer.map_or(BrokerOutcome::Cancelled, BrokerOutcome::By),
             () = cancel.cancelled() => {
                 let mut state = self.lock();
                 if let Some(pending) = state.pending.remove(&id) {
                     self.close(&mut state, &pending.asked, None);
                 }
-                Answered::Cancelled
+                BrokerOutcome::Cancelled
             }
         }
     }
@@ -155,7 +158,7 @@ impl<A: Asked> Broker<A> {
         Ok(())
     }
 
-    fn close(&self, state: &mut State<A>, asked: &A, answer: Option<&A::Answer>) {
+    fn close(&self, state: &mut BrokerState<A>, asked: &A, answer: Option<&A::Answer>) {
         state.closed.push_back((asked.id().clone(), asked.closed_by(answer)));
         if state.closed.len() > CLOSED_REMEMBERED {
             state.closed.pop_front();
@@ -163,7 +166,7 @@ impl<A: Asked> Broker<A> {
         self.announcer.closed(asked, answer);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<A>> {
+    fn lock(&self) -> MutexGuard<'_, BrokerState<A>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

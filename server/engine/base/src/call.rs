@@ -139,7 +139,7 @@ impl ToolError {
 
 /// What of a file a search shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum Exposure {
     /// That it exists.
     Name,
     /// What is in it.
@@ -147,4 +147,4 @@ pub enum Look {
 }
 
 /// Whether a search may show something of a file. What no rule and no secret speaks against may be shown.
-pub type MayRead = Arc<dyn Fn(&Target, Look) -> bool + Send + Sync>;
+pub type MayRead = Arc<dyn Fn(&Target, Exposure) -> bool + Send + Sync>;

@@ -11,7 +11,7 @@ use std::fmt;
 
 use encoding_rs::{CoderResult, Decoder, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-pub(super) use detect::{Extent, Visit, detect};
+pub(super) use detect::{ScanExtent, Visit, detect};
 
 /// How many bytes are looked at or decoded at once.
 pub const PIECE_BYTES: usize = 64 << 10;
@@ -25,7 +25,7 @@ pub struct TextFormat {
 
 /// A text as read from bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decoded {
+pub struct DecodedText {
     /// The text without byte order mark; bytes that mean nothing in the encoding are U+FFFD.
     pub text: String,
     /// How the bytes were read.
@@ -217,19 +217,19 @@ impl LineEnding {
 ///
 /// # Errors
 /// [`NotText`] when the bytes are an image or other binary data.
-pub fn decode(bytes: &[u8]) -> Result<Decoded, NotText> {
+pub fn decode(bytes: &[u8]) -> Result<DecodedText, NotText> {
     let mut pieces = |visit: &mut Visit<'_>| -> Result<(), Infallible> {
         let _ = bytes.chunks(PIECE_BYTES).try_for_each(visit);
         Ok(())
     };
-    let Ok(format) = detect(&mut pieces, Extent::Whole);
+    let Ok(format) = detect(&mut pieces, ScanExtent::Whole);
     let format = format?;
     let (text, _) = match format.bom {
         true => format.encoding.decode_with_bom_removal(bytes),
         false => format.encoding.decode_without_bom_handling(bytes),
     };
     reject_nul(&text)?;
-    Ok(Decoded { text: text.into_owned(), format })
+    Ok(DecodedText { text: text.into_owned(), format })
 }
 
 /// Appends a piece of a text, decoded; `last` tells the decoder that no bytes follow.
@@ -398,7 +398,7 @@ mod tests {
                 let bytes = format.encode(&text).unwrap();
                 format.check_faithful(&text, &bytes).unwrap();
                 if bom && let Ok(decoded) = decode(&bytes) {
-                    prop_assert_eq!(decoded, Decoded { text: text.clone(), format });
+                    prop_assert_eq!(decoded, DecodedText { text: text.clone(), format });
                 }
             }
         }

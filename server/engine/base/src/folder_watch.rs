@@ -12,37 +12,37 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 /// Who hears of what happens. Called on the system's thread: it must neither wait nor take long.
-type Hear = dyn Fn(notify::Result<Event>) + Send + Sync;
+type FolderListener = dyn Fn(notify::Result<Event>) + Send + Sync;
 
 /// What tells a folder from another of its name.
-type Identity = (u64, u64);
+type FolderIdentity = (u64, u64);
 
 /// The watch of this program, while there is one.
-static SHARED: LazyLock<Mutex<Weak<Shared>>> = LazyLock::new(Mutex::default);
+static SHARED: LazyLock<Mutex<Weak<SharedWatcher>>> = LazyLock::new(Mutex::default);
 
 /// The folders that somebody hears of; not what is in folders in them. Dropping it ends that.
 pub struct FolderWatch {
     id: u64,
-    shared: Arc<Shared>,
+    shared: Arc<SharedWatcher>,
 }
 
-struct Shared {
+struct SharedWatcher {
     /// Held while the system is asked, for which its thread is needed: never taken on that thread, nor together with `known`.
     watcher: Mutex<RecommendedWatcher>,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<ListenerTable>>,
 }
 
 #[derive(Default)]
-struct Known {
-    hearers: HashMap<u64, Arc<Hear>>,
+struct ListenerTable {
+    hearers: HashMap<u64, Arc<FolderListener>>,
     next: u64,
-    folders: HashMap<PathBuf, Folder>,
+    folders: HashMap<PathBuf, WatchedFolder>,
     /// The names of each folder.
-    names: HashMap<Identity, Vec<PathBuf>>,
+    names: HashMap<FolderIdentity, Vec<PathBuf>>,
 }
 
-struct Folder {
-    identity: Option<Identity>,
+struct WatchedFolder {
+    identity: Option<FolderIdentity>,
     hearers: Vec<u64>,
 }
 
@@ -57,7 +57,7 @@ impl FolderWatch {
             match running.upgrade() {
                 Some(shared) => shared,
                 None => {
-                    let shared = Arc::new(Shared::start()?);
+                    let shared = Arc::new(SharedWatcher::start()?);
                     *running = Arc::downgrade(&shared);
                     shared
                 }
@@ -109,7 +109,7 @@ impl Drop for FolderWatch {
 
 /// What becomes of a folder that is left under one of its names.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum NameChange {
     /// Others hear of it by that name.
     Heard,
     /// It is heard of by this name.
@@ -119,21 +119,21 @@ pub enum Left {
 }
 
 /// Has the system do what follows. It may have ended a watch itself, with the folder.
-fn settle(watcher: &mut RecommendedWatcher, folder: &Path, left: Left) {
+fn settle(watcher: &mut RecommendedWatcher, folder: &Path, left: NameChange) {
     let done = match left {
-        Left::Heard => Ok(()),
+        NameChange::Heard => Ok(()),
         // The system calls a folder by the name that was given last.
-        Left::Otherwise(name) => watcher.watch(&name, RecursiveMode::NonRecursive),
-        Left::Unheard => watcher.unwatch(folder),
+        NameChange::Otherwise(name) => watcher.watch(&name, RecursiveMode::NonRecursive),
+        NameChange::Unheard => watcher.unwatch(folder),
     };
     if let Err(error) = done {
         tracing::debug!(folder = %folder.display(), %error, "a folder was no longer watched");
     }
 }
 
-impl Shared {
+impl SharedWatcher {
     fn start() -> notify::Result<Self> {
-        let known = Arc::<Mutex<Known>>::default();
+        let known = Arc::<Mutex<ListenerTable>>::default();
         let heard_by = Arc::clone(&known);
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
             if event.as_ref().is_ok_and(is_reading) {
@@ -151,40 +151,42 @@ fn is_reading(event: &Event) -> bool {
     matches!(event.kind, EventKind::Access(kind) if kind != AccessKind::Close(AccessMode::Write))
 }
 
-impl Known {
+impl ListenerTable {
     /// What becomes of the folder that had that name before.
-    fn enter(&mut self, hearer: u64, name: &Path) -> Left {
+    fn enter(&mut self, hearer: u64, name: &Path) -> NameChange {
         let identity = identity_of(name);
-        let folder =
-            self.folders.entry(name.to_path_buf()).or_insert(Folder { identity: None, hearers: Vec::new() });
+        let folder = self
+            .folders
+            .entry(name.to_path_buf())
+            .or_insert(WatchedFolder { identity: None, hearers: Vec::new() });
         if !folder.hearers.contains(&hearer) {
             folder.hearers.push(hearer);
         }
         let before = std::mem::replace(&mut folder.identity, identity);
         if before == identity {
-            return Left::Heard;
+            return NameChange::Heard;
         }
         let left = self.forget_name(before, name);
         if let Some(identity) = identity {
             self.names.entry(identity).or_default().push(name.to_path_buf());
         }
-        if before.is_some() { left } else { Left::Heard }
+        if before.is_some() { left } else { NameChange::Heard }
     }
 
-    fn leave(&mut self, hearer: u64, name: &Path) -> Left {
-        let Some(folder) = self.folders.get_mut(name) else { return Left::Heard };
+    fn leave(&mut self, hearer: u64, name: &Path) -> NameChange {
+        let Some(folder) = self.folders.get_mut(name) else { return NameChange::Heard };
         folder.hearers.retain(|other| *other != hearer);
         if !folder.hearers.is_empty() {
-            return Left::Heard;
+            return NameChange::Heard;
         }
         let identity = self.folders.remove(name).and_then(|folder| folder.identity);
         self.forget_name(identity, name)
     }
 
     /// Forgets who heard; what becomes of the folders.
-    fn end(&mut self, hearer: u64) -> Vec<(PathBuf, Left)> {
+    fn end(&mut self, hearer: u64) -> Vec<(PathBuf, NameChange)> {
         self.hearers.remove(&hearer);
-        let is_heard = |(_, folder): &(&PathBuf, &Folder)| folder.hearers.contains(&hearer);
+        let is_heard = |(_, folder): &(&PathBuf, &WatchedFolder)| folder.hearers.contains(&hearer);
         let heard: Vec<_> = self.folders.iter().filter(is_heard).map(|(name, _)| name.clone()).collect();
         let leave = |name: PathBuf| {
             let left = self.leave(hearer, &name);
@@ -194,19 +196,19 @@ impl Known {
     }
 
     /// What becomes of a folder without this name.
-    fn forget_name(&mut self, identity: Option<Identity>, name: &Path) -> Left {
-        let Some(identity) = identity else { return Left::Unheard };
-        let Some(names) = self.names.get_mut(&identity) else { return Left::Unheard };
+    fn forget_name(&mut self, identity: Option<FolderIdentity>, name: &Path) -> NameChange {
+        let Some(identity) = identity else { return NameChange::Unheard };
+        let Some(names) = self.names.get_mut(&identity) else { return NameChange::Unheard };
         names.retain(|other| other != name);
         if let Some(other) = names.first() {
-            return Left::Otherwise(other.clone());
+            return NameChange::Otherwise(other.clone());
         }
         self.names.remove(&identity);
-        Left::Unheard
+        NameChange::Unheard
     }
 
     /// Who is told, and what: of the folders they hear of, and by the names they know them by.
-    fn told(&self, event: notify::Result<Event>) -> Vec<(Arc<Hear>, notify::Result<Event>)> {
+    fn told(&self, event: notify::Result<Event>) -> Vec<(Arc<FolderListener>, notify::Result<Event>)> {
         let event = match event {
             Ok(event) if event.need_rescan() => return self.all(|| Ok(event.clone())),
             Ok(event) => event,
@@ -231,7 +233,10 @@ impl Known {
         told.collect()
     }
 
-    fn all(&self, event: impl Fn() -> notify::Result<Event>) -> Vec<(Arc<Hear>, notify::Result<Event>)> {
+    fn all(
+        &self,
+        event: impl Fn() -> notify::Result<Event>,
+    ) -> Vec<(Arc<FolderListener>, notify::Result<Event>)> {
         self.hearers.values().map(|hear| (Arc::clone(hear), event())).collect()
     }
 
@@ -245,7 +250,7 @@ impl Known {
 }
 
 /// What tells a folder from another that took its name; `None` where it is not there.
-pub fn identity_of(folder: &Path) -> Option<Identity> {
+pub fn identity_of(folder: &Path) -> Option<FolderIdentity> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;

@@ -115,12 +115,12 @@ pub fn masked_text(text: &str) -> String {
 }
 
 /// What stands in the place of something that was found.
-type Masked = fn(&Captures<'_, str>) -> String;
-type Pattern = (Regex, Masked);
+type MaskText = fn(&Captures<'_, str>) -> String;
+type SecretPattern = (Regex, MaskText);
 
 /// What looks like a secret, by what stands around it.
-static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
-    let patterns: [(&str, Masked); 7] = [
+static PATTERNS: LazyLock<Vec<SecretPattern>> = LazyLock::new(|| {
+    let patterns: [(&str, MaskText); 7] = [
         // The user of an address.
         (r#"(?i)([a-z][a-z0-9+.-]*://)[^\s/?#'"]+@"#, |found| format!("{}{MASK}@", &found[1])),
         // The parameters of an address.

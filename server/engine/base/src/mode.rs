@@ -70,7 +70,7 @@ pub(crate) fn known_or_none<'de, D: Deserializer<'de>>(source: D) -> Result<Opti
 
 /// What a call does, as far as modes tell one thing from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum ActionClass {
     /// Looks at files of the workspace, or runs a command that is known to do no more.
     Look,
     /// Changes files of the workspace.
@@ -139,13 +139,13 @@ impl Mode {
     /// than this.
     #[must_use]
     pub fn within(self, limit: Self) -> Self {
-        let acts = [Act::Look, Act::Edit, Act::Command, Act::Reach];
+        let acts = [ActionClass::Look, ActionClass::Edit, ActionClass::Command, ActionClass::Reach];
         if acts.iter().all(|act| limit.stance(*act) >= self.stance(*act)) { limit } else { self }
     }
 
     /// What the mode says of an act when no rule speaks.
     #[must_use]
-    pub fn stance(self, act: Act) -> Stance {
+    pub fn stance(self, act: ActionClass) -> Stance {
         use Stance::{Allow, Ask, Refuse};
         let [look, edit, command, reach] = match self {
             Self::Default => [Allow, Ask, Ask, Ask],
@@ -157,10 +157,10 @@ impl Mode {
             Self::Readonly => [Allow, Refuse, Ask, Ask],
         };
         match act {
-            Act::Look => look,
-            Act::Edit => edit,
-            Act::Command => command,
-            Act::Reach => reach,
+            ActionClass::Look => look,
+            ActionClass::Edit => edit,
+            ActionClass::Command => command,
+            ActionClass::Reach => reach,
         }
     }
 }
@@ -190,8 +190,11 @@ mod tests {
             Stance::Refuse => 2,
         };
         for mode in Mode::ALL {
-            for act in [Act::Edit, Act::Command, Act::Reach] {
-                assert!(severity(mode.stance(act)) >= severity(mode.stance(Act::Look)), "{mode:?} {act:?}");
+            for act in [ActionClass::Edit, ActionClass::Command, ActionClass::Reach] {
+                assert!(
+                    severity(mode.stance(act)) >= severity(mode.stance(ActionClass::Look)),
+                    "{mode:?} {act:?}"
+                );
             }
         }
     }
@@ -201,7 +204,7 @@ mod tests {
         for mode in Mode::ALL {
             for limit in Mode::ALL {
                 let within = mode.within(limit);
-                for act in [Act::Look, Act::Edit, Act::Command, Act::Reach] {
+                for act in [ActionClass::Look, ActionClass::Edit, ActionClass::Command, ActionClass::Reach] {
                     assert!(within.stance(act) >= mode.stance(act), "{mode:?} {limit:?} {act:?}");
                 }
             }

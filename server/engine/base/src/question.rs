@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::broker::{self, Asked};
+use crate::broker::{self, UserRequest};
 use crate::ids::{CallId, ItemId, QuestionId};
 use crate::mode::{self, Mode};
 
@@ -36,7 +36,7 @@ pub const CANDIDATES: [&str; 2] = ["Answer A", "Answer B"];
 pub type QuestionBroker = broker::Broker<Question>;
 
 /// Why an answer to a question was not taken.
-pub type ReplyError = broker::RespondError<QuestionId, Unfit>;
+pub type ReplyError = broker::RespondError<QuestionId, ReplyMismatch>;
 
 /// Something the user is asked; it waits until somebody answers, or its call or turn is cancelled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ pub struct Question {
     pub item: Option<ItemId>,
     /// What is asked.
     #[serde(flatten)]
-    pub draft: Draft,
+    pub draft: QuestionDraft,
     /// When it was asked.
     pub timestamp: Timestamp,
 }
@@ -60,7 +60,7 @@ pub struct Question {
 /// What the user is to be asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Draft {
+pub struct QuestionDraft {
     /// What it is about.
     pub kind: QuestionKind,
     /// What is asked, one after the other; never empty.
@@ -127,7 +127,7 @@ pub struct Inquiry {
     /// What it is about in a word or two.
     pub header: String,
     /// The answers on offer; the user may always say something else.
-    pub options: Vec<Choice>,
+    pub options: Vec<QuestionOption>,
     /// Whether several of them may be chosen.
     pub multi_select: bool,
 }
@@ -135,7 +135,7 @@ pub struct Inquiry {
 /// An answer on offer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Choice {
+pub struct QuestionOption {
     /// What is chosen; no two of a question are the same.
     pub label: String,
     /// What choosing it means; may be empty.
@@ -146,7 +146,7 @@ pub struct Choice {
 /// The user's answer to one [`Inquiry`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Picked {
+pub struct InquiryAnswer {
     /// The labels of the chosen options.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
@@ -159,7 +159,7 @@ pub struct Picked {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     /// One answer for each thing asked, in order; `None` when the user does not want to answer.
-    pub answers: Option<Vec<Picked>>,
+    pub answers: Option<Vec<InquiryAnswer>>,
     /// Words for the model besides.
     pub feedback: Option<String>,
     /// The plan as the user has changed it, when they accept one; `None` to take it as it was presented.
@@ -176,7 +176,7 @@ pub struct Reply {
 /// What became of a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Resolved {
+pub struct QuestionResolution {
     /// The question.
     pub id: QuestionId,
     /// The call; `None` when the turn waited.
@@ -186,7 +186,7 @@ pub struct Resolved {
     pub outcome: QuestionOutcome,
     /// The answers; empty unless it was answered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub answers: Vec<Picked>,
+    pub answers: Vec<InquiryAnswer>,
     /// Words for the model besides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
@@ -215,19 +215,21 @@ pub enum QuestionOutcome {
 /// Why an answer does not fit its question.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
-pub struct Unfit {
+pub struct ReplyMismatch {
     /// Which part of the answer, for example `answers[0].labels`.
     pub path: String,
     /// What is wrong with it.
     pub reason: String,
 }
 
-impl Draft {
+impl QuestionDraft {
     /// Asks whether a plan is to be carried out.
     #[must_use]
     pub fn plan(plan: String) -> Self {
-        let option =
-            |label: &str, description: &str| Choice { label: label.into(), description: description.into() };
+        let option = |label: &str, description: &str| QuestionOption {
+            label: label.into(),
+            description: description.into(),
+        };
         let options = vec![
             option(PLAN_REJECT, "Plan mode goes on. Say what is missing, or say nothing and write it next."),
             option(PLAN_ACCEPT, "The agent carries it out and asks as it did before plan mode."),
@@ -244,8 +246,10 @@ impl Draft {
     /// Asks whether a turn goes on; `question` says what it has come to.
     #[must_use]
     pub fn turn_limit(question: String) -> Self {
-        let option =
-            |label: &str, description: &str| Choice { label: label.into(), description: description.into() };
+        let option = |label: &str, description: &str| QuestionOption {
+            label: label.into(),
+            description: description.into(),
+        };
         let options = vec![
             option(LIMIT_STOP, "The turn ends; what was done is kept."),
             option(LIMIT_GO_ON, "The conversation is compacted and the agent goes on."),
@@ -260,7 +264,7 @@ impl Draft {
         let option = |(label, candidate): (&str, &Candidate)| {
             let calls = candidate.calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>().join(", ");
             let does = if calls.is_empty() { String::new() } else { format!("It calls {calls}.") };
-            Choice { label: label.to_owned(), description: does }
+            QuestionOption { label: label.to_owned(), description: does }
         };
         let options = CANDIDATES.into_iter().zip(&candidates).map(option).collect();
         let question = "Which answer counts? The other is thrown away.".to_owned();
@@ -277,10 +281,10 @@ impl Draft {
 impl Question {
     /// What becomes of the question with this answer; without one it is cancelled.
     #[must_use]
-    pub fn resolved(&self, reply: Option<&Reply>) -> Resolved {
+    pub fn resolved(&self, reply: Option<&Reply>) -> QuestionResolution {
         let (id, call) = (self.id.clone(), self.call.clone());
         match reply {
-            Some(Reply { answers, feedback, plan, mode, skip_asks: _, by }) => Resolved {
+            Some(Reply { answers, feedback, plan, mode, skip_asks: _, by }) => QuestionResolution {
                 id,
                 call,
                 outcome: match answers {
@@ -293,7 +297,7 @@ impl Question {
                 mode: *mode,
                 by: by.clone(),
             },
-            None => Resolved {
+            None => QuestionResolution {
                 id,
                 call,
                 outcome: QuestionOutcome::Cancelled,
@@ -333,7 +337,7 @@ impl Question {
 
     /// The answers beside what was asked, one a line.
     #[must_use]
-    pub fn told(&self, answers: &[Picked]) -> String {
+    pub fn told(&self, answers: &[InquiryAnswer]) -> String {
         let mut text = String::new();
         for (inquiry, picked) in self.draft.questions.iter().zip(answers) {
             let said = [picked.labels.join(", "), picked.words().unwrap_or_default().to_owned()];
@@ -344,7 +348,7 @@ impl Question {
     }
 }
 
-impl Picked {
+impl InquiryAnswer {
     /// The user's own words, if there are any.
     #[must_use]
     pub fn words(&self) -> Option<&str> {
@@ -353,7 +357,7 @@ impl Picked {
 }
 
 impl Inquiry {
-    fn check(&self, picked: &Picked) -> Result<(), (&'static str, String)> {
+    fn check(&self, picked: &InquiryAnswer) -> Result<(), (&'static str, String)> {
         if let Some(unknown) =
             picked.labels.iter().find(|label| self.options.iter().all(|option| option.label != **label))
         {
@@ -371,35 +375,35 @@ impl Inquiry {
     }
 }
 
-impl Asked for Question {
+impl UserRequest for Question {
     type Id = QuestionId;
     type Answer = Reply;
-    type Unfit = Unfit;
+    type Unfit = ReplyMismatch;
 
     fn id(&self) -> &QuestionId {
         &self.id
     }
 
-    fn check(&self, reply: &Reply) -> Result<(), Unfit> {
-        self.check_plan(reply).map_err(|(path, reason)| Unfit { path: path.to_owned(), reason })?;
+    fn check(&self, reply: &Reply) -> Result<(), ReplyMismatch> {
+        self.check_plan(reply).map_err(|(path, reason)| ReplyMismatch { path: path.to_owned(), reason })?;
         if reply.skip_asks && self.draft.kind != QuestionKind::Candidates {
             let reason = "only the choice of an answer can let its calls run unasked".to_owned();
-            return Err(Unfit { path: "skipPermissionAsks".to_owned(), reason });
+            return Err(ReplyMismatch { path: "skipPermissionAsks".to_owned(), reason });
         }
         let Some(answers) = &reply.answers else { return Ok(()) };
         let asked = self.draft.questions.len();
         if answers.len() != asked {
             let reason = format!("there are {} answers to {asked} questions", answers.len());
-            return Err(Unfit { path: "answers".to_owned(), reason });
+            return Err(ReplyMismatch { path: "answers".to_owned(), reason });
         }
         for (at, (inquiry, picked)) in self.draft.questions.iter().zip(answers).enumerate() {
             inquiry.check(picked).map_err(|(field, reason)| {
                 let path = format!("answers[{at}].{field}");
-                Unfit { path: path.trim_end_matches('.').to_owned(), reason }
+                ReplyMismatch { path: path.trim_end_matches('.').to_owned(), reason }
             })?;
             if self.draft.kind.wants_an_option() && picked.labels.is_empty() {
                 let reason = format!("`{}` is answered by one of its options", inquiry.question);
-                return Err(Unfit { path: format!("answers[{at}].labels"), reason });
+                return Err(ReplyMismatch { path: format!("answers[{at}].labels"), reason });
             }
         }
         Ok(())
@@ -415,7 +419,7 @@ mod tests {
     use super::*;
 
     fn question(multi_select: bool) -> Question {
-        let option = |label: &str| Choice { label: label.into(), description: String::new() };
+        let option = |label: &str| QuestionOption { label: label.into(), description: String::new() };
         let inquiry = Inquiry {
             question: "Which?".into(),
             header: "Kind".into(),
@@ -426,7 +430,7 @@ mod tests {
             id: QuestionId::generate(),
             call: Some(CallId::generate()),
             item: Some(ItemId::generate()),
-            draft: Draft {
+            draft: QuestionDraft {
                 kind: QuestionKind::Choice,
                 questions: vec![inquiry],
                 plan: None,
@@ -438,7 +442,7 @@ mod tests {
 
     fn reply(labels: &[&str], text: Option<&str>) -> Reply {
         let labels = labels.iter().map(|&label| label.to_owned()).collect();
-        let picked = Picked { labels, text: text.map(str::to_owned) };
+        let picked = InquiryAnswer { labels, text: text.map(str::to_owned) };
         Reply { answers: Some(vec![picked]), by: "test".into(), ..Reply::default() }
     }
 
@@ -457,7 +461,7 @@ mod tests {
 
     #[test]
     fn a_plan_is_changed_and_a_mode_chosen_only_by_who_accepts_it() {
-        let asked = Question { draft: Draft::plan("1. Do it.".into()), ..question(false) };
+        let asked = Question { draft: QuestionDraft::plan("1. Do it.".into()), ..question(false) };
         let with = |label, plan: Option<&str>, mode| Reply {
             plan: plan.map(str::to_owned),
             mode,
@@ -488,8 +492,8 @@ mod tests {
         let call = CandidateCall { name: "Bash".into(), input: Value::Null };
         let candidate = Candidate { text: "it".into(), calls: vec![call] };
         let of = |draft| Question { call: None, item: None, draft, ..question(false) };
-        let limit = of(Draft::turn_limit("On?".into()));
-        let answers = of(Draft::candidates([candidate.clone(), candidate]));
+        let limit = of(QuestionDraft::turn_limit("On?".into()));
+        let answers = of(QuestionDraft::candidates([candidate.clone(), candidate]));
         assert_eq!(limit.check(&reply(&[LIMIT_GO_ON], None)), Ok(()));
         assert_eq!(answers.check(&reply(&[CANDIDATES[1]], None)), Ok(()));
         for asked in [&limit, &answers] {

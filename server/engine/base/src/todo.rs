@@ -50,7 +50,7 @@ pub struct TodoCounts {
 /// Why the model is reminded of its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum TodoReminder {
+pub enum TodoReminderReason {
     /// The conversation begins and there is no list.
     Initial,
     /// The list was not written for a while.

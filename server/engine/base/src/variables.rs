@@ -5,14 +5,14 @@
 
 /// A text with variables put in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expanded {
+pub struct ExpandedText {
     /// The text.
     pub text: String,
     /// The variables that are not set and have no default, in their order; each stands in the text as it was written.
     pub missing: Vec<String>,
 }
 
-impl Expanded {
+impl ExpandedText {
     /// The text, if nothing is missing.
     ///
     /// # Errors
@@ -27,7 +27,7 @@ impl Expanded {
 
 /// Puts variables into a text. An empty variable counts as not set.
 #[must_use]
-pub fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Expanded {
+pub fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> ExpandedText {
     let mut expanded = String::with_capacity(text.len());
     let mut missing = Vec::new();
     let mut rest = text;
@@ -59,7 +59,7 @@ pub fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Expanded
         rest = following;
     }
     expanded.push_str(rest);
-    Expanded { text: expanded, missing }
+    ExpandedText { text: expanded, missing }
 }
 
 fn is_name(name: &str) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! Rule: no line that uses one counts as understood, whatever its arguments.
 
-use super::Word;
+use super::CommandWord;
 
 /// Builtins that make later commands mean something else, or run what cannot be seen.
 const SHADY: [&str; 38] = [
@@ -53,7 +53,7 @@ const BINARY: [&str; 16] =
     ["=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef", "<", ">", "-a", "-o"];
 
 /// Why a command is not understood, if it is one of these builtins.
-pub(super) fn objection(argv: &[Word]) -> Option<String> {
+pub(super) fn objection(argv: &[CommandWord]) -> Option<String> {
     let (name, arguments) = argv.split_first()?;
     let name = name.text.as_str();
     match name {
@@ -81,7 +81,7 @@ pub(super) fn objection(argv: &[Word]) -> Option<String> {
 }
 
 /// Whether a `set` does nothing but make the script end sooner.
-pub(super) fn is_plain_set(arguments: &[Word]) -> bool {
+pub(super) fn is_plain_set(arguments: &[CommandWord]) -> bool {
     const LETTERS: [&str; 9] = ["-e", "-u", "-eu", "-ue", "+e", "+u", "-o", "-eo", "-euo"];
     const NAMES: [&str; 3] = ["pipefail", "errexit", "nounset"];
     let mut words = arguments.iter();
@@ -98,7 +98,7 @@ pub(super) fn is_plain_set(arguments: &[Word]) -> bool {
 }
 
 /// Whether what such a builtin runs does not show in its text.
-pub(super) fn is_opaque(argv: &[Word]) -> bool {
+pub(super) fn is_opaque(argv: &[CommandWord]) -> bool {
     let name = argv.first().map_or("", |name| name.text.as_str());
     match name {
         "source" | "." | "eval" | "exec" | "trap" => argv.iter().any(|word| !word.literal),
@@ -106,9 +106,9 @@ pub(super) fn is_opaque(argv: &[Word]) -> bool {
     }
 }
 
-fn is_plain_test(operands: &[Word]) -> bool {
-    let operator = |word: &Word, among: &[&str]| word.literal && among.contains(&word.text.as_str());
-    let value = |word: &Word| word.literal || !splits(word);
+fn is_plain_test(operands: &[CommandWord]) -> bool {
+    let operator = |word: &CommandWord, among: &[&str]| word.literal && among.contains(&word.text.as_str());
+    let value = |word: &CommandWord| word.literal || !splits(word);
     match operands {
         [not, rest @ ..] if not.text == "!" && not.literal && !rest.is_empty() => is_plain_test(rest),
         [] => true,
@@ -120,7 +120,7 @@ fn is_plain_test(operands: &[Word]) -> bool {
 }
 
 /// Whether a word could become several: what stands in double quotes does not.
-fn splits(word: &Word) -> bool {
+fn splits(word: &CommandWord) -> bool {
     !(word.text.len() > 1
         && word.text.starts_with('"')
         && word.text.ends_with('"')

@@ -3,10 +3,10 @@
 //! Rule: judged by the program a command really names, never by text; a word in a message is only a word.
 
 use super::lexer::RawWord;
-use super::reader::{Node, Part, RawCommand, Script, read};
+use super::reader::{RawCommand, ScriptNode, ShellScript, WordRole, read};
 use super::wrappers::{is_shell, program};
-use super::{Access, FileTouch, SimpleCommand, TouchedPath, Word};
-use crate::place::Place;
+use super::{CommandWord, FileAccess, FileTouch, SimpleCommand, TouchedPath};
+use crate::place::WorkingFolder;
 
 const FETCHERS: [&str; 2] = ["curl", "wget"];
 /// Folders right below the root that a system does not live without.
@@ -44,7 +44,7 @@ pub(super) fn is_disk(path: &str) -> bool {
 }
 
 /// What of the rest of the line bears on a command.
-pub(super) struct Around<'a> {
+pub(super) struct LineContext<'a> {
     /// Whether a `cd` before it may have led to the root or a home folder.
     pub strays: bool,
     /// What variables may stand for.
@@ -52,18 +52,18 @@ pub(super) struct Around<'a> {
 }
 
 /// Whether a `cd` leads to the root or a home folder.
-pub(super) fn strays(argv: &[Word], place: &Place) -> bool {
-    let operands: Vec<&Word> = argv.iter().skip(1).filter(|word| word.text != "--").collect();
+pub(super) fn strays(argv: &[CommandWord], place: &WorkingFolder) -> bool {
+    let operands: Vec<&CommandWord> = argv.iter().skip(1).filter(|word| word.text != "--").collect();
     argv.first().is_some_and(|name| matches!(name.text.as_str(), "cd" | "pushd"))
         && operands.iter().all(|word| is_precious(word, place))
 }
 
 /// What no mode lets this command do.
 pub(super) fn of_command(
-    argv: &[Word],
+    argv: &[CommandWord],
     touches: &[FileTouch],
-    place: &Place,
-    around: &Around<'_>,
+    place: &WorkingFolder,
+    around: &LineContext<'_>,
 ) -> Vec<String> {
     let mut found = Vec::new();
     let Some((name, arguments)) = argv.split_first() else { return found };
@@ -113,7 +113,7 @@ pub(super) fn of_command(
     }
     for touch in touches {
         match (&touch.access, &touch.path) {
-            (Access::Write, TouchedPath::Known(path)) if is_disk(&path.to_string()) => {
+            (FileAccess::Write, TouchedPath::Known(path)) if is_disk(&path.to_string()) => {
                 found.push(format!("writes onto the disk device {path}"));
             }
             _ => {}
@@ -122,7 +122,7 @@ pub(super) fn of_command(
     found
 }
 
-fn is_recursive(arguments: &[Word]) -> bool {
+fn is_recursive(arguments: &[CommandWord]) -> bool {
     arguments.iter().any(|word| {
         let text = word.text.as_str();
         text == "--no-preserve-root"
@@ -131,7 +131,7 @@ fn is_recursive(arguments: &[Word]) -> bool {
     })
 }
 
-fn is_root(word: &Word, place: &Place) -> bool {
+fn is_root(word: &CommandWord, place: &WorkingFolder) -> bool {
     let text = word.text.trim_matches('"');
     let text = text.strip_suffix("{,.}*").unwrap_or(text).trim_end_matches(['*', '.']);
     let text = if text.is_empty() { word.text.trim_end_matches('*') } else { text };
@@ -148,23 +148,23 @@ fn is_root(word: &Word, place: &Place) -> bool {
 }
 
 /// The folders a `find` begins with.
-fn roots(arguments: &[Word]) -> impl Iterator<Item = &Word> {
-    let flags = |word: &&Word| matches!(word.text.as_str(), "-L" | "-P" | "-H");
+fn roots(arguments: &[CommandWord]) -> impl Iterator<Item = &CommandWord> {
+    let flags = |word: &&CommandWord| matches!(word.text.as_str(), "-L" | "-P" | "-H");
     arguments.iter().skip_while(flags).take_while(|word| !word.text.starts_with(['-', '(', '!']))
 }
 
 /// Whether a `find` deletes what it finds.
-fn deletes(arguments: &[Word]) -> bool {
-    let runs = |word: &Word| matches!(word.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
+fn deletes(arguments: &[CommandWord]) -> bool {
+    let runs = |word: &CommandWord| matches!(word.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
     arguments.iter().any(|word| word.text == "-delete")
         || arguments.windows(2).any(|pair| runs(&pair[0]) && matches!(program(&pair[1]), "rm" | "shred"))
 }
 
 /// Whether deleting a word deletes what is never to be deleted.
-fn deletes_all(word: &Word, place: &Place, around: &Around<'_>) -> bool {
+fn deletes_all(word: &CommandWord, place: &WorkingFolder, around: &LineContext<'_>) -> bool {
     let bare = word.text.replace(['"', '{', '}'], "");
     let variable = bare.strip_prefix('$').filter(|name| super::reader::is_variable(name)).is_some();
-    let valued = |value: &String| is_precious(&Word::literal(value.clone()), place);
+    let valued = |value: &String| is_precious(&CommandWord::literal(value.clone()), place);
     let everything = word.text.chars().all(|c| matches!(c, '.' | '/' | '*')) && !word.text.starts_with('/');
     is_precious(word, place)
         || variable && around.values.iter().any(valued)
@@ -172,7 +172,7 @@ fn deletes_all(word: &Word, place: &Place, around: &Around<'_>) -> bool {
 }
 
 /// Whether a word names the root, a home or a folder of the system, or all that is in one.
-fn is_precious(word: &Word, place: &Place) -> bool {
+fn is_precious(word: &CommandWord, place: &WorkingFolder) -> bool {
     let text = word.text.replace(['"', '\''], "");
     let text = text.strip_suffix("{,.}*").unwrap_or(&text);
     let text = text.trim_end_matches('*');
@@ -249,7 +249,7 @@ pub(super) fn echoed(commands: &[SimpleCommand], first: usize, begin: usize) -> 
     }
     let writers =
         commands[first..begin].iter().filter(|command| matches!(named(command).as_str(), "echo" | "printf"));
-    let flags = |word: &&Word| word.text.starts_with('-');
+    let flags = |word: &&CommandWord| word.text.starts_with('-');
     writers
         .map(|command| {
             let words = command.argv.iter().skip(1).skip_while(flags).map(|word| word.text.as_str());
@@ -264,20 +264,20 @@ pub(super) fn fetches(scripts: &[String]) -> bool {
 }
 
 /// The words of a script that belong to no command: the values of its loops.
-pub(super) fn loop_values(text: &str, script: &Script) -> Vec<String> {
-    fn starts(node: &Node, found: &mut Vec<usize>) {
+pub(super) fn loop_values(text: &str, script: &ShellScript) -> Vec<String> {
+    fn starts(node: &ScriptNode, found: &mut Vec<usize>) {
         match node {
-            Node::Command(command) => {
+            ScriptNode::Command(command) => {
                 found.extend(command.words.iter().chain(&command.assignments).map(|word| word.start));
             }
-            Node::Pipeline { elements, .. } => elements.iter().for_each(|node| starts(node, found)),
-            Node::Compound { body, .. } => body.iter().for_each(|(node, _)| starts(node, found)),
+            ScriptNode::Pipeline { elements, .. } => elements.iter().for_each(|node| starts(node, found)),
+            ScriptNode::Compound { body, .. } => body.iter().for_each(|(node, _)| starts(node, found)),
         }
     }
     let mut taken = Vec::new();
     script.body.iter().for_each(|(node, _)| starts(node, &mut taken));
     taken.sort_unstable();
-    let free = script.spans.iter().filter(|span| span.part == Part::Argument);
+    let free = script.spans.iter().filter(|span| span.part == WordRole::Argument);
     free.filter(|span| taken.binary_search(&span.start).is_err())
         .filter_map(|span| text.get(span.start..span.end).map(str::to_owned))
         .collect()
@@ -292,14 +292,14 @@ pub(super) fn fetches_a_script(command: &RawCommand) -> bool {
     command.words.iter().take(3).any(runs) && command.words.iter().any(|word| fetches(&word.scripts))
 }
 
-fn starts_with_fetcher(node: &Node) -> bool {
+fn starts_with_fetcher(node: &ScriptNode) -> bool {
     match node {
-        Node::Command(command) => command
+        ScriptNode::Command(command) => command
             .words
             .iter()
             .take(3)
             .any(|word| FETCHERS.contains(&word.text.rsplit('/').next().unwrap_or_default())),
-        Node::Pipeline { elements, .. } => elements.iter().any(starts_with_fetcher),
-        Node::Compound { body, .. } => body.iter().any(|(node, _)| starts_with_fetcher(node)),
+        ScriptNode::Pipeline { elements, .. } => elements.iter().any(starts_with_fetcher),
+        ScriptNode::Compound { body, .. } => body.iter().any(|(node, _)| starts_with_fetcher(node)),
     }
 }

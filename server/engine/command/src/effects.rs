@@ -2,15 +2,15 @@
 //!
 //! Rule: allow-lists. A program or option that is not listed here is never taken for one that only looks.
 
-use super::options::{Known, Split};
-use super::programs::{self, Tells};
-use super::wrappers::Wrapped;
-use super::{Assignment, Effect, Word, builtins, git, risks};
-use crate::place::{Place, destination};
+use super::options::{OptionTable, SplitArguments};
+use super::programs::{self, CallEffect};
+use super::wrappers::WrapperUse;
+use super::{CommandWord, Effect, VariableAssignment, builtins, git, risks};
+use crate::place::{WorkingFolder, destination};
 use crate::sed::prints;
 
 /// The verdict on one command.
-pub(super) struct Judged {
+pub(super) struct CommandVerdict {
     pub effect: Effect,
     pub prefix_covered: bool,
 }
@@ -58,7 +58,12 @@ const FIND_VALUES: [&str; 22] = [
 ];
 
 /// Judges a command by its program and arguments.
-pub(super) fn judge(argv: &[Word], assignments: &[Assignment], place: &Place, wrapped: &Wrapped) -> Judged {
+pub(super) fn judge(
+    argv: &[CommandWord],
+    assignments: &[VariableAssignment],
+    place: &WorkingFolder,
+    wrapped: &WrapperUse,
+) -> CommandVerdict {
     let prefix_covered = !wrapped.wraps && !risks::is_risky(argv);
     let effect = match argv.split_first() {
         // A file in the working folder may bear the name of a program that only looks.
@@ -76,11 +81,11 @@ pub(super) fn judge(argv: &[Word], assignments: &[Assignment], place: &Place, wr
         _ if argv.first().is_some_and(|name| name.text == "cd") => Effect::ChangeDirectory(None),
         _ => Effect::Other,
     };
-    Judged { effect, prefix_covered }
+    CommandVerdict { effect, prefix_covered }
 }
 
 /// Whether a variable changes nothing but messages and levels of detail.
-pub(super) fn is_safe(assignment: &Assignment) -> bool {
+pub(super) fn is_safe(assignment: &VariableAssignment) -> bool {
     const SAFE: [&str; 21] = [
         "LANG",
         "LANGUAGE",
@@ -107,7 +112,7 @@ pub(super) fn is_safe(assignment: &Assignment) -> bool {
     SAFE.contains(&assignment.name.as_str()) || assignment.name.starts_with("LC_")
 }
 
-fn by_name(name: &str, arguments: &[Word]) -> Effect {
+fn by_name(name: &str, arguments: &[CommandWord]) -> Effect {
     let first = arguments.first().map(|word| word.text.as_str());
     let version = match first {
         Some("--version" | "-V") => VERSIONED.contains(&name),
@@ -127,22 +132,23 @@ fn by_name(name: &str, arguments: &[Word]) -> Effect {
         "go" => arguments.len() == 1 && first == Some("version"),
         "find" => finds(arguments),
         "sed" => prints(arguments),
-        _ => programs::find(name)
-            .is_some_and(|program| program.tells == Tells::Looks && looks(name, &program.known, arguments)),
+        _ => programs::find(name).is_some_and(|program| {
+            program.tells == CallEffect::Looks && looks(name, &program.known, arguments)
+        }),
     };
     if looks {
         return Effect::ReadOnly;
     }
     let edits = programs::find(name).is_some_and(|program| {
         let split = program.known.split(arguments);
-        program.tells == Tells::Edits && split.known && split.operands.iter().all(|word| word.literal)
+        program.tells == CallEffect::Edits && split.known && split.operands.iter().all(|word| word.literal)
     });
     if edits { Effect::FileEdit } else { Effect::Other }
 }
 
-fn looks(name: &str, known: &Known, arguments: &[Word]) -> bool {
+fn looks(name: &str, known: &OptionTable, arguments: &[CommandWord]) -> bool {
     let open = HARMLESS.contains(&name);
-    let plain: Vec<Word> = arguments.iter().filter(|word| !(open && word.open)).cloned().collect();
+    let plain: Vec<CommandWord> = arguments.iter().filter(|word| !(open && word.open)).cloned().collect();
     let split = known.split(&plain);
     split.known
         && match name {
@@ -165,7 +171,7 @@ fn looks(name: &str, known: &Known, arguments: &[Word]) -> bool {
 }
 
 /// Whether a filter of `jq` neither shows variables nor reads files of its own.
-fn is_plain_filter(split: &Split<'_>) -> bool {
+fn is_plain_filter(split: &SplitArguments<'_>) -> bool {
     const SHADY: [&str; 5] = ["env", "import", "include", "debug", "modulemeta"];
     !split.has(&["-f", "--from-file"])
         && split.operands.first().is_some_and(|filter| {
@@ -174,7 +180,7 @@ fn is_plain_filter(split: &Split<'_>) -> bool {
         })
 }
 
-fn finds(arguments: &[Word]) -> bool {
+fn finds(arguments: &[CommandWord]) -> bool {
     let mut words = arguments.iter().skip_while(|word| !word.text.starts_with(['-', '(', '!']));
     if arguments.iter().any(|word| word.open) {
         return false;

@@ -7,10 +7,10 @@ mod risk;
 #[cfg(test)]
 mod tests;
 
-use super::options::Known;
+use super::options::OptionTable;
 use super::wrappers::program;
-use super::{FileTouch, Word};
-use crate::place::{Place, destination};
+use super::{CommandWord, FileTouch};
+use crate::place::{WorkingFolder, destination};
 use kode_base::paths::AbsPath;
 
 pub(super) use risk::is_risky;
@@ -180,16 +180,16 @@ const LOOKING: [(&str, &str); 24] = [
 /// A call of git, taken apart.
 struct Invocation<'a> {
     /// The folders it goes to first, one after the other (`-C`).
-    folders: Vec<&'a Word>,
+    folders: Vec<&'a CommandWord>,
     /// Whether the options before the subcommand are among those that change nothing else.
     plain: bool,
-    verb: Option<&'a Word>,
+    verb: Option<&'a CommandWord>,
     /// What stands behind the subcommand.
-    arguments: &'a [Word],
+    arguments: &'a [CommandWord],
 }
 
 impl<'a> Invocation<'a> {
-    fn of(mut words: &'a [Word]) -> Self {
+    fn of(mut words: &'a [CommandWord]) -> Self {
         let mut git = Self { folders: Vec::new(), plain: true, verb: None, arguments: &[] };
         while let [word, rest @ ..] = words {
             words = rest;
@@ -220,27 +220,27 @@ impl<'a> Invocation<'a> {
     }
 
     /// Where it works.
-    fn place(&self, place: &Place) -> Place {
+    fn place(&self, place: &WorkingFolder) -> WorkingFolder {
         self.folders.iter().fold(place.clone(), |place, folder| {
-            destination(&[Word::literal("cd"), (*folder).clone()], &place)
+            destination(&[CommandWord::literal("cd"), (*folder).clone()], &place)
         })
     }
 
     /// The options with which it only looks.
-    fn known(&self) -> Option<Known> {
+    fn known(&self) -> Option<OptionTable> {
         let short = LOOKING.iter().find(|(verb, _)| self.is(verb)).map(|(_, short)| *short);
         let short = if self.is("stash") { Some("p") } else { short };
-        short.map(|short| Known { short, long: COMMON })
+        short.map(|short| OptionTable { short, long: COMMON })
     }
 }
 
 /// The files a git command reads by its operands, and the folders it goes to.
-pub(super) fn touches(arguments: &[Word], place: &Place) -> Vec<FileTouch> {
+pub(super) fn touches(arguments: &[CommandWord], place: &WorkingFolder) -> Vec<FileTouch> {
     operands::touches(&Invocation::of(arguments), place)
 }
 
 /// Where a command works: for git, where its `-C` leads.
-pub(super) fn directory(argv: &[Word], place: &Place) -> Option<AbsPath> {
+pub(super) fn directory(argv: &[CommandWord], place: &WorkingFolder) -> Option<AbsPath> {
     match argv.split_first() {
         Some((name, arguments)) if program(name) == "git" => Invocation::of(arguments).place(place).directory,
         _ => place.directory.clone(),
@@ -248,7 +248,7 @@ pub(super) fn directory(argv: &[Word], place: &Place) -> Option<AbsPath> {
 }
 
 /// Whether a git command only looks.
-pub(super) fn only_looks(arguments: &[Word]) -> bool {
+pub(super) fn only_looks(arguments: &[CommandWord]) -> bool {
     let git = Invocation::of(arguments);
     let Some(verb) = git.verb else { return false };
     if !verb.literal || !git.plain {
@@ -256,7 +256,7 @@ pub(super) fn only_looks(arguments: &[Word]) -> bool {
     }
     let (verb, rest) = (verb.text.as_str(), git.arguments);
     let plain = |short| {
-        let known = Known { short, long: COMMON };
+        let known = OptionTable { short, long: COMMON };
         operands::is_understood(known, rest).then(|| known.split(rest))
     };
     match verb {
@@ -292,7 +292,8 @@ pub(super) fn only_looks(arguments: &[Word]) -> bool {
             _ => false,
         },
         "reflog" => plain("#n:").is_some_and(|split| {
-            let operand = |word: &&Word| !matches!(&*word.text, "expire" | "delete" | "drop" | "write");
+            let operand =
+                |word: &&CommandWord| !matches!(&*word.text, "expire" | "delete" | "drop" | "write");
             split.operands.iter().all(operand)
         }),
         _ => git.known().is_some_and(|known| operands::is_understood(known, rest)),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
-use super::reader::{Part, Span};
+use super::reader::{WordRole, WordSpan};
 
 /// How long the parser may take.
 const TIME_LIMIT: Duration = Duration::from_millis(500);
@@ -17,7 +17,7 @@ const TIME_LIMIT: Duration = Duration::from_millis(500);
 #[derive(Debug, Default)]
 pub(super) struct Opinion {
     /// The words in source order.
-    pub spans: Vec<Span>,
+    pub spans: Vec<WordSpan>,
     /// The `[ ... ]` commands, whose words it splits in its own way.
     pub tests: Vec<(usize, usize)>,
     /// Every command in the tree, also where it is no opinion.
@@ -123,7 +123,7 @@ impl Opinion {
             return false;
         }
         let (start, end) = (node.start_byte(), node.end_byte());
-        let mut note = |part| self.spans.push(Span { start, end, part });
+        let mut note = |part| self.spans.push(WordSpan { start, end, part });
         match kind {
             "command" | "test_command" => self.commands.push((start, end)),
             "function_definition" if is_bomb(node, text) => self.bombs.push((start, end)),
@@ -131,8 +131,8 @@ impl Opinion {
         }
         let parent = node.parent().map_or("", |parent| parent.kind());
         match kind {
-            "command_name" => note(Part::Name),
-            "variable_assignment" => note(Part::Argument),
+            "command_name" => note(WordRole::Name),
+            "variable_assignment" => note(WordRole::Argument),
             "variable_name" if parent == "for_statement" => {}
             "test_command" if text.get(start..end).is_some_and(|test| !test.starts_with("[[")) => {
                 self.tests.push((start, end));
@@ -140,16 +140,16 @@ impl Opinion {
             _ if IN_WORDS.contains(&kind) => {}
             _ if IN_TESTS.contains(&kind) && !self.tests.is_empty() => {}
             _ if WORDS.contains(&kind) => match parent {
-                "command" | "for_statement" => note(Part::Argument),
+                "command" | "for_statement" => note(WordRole::Argument),
                 // A fused redirection takes the arguments after it for further files.
                 "file_redirect" | "herestring_redirect" => {
                     let first = field != Some("destination") || is_first_target(node);
                     let duplicate = kind == "number";
                     if !duplicate {
-                        note(if first { Part::Target } else { Part::Argument });
+                        note(if first { WordRole::Target } else { WordRole::Argument });
                     }
                 }
-                "heredoc_redirect" => note(Part::Argument),
+                "heredoc_redirect" => note(WordRole::Argument),
                 _ => {}
             },
             _ if CONTAINERS.contains(&kind) || REDIRECTS.contains(&kind) => {}
@@ -165,18 +165,19 @@ impl Opinion {
     }
 
     /// Whether the first reader found the same words.
-    pub(super) fn agrees(&self, spans: &[Span]) -> bool {
+    pub(super) fn agrees(&self, spans: &[WordSpan]) -> bool {
         let in_test =
-            |span: &Span| self.tests.iter().any(|(start, end)| *start <= span.start && span.end <= *end);
+            |span: &WordSpan| self.tests.iter().any(|(start, end)| *start <= span.start && span.end <= *end);
         let tests_match = self.tests.iter().all(|(start, end)| {
-            let named =
-                |span: &&Span| span.part == Part::Name && span.start == *start && span.end == start + 1;
+            let named = |span: &&WordSpan| {
+                span.part == WordRole::Name && span.start == *start && span.end == start + 1
+            };
             spans.iter().filter(named).count() == 1
                 && spans.iter().any(|span| span.end == *end && span.start + 1 == *end)
                 && spans
                     .iter()
                     .filter(|span| in_test(span))
-                    .all(|span| span.start == *start || span.part == Part::Argument)
+                    .all(|span| span.start == *start || span.part == WordRole::Argument)
         });
         let mine = self.spans.iter().filter(|span| !in_test(span));
         tests_match && mine.eq(spans.iter().filter(|span| !in_test(span)))

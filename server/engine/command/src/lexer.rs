@@ -25,14 +25,14 @@ pub(super) struct RawWord {
     pub scripts: Vec<String>,
     /// The substitutions so plain that nobody can differ about where they end; they are among the scripts and no
     /// problem yet.
-    pub plain: Vec<Plain>,
+    pub plain: Vec<PlainSubstitution>,
     /// Where substitutions stand that are only a way to write text, from start to end.
     pub texts: Vec<(usize, usize)>,
 }
 
 /// A plain substitution.
 #[derive(Clone, Debug)]
-pub(super) struct Plain {
+pub(super) struct PlainSubstitution {
     pub start: usize,
     pub end: usize,
     pub script: String,
@@ -260,7 +260,7 @@ impl Lexer<'_> {
             self.word.expands = true;
             self.word.open |= first || !single;
             self.word.text.push_str(&self.text[start..self.at]);
-            self.word.plain.push(Plain { start, end: self.at, script });
+            self.word.plain.push(PlainSubstitution { start, end: self.at, script });
         }
     }
 

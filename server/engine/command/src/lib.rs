@@ -66,9 +66,9 @@ pub struct Danger {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimpleCommand {
     /// The program and its arguments; never empty.
-    pub argv: Vec<Word>,
+    pub argv: Vec<CommandWord>,
     /// Variables set for this command alone, in order.
-    pub assignments: Vec<Assignment>,
+    pub assignments: Vec<VariableAssignment>,
     /// The command as it stands in the line, with its assignments and without redirections.
     pub text: String,
     /// Where it runs, after what `cd`s did before it; `None` when that is not known.
@@ -88,7 +88,7 @@ pub struct SimpleCommand {
 
 /// One argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Word {
+pub struct CommandWord {
     /// What the program is given when `literal`; otherwise the argument as it stands in the line.
     pub text: String,
     /// Whether no variable, pattern or tilde stands in it.
@@ -99,18 +99,18 @@ pub struct Word {
 
 /// A variable set for one command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assignment {
+pub struct VariableAssignment {
     /// The variable.
     pub name: String,
     /// What it is set to.
-    pub value: Word,
+    pub value: CommandWord,
 }
 
 /// A file that a command reads or changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileTouch {
     /// What is done with it.
-    pub access: Access,
+    pub access: FileAccess,
     /// Which file or folder. A folder stands for all that lies in it.
     pub path: TouchedPath,
     /// Whether a redirection of the shell touches it, and not the program.
@@ -121,7 +121,7 @@ pub struct FileTouch {
 
 /// What is done with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Access {
+pub enum FileAccess {
     /// Its content, or that it exists, becomes known.
     Read,
     /// It is made, changed, moved or deleted.
@@ -189,7 +189,7 @@ impl Analysis {
     }
 }
 
-impl Word {
+impl CommandWord {
     /// A literal argument.
     #[must_use]
     pub fn literal(text: impl Into<String>) -> Self {

@@ -3,26 +3,26 @@
 //! Rule: only options that are listed are taken for known; one that is not listed is reported, never skipped, and
 //! what could be its value is taken for a file.
 
-use super::{Access, Word};
+use super::{CommandWord, FileAccess};
 
 /// The options a program knows. A letter or long name may be followed by a mark of what it takes: `:` (letters) or
 /// `=` (names) a text, `%` a number, `?` a text in the same argument, `<` a file to read, `>` a file to write,
 /// `@` a file that names others. A `#` among the letters stands for numbers such as `-5`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct OptionTable {
     pub short: &'static str,
     pub long: &'static [&'static str],
 }
 
 /// Arguments after the program's name, split.
 #[derive(Debug, Default)]
-pub(super) struct Split<'a> {
+pub(super) struct SplitArguments<'a> {
     /// Options with their values: `-n` or `--lines`.
     pub options: Vec<(String, Option<String>)>,
     /// The rest, in order.
-    pub operands: Vec<&'a Word>,
+    pub operands: Vec<&'a CommandWord>,
     /// Values that are files, or could be.
-    pub files: Vec<(Access, Word)>,
+    pub files: Vec<(FileAccess, CommandWord)>,
     /// Whether each argument was understood: no option that is not listed, and none that could become one, and
     /// none that writes a file.
     pub known: bool,
@@ -32,7 +32,7 @@ pub(super) struct Split<'a> {
 
 /// What an option takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Takes {
+enum OptionValue {
     Nothing,
     Text,
     Attached,
@@ -44,7 +44,7 @@ enum Takes {
 
 const MARKS: [char; 7] = [':', '=', '%', '?', '<', '>', '@'];
 
-impl Split<'_> {
+impl SplitArguments<'_> {
     /// Whether one of these options is given.
     pub(super) fn has(&self, names: &[&str]) -> bool {
         self.options.iter().any(|(name, _)| names.contains(&name.as_str()))
@@ -63,35 +63,36 @@ impl Split<'_> {
     }
 
     /// Notes the value of an option.
-    fn value(&mut self, takes: Option<Takes>, value: &Word, apart: bool) {
+    fn value(&mut self, takes: Option<OptionValue>, value: &CommandWord, apart: bool) {
         // What stands apart could become several arguments.
         if value.open && (apart || !is_plain_pattern(&value.text)) {
             self.doubt();
         }
         match takes {
-            Some(Takes::Nothing | Takes::Text | Takes::Attached) if !value.open => {}
-            Some(Takes::Number) if value.literal && is_number(&value.text) => {}
-            Some(Takes::Read) => self.files.push((Access::Read, value.clone())),
-            Some(Takes::Names) => {
+            Some(OptionValue::Nothing | OptionValue::Text | OptionValue::Attached) if !value.open => {}
+            Some(OptionValue::Number) if value.literal && is_number(&value.text) => {}
+            Some(OptionValue::Read) => self.files.push((FileAccess::Read, value.clone())),
+            Some(OptionValue::Names) => {
                 self.known = false;
-                self.files.push((Access::Read, value.clone()));
+                self.files.push((FileAccess::Read, value.clone()));
             }
-            Some(Takes::Write) => {
+            Some(OptionValue::Write) => {
                 self.known = false;
-                self.files.push((Access::Write, value.clone()));
+                self.files.push((FileAccess::Write, value.clone()));
             }
             // Patterns in the same argument as their option are not matched against files.
             _ if !apart && !value.literal && is_plain_pattern(&value.text) => {}
-            Some(Takes::Nothing | Takes::Text | Takes::Attached | Takes::Number) | None => {
+            Some(OptionValue::Nothing | OptionValue::Text | OptionValue::Attached | OptionValue::Number)
+            | None => {
                 self.doubt();
-                self.files.push((Access::Read, value.clone()));
+                self.files.push((FileAccess::Read, value.clone()));
             }
         }
     }
 }
 
-impl Known {
-    fn long(&self, name: &str) -> Option<Takes> {
+impl OptionTable {
+    fn long(&self, name: &str) -> Option<OptionValue> {
         self.long.iter().find(|known| bare(known) == name).map(|known| mark(known.chars().last()))
     }
 
@@ -100,14 +101,14 @@ impl Known {
         self.long.iter().any(|known| known.ends_with('>') && bare(known).starts_with(name))
     }
 
-    fn short(&self, letter: char) -> Option<Takes> {
+    fn short(&self, letter: char) -> Option<OptionValue> {
         let at = self.short.find(letter).filter(|_| !MARKS.contains(&letter) && letter != '#')?;
         Some(mark(self.short[at + letter.len_utf8()..].chars().next()))
     }
 
     /// Splits arguments. Options may stand among the operands, until `--`.
-    pub(super) fn split<'a>(&self, arguments: &'a [Word]) -> Split<'a> {
-        let mut split = Split { known: true, ..Split::default() };
+    pub(super) fn split<'a>(&self, arguments: &'a [CommandWord]) -> SplitArguments<'a> {
+        let mut split = SplitArguments { known: true, ..SplitArguments::default() };
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
             if word.open && !is_named_pattern(&word.text) {
@@ -133,9 +134,9 @@ impl Known {
     fn long_option<'a>(
         &self,
         long: &str,
-        word: &Word,
-        words: &mut std::slice::Iter<'a, Word>,
-        split: &mut Split<'a>,
+        word: &CommandWord,
+        words: &mut std::slice::Iter<'a, CommandWord>,
+        split: &mut SplitArguments<'a>,
     ) {
         let (name, attached) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
         let takes = self.long(name);
@@ -144,8 +145,10 @@ impl Known {
             split.doubt();
         }
         let value = match (attached, takes) {
-            (Some(value), _) => Some(Word { text: value.to_owned(), literal: word.literal, open: word.open }),
-            (None, None | Some(Takes::Nothing | Takes::Attached)) => None,
+            (Some(value), _) => {
+                Some(CommandWord { text: value.to_owned(), literal: word.literal, open: word.open })
+            }
+            (None, None | Some(OptionValue::Nothing | OptionValue::Attached)) => None,
             (None, Some(_)) => words.next().cloned(),
         };
         if let Some(value) = &value {
@@ -153,11 +156,16 @@ impl Known {
         }
         // What may be short for an option that writes: its value stands here or next.
         let written = value.as_ref().or_else(|| words.as_slice().first());
-        split.files.extend(written.filter(|_| writes).map(|file| (Access::Write, file.clone())));
+        split.files.extend(written.filter(|_| writes).map(|file| (FileAccess::Write, file.clone())));
         split.options.push((format!("--{name}"), value.map(|value| value.text)));
     }
 
-    fn letters<'a>(&self, word: &Word, words: &mut std::slice::Iter<'a, Word>, split: &mut Split<'a>) {
+    fn letters<'a>(
+        &self,
+        word: &CommandWord,
+        words: &mut std::slice::Iter<'a, CommandWord>,
+        split: &mut SplitArguments<'a>,
+    ) {
         let letters = &word.text[1..];
         // `-5` as in `head -5`.
         if self.short.contains('#') && letters.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -166,19 +174,19 @@ impl Known {
         for (at, letter) in letters.char_indices() {
             let takes = self.short(letter);
             let rest = &letters[at + letter.len_utf8()..];
-            let attached = || Word { text: rest.to_owned(), literal: word.literal, open: word.open };
+            let attached = || CommandWord { text: rest.to_owned(), literal: word.literal, open: word.open };
             let name = format!("-{letter}");
             match takes {
                 None => {
                     split.doubt();
                     if !rest.is_empty() {
-                        split.files.push((Access::Read, attached()));
+                        split.files.push((FileAccess::Read, attached()));
                     }
                     split.options.push((name, None));
                 }
-                Some(Takes::Nothing) => split.options.push((name, None)),
+                Some(OptionValue::Nothing) => split.options.push((name, None)),
                 Some(_) => {
-                    let next = rest.is_empty() && takes != Some(Takes::Attached);
+                    let next = rest.is_empty() && takes != Some(OptionValue::Attached);
                     let value = if next { words.next().cloned() } else { Some(attached()) };
                     if let Some(value) = &value {
                         split.value(takes, value, next);
@@ -195,15 +203,15 @@ fn bare(known: &str) -> &str {
     known.trim_end_matches(MARKS)
 }
 
-fn mark(mark: Option<char>) -> Takes {
+fn mark(mark: Option<char>) -> OptionValue {
     match mark {
-        Some(':' | '=') => Takes::Text,
-        Some('%') => Takes::Number,
-        Some('?') => Takes::Attached,
-        Some('<') => Takes::Read,
-        Some('>') => Takes::Write,
-        Some('@') => Takes::Names,
-        _ => Takes::Nothing,
+        Some(':' | '=') => OptionValue::Text,
+        Some('%') => OptionValue::Number,
+        Some('?') => OptionValue::Attached,
+        Some('<') => OptionValue::Read,
+        Some('>') => OptionValue::Write,
+        Some('@') => OptionValue::Names,
+        _ => OptionValue::Nothing,
     }
 }
 

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use super::effects::is_safe;
 use super::lexer::{PROCESS, RawWord, SUBSTITUTION, word};
 use super::wrappers::program;
-use super::{Analysis, SimpleCommand, Unknown, Word};
+use super::{Analysis, CommandWord, SimpleCommand, Unknown};
 
 /// The commands a rule speaks of.
 ///
@@ -21,11 +21,11 @@ use super::{Analysis, SimpleCommand, Unknown, Word};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CommandPattern {
     text: String,
-    shape: Shape,
+    shape: PatternShape,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Shape {
+enum PatternShape {
     All,
     Exact(Vec<String>),
     Prefix(Vec<String>),
@@ -94,10 +94,10 @@ impl fmt::Display for CommandPattern {
     }
 }
 
-fn shape(text: &str) -> Result<Shape, BadPattern> {
+fn shape(text: &str) -> Result<PatternShape, BadPattern> {
     let text = text.trim();
     if text == "*" || text == ":*" {
-        return Ok(Shape::All);
+        return Ok(PatternShape::All);
     }
     let (body, prefix) = match text.strip_suffix(":*").or_else(|| text.strip_suffix(" *")) {
         Some(body) => (body.trim_end(), true),
@@ -111,10 +111,10 @@ fn shape(text: &str) -> Result<Shape, BadPattern> {
             // `a* b:*` ends at the word or goes on with others.
             glob.extend([Piece::Char(GAP), Piece::Star]);
         }
-        return Ok(Shape::Glob(glob));
+        return Ok(PatternShape::Glob(glob));
     }
     let plain = words.iter().map(|pieces| pieces.iter().filter_map(|piece| piece.char()).collect()).collect();
-    Ok(if prefix { Shape::Prefix(plain) } else { Shape::Exact(plain) })
+    Ok(if prefix { PatternShape::Prefix(plain) } else { PatternShape::Exact(plain) })
 }
 
 impl Piece {
@@ -178,9 +178,9 @@ impl CommandPattern {
         let plain = command.argv.iter().all(|word| word.literal);
         let texts = || command.argv.iter().map(|word| word.text.as_str());
         match &self.shape {
-            Shape::All => true,
-            Shape::Exact(words) => plain && words.iter().map(String::as_str).eq(texts()),
-            Shape::Prefix(words) => {
+            PatternShape::All => true,
+            PatternShape::Exact(words) => plain && words.iter().map(String::as_str).eq(texts()),
+            PatternShape::Prefix(words) => {
                 command.prefix_covered
                     && words.len() <= command.argv.len()
                     && words
@@ -188,8 +188,8 @@ impl CommandPattern {
                         .zip(&command.argv)
                         .all(|(word, given)| given.literal && *word == given.text)
             }
-            Shape::Glob(pieces) => {
-                command.prefix_covered && glob_matches(pieces, &command.argv, Reading::Text)
+            PatternShape::Glob(pieces) => {
+                command.prefix_covered && glob_matches(pieces, &command.argv, Expansion::Text)
             }
         }
     }
@@ -217,21 +217,21 @@ impl CommandPattern {
             argv[0].text = base.to_owned();
             readings.push(argv);
         }
-        let shorter: Vec<Vec<Word>> = readings.iter().flat_map(|argv| without_options(argv)).collect();
+        let shorter: Vec<Vec<CommandWord>> = readings.iter().flat_map(|argv| without_options(argv)).collect();
         let words = match &self.shape {
-            Shape::Prefix(words) => words.as_slice(),
-            Shape::All | Shape::Exact(_) | Shape::Glob(_) => &[],
+            PatternShape::Prefix(words) => words.as_slice(),
+            PatternShape::All | PatternShape::Exact(_) | PatternShape::Glob(_) => &[],
         };
         if readings.iter().any(|argv| begins_among_options(words, argv)) {
             return true;
         }
         readings.extend(shorter);
         let pieces = self.pieces();
-        readings.iter().any(|argv| glob_matches(&pieces, argv, Reading::Anything))
-            || matches!(self.shape, Shape::Prefix(_))
+        readings.iter().any(|argv| glob_matches(&pieces, argv, Expansion::Anything))
+            || matches!(self.shape, PatternShape::Prefix(_))
                 && readings.iter().any(|argv| {
                     // The prefix without anything after it.
-                    glob_matches(&pieces[..pieces.len().saturating_sub(2)], argv, Reading::Anything)
+                    glob_matches(&pieces[..pieces.len().saturating_sub(2)], argv, Expansion::Anything)
                 })
     }
 
@@ -240,14 +240,14 @@ impl CommandPattern {
             words.join(&GAP.to_string()).chars().map(Piece::Char).collect()
         };
         match &self.shape {
-            Shape::All => vec![Piece::Star],
-            Shape::Exact(words) => join(words),
-            Shape::Prefix(words) => {
+            PatternShape::All => vec![Piece::Star],
+            PatternShape::Exact(words) => join(words),
+            PatternShape::Prefix(words) => {
                 let mut pieces = join(words);
                 pieces.extend([Piece::Char(GAP), Piece::Star]);
                 pieces
             }
-            Shape::Glob(pieces) => pieces.clone(),
+            PatternShape::Glob(pieces) => pieces.clone(),
         }
     }
 
@@ -288,7 +288,7 @@ fn after_name<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 
 /// A command without the options that stand before its first operand, in every reading of which of them take a
 /// value: `git -C x push` as `git push`.
-fn without_options(argv: &[Word]) -> Vec<Vec<Word>> {
+fn without_options(argv: &[CommandWord]) -> Vec<Vec<CommandWord>> {
     let mut reached = vec![false; argv.len() + 1];
     reached[1.min(argv.len())] = true;
     let mut readings = Vec::new();
@@ -307,7 +307,7 @@ fn without_options(argv: &[Word]) -> Vec<Vec<Word>> {
 }
 
 /// Whether a command begins with these words when options may stand between them.
-fn begins_among_options(words: &[String], argv: &[Word]) -> bool {
+fn begins_among_options(words: &[String], argv: &[CommandWord]) -> bool {
     let Some((name, _)) = words.split_first() else { return false };
     if argv.first().is_none_or(|given| given.text != *name) {
         return false;
@@ -336,7 +336,7 @@ fn begins_among_options(words: &[String], argv: &[Word]) -> bool {
 }
 
 /// Where reading goes on after an option, with and without a value; nowhere after an operand.
-fn skips(argv: &[Word], at: usize) -> Vec<usize> {
+fn skips(argv: &[CommandWord], at: usize) -> Vec<usize> {
     let text = argv[at].text.as_str();
     // `cargo +nightly build` chooses a toolchain.
     if text.starts_with('+') {
@@ -359,7 +359,7 @@ fn runs_among_programs(command: &SimpleCommand) -> bool {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reading {
+enum Expansion {
     /// A word that expands is the text that stands in the line.
     Text,
     /// A word that expands may be anything.
@@ -367,13 +367,13 @@ enum Reading {
 }
 
 /// Whether text and stars fit a command; both may hold stars.
-fn glob_matches(pattern: &[Piece], argv: &[Word], reading: Reading) -> bool {
+fn glob_matches(pattern: &[Piece], argv: &[CommandWord], reading: Expansion) -> bool {
     let mut text = Vec::new();
     for (at, word) in argv.iter().enumerate() {
         if at > 0 {
             text.push(Piece::Char(GAP));
         }
-        if word.literal || reading == Reading::Text {
+        if word.literal || reading == Expansion::Text {
             text.extend(word.text.chars().map(Piece::Char));
         } else {
             text.push(Piece::Star);

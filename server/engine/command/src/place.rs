@@ -4,19 +4,19 @@
 
 use std::path::{Component, Path};
 
-use crate::{TouchedPath, Word};
+use crate::{CommandWord, TouchedPath};
 use kode_base::paths::AbsPath;
 
 /// A folder that commands run in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct WorkingFolder {
     /// The folder; `None` when it is not known.
     pub directory: Option<AbsPath>,
     /// Whether a `cd` led there by a name that could be a link, so that its `..` is not what the text says.
     pub by_name: bool,
 }
 
-impl Place {
+impl WorkingFolder {
     pub(crate) const NOWHERE: Self = Self { directory: None, by_name: true };
 
     pub(crate) fn or(&self, other: &Self) -> Self {
@@ -25,19 +25,19 @@ impl Place {
 }
 
 /// Where a `cd` leads.
-pub(crate) fn destination(argv: &[Word], place: &Place) -> Place {
-    let operands: Vec<&Word> = argv.iter().skip(1).filter(|word| word.text != "--").collect();
-    let [operand] = operands.as_slice() else { return Place::NOWHERE };
+pub(crate) fn destination(argv: &[CommandWord], place: &WorkingFolder) -> WorkingFolder {
+    let operands: Vec<&CommandWord> = argv.iter().skip(1).filter(|word| word.text != "--").collect();
+    let [operand] = operands.as_slice() else { return WorkingFolder::NOWHERE };
     let text = operand.text.as_str();
     if !operand.literal || text.is_empty() || text.starts_with('-') {
-        return Place::NOWHERE;
+        return WorkingFolder::NOWHERE;
     }
     let only_up = std::path::Path::new(text)
         .components()
         .all(|part| matches!(part, std::path::Component::ParentDir | std::path::Component::CurDir));
     let root = text.starts_with('/').then(|| kode_base::paths::AbsPath::new("/").ok()).flatten();
     let directory = place.directory.clone().or(root).map(|directory| directory.join(text));
-    Place { directory, by_name: place.by_name || !only_up }
+    WorkingFolder { directory, by_name: place.by_name || !only_up }
 }
 
 /// Files that stand for the command's own input and output.
@@ -46,11 +46,11 @@ pub(crate) fn is_harmless(path: &str) -> bool {
 }
 
 /// The file an operand means to a command that runs in `place`.
-pub(crate) fn locate(word: &Word, place: &Place) -> TouchedPath {
+pub(crate) fn locate(word: &CommandWord, place: &WorkingFolder) -> TouchedPath {
     known(word, place).unwrap_or_else(|| TouchedPath::Unknown(word.text.clone()))
 }
 
-pub(crate) fn known(word: &Word, place: &Place) -> Option<TouchedPath> {
+pub(crate) fn known(word: &CommandWord, place: &WorkingFolder) -> Option<TouchedPath> {
     if !word.literal || word.text.is_empty() {
         return None;
     }

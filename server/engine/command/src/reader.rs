@@ -5,7 +5,9 @@
 
 use super::lexer::{self, RawWord, ends_word, quoted_body, word};
 
-pub(super) use super::script::{Compound, Next, Node, Part, Problem, RawCommand, Redirect, Script, Span};
+pub(super) use super::script::{
+    Compound, Continuation, RawCommand, Redirect, ScriptNode, ScriptProblem, ShellScript, WordRole, WordSpan,
+};
 
 /// How deep groups may nest; deeper ones are read as if they were flat.
 const MAX_DEPTH: usize = 64;
@@ -14,14 +16,14 @@ const MAX_DEPTH: usize = 64;
 const MAX_DELIMITER: usize = 64;
 
 /// Reads a script.
-pub(super) fn read(text: &str) -> Script {
-    let mut reader = Reader {
+pub(super) fn read(text: &str) -> ShellScript {
+    let mut reader = ScriptReader {
         text,
         bytes: text.as_bytes(),
         at: 0,
         depth: 0,
         pending: Vec::new(),
-        script: Script::default(),
+        script: ShellScript::default(),
     };
     loop {
         let mut body = reader.list(&[]);
@@ -39,29 +41,29 @@ pub(super) fn read(text: &str) -> Script {
     reader.script
 }
 
-struct Pending {
+struct PendingDocument {
     delimiter: String,
     quoted: bool,
     tabs: bool,
     document: usize,
 }
 
-struct Reader<'a> {
+struct ScriptReader<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
     depth: usize,
-    pending: Vec<Pending>,
-    script: Script,
+    pending: Vec<PendingDocument>,
+    script: ShellScript,
 }
 
 const CLOSERS: [&str; 8] = ["then", "elif", "else", "fi", "do", "done", "}", "esac"];
 const UNREAD: [&str; 5] = ["case", "select", "function", "coproc", "[["];
 
-impl Reader<'_> {
+impl ScriptReader<'_> {
     fn problem(&mut self, start: usize, reason: &'static str) {
         let end = self.at.max(start);
-        self.script.problems.push(Problem { start, end, reason, opaque: false });
+        self.script.problems.push(ScriptProblem { start, end, reason, opaque: false });
     }
 
     fn starts(&self, operator: &str) -> bool {
@@ -107,7 +109,7 @@ impl Reader<'_> {
         }
     }
 
-    fn document(&mut self, pending: &Pending) {
+    fn document(&mut self, pending: &PendingDocument) {
         let start = self.at;
         let mut body = String::new();
         let mut closed = false;
@@ -141,7 +143,7 @@ impl Reader<'_> {
         self.text.get(self.at..self.at + length).unwrap_or_default()
     }
 
-    fn list(&mut self, closers: &[&str]) -> Vec<(Node, Next)> {
+    fn list(&mut self, closers: &[&str]) -> Vec<(ScriptNode, Continuation)> {
         let mut nodes = Vec::new();
         loop {
             self.empty_lines();
@@ -152,19 +154,19 @@ impl Reader<'_> {
             let node = self.pipeline();
             self.blanks();
             let next = if self.take("&&") {
-                Next::OnSuccess
+                Continuation::OnSuccess
             } else if self.take("||") {
-                Next::OnFailure
+                Continuation::OnFailure
             } else if self.take(";") {
                 if self.starts(";") || self.starts("&") {
                     self.problem(before, "this is not a plain command");
                 }
-                Next::Always
+                Continuation::Always
             } else if self.take("&") {
-                Next::Background
+                Continuation::Background
             } else {
                 let _ = self.newline();
-                Next::Always
+                Continuation::Always
             };
             nodes.push((node, next));
             if self.at == before {
@@ -173,7 +175,7 @@ impl Reader<'_> {
         }
     }
 
-    fn pipeline(&mut self) -> Node {
+    fn pipeline(&mut self) -> ScriptNode {
         let mut negated = false;
         while self.keyword() == "!" {
             negated = !negated;
@@ -192,11 +194,11 @@ impl Reader<'_> {
         }
         match elements.len() {
             1 if !negated => elements.remove(0),
-            _ => Node::Pipeline { negated, elements },
+            _ => ScriptNode::Pipeline { negated, elements },
         }
     }
 
-    fn command(&mut self) -> Node {
+    fn command(&mut self) -> ScriptNode {
         let start = self.at;
         if self.starts("(") {
             if self.starts("((") {
@@ -207,7 +209,7 @@ impl Reader<'_> {
         }
         let keyword = self.keyword().to_owned();
         if let Some(test) = self.file_test() {
-            return Node::Command(test);
+            return ScriptNode::Command(test);
         }
         match keyword.as_str() {
             "{" => {
@@ -224,9 +226,9 @@ impl Reader<'_> {
                 self.at += keyword.len();
                 self.problem(start, "this shell construct is not looked into");
                 self.blanks();
-                Node::Command(self.simple())
+                ScriptNode::Command(self.simple())
             }
-            _ => Node::Command(self.simple()),
+            _ => ScriptNode::Command(self.simple()),
         }
     }
 
@@ -262,7 +264,7 @@ impl Reader<'_> {
         self.script.stand_ins.push((start, "[ ".to_owned()));
         self.script.stand_ins.push((end - 2, " ]".to_owned()));
         for (at, word) in words.iter().enumerate() {
-            self.accept(word, if at == 0 { Part::Name } else { Part::Argument });
+            self.accept(word, if at == 0 { WordRole::Name } else { WordRole::Argument });
         }
         Some(RawCommand { start, end, words, ..RawCommand::default() })
     }
@@ -284,7 +286,7 @@ impl Reader<'_> {
                 if value.end == self.at {
                     break;
                 }
-                self.accept(&value, Part::Argument);
+                self.accept(&value, WordRole::Argument);
             }
         }
         self.blanks();
@@ -298,7 +300,7 @@ impl Reader<'_> {
     }
 
     /// Lists between keywords, up to the keyword that ends them all.
-    fn sections(&mut self, start: usize, between: &[&str], last: &str) -> Node {
+    fn sections(&mut self, start: usize, between: &[&str], last: &str) -> ScriptNode {
         let keyword = self.keyword().to_owned();
         if matches!(keyword.as_str(), "if" | "while" | "until") {
             self.at += keyword.len();
@@ -324,7 +326,7 @@ impl Reader<'_> {
         self.compound(Compound::Maybe, body)
     }
 
-    fn nested(&mut self, start: usize, kind: Compound, closers: &[&str], last: &str) -> Node {
+    fn nested(&mut self, start: usize, kind: Compound, closers: &[&str], last: &str) -> ScriptNode {
         let mut body = Vec::new();
         if self.enter(start) {
             body = self.list(closers);
@@ -343,12 +345,12 @@ impl Reader<'_> {
         } else {
             let end = self.at;
             let reason = "the line nests too deep";
-            self.script.problems.push(Problem { start, end, reason, opaque: true });
+            self.script.problems.push(ScriptProblem { start, end, reason, opaque: true });
         }
         room
     }
 
-    fn compound(&mut self, kind: Compound, body: Vec<(Node, Next)>) -> Node {
+    fn compound(&mut self, kind: Compound, body: Vec<(ScriptNode, Continuation)>) -> ScriptNode {
         let mut redirects = Vec::new();
         loop {
             self.blanks();
@@ -356,7 +358,7 @@ impl Reader<'_> {
                 break;
             }
         }
-        Node::Compound { kind, body, redirects }
+        ScriptNode::Compound { kind, body, redirects }
     }
 
     fn simple(&mut self) -> RawCommand {
@@ -377,8 +379,8 @@ impl Reader<'_> {
             command.end = found.end;
             let assigns = command.words.is_empty() && is_assignment(&found);
             match (assigns, command.words.is_empty()) {
-                (true, _) => self.accept(&found, Part::Argument),
-                (false, true) => self.accept(&found, Part::Name),
+                (true, _) => self.accept(&found, WordRole::Argument),
+                (false, true) => self.accept(&found, WordRole::Name),
                 (false, false) => self.accept_argument(&found),
             }
             if assigns { command.assignments.push(found) } else { command.words.push(found) }
@@ -394,13 +396,13 @@ impl Reader<'_> {
         let _ = self.take(")");
     }
 
-    fn accept(&mut self, word: &RawWord, part: Part) {
+    fn accept(&mut self, word: &RawWord, part: WordRole) {
         self.at = word.end;
-        self.script.spans.push(Span { start: word.start, end: word.end, part });
+        self.script.spans.push(WordSpan { start: word.start, end: word.end, part });
         let plain = (!word.plain.is_empty()).then_some(&lexer::SUBSTITUTION);
         for reason in word.problems.iter().chain(plain) {
             let (start, end) = (word.start, word.end);
-            self.script.problems.push(Problem { start, end, reason, opaque: false });
+            self.script.problems.push(ScriptProblem { start, end, reason, opaque: false });
         }
         for (start, end) in &word.texts {
             self.script.scripts.push("cat".to_owned());
@@ -412,10 +414,10 @@ impl Reader<'_> {
     /// Takes an argument of a command: its plain substitutions are judged with the command.
     fn accept_argument(&mut self, word: &RawWord) {
         if word.plain.len() != word.scripts.len() {
-            self.accept(word, Part::Argument);
+            self.accept(word, WordRole::Argument);
             return;
         }
-        self.accept(&RawWord { scripts: Vec::new(), plain: Vec::new(), ..word.clone() }, Part::Argument);
+        self.accept(&RawWord { scripts: Vec::new(), plain: Vec::new(), ..word.clone() }, WordRole::Argument);
         for plain in &word.plain {
             self.script.stand_ins.push((plain.start, "x".repeat(plain.end - plain.start)));
         }
@@ -463,7 +465,7 @@ impl Reader<'_> {
             self.problem(self.at, "a redirection names no file");
             return;
         }
-        self.accept(&file, Part::Target);
+        self.accept(&file, WordRole::Target);
         let redirect = made(file.clone());
         if !matches!(redirect, Redirect::Text) && (file.expands || file.text.is_empty()) {
             self.problem(file.start, "a redirection does not say plainly which file it means");
@@ -501,7 +503,12 @@ impl Reader<'_> {
         }
         let document = self.script.documents.len();
         self.script.documents.push(String::new());
-        self.pending.push(Pending { delimiter: delimiter.text, quoted: delimiter.quoted, tabs, document });
+        self.pending.push(PendingDocument {
+            delimiter: delimiter.text,
+            quoted: delimiter.quoted,
+            tabs,
+            document,
+        });
         redirects.push(Redirect::Document(document));
     }
 }

@@ -3,7 +3,7 @@
 //! Rule: an option counts however it is written: short for a long one, in a cluster, with its value attached.
 
 use super::wrappers::{is_shell, program};
-use super::{Word, builtins, git};
+use super::{CommandWord, builtins, git};
 
 /// What makes a program's command risky.
 struct Risks {
@@ -63,7 +63,7 @@ const ALWAYS: [&str; 18] = [
 ];
 
 /// Whether a command's options can run programs or write files, so that no prefix says what it does.
-pub(super) fn is_risky(argv: &[Word]) -> bool {
+pub(super) fn is_risky(argv: &[CommandWord]) -> bool {
     let Some((name, arguments)) = argv.split_first() else { return true };
     let program = program(name);
     if !name.literal || builtins::objection(argv).is_some() || ALWAYS.contains(&program) {
@@ -94,7 +94,7 @@ pub(super) fn is_risky(argv: &[Word]) -> bool {
             word.open || word.text.contains('$') || word.text.contains('`') || word.text.contains('=')
         }),
         "psql" | "mysql" | "mariadb" | "sqlite3" => {
-            let shells = |word: &Word| word.text.contains(['\\', '!']) || word.text.contains(".shell");
+            let shells = |word: &CommandWord| word.text.contains(['\\', '!']) || word.text.contains(".shell");
             arguments.iter().any(|word| word.open || shells(word) || word.text.contains("system"))
         }
         _ if program.starts_with("python") => {
@@ -105,7 +105,7 @@ pub(super) fn is_risky(argv: &[Word]) -> bool {
 }
 
 impl Risks {
-    fn holds(&self, word: &Word) -> bool {
+    fn holds(&self, word: &CommandWord) -> bool {
         // What could turn into an option could turn into one of these.
         if word.open {
             return true;

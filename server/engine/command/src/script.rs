@@ -6,13 +6,13 @@ use super::lexer::RawWord;
 
 /// A script as far as it was read.
 #[derive(Debug, Default)]
-pub(super) struct Script {
-    pub body: Vec<(Node, Next)>,
-    pub problems: Vec<Problem>,
+pub(super) struct ShellScript {
+    pub body: Vec<(ScriptNode, Continuation)>,
+    pub problems: Vec<ScriptProblem>,
     /// The text of the here-documents, in order.
     pub documents: Vec<String>,
     /// The words in source order, for comparison with another reader.
-    pub spans: Vec<Span>,
+    pub spans: Vec<WordSpan>,
     /// Functions the script defines.
     pub functions: Vec<String>,
     /// Scripts inside substitutions, but for the plain ones in arguments of commands.
@@ -21,7 +21,7 @@ pub(super) struct Script {
     pub stand_ins: Vec<(usize, String)>,
 }
 
-impl Script {
+impl ShellScript {
     /// The text with the stand-ins in it.
     pub(super) fn for_comparison(&self, text: &str) -> String {
         let mut bytes = text.as_bytes().to_vec();
@@ -36,7 +36,7 @@ impl Script {
 
 /// What is the matter with a part of a script.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub(super) struct ScriptProblem {
     pub start: usize,
     pub end: usize,
     pub reason: &'static str,
@@ -45,15 +45,15 @@ pub(super) struct Problem {
 
 /// A word and the part it plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Span {
+pub(super) struct WordSpan {
     pub start: usize,
     pub end: usize,
-    pub part: Part,
+    pub part: WordRole,
 }
 
 /// The part a word plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(super) enum WordRole {
     /// It names the program.
     Name,
     /// It is an argument, an assignment or the value of a loop.
@@ -64,7 +64,7 @@ pub(super) enum Part {
 
 /// What follows a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum Continuation {
     Always,
     Background,
     OnSuccess,
@@ -72,10 +72,10 @@ pub(super) enum Next {
 }
 
 #[derive(Debug)]
-pub(super) enum Node {
+pub(super) enum ScriptNode {
     Command(RawCommand),
-    Pipeline { negated: bool, elements: Vec<Node> },
-    Compound { kind: Compound, body: Vec<(Node, Next)>, redirects: Vec<Redirect> },
+    Pipeline { negated: bool, elements: Vec<ScriptNode> },
+    Compound { kind: Compound, body: Vec<(ScriptNode, Continuation)>, redirects: Vec<Redirect> },
 }
 
 /// How a compound command runs its body.
@@ -101,6 +101,6 @@ pub(super) enum Redirect {
     Read(RawWord),
     Write(RawWord),
     Text,
-    /// The place of its text in [`Script::documents`].
+    /// The place of its text in [`ShellScript::documents`].
     Document(usize),
 }

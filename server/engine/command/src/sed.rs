@@ -2,10 +2,10 @@
 //!
 //! Rule: an allow-list; every other script may write files or run programs.
 
-use crate::Word;
+use crate::CommandWord;
 
 /// Whether a `sed` does nothing but print lines by their numbers.
-pub(crate) fn prints(arguments: &[Word]) -> bool {
+pub(crate) fn prints(arguments: &[CommandWord]) -> bool {
     let [quiet, script, files @ ..] = arguments else { return false };
     let plain = |part: &str| {
         part.strip_suffix('p').is_some_and(|range| {

@@ -3,49 +3,51 @@
 //! Rule: a path is known only when no link on the way could make its text lie; for a program listed here, no
 //! operand is left out.
 
-use super::options::Split;
-use super::programs::{self, Operands, Program, Recursive};
+use super::options::SplitArguments;
+use super::programs::{self, OperandUse, ProgramFacts, Recursion};
 use super::wrappers::program;
-use super::{Access, FileTouch, Word};
+use super::{CommandWord, FileAccess, FileTouch};
 
-pub(crate) use crate::place::{Place, is_harmless, locate};
+pub(crate) use crate::place::{WorkingFolder, is_harmless, locate};
 
 /// What is found, and where relative files lie.
-struct Finder<'a> {
-    place: &'a Place,
+struct TouchFinder<'a> {
+    place: &'a WorkingFolder,
     found: Vec<FileTouch>,
 }
 
-impl Finder<'_> {
-    fn touch(&mut self, access: Access, word: &Word, recursive: bool) {
+impl TouchFinder<'_> {
+    fn touch(&mut self, access: FileAccess, word: &CommandWord, recursive: bool) {
         if !is_harmless(&word.text) && word.text != "-" {
             let path = locate(word, self.place);
             self.found.push(FileTouch { access, path, redirected: false, recursive });
         }
     }
 
-    fn read(&mut self, word: &Word) {
-        self.touch(Access::Read, word, false);
+    fn read(&mut self, word: &CommandWord) {
+        self.touch(FileAccess::Read, word, false);
     }
 
-    fn write(&mut self, word: &Word) {
-        self.touch(Access::Write, word, false);
+    fn write(&mut self, word: &CommandWord) {
+        self.touch(FileAccess::Write, word, false);
     }
 }
 
 /// The files among the arguments of a program that is known.
-pub(super) fn by_operands(argv: &[Word], place: &Place) -> Vec<FileTouch> {
+pub(super) fn by_operands(argv: &[CommandWord], place: &WorkingFolder) -> Vec<FileTouch> {
     let Some((name, arguments)) = argv.split_first() else { return Vec::new() };
     let name = program(name);
     if name == "git" {
         return super::git::touches(arguments, place);
     }
-    let mut finder = Finder { place, found: Vec::new() };
+    let mut finder = TouchFinder { place, found: Vec::new() };
     match name {
         "find" => find(arguments, &mut finder),
         "fd" | "fdfind" => {
             let roots = arguments.iter().filter(|word| !word.text.starts_with('-')).skip(1);
-            roots.chain([&Word::literal(".")]).for_each(|root| finder.touch(Access::Read, root, true));
+            roots
+                .chain([&CommandWord::literal(".")])
+                .for_each(|root| finder.touch(FileAccess::Read, root, true));
         }
         "dd" => {
             for word in arguments {
@@ -82,23 +84,24 @@ pub(super) fn by_operands(argv: &[Word], place: &Place) -> Vec<FileTouch> {
 }
 
 /// A part of a word.
-fn part(word: &Word, text: &str) -> Word {
-    Word { text: text.to_owned(), ..word.clone() }
+fn part(word: &CommandWord, text: &str) -> CommandWord {
+    CommandWord { text: text.to_owned(), ..word.clone() }
 }
 
-fn find(arguments: &[Word], finder: &mut Finder<'_>) {
-    let skips =
-        |word: &&Word| matches!(word.text.as_str(), "-L" | "-P" | "-H" | "-D") || word.text.starts_with("-O");
-    let roots: Vec<&Word> = arguments
+fn find(arguments: &[CommandWord], finder: &mut TouchFinder<'_>) {
+    let skips = |word: &&CommandWord| {
+        matches!(word.text.as_str(), "-L" | "-P" | "-H" | "-D") || word.text.starts_with("-O")
+    };
+    let roots: Vec<&CommandWord> = arguments
         .iter()
         .skip_while(skips)
         .take_while(|word| !word.text.starts_with(['-', '(', '!']))
         .collect();
     let writes = arguments.iter().any(|word| word.text == "-delete");
-    let access = if writes { Access::Write } else { Access::Read };
+    let access = if writes { FileAccess::Write } else { FileAccess::Read };
     roots.iter().for_each(|root| finder.touch(access, root, true));
     if roots.is_empty() {
-        finder.touch(access, &Word::literal("."), true);
+        finder.touch(access, &CommandWord::literal("."), true);
     }
     for pair in arguments.windows(2) {
         match pair[0].text.as_str() {
@@ -111,7 +114,7 @@ fn find(arguments: &[Word], finder: &mut Finder<'_>) {
 }
 
 /// The letters of `tar xfC a.tar dir` as options, each with its value.
-fn dashed(arguments: &[Word]) -> Vec<Word> {
+fn dashed(arguments: &[CommandWord]) -> Vec<CommandWord> {
     let Some((letters, rest)) = arguments.split_first() else { return Vec::new() };
     if letters.text.starts_with('-') || !letters.literal {
         return arguments.to_vec();
@@ -119,7 +122,7 @@ fn dashed(arguments: &[Word]) -> Vec<Word> {
     let mut rest = rest.iter().cloned();
     let mut made = Vec::new();
     for letter in letters.text.chars() {
-        made.push(Word::literal(format!("-{letter}")));
+        made.push(CommandWord::literal(format!("-{letter}")));
         if "fCXTIgbVKNLFH".contains(letter) {
             made.extend(rest.next());
         }
@@ -128,77 +131,77 @@ fn dashed(arguments: &[Word]) -> Vec<Word> {
     made
 }
 
-fn by_table(name: &str, program: &Program, arguments: &[Word], finder: &mut Finder<'_>) {
+fn by_table(name: &str, program: &ProgramFacts, arguments: &[CommandWord], finder: &mut TouchFinder<'_>) {
     let split = program.known.split(arguments);
     split.files.iter().for_each(|(access, file)| finder.touch(*access, file, false));
     let recursive = match program.recursive {
-        Recursive::Never => false,
-        Recursive::Always => true,
-        Recursive::With(options) => split.may_have(options),
+        Recursion::Never => false,
+        Recursion::Always => true,
+        Recursion::With(options) => split.may_have(options),
     };
-    let here = Word::literal(".");
+    let here = CommandWord::literal(".");
     // Where an option is not known, its value could stand where the first operand would.
     let after = |skipped: usize| if split.doubtful { 0 } else { skipped };
     let from = |first: usize| split.operands.get(first..).unwrap_or_default();
     match program.operands {
-        Operands::None => {
+        OperandUse::None => {
             if split.doubtful {
                 from(0).iter().for_each(|word| finder.read(word));
             }
         }
-        Operands::Read { here: default } => {
+        OperandUse::Read { here: default } => {
             read_all(from(0), default, recursive, finder);
             // Options may stand in a file that `strings` is told of.
             for word in from(0).iter().filter(|_| name == "strings") {
                 word.text.strip_prefix('@').into_iter().for_each(|file| finder.read(&part(word, file)));
             }
         }
-        Operands::ReadAfter { options, here } => {
+        OperandUse::ReadAfter { options, here } => {
             let first = after(usize::from(!split.has(options)));
             read_all(from(first), here || recursive, recursive, finder);
         }
-        Operands::Write | Operands::Move => {
-            from(0).iter().for_each(|word| finder.touch(Access::Write, word, recursive));
+        OperandUse::Write | OperandUse::Move => {
+            from(0).iter().for_each(|word| finder.touch(FileAccess::Write, word, recursive));
         }
-        Operands::WriteAfter => {
+        OperandUse::WriteAfter => {
             let first = after(usize::from(!split.may_have(&["--reference"])));
-            from(first).iter().for_each(|word| finder.touch(Access::Write, word, recursive));
+            from(first).iter().for_each(|word| finder.touch(FileAccess::Write, word, recursive));
         }
-        Operands::Both => {
+        OperandUse::Both => {
             for word in from(0) {
-                finder.touch(Access::Read, word, recursive);
-                finder.touch(Access::Write, word, recursive);
+                finder.touch(FileAccess::Read, word, recursive);
+                finder.touch(FileAccess::Write, word, recursive);
             }
         }
-        Operands::Copy => copies(name, from(0), recursive, finder),
-        Operands::ReadThenWrite => {
+        OperandUse::Copy => copies(name, from(0), recursive, finder),
+        OperandUse::ReadThenWrite => {
             for (at, word) in from(0).iter().enumerate() {
                 let reads = at == 0 || split.doubtful;
-                finder.touch(if reads { Access::Read } else { Access::Write }, word, false);
+                finder.touch(if reads { FileAccess::Read } else { FileAccess::Write }, word, false);
                 if at > 0 && reads {
                     finder.write(word);
                 }
             }
         }
-        Operands::WriteThenRead => {
+        OperandUse::WriteThenRead => {
             for (at, word) in from(0).iter().enumerate() {
-                finder.touch(if at == 0 { Access::Write } else { Access::Read }, word, recursive);
+                finder.touch(if at == 0 { FileAccess::Write } else { FileAccess::Read }, word, recursive);
             }
         }
-        Operands::UnpackFirst => {
+        OperandUse::UnpackFirst => {
             from(0).iter().take(1).for_each(|word| finder.read(word));
-            let folder = split.files.iter().find(|(access, _)| *access == Access::Write);
-            finder.touch(Access::Write, folder.map_or(&here, |(_, folder)| folder), true);
+            let folder = split.files.iter().find(|(access, _)| *access == FileAccess::Write);
+            finder.touch(FileAccess::Write, folder.map_or(&here, |(_, folder)| folder), true);
         }
-        Operands::Patch => match from(0) {
-            [] => finder.touch(Access::Write, &here, true),
+        OperandUse::Patch => match from(0) {
+            [] => finder.touch(FileAccess::Write, &here, true),
             [first, rest @ ..] => {
                 finder.write(first);
                 rest.iter().for_each(|word| finder.read(word));
             }
         },
-        Operands::Fetch => fetches(name, &split, finder),
-        Operands::Archive => archives(&split, finder),
+        OperandUse::Fetch => fetches(name, &split, finder),
+        OperandUse::Archive => archives(&split, finder),
     }
     let in_place = split.may_have(&["-i", "--in-place", "--inplace"]);
     if in_place && matches!(name, "sed" | "gsed" | "perl" | "ruby" | "yq") {
@@ -206,17 +209,17 @@ fn by_table(name: &str, program: &Program, arguments: &[Word], finder: &mut Find
     }
 }
 
-fn read_all(files: &[&Word], here: bool, recursive: bool, finder: &mut Finder<'_>) {
-    files.iter().for_each(|word| finder.touch(Access::Read, word, recursive));
+fn read_all(files: &[&CommandWord], here: bool, recursive: bool, finder: &mut TouchFinder<'_>) {
+    files.iter().for_each(|word| finder.touch(FileAccess::Read, word, recursive));
     if files.is_empty() && here {
-        finder.touch(Access::Read, &Word::literal("."), recursive);
+        finder.touch(FileAccess::Read, &CommandWord::literal("."), recursive);
     }
 }
 
-fn copies(name: &str, operands: &[&Word], recursive: bool, finder: &mut Finder<'_>) {
+fn copies(name: &str, operands: &[&CommandWord], recursive: bool, finder: &mut TouchFinder<'_>) {
     for (at, word) in operands.iter().enumerate() {
         let last = at + 1 == operands.len();
-        finder.touch(if last { Access::Write } else { Access::Read }, word, recursive);
+        finder.touch(if last { FileAccess::Write } else { FileAccess::Read }, word, recursive);
         if !last && matches!(name, "ln" | "install") {
             finder.write(word);
         }
@@ -224,11 +227,11 @@ fn copies(name: &str, operands: &[&Word], recursive: bool, finder: &mut Finder<'
 }
 
 /// What `curl` and `wget` send and keep.
-fn fetches(name: &str, split: &Split<'_>, finder: &mut Finder<'_>) {
+fn fetches(name: &str, split: &SplitArguments<'_>, finder: &mut TouchFinder<'_>) {
     for (_, value) in &split.options {
         // `-d @file`, `-F field=@file` and `-F field=<file` send a file.
         let sent = value.as_deref().and_then(|value| value.split_once(['@', '<']));
-        sent.into_iter().for_each(|(_, file)| finder.read(&Word::literal(file)));
+        sent.into_iter().for_each(|(_, file)| finder.read(&CommandWord::literal(file)));
     }
     for operand in &split.operands {
         let file = operand.text.strip_prefix("file://");
@@ -239,29 +242,31 @@ fn fetches(name: &str, split: &Split<'_>, finder: &mut Finder<'_>) {
     }
     let named = split.has(&["-o", "--output", "--output-document"]) || name == "wget" && split.has(&["-O"]);
     if !named && (name == "wget" || split.may_have(&["-O", "-J", "--remote-name", "--remote-name-all"])) {
-        finder.write(&Word::literal("."));
+        finder.write(&CommandWord::literal("."));
     }
 }
 
-fn archives(split: &Split<'_>, finder: &mut Finder<'_>) {
+fn archives(split: &SplitArguments<'_>, finder: &mut TouchFinder<'_>) {
     let packs = split.may_have(&["-c", "-r", "-u", "-A", "--create", "--append", "--update"]);
     let unpacks = split.may_have(&["-x", "--extract", "--get"]);
     let mut folders = 0;
     for (option, value) in &split.options {
-        let Some(value) = value.as_ref().map(Word::literal) else { continue };
+        let Some(value) = value.as_ref().map(CommandWord::literal) else { continue };
         match option.as_str() {
-            "-f" | "--file" => finder.touch(if packs { Access::Write } else { Access::Read }, &value, false),
+            "-f" | "--file" => {
+                finder.touch(if packs { FileAccess::Write } else { FileAccess::Read }, &value, false)
+            }
             "-C" | "--directory" | "--one-top-level" => {
                 folders += 1;
-                finder.touch(if unpacks { Access::Write } else { Access::Read }, &value, true);
+                finder.touch(if unpacks { FileAccess::Write } else { FileAccess::Read }, &value, true);
             }
             _ => {}
         }
     }
     if unpacks && folders == 0 {
-        finder.touch(Access::Write, &Word::literal("."), true);
+        finder.touch(FileAccess::Write, &CommandWord::literal("."), true);
     }
     for operand in split.operands.iter().filter(|_| packs || split.doubtful) {
-        finder.touch(Access::Read, operand, true);
+        finder.touch(FileAccess::Read, operand, true);
     }
 }

@@ -6,13 +6,15 @@
 use std::time::{Duration, Instant};
 
 use super::lexer::RawWord;
-use super::reader::{Compound, Next, Node, RawCommand, Redirect, Script, is_variable, read};
-use super::wrappers::{self, Inner};
-use super::{
-    Access, Analysis, Assignment, Danger, Effect, FileTouch, MAX_LINE, SimpleCommand, Unknown, Word,
-    builtins, danger, effects, grammar, touches,
+use super::reader::{
+    Compound, Continuation, RawCommand, Redirect, ScriptNode, ShellScript, is_variable, read,
 };
-use crate::place::Place;
+use super::wrappers::{self, InnerCommand};
+use super::{
+    Analysis, CommandWord, Danger, Effect, FileAccess, FileTouch, MAX_LINE, SimpleCommand, Unknown,
+    VariableAssignment, builtins, danger, effects, grammar, touches,
+};
+use crate::place::WorkingFolder;
 use kode_base::paths::AbsPath;
 
 /// How deep scripts may stand inside scripts; deeper ones are read flat.
@@ -27,23 +29,23 @@ const MAX_DOCUMENTS: usize = 16;
 const MAX_INNER: usize = 512 * 1024;
 
 /// Where the shell is after a command that succeeded, and after one that failed.
-struct After {
-    success: Place,
-    failure: Place,
+struct FolderAfter {
+    success: WorkingFolder,
+    failure: WorkingFolder,
 }
 
-impl After {
-    fn unmoved(place: &Place) -> Self {
+impl FolderAfter {
+    fn unmoved(place: &WorkingFolder) -> Self {
         Self { success: place.clone(), failure: place.clone() }
     }
 
-    fn either(&self) -> Place {
+    fn either(&self) -> WorkingFolder {
         self.success.or(&self.failure)
     }
 }
 
 /// Collects what a line does.
-pub(super) struct Judge {
+pub(super) struct LineWalker {
     pub analysis: Analysis,
     depth: usize,
     inner: usize,
@@ -63,14 +65,14 @@ pub(super) struct Judge {
 
 /// The wrapper a script or command stands in.
 #[derive(Clone, Copy)]
-struct Outer {
+struct OuterWrapper {
     wrapped: bool,
     inside: Option<usize>,
 }
 
 /// Looks at a whole line.
 pub(super) fn judge(line: &str, directory: &AbsPath) -> Analysis {
-    let mut judge = Judge {
+    let mut judge = LineWalker {
         analysis: Analysis::default(),
         depth: 0,
         inner: 0,
@@ -81,15 +83,15 @@ pub(super) fn judge(line: &str, directory: &AbsPath) -> Analysis {
         fetching: false,
         strays: false,
     };
-    let place = Place { directory: Some(directory.clone()), by_name: false };
-    judge.script(line, &place, Outer { wrapped: false, inside: None });
+    let place = WorkingFolder { directory: Some(directory.clone()), by_name: false };
+    judge.script(line, &place, OuterWrapper { wrapped: false, inside: None });
     if judge.analysis.commands.len() > MAX_COMMANDS {
         judge.unknown(line, "the line holds too many commands", true);
     }
     judge.analysis
 }
 
-impl Judge {
+impl LineWalker {
     fn unknown(&mut self, text: &str, reason: impl Into<String>, opaque: bool) {
         let unknown = Unknown { text: text.to_owned(), reason: reason.into(), opaque };
         // The same complaint about the same text says nothing new.
@@ -102,7 +104,7 @@ impl Judge {
         self.analysis.dangers.push(Danger { text: text.to_owned(), what: what.into() });
     }
 
-    fn script(&mut self, text: &str, place: &Place, outer: Outer) {
+    fn script(&mut self, text: &str, place: &WorkingFolder, outer: OuterWrapper) {
         self.inner += text.len();
         let flat;
         let text = if self.depth >= MAX_SCRIPTS || self.inner > MAX_INNER + MAX_LINE {
@@ -126,14 +128,14 @@ impl Judge {
         self.fetching = fetching;
         // Substitutions run where the script does, as long as nothing in it leaves.
         let moves = script.body.iter().any(|(node, _)| changes_directory(node));
-        let inner_place = if moves { &Place::NOWHERE } else { place };
+        let inner_place = if moves { &WorkingFolder::NOWHERE } else { place };
         for inner in &script.scripts {
-            self.script(inner, inner_place, Outer { wrapped: true, inside: None });
+            self.script(inner, inner_place, OuterWrapper { wrapped: true, inside: None });
         }
         self.depth -= 1;
     }
 
-    fn problems(&mut self, text: &str, script: &Script) {
+    fn problems(&mut self, text: &str, script: &ShellScript) {
         if let Some(bad) = text.chars().find(|c| is_unreadable(*c)) {
             self.unknown(text, format!("the character U+{:04X} stands in it", u32::from(bad)), false);
         }
@@ -176,36 +178,42 @@ impl Judge {
             if let (false, Some(part)) = (seen, text.get(start..end))
                 && part.len() < text.len()
             {
-                self.script(part, &Place::NOWHERE, Outer { wrapped: true, inside: None });
+                self.script(part, &WorkingFolder::NOWHERE, OuterWrapper { wrapped: true, inside: None });
             }
         }
     }
 
-    fn sequence(&mut self, text: &str, body: &[(Node, Next)], place: &Place, outer: Outer) -> After {
+    fn sequence(
+        &mut self,
+        text: &str,
+        body: &[(ScriptNode, Continuation)],
+        place: &WorkingFolder,
+        outer: OuterWrapper,
+    ) -> FolderAfter {
         let mut start = place.clone();
-        let mut after = After::unmoved(place);
+        let mut after = FolderAfter::unmoved(place);
         // Where the next command of an and-or list begins; `None` at the begin of a list.
-        let mut chain: Option<Next> = None;
+        let mut chain: Option<Continuation> = None;
         for (node, next) in body {
             let done = match chain {
                 None => self.node(text, node, &start, outer),
-                Some(Next::OnSuccess) => {
+                Some(Continuation::OnSuccess) => {
                     let done = self.node(text, node, &after.success, outer);
-                    After { failure: after.failure.or(&done.failure), success: done.success }
+                    FolderAfter { failure: after.failure.or(&done.failure), success: done.success }
                 }
                 Some(_) => {
                     let done = self.node(text, node, &after.failure, outer);
-                    After { success: after.success.or(&done.success), failure: done.failure }
+                    FolderAfter { success: after.success.or(&done.success), failure: done.failure }
                 }
             };
             match next {
-                Next::OnSuccess | Next::OnFailure => {
+                Continuation::OnSuccess | Continuation::OnFailure => {
                     chain = Some(*next);
                     after = done;
                     continue;
                 }
-                Next::Background => after = After::unmoved(&start),
-                Next::Always => after = done,
+                Continuation::Background => after = FolderAfter::unmoved(&start),
+                Continuation::Always => after = done,
             }
             chain = None;
             start = after.either();
@@ -213,13 +221,19 @@ impl Judge {
         after
     }
 
-    fn node(&mut self, text: &str, node: &Node, place: &Place, outer: Outer) -> After {
+    fn node(
+        &mut self,
+        text: &str,
+        node: &ScriptNode,
+        place: &WorkingFolder,
+        outer: OuterWrapper,
+    ) -> FolderAfter {
         match node {
-            Node::Command(command) => self.command(text, command, place, outer),
-            Node::Pipeline { negated, elements } => {
+            ScriptNode::Command(command) => self.command(text, command, place, outer),
+            ScriptNode::Pipeline { negated, elements } => {
                 let first = self.analysis.commands.len();
                 let piped = elements.len() > 1;
-                let mut after = After::unmoved(place);
+                let mut after = FolderAfter::unmoved(place);
                 for element in elements {
                     let begin = self.analysis.commands.len();
                     let done = self.node(text, element, place, outer);
@@ -228,7 +242,11 @@ impl Judge {
                         continue;
                     }
                     for script in danger::echoed(&self.analysis.commands, first, begin) {
-                        self.script(&script, &Place::NOWHERE, Outer { wrapped: true, inside: None });
+                        self.script(
+                            &script,
+                            &WorkingFolder::NOWHERE,
+                            OuterWrapper { wrapped: true, inside: None },
+                        );
                     }
                     if begin > first && danger::feeds_a_shell(&self.analysis.commands, first, begin) {
                         let whole = self.analysis.commands[first..].iter().map(|c| c.text.as_str());
@@ -236,12 +254,12 @@ impl Judge {
                         self.danger(&whole, "runs what it fetches from the network");
                     }
                 }
-                if *negated { After { success: after.failure, failure: after.success } } else { after }
+                if *negated { FolderAfter { success: after.failure, failure: after.success } } else { after }
             }
-            Node::Compound { kind, body, redirects } => {
+            ScriptNode::Compound { kind, body, redirects } => {
                 let first = self.analysis.commands.len();
                 let moving = *kind == Compound::Maybe && body.iter().any(|(node, _)| changes_directory(node));
-                let begin = if moving { &Place::NOWHERE } else { place };
+                let begin = if moving { &WorkingFolder::NOWHERE } else { place };
                 let after = self.sequence(text, body, begin, outer);
                 let touches = self.redirections(redirects, place);
                 match self.analysis.commands.get_mut(first) {
@@ -253,27 +271,27 @@ impl Judge {
                     }
                 }
                 match kind {
-                    Compound::Subshell => After::unmoved(place),
+                    Compound::Subshell => FolderAfter::unmoved(place),
                     Compound::Group => after,
-                    Compound::Maybe if moving => After::unmoved(&Place::NOWHERE),
-                    Compound::Maybe => After::unmoved(place),
+                    Compound::Maybe if moving => FolderAfter::unmoved(&WorkingFolder::NOWHERE),
+                    Compound::Maybe => FolderAfter::unmoved(place),
                 }
             }
         }
     }
 
-    fn redirections(&mut self, redirects: &[Redirect], place: &Place) -> Vec<FileTouch> {
+    fn redirections(&mut self, redirects: &[Redirect], place: &WorkingFolder) -> Vec<FileTouch> {
         let mut found = Vec::new();
         for redirect in redirects {
             let (access, file) = match redirect {
-                Redirect::Read(file) => (Access::Read, file),
-                Redirect::Write(file) => (Access::Write, file),
+                Redirect::Read(file) => (FileAccess::Read, file),
+                Redirect::Write(file) => (FileAccess::Write, file),
                 Redirect::Text | Redirect::Document(_) => continue,
             };
             if crate::place::is_harmless(&file.text) {
                 continue;
             }
-            if access == Access::Write && danger::is_disk(&file.text) {
+            if access == FileAccess::Write && danger::is_disk(&file.text) {
                 self.danger(&file.source, "writes onto a disk device");
             }
             let path = crate::place::locate(&to_word(file), place);
@@ -282,13 +300,19 @@ impl Judge {
         found
     }
 
-    fn command(&mut self, text: &str, raw: &RawCommand, place: &Place, outer: Outer) -> After {
+    fn command(
+        &mut self,
+        text: &str,
+        raw: &RawCommand,
+        place: &WorkingFolder,
+        outer: OuterWrapper,
+    ) -> FolderAfter {
         let found = self.redirections(&raw.redirects, place);
         let slice = text.get(raw.start..raw.end).unwrap_or_default();
         if raw.words.is_empty() {
             self.bare(slice, raw);
             self.redirected(slice, found, place, outer);
-            return After::unmoved(place);
+            return FolderAfter::unmoved(place);
         }
         let name = &raw.words[0];
         if name.expands || !name.problems.is_empty() {
@@ -318,20 +342,20 @@ impl Judge {
         for word in raw.words.iter().skip(1) {
             self.substitutions(word, place);
         }
-        let mut argv: Vec<Word> = raw.words.iter().map(to_word).collect();
+        let mut argv: Vec<CommandWord> = raw.words.iter().map(to_word).collect();
         self.resolve_name(name, &mut argv, slice, place);
-        let simple = Pending { argv, assignments, text: slice.to_owned(), touches: found, documents };
+        let simple = PendingCommand { argv, assignments, text: slice.to_owned(), touches: found, documents };
         self.simple(simple, place, outer)
     }
 
     /// Judges what the plain substitutions in an argument run: only commands that look are no matter.
-    fn substitutions(&mut self, word: &RawWord, place: &Place) {
+    fn substitutions(&mut self, word: &RawWord, place: &WorkingFolder) {
         if word.plain.len() != word.scripts.len() {
             return;
         }
         for plain in &word.plain {
             let first = self.analysis.commands.len();
-            self.script(&plain.script, place, Outer { wrapped: true, inside: None });
+            self.script(&plain.script, place, OuterWrapper { wrapped: true, inside: None });
             let looks = |command: &SimpleCommand| match command.effect {
                 Effect::ReadOnly | Effect::ReadOnlyGit => true,
                 Effect::FileEdit | Effect::ChangeDirectory(_) | Effect::Other => false,
@@ -344,7 +368,7 @@ impl Judge {
     }
 
     /// What a variable set earlier in the line names is judged as well.
-    fn resolve_name(&mut self, name: &RawWord, argv: &mut [Word], slice: &str, place: &Place) {
+    fn resolve_name(&mut self, name: &RawWord, argv: &mut [CommandWord], slice: &str, place: &WorkingFolder) {
         let variable = name.text.trim_start_matches('$').trim_matches(['{', '}', '"']);
         let value = self.variables.iter().rev().find(|(set, _)| name.expands && set == variable);
         if let Some((_, value)) = value.cloned() {
@@ -352,7 +376,7 @@ impl Judge {
             let line = format!("{value} {}", rest.join(" "));
             self.unknown(slice, "what names the program is not plain text", true);
             if self.depth < MAX_SCRIPTS {
-                self.script(&line, place, Outer { wrapped: true, inside: None });
+                self.script(&line, place, OuterWrapper { wrapped: true, inside: None });
             }
         }
     }
@@ -374,12 +398,18 @@ impl Judge {
     }
 
     /// What redirections without a command do, as if `:` had them.
-    fn redirected(&mut self, text: &str, touches: Vec<FileTouch>, place: &Place, outer: Outer) {
+    fn redirected(
+        &mut self,
+        text: &str,
+        touches: Vec<FileTouch>,
+        place: &WorkingFolder,
+        outer: OuterWrapper,
+    ) {
         if touches.is_empty() {
             return;
         }
         self.analysis.commands.push(SimpleCommand {
-            argv: vec![Word::literal(":")],
+            argv: vec![CommandWord::literal(":")],
             assignments: Vec::new(),
             text: if text.is_empty() { ":".to_owned() } else { text.to_owned() },
             directory: place.directory.clone(),
@@ -391,8 +421,8 @@ impl Judge {
         });
     }
 
-    fn simple(&mut self, pending: Pending, place: &Place, outer: Outer) -> After {
-        let Pending { argv, assignments, text, touches: mut found, documents } = pending;
+    fn simple(&mut self, pending: PendingCommand, place: &WorkingFolder, outer: OuterWrapper) -> FolderAfter {
+        let PendingCommand { argv, assignments, text, touches: mut found, documents } = pending;
         if let Some(reason) = builtins::objection(&argv) {
             self.unknown(&text, reason, builtins::is_opaque(&argv));
         }
@@ -400,7 +430,7 @@ impl Judge {
         let wrapped = wrappers::look_through(&argv, &assignments, &documents);
         let judged = effects::judge(&argv, &assignments, place, &wrapped);
         self.strays |= danger::strays(&argv, place);
-        let around = danger::Around { strays: self.strays, values: &self.values };
+        let around = danger::LineContext { strays: self.strays, values: &self.values };
         for what in danger::of_command(&argv, &found, place, &around) {
             self.danger(&text, what);
         }
@@ -408,13 +438,13 @@ impl Judge {
         let after = match &judged.effect {
             Effect::ChangeDirectory(_) if outer.wrapped => {
                 self.unknown(&text, "a wrapper changes the folder", false);
-                After::unmoved(&Place::NOWHERE)
+                FolderAfter::unmoved(&WorkingFolder::NOWHERE)
             }
             Effect::ChangeDirectory(_) => {
-                After { success: crate::place::destination(&argv, place), failure: place.clone() }
+                FolderAfter { success: crate::place::destination(&argv, place), failure: place.clone() }
             }
             Effect::ReadOnly | Effect::ReadOnlyGit | Effect::FileEdit | Effect::Other => {
-                After::unmoved(place)
+                FolderAfter::unmoved(place)
             }
         };
         let directory = super::git::directory(&argv, place);
@@ -429,25 +459,31 @@ impl Judge {
             inside: outer.inside,
             prefix_covered: judged.prefix_covered,
         });
-        let inner_place = if wrapped.keeps_directory { place } else { &Place::NOWHERE };
-        let outer = Outer { wrapped: true, inside: Some(place_in_list) };
+        let inner_place = if wrapped.keeps_directory { place } else { &WorkingFolder::NOWHERE };
+        let outer = OuterWrapper { wrapped: true, inside: Some(place_in_list) };
         let mut moved = false;
         for inner in wrapped.inner {
             match inner {
-                Inner::Command { assignments, argv } => {
+                InnerCommand::Command { assignments, argv } => {
                     moved |= argv
                         .first()
                         .is_some_and(|name| matches!(name.text.as_str(), "cd" | "pushd" | "popd"));
                     self.inner_command(assignments, argv, inner_place, outer);
                 }
-                Inner::Script(script) => self.script(&script, inner_place, outer),
-                Inner::Anything(reason) => self.unknown(&text, reason, true),
+                InnerCommand::Script(script) => self.script(&script, inner_place, outer),
+                InnerCommand::Anything(reason) => self.unknown(&text, reason, true),
             }
         }
-        if moved { After::unmoved(&Place::NOWHERE) } else { after }
+        if moved { FolderAfter::unmoved(&WorkingFolder::NOWHERE) } else { after }
     }
 
-    fn inner_command(&mut self, assignments: Vec<Assignment>, argv: Vec<Word>, place: &Place, outer: Outer) {
+    fn inner_command(
+        &mut self,
+        assignments: Vec<VariableAssignment>,
+        argv: Vec<CommandWord>,
+        place: &WorkingFolder,
+        outer: OuterWrapper,
+    ) {
         let text = argv.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
         if self.depth >= MAX_SCRIPTS {
             self.unknown(&text, "the line nests too deep", true);
@@ -458,44 +494,44 @@ impl Judge {
             self.unknown(&text, "what names the program is not plain text", true);
         }
         self.depth += 1;
-        let pending = Pending { argv, assignments, text, touches: Vec::new(), documents: Vec::new() };
+        let pending = PendingCommand { argv, assignments, text, touches: Vec::new(), documents: Vec::new() };
         let _ = self.simple(pending, place, outer);
         self.depth -= 1;
     }
 }
 
 /// A command before it is judged.
-struct Pending {
-    argv: Vec<Word>,
-    assignments: Vec<Assignment>,
+struct PendingCommand {
+    argv: Vec<CommandWord>,
+    assignments: Vec<VariableAssignment>,
     text: String,
     touches: Vec<FileTouch>,
     documents: Vec<String>,
 }
 
-fn to_word(raw: &RawWord) -> Word {
+fn to_word(raw: &RawWord) -> CommandWord {
     let literal = !raw.expands && raw.problems.is_empty();
     let text = if literal { &raw.text } else { &raw.source };
     // Words that cannot be judged keep what is known of them, for the rules that refuse.
     let text = if raw.problems.is_empty() || raw.text.is_empty() { text } else { &raw.text };
-    Word { text: text.clone(), literal, open: !literal && (raw.open || !raw.problems.is_empty()) }
+    CommandWord { text: text.clone(), literal, open: !literal && (raw.open || !raw.problems.is_empty()) }
 }
 
-fn to_assignment(raw: &RawWord) -> Option<Assignment> {
+fn to_assignment(raw: &RawWord) -> Option<VariableAssignment> {
     let (name, value) = raw.text.split_once('=')?;
     let name = name.strip_suffix('+').unwrap_or(name);
     let literal = !raw.expands && raw.problems.is_empty();
-    let value = Word { text: value.to_owned(), literal, open: false };
-    is_variable(name).then(|| Assignment { name: name.to_owned(), value })
+    let value = CommandWord { text: value.to_owned(), literal, open: false };
+    is_variable(name).then(|| VariableAssignment { name: name.to_owned(), value })
 }
 
-fn changes_directory(node: &Node) -> bool {
+fn changes_directory(node: &ScriptNode) -> bool {
     match node {
-        Node::Command(command) => {
+        ScriptNode::Command(command) => {
             command.words.iter().any(|word| matches!(word.text.as_str(), "cd" | "pushd" | "popd"))
         }
-        Node::Pipeline { elements, .. } => elements.iter().any(changes_directory),
-        Node::Compound { body, .. } => body.iter().any(|(node, _)| changes_directory(node)),
+        ScriptNode::Pipeline { elements, .. } => elements.iter().any(changes_directory),
+        ScriptNode::Compound { body, .. } => body.iter().any(|(node, _)| changes_directory(node)),
     }
 }
 

@@ -5,14 +5,14 @@
 
 use super::lexer::word;
 use super::reader::{is_assignment, is_variable};
-use super::{Assignment, Word};
+use super::{CommandWord, VariableAssignment};
 
 /// What a wrapper runs.
 #[derive(Debug)]
-pub(super) enum Inner {
+pub(super) enum InnerCommand {
     Command {
-        assignments: Vec<Assignment>,
-        argv: Vec<Word>,
+        assignments: Vec<VariableAssignment>,
+        argv: Vec<CommandWord>,
     },
     Script(String),
     /// What the text does not tell.
@@ -21,8 +21,8 @@ pub(super) enum Inner {
 
 /// What is known of a command as a wrapper.
 #[derive(Debug)]
-pub(super) struct Wrapped {
-    pub inner: Vec<Inner>,
+pub(super) struct WrapperUse {
+    pub inner: Vec<InnerCommand>,
     /// Whether it is a wrapper at all.
     pub wraps: bool,
     /// Whether it does nothing but run the inner command.
@@ -31,7 +31,7 @@ pub(super) struct Wrapped {
     pub keeps_directory: bool,
 }
 
-struct Wrapper {
+struct WrapperSyntax {
     name: &'static str,
     /// Options that take a value.
     values: &'static [&'static str],
@@ -47,8 +47,8 @@ const fn plain(
     values: &'static [&'static str],
     flags: &'static [&'static str],
     operands: usize,
-) -> Wrapper {
-    Wrapper { name, values, flags, operands, transparent: true }
+) -> WrapperSyntax {
+    WrapperSyntax { name, values, flags, operands, transparent: true }
 }
 
 const fn other(
@@ -56,11 +56,11 @@ const fn other(
     values: &'static [&'static str],
     flags: &'static [&'static str],
     operands: usize,
-) -> Wrapper {
-    Wrapper { name, values, flags, operands, transparent: false }
+) -> WrapperSyntax {
+    WrapperSyntax { name, values, flags, operands, transparent: false }
 }
 
-const WRAPPERS: [Wrapper; 46] = [
+const WRAPPERS: [WrapperSyntax; 46] = [
     plain(
         "timeout",
         &["-k", "--kill-after", "-s", "--signal"],
@@ -171,7 +171,7 @@ const PROGRAM_VARIABLES: [&str; 13] = [
 ];
 
 /// The program's name without its folder.
-pub(super) fn program(word: &Word) -> &str {
+pub(super) fn program(word: &CommandWord) -> &str {
     word.text.rsplit('/').next().unwrap_or(&word.text)
 }
 
@@ -181,27 +181,34 @@ pub(super) fn is_shell(name: &str) -> bool {
 }
 
 /// Finds what a command runs in its turn; here-documents are what it reads.
-pub(super) fn look_through(argv: &[Word], assignments: &[Assignment], documents: &[String]) -> Wrapped {
+pub(super) fn look_through(
+    argv: &[CommandWord],
+    assignments: &[VariableAssignment],
+    documents: &[String],
+) -> WrapperUse {
     let mut found = by_name(argv, documents);
     let programs = assignments.iter().filter(|set| PROGRAM_VARIABLES.contains(&set.name.as_str()));
-    found.inner.extend(programs.map(|set| Inner::Script(set.value.text.clone())));
+    found.inner.extend(programs.map(|set| InnerCommand::Script(set.value.text.clone())));
     found
 }
 
-fn by_name(argv: &[Word], documents: &[String]) -> Wrapped {
-    let mut found = Wrapped { inner: Vec::new(), wraps: false, transparent: false, keeps_directory: true };
+fn by_name(argv: &[CommandWord], documents: &[String]) -> WrapperUse {
+    let mut found = WrapperUse { inner: Vec::new(), wraps: false, transparent: false, keeps_directory: true };
     let Some((name, arguments)) = argv.split_first() else { return found };
     let name = program(name);
     match name {
         _ if is_shell(name) => {
             found.inner = shell(arguments, documents);
-            found.wraps = found.inner.iter().any(|inner| !matches!(inner, Inner::Anything(_)))
+            found.wraps = found.inner.iter().any(|inner| !matches!(inner, InnerCommand::Anything(_)))
                 || found.inner.len() == 1;
         }
-        "eval" => found.inner = vec![Inner::Script(join(arguments))],
+        "eval" => found.inner = vec![InnerCommand::Script(join(arguments))],
         "trap" => {
-            found.inner =
-                arguments.first().map(|script| Inner::Script(script.text.clone())).into_iter().collect()
+            found.inner = arguments
+                .first()
+                .map(|script| InnerCommand::Script(script.text.clone()))
+                .into_iter()
+                .collect()
         }
         "find" => found.inner = blocks(arguments, &["-exec", "-execdir", "-ok", "-okdir"], &[";", "+"]),
         "fd" | "fdfind" => found.inner = blocks(arguments, &["-x", "-X", "--exec", "--exec-batch"], &[";"]),
@@ -254,7 +261,7 @@ fn by_name(argv: &[Word], documents: &[String]) -> Wrapped {
     found
 }
 
-fn through(wrapper: &Wrapper, arguments: &[Word], found: &mut Wrapped) {
+fn through(wrapper: &WrapperSyntax, arguments: &[CommandWord], found: &mut WrapperUse) {
     let mut at = 0;
     let mut uncertain = false;
     while let Some(word) = arguments.get(at).filter(|word| word.text.starts_with('-')) {
@@ -273,7 +280,7 @@ fn through(wrapper: &Wrapper, arguments: &[Word], found: &mut Wrapped) {
             && matches!(wrapper.name, "env" | "flock")
         {
             let value = word.text.split_once('=').map(|(_, value)| value.to_owned());
-            found.inner.push(Inner::Script(value.unwrap_or_else(|| join(&arguments[at..]))));
+            found.inner.push(InnerCommand::Script(value.unwrap_or_else(|| join(&arguments[at..]))));
             return;
         }
         if wrapper.values.contains(&name) {
@@ -290,35 +297,35 @@ fn through(wrapper: &Wrapper, arguments: &[Word], found: &mut Wrapped) {
         starts.push(at + wrapper.operands + 1);
     }
     if wrapper.name == "env" && arguments.iter().any(|word| word.text.starts_with("-S")) {
-        found.inner.push(Inner::Script(join(arguments).replacen("-S", "", 1)));
+        found.inner.push(InnerCommand::Script(join(arguments).replacen("-S", "", 1)));
     }
     for start in starts {
         let rest = arguments.get(start..).unwrap_or_default();
         let mut inner = command(rest);
         if wrapper.name == "xargs"
-            && let Some(Inner::Command { argv, .. }) = &mut inner
+            && let Some(InnerCommand::Command { argv, .. }) = &mut inner
         {
             let mark = replaced(&arguments[..start.min(arguments.len())]);
             for word in argv.iter_mut().filter(|word| mark.is_some_and(|mark| word.text.contains(mark))) {
                 (word.literal, word.open) = (false, true);
             }
-            argv.push(Word { text: "...".to_owned(), literal: false, open: true });
+            argv.push(CommandWord { text: "...".to_owned(), literal: false, open: true });
         }
         if JOINING.contains(&wrapper.name) && !rest.is_empty() {
-            found.inner.push(Inner::Script(join(rest)));
+            found.inner.push(InnerCommand::Script(join(rest)));
         }
         if wrapper.name == "flock" && rest.first().is_some_and(|word| word.text == "-c") {
-            found.inner.push(Inner::Script(join(&rest[1..])));
+            found.inner.push(InnerCommand::Script(join(&rest[1..])));
         }
         if inner.as_ref().is_some_and(is_reserved) {
-            found.inner.push(Inner::Anything("a reserved word stands where a program is named"));
+            found.inner.push(InnerCommand::Anything("a reserved word stands where a program is named"));
         }
         found.inner.extend(inner);
     }
 }
 
 /// What `xargs -I` puts its input in place of.
-fn replaced(options: &[Word]) -> Option<&str> {
+fn replaced(options: &[CommandWord]) -> Option<&str> {
     options.iter().enumerate().find_map(|(at, word)| match word.text.strip_prefix("-I")? {
         "" => options.get(at + 1).map(|mark| mark.text.as_str()),
         mark => Some(mark),
@@ -326,42 +333,44 @@ fn replaced(options: &[Word]) -> Option<&str> {
 }
 
 /// Whether a reserved word stands where a program is named, so that the shell reads something else.
-fn is_reserved(inner: &Inner) -> bool {
+fn is_reserved(inner: &InnerCommand) -> bool {
     const WORDS: [&str; 19] = [
         "if", "then", "else", "elif", "fi", "for", "in", "do", "done", "while", "until", "case", "esac",
         "select", "function", "{", "}", "!", "[[",
     ];
     match inner {
-        Inner::Command { argv, .. } => argv.first().is_some_and(|name| WORDS.contains(&name.text.as_str())),
-        Inner::Script(_) | Inner::Anything(_) => false,
+        InnerCommand::Command { argv, .. } => {
+            argv.first().is_some_and(|name| WORDS.contains(&name.text.as_str()))
+        }
+        InnerCommand::Script(_) | InnerCommand::Anything(_) => false,
     }
 }
 
 /// A command with the assignments before it.
-fn command(words: &[Word]) -> Option<Inner> {
+fn command(words: &[CommandWord]) -> Option<InnerCommand> {
     let set = words.iter().take_while(|word| is_assignment(&self::word(&word.text, 0))).count();
     let assignments = words[..set]
         .iter()
         .filter_map(|word| {
             let (name, value) = word.text.split_once('=')?;
-            let value = Word { text: value.to_owned(), literal: word.literal, open: false };
-            is_variable(name).then(|| Assignment { name: name.to_owned(), value })
+            let value = CommandWord { text: value.to_owned(), literal: word.literal, open: false };
+            is_variable(name).then(|| VariableAssignment { name: name.to_owned(), value })
         })
         .collect();
     let argv = words[set..].to_vec();
-    (!argv.is_empty()).then_some(Inner::Command { assignments, argv })
+    (!argv.is_empty()).then_some(InnerCommand::Command { assignments, argv })
 }
 
-fn join(words: &[Word]) -> String {
+fn join(words: &[CommandWord]) -> String {
     words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-fn shell(arguments: &[Word], documents: &[String]) -> Vec<Inner> {
-    let mut inner: Vec<Inner> = documents.iter().cloned().map(Inner::Script).collect();
+fn shell(arguments: &[CommandWord], documents: &[String]) -> Vec<InnerCommand> {
+    let mut inner: Vec<InnerCommand> = documents.iter().cloned().map(InnerCommand::Script).collect();
     let mut at = 0;
     while let Some(word) = arguments.get(at) {
         if word.open {
-            inner.push(Inner::Anything("the shell may be told to run anything"));
+            inner.push(InnerCommand::Anything("the shell may be told to run anything"));
             return inner;
         }
         let text = word.text.as_str();
@@ -370,17 +379,17 @@ fn shell(arguments: &[Word], documents: &[String]) -> Vec<Inner> {
             // The script is the first argument that is no option.
             let script = arguments[at + 1..].iter().find(|word| !word.text.starts_with(['-', '+']));
             match script {
-                Some(script) if script.literal => inner.push(Inner::Script(script.text.clone())),
+                Some(script) if script.literal => inner.push(InnerCommand::Script(script.text.clone())),
                 Some(script) => {
-                    inner.push(Inner::Script(script.text.clone()));
-                    inner.push(Inner::Anything("the script is not plain text"));
+                    inner.push(InnerCommand::Script(script.text.clone()));
+                    inner.push(InnerCommand::Anything("the script is not plain text"));
                 }
                 None => {}
             }
             return inner;
         }
         if letters && text.ends_with(['o', 'O']) || matches!(text, "--rcfile" | "--init-file") {
-            inner.push(Inner::Anything("the shell is started with options that change what it runs"));
+            inner.push(InnerCommand::Anything("the shell is started with options that change what it runs"));
             at += 1;
         } else if text.starts_with("--") && matches!(text, "--version" | "--help") {
             return inner;
@@ -393,88 +402,88 @@ fn shell(arguments: &[Word], documents: &[String]) -> Vec<Inner> {
         at += 1;
     }
     if inner.is_empty() {
-        inner.push(Inner::Anything("a shell runs whatever it reads"));
+        inner.push(InnerCommand::Anything("a shell runs whatever it reads"));
     }
     inner
 }
 
 /// The commands between an option and its end mark.
-fn blocks(arguments: &[Word], openers: &[&str], ends: &[&str]) -> Vec<Inner> {
+fn blocks(arguments: &[CommandWord], openers: &[&str], ends: &[&str]) -> Vec<InnerCommand> {
     let mut inner = Vec::new();
     for (at, word) in arguments.iter().enumerate() {
         if openers.contains(&word.text.as_str()) {
             let rest = &arguments[at + 1..];
             let length =
                 rest.iter().position(|word| ends.contains(&word.text.as_str())).unwrap_or(rest.len());
-            let argv: Vec<Word> = rest[..length].iter().map(placeholder).collect();
+            let argv: Vec<CommandWord> = rest[..length].iter().map(placeholder).collect();
             inner.extend(command(&argv));
         }
     }
     inner
 }
 
-fn placeholder(word: &Word) -> Word {
+fn placeholder(word: &CommandWord) -> CommandWord {
     if word.text.contains("{}") {
-        Word { text: word.text.clone(), literal: false, open: true }
+        CommandWord { text: word.text.clone(), literal: false, open: true }
     } else {
         word.clone()
     }
 }
 
-fn after_option(arguments: &[Word], options: &[&str]) -> Vec<Inner> {
+fn after_option(arguments: &[CommandWord], options: &[&str]) -> Vec<InnerCommand> {
     let mut inner = Vec::new();
     for (at, word) in arguments.iter().enumerate() {
         if options.contains(&word.text.as_str()) {
-            inner.extend(arguments.get(at + 1).map(|script| Inner::Script(script.text.clone())));
+            inner.extend(arguments.get(at + 1).map(|script| InnerCommand::Script(script.text.clone())));
         } else if let Some((name, script)) = word.text.split_once('=')
             && options.contains(&name)
         {
-            inner.push(Inner::Script(script.to_owned()));
+            inner.push(InnerCommand::Script(script.to_owned()));
         }
     }
     inner
 }
 
 /// The script after an option cluster that ends in `c`: `script -qc 'x'`.
-fn after_cluster(arguments: &[Word]) -> Vec<Inner> {
+fn after_cluster(arguments: &[CommandWord]) -> Vec<InnerCommand> {
     let cluster = |text: &str| text.starts_with('-') && !text.starts_with("--") && text.contains('c');
     let mut inner = Vec::new();
     for (at, word) in arguments.iter().enumerate().filter(|(_, word)| cluster(&word.text)) {
         let attached = word.text.split_once('c').map_or("", |(_, script)| script);
         if !attached.is_empty() {
-            inner.push(Inner::Script(attached.to_owned()));
+            inner.push(InnerCommand::Script(attached.to_owned()));
         }
-        inner.extend(arguments.get(at + 1).map(|script| Inner::Script(script.text.clone())));
+        inner.extend(arguments.get(at + 1).map(|script| InnerCommand::Script(script.text.clone())));
     }
     inner
 }
 
 /// The commands that could begin at each of the first arguments; the last of these readings takes the rest flat.
-fn from_each(arguments: &[Word]) -> Vec<Inner> {
+fn from_each(arguments: &[CommandWord]) -> Vec<InnerCommand> {
     const MOST: usize = 48;
     let operands = (0..arguments.len()).filter(|at| !arguments[*at].text.starts_with('-'));
-    let mut inner: Vec<Inner> =
+    let mut inner: Vec<InnerCommand> =
         operands.take(MOST).filter_map(|at| arguments.get(at..).and_then(command)).collect();
     if arguments.len() > MOST {
-        inner.push(Inner::Anything("it has too many arguments to tell which of them are the command"));
+        inner.push(InnerCommand::Anything("it has too many arguments to tell which of them are the command"));
     }
     inner
 }
 
 /// `start-stop-daemon --start -x PROGRAM -- ARGUMENTS`.
-fn daemon(arguments: &[Word]) -> Vec<Inner> {
+fn daemon(arguments: &[CommandWord]) -> Vec<InnerCommand> {
     let mark = arguments.iter().position(|word| word.text == "--").unwrap_or(arguments.len());
     let rest = arguments.get(mark + 1..).unwrap_or_default();
     let mut inner = Vec::new();
     for (at, word) in arguments[..mark].iter().enumerate() {
         let (option, attached) = match word.text.split_once('=') {
-            Some((option, value)) => (option, Some(Word { text: value.to_owned(), ..word.clone() })),
+            Some((option, value)) => (option, Some(CommandWord { text: value.to_owned(), ..word.clone() })),
             None => (word.text.as_str(), arguments.get(at + 1).cloned()),
         };
         if matches!(option, "-x" | "--exec" | "-a" | "--startas")
             && let Some(program) = attached
         {
-            let argv: Vec<Word> = std::iter::once(program).chain(rest.iter().cloned()).collect();
+            let argv: Vec<CommandWord> = std::iter::once(program).chain(rest.iter().cloned()).collect();
             inner.extend(command(&argv));
         }
     }
@@ -482,7 +491,7 @@ fn daemon(arguments: &[Word]) -> Vec<Inner> {
 }
 
 /// What a package manager's launcher runs, in every reading of its options; `None` for any other command.
-fn launched(name: &str, arguments: &[Word]) -> Option<Vec<Inner>> {
+fn launched(name: &str, arguments: &[CommandWord]) -> Option<Vec<InnerCommand>> {
     const MOST: usize = 16;
     let (_, verbs) = LAUNCHERS.iter().find(|(launcher, _)| *launcher == name)?;
     let start = match verbs {
@@ -513,7 +522,7 @@ fn launched(name: &str, arguments: &[Word]) -> Option<Vec<Inner>> {
     Some(inner)
 }
 
-fn remote(arguments: &[Word]) -> Vec<Inner> {
+fn remote(arguments: &[CommandWord]) -> Vec<InnerCommand> {
     const VALUES: &str = "bcDEeFIiJLlmOopQRSWw";
     let mut at = 0;
     while let Some(word) = arguments.get(at).filter(|word| word.text.starts_with('-')) {
@@ -521,11 +530,11 @@ fn remote(arguments: &[Word]) -> Vec<Inner> {
         at += if takes { 2 } else { 1 };
     }
     let rest = arguments.get(at + 1..).unwrap_or_default();
-    if rest.is_empty() { Vec::new() } else { vec![Inner::Script(join(rest))] }
+    if rest.is_empty() { Vec::new() } else { vec![InnerCommand::Script(join(rest))] }
 }
 
 /// `docker run IMAGE COMMAND`, `docker exec NAME COMMAND`, `kubectl exec NAME -- COMMAND`: each reading.
-fn contained(arguments: &[Word]) -> Vec<Inner> {
+fn contained(arguments: &[CommandWord]) -> Vec<InnerCommand> {
     let Some(verb) = arguments.iter().position(|word| matches!(word.text.as_str(), "run" | "exec")) else {
         return Vec::new();
     };
@@ -538,7 +547,7 @@ fn contained(arguments: &[Word]) -> Vec<Inner> {
     operands.iter().skip(1).take(2).filter_map(|start| command(&rest[*start..])).collect()
 }
 
-fn git(arguments: &[Word]) -> Vec<Inner> {
+fn git(arguments: &[CommandWord]) -> Vec<InnerCommand> {
     let has = |name: &str| arguments.iter().any(|word| word.text == name);
     if has("bisect") && has("run") {
         let at = arguments.iter().position(|word| word.text == "run").unwrap_or_default();
@@ -546,7 +555,7 @@ fn git(arguments: &[Word]) -> Vec<Inner> {
     }
     if has("foreach") {
         let at = arguments.iter().position(|word| word.text == "foreach").unwrap_or_default();
-        return vec![Inner::Script(join(&arguments[at + 1..]))];
+        return vec![InnerCommand::Script(join(&arguments[at + 1..]))];
     }
     let mut inner = aliases(arguments);
     if has("rebase") {
@@ -556,7 +565,7 @@ fn git(arguments: &[Word]) -> Vec<Inner> {
 }
 
 /// What the aliases stand for that `git -c alias.x=...` sets.
-fn aliases(arguments: &[Word]) -> Vec<Inner> {
+fn aliases(arguments: &[CommandWord]) -> Vec<InnerCommand> {
     let settings = arguments.iter().filter_map(|word| {
         let text = word.text.strip_prefix("-c").unwrap_or(&word.text);
         let value = text.strip_prefix("alias.")?.split_once('=')?.1;
@@ -565,5 +574,5 @@ fn aliases(arguments: &[Word]) -> Vec<Inner> {
             None => format!("git {value}"),
         })
     });
-    settings.map(Inner::Script).collect()
+    settings.map(InnerCommand::Script).collect()
 }

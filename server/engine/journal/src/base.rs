@@ -23,7 +23,7 @@ const HEADER_LIMIT: u64 = 4 * 1024;
 
 /// Which part of which journal a base is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
+pub struct BaseMark {
     /// The bytes of the journal that are in it, up to the end of a line.
     pub offset: u64,
     /// The checksum of the first bytes of the journal.
@@ -34,11 +34,11 @@ pub struct Mark {
 
 /// What stands before the content of a base: one line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Header {
+pub struct BaseHeader {
     /// The form of the content.
     form: String,
     /// The part of the journal.
-    pub mark: Mark,
+    pub mark: BaseMark,
     /// How many bytes of the shelf belong to it.
     pub shelf: u64,
     /// The bytes of the content.
@@ -51,7 +51,7 @@ pub struct Header {
 #[derive(Debug)]
 pub struct Base {
     /// What stands before the content.
-    pub header: Header,
+    pub header: BaseHeader,
     content: Vec<u8>,
 }
 
@@ -75,7 +75,7 @@ pub enum BaseError {
     Content(#[from] rmp_serde::decode::Error),
 }
 
-impl Mark {
+impl BaseMark {
     /// Marks the first `offset` bytes of a journal.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl Mark {
     }
 }
 
-impl Header {
+impl BaseHeader {
     /// The checksum of a content and of what is said of it.
     fn checked(&self, content: &[u8]) -> io::Result<u32> {
         let mut hasher = crc32fast::Hasher::new();
@@ -109,9 +109,9 @@ pub fn encode(content: &impl Serialize) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// What the system says; the one that was there is left then.
-pub fn write(path: &Path, form: &str, mark: Mark, shelf: u64, content: &[u8]) -> io::Result<()> {
+pub fn write(path: &Path, form: &str, mark: BaseMark, shelf: u64, content: &[u8]) -> io::Result<()> {
     let len = content.len() as u64;
-    let mut header = Header { form: form.to_owned(), mark, shelf, len, check: 0 };
+    let mut header = BaseHeader { form: form.to_owned(), mark, shelf, len, check: 0 };
     header.check = header.checked(content)?;
     let mut header = serde_json::to_vec(&header)?;
     header.push(b'\n');
@@ -132,14 +132,14 @@ pub fn read(path: &Path, form: &str, journal: &Path) -> Result<Option<Base>, Bas
     let mut start = Vec::new();
     Read::by_ref(&mut file).take(HEADER_LIMIT).read_to_end(&mut start)?;
     let end = start.iter().position(|byte| *byte == b'\n').ok_or(BaseError::Damaged)?;
-    let header: Header = serde_json::from_slice(&start[..end]).map_err(|_| BaseError::Damaged)?;
+    let header: BaseHeader = serde_json::from_slice(&start[..end]).map_err(|_| BaseError::Damaged)?;
     if header.form != form {
         return Err(BaseError::Form);
     }
     if file.metadata()?.len() != end as u64 + 1 + header.len {
         return Err(BaseError::Damaged);
     }
-    match Mark::of(journal, header.mark.offset) {
+    match BaseMark::of(journal, header.mark.offset) {
         Ok(mark) if mark == header.mark => {}
         Ok(_) => return Err(BaseError::Journal),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(BaseError::Journal),
@@ -197,7 +197,7 @@ mod tests {
     const FORM: &str = "0123456789abcdef";
 
     fn put(folder: &Path, content: &str) {
-        let mark = Mark::of(&folder.join("journal"), 10).unwrap();
+        let mark = BaseMark::of(&folder.join("journal"), 10).unwrap();
         write(&folder.join(BASE), FORM, mark, 7, &encode(&content).unwrap()).unwrap();
     }
 

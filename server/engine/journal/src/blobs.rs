@@ -98,12 +98,12 @@ pub struct Blobs {
     folder: PathBuf,
     /// Set once the folder is there and what a crash has left in it is gone.
     ready: Arc<OnceLock<()>>,
-    unkept: Arc<Mutex<Unkept>>,
+    unkept: Arc<Mutex<PendingBlobs>>,
 }
 
 /// What the disk does not have, or may not have.
 #[derive(Debug, Default)]
-struct Unkept {
+struct PendingBlobs {
     /// Contents that wait to be kept.
     waiting: BTreeMap<BlobId, Arc<[u8]>>,
     bytes: usize,
@@ -289,7 +289,7 @@ impl Blobs {
         Ok(())
     }
 
-    fn unkept(&self) -> MutexGuard<'_, Unkept> {
+    fn unkept(&self) -> MutexGuard<'_, PendingBlobs> {
         self.unkept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -25,7 +25,7 @@ pub const TEMPORARY_PREFIX: &str = ".tmp-";
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Open {
+pub enum OpenMode {
     /// For reading; it must be there.
     Read,
     /// For reading and writing; it must be there.
@@ -39,7 +39,7 @@ pub enum Open {
 /// A file system, as far as a session's folder needs one.
 pub trait Disk: Debug + Send + Sync {
     /// Opens a file.
-    fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn DiskFile>>;
+    fn open(&self, path: &Path, how: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
 
     /// Makes one folder in one that is there. False when it is there already.
     fn make_folder(&self, path: &Path) -> io::Result<bool>;
@@ -59,7 +59,7 @@ pub trait Disk: Debug + Send + Sync {
     /// Waits until the disk has files of one folder, and their names.
     fn sync_files(&self, folder: &Path, names: &[String]) -> io::Result<()> {
         for name in names {
-            self.open(&folder.join(name), Open::Read)?.sync()?;
+            self.open(&folder.join(name), OpenMode::Read)?.sync()?;
         }
         self.sync_folder(folder)
     }
@@ -103,15 +103,15 @@ pub fn real() -> Arc<dyn Disk> {
 }
 
 impl Disk for RealDisk {
-    fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn DiskFile>> {
+    fn open(&self, path: &Path, how: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         let mut options = OpenOptions::new();
-        options.read(true).write(how != Open::Read);
+        options.read(true).write(how != OpenMode::Read);
         match how {
-            Open::Read | Open::Existing => {}
-            Open::Create => {
+            OpenMode::Read | OpenMode::Existing => {}
+            OpenMode::Create => {
                 options.create(true).truncate(false);
             }
-            Open::New => {
+            OpenMode::New => {
                 options.create_new(true);
             }
         }
@@ -243,7 +243,7 @@ pub(crate) struct DiskReader {
 impl DiskReader {
     /// The file of that name, from its beginning on.
     pub(crate) fn open(disk: &dyn Disk, path: &Path) -> io::Result<Self> {
-        Ok(Self::on(disk.open(path, Open::Read)?, 0))
+        Ok(Self::on(disk.open(path, OpenMode::Read)?, 0))
     }
 
     /// A file that is open, from a byte on.
@@ -310,7 +310,7 @@ pub(crate) fn put_in_place(
     is_synced: bool,
 ) -> io::Result<()> {
     let temporary = folder.join(format!("{}{}", own_prefix(), Uuid::now_v7().simple()));
-    let written = disk.open(&temporary, Open::New).and_then(|file| {
+    let written = disk.open(&temporary, OpenMode::New).and_then(|file| {
         write_all_at(&*file, bytes, 0)?;
         if is_synced { file.sync() } else { Ok(()) }
     });

@@ -7,38 +7,38 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::reader::{LineEnd, Parsed, Seen, parse, read_line};
-use crate::{JournalEntry, Line, Stamp, payloads};
+use crate::reader::{LineEnd, ParsedLine, RecentLines, parse, read_line};
+use crate::{JournalEntry, JournalLine, LineStamp, payloads};
 
 /// A place in a journal that grows.
 #[derive(Debug)]
-pub struct Tail {
+pub struct JournalTail {
     path: PathBuf,
     /// Bytes that were read: whole lines.
     read: u64,
     /// Where the lines begin that have payloads whole.
     payloads: HashMap<String, u64>,
-    seen: Seen,
+    seen: RecentLines,
     after_damage: bool,
 }
 
 /// How a journal has grown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grown {
+pub enum Growth {
     /// By the lines that were handed over, maybe by none.
     Further,
     /// It is shorter than what was read of it: it is another one.
     Replaced,
 }
 
-impl Tail {
+impl JournalTail {
     /// The beginning of a journal.
     pub fn new(path: &Path) -> Self {
         Self {
             path: path.to_path_buf(),
             read: 0,
             payloads: HashMap::new(),
-            seen: Seen::default(),
+            seen: RecentLines::default(),
             after_damage: false,
         }
     }
@@ -47,21 +47,21 @@ impl Tail {
     ///
     /// # Errors
     /// What the system says. What was handed over until then counts as read; the rest comes with the next call.
-    pub fn read<E: JournalEntry>(&mut self, each: impl FnMut(Stamp, E)) -> io::Result<Grown> {
+    pub fn read<E: JournalEntry>(&mut self, each: impl FnMut(LineStamp, E)) -> io::Result<Growth> {
         let mut file = File::open(&self.path)?;
         let end = whole_length(&mut file)?;
         if end < self.read {
-            return Ok(Grown::Replaced);
+            return Ok(Growth::Replaced);
         }
         file.seek(SeekFrom::Start(self.read))?;
         self.take_lines(&mut BufReader::new(file.take(end - self.read)), each)?;
-        Ok(Grown::Further)
+        Ok(Growth::Further)
     }
 
     fn take_lines<E: JournalEntry>(
         &mut self,
         reader: &mut impl BufRead,
-        mut each: impl FnMut(Stamp, E),
+        mut each: impl FnMut(LineStamp, E),
     ) -> io::Result<()> {
         let mut line = Vec::new();
         while let Some((LineEnd::There, length)) = read_line(reader, &mut line)? {
@@ -69,16 +69,16 @@ impl Tail {
             // Line by line: when reading fails, those before are known and would be passed over the next time.
             self.read += length;
             match parse(&line) {
-                Ok(Parsed { line: parsed, is_whole }) => {
+                Ok(ParsedLine { line: parsed, is_whole }) => {
                     self.after_damage |= !is_whole;
                     if !self.seen.is_new(parsed.written, &line) {
                         continue;
                     }
-                    let Line { mut record, seq, written, v: _ } = parsed;
+                    let JournalLine { mut record, seq, written, v: _ } = parsed;
                     let path = &self.path;
                     payloads::restore(&mut record, start, &mut self.payloads, |at| record_at(path, at));
                     let after_damage = std::mem::take(&mut self.after_damage);
-                    each(Stamp { seq, written, after_damage }, record);
+                    each(LineStamp { seq, written, after_damage }, record);
                 }
                 Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
                 Err(error) => {
@@ -140,10 +140,10 @@ mod tests {
         let path = folder.path().join("journal.jsonl");
         let journal = Journal::open(&path).unwrap();
         journal.append(&remark("one")).unwrap();
-        let mut tail = Tail::new(&path);
+        let mut tail = JournalTail::new(&path);
         let mut grown = || {
             let mut records = Vec::new();
-            assert_eq!(tail.read(|_, record| records.push(record)).unwrap(), Grown::Further);
+            assert_eq!(tail.read(|_, record| records.push(record)).unwrap(), Growth::Further);
             records
         };
         assert_eq!((grown(), grown()), (vec![remark("one")], vec![]));
@@ -155,7 +155,7 @@ mod tests {
         file.write_all(&whole[20..]).unwrap();
         assert_eq!(grown(), [remark("two")]);
         file.set_len(3).unwrap();
-        assert_eq!(tail.read(|_, _: Note| {}).unwrap(), Grown::Replaced);
+        assert_eq!(tail.read(|_, _: Note| {}).unwrap(), Growth::Replaced);
     }
 
     /// A disk that fails.
@@ -176,7 +176,7 @@ mod tests {
             journal.append(&remark(text)).unwrap();
         }
         let bytes = std::fs::read(&path).unwrap();
-        let (mut tail, mut records) = (Tail::new(&path), Vec::new());
+        let (mut tail, mut records) = (JournalTail::new(&path), Vec::new());
         // The failure comes in the middle of the third line.
         let mut reader = BufReader::new(bytes[..bytes.len() - 5].chain(Broken));
         tail.take_lines(&mut reader, |_, record: Note| records.push(record)).unwrap_err();

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::path::Path;
 
 use crate::reader::parse;
-use crate::{JournalEntry, LINE_LIMIT, Line};
+use crate::{JournalEntry, JournalLine, LINE_LIMIT};
 
 /// So many bytes are read first; each time a line does not fit, twice as many.
 const STEP: u64 = 64 * 1024;
@@ -31,7 +31,7 @@ pub struct LastLines<E> {
 ///
 /// # Errors
 /// When the file cannot be read.
-pub fn read_last<E: JournalEntry>(path: &Path, count: usize) -> io::Result<(Vec<Line<E>>, u64)> {
+pub fn read_last<E: JournalEntry>(path: &Path, count: usize) -> io::Result<(Vec<JournalLine<E>>, u64)> {
     let mut lines = LastLines::open(path)?;
     let mut newest = lines.by_ref().take(count).collect::<io::Result<Vec<_>>>()?;
     newest.reverse();
@@ -119,7 +119,7 @@ impl<E: JournalEntry> LastLines<E> {
 }
 
 impl<E: JournalEntry> Iterator for LastLines<E> {
-    type Item = io::Result<Line<E>>;
+    type Item = io::Result<JournalLine<E>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.is_over {
@@ -148,7 +148,7 @@ mod tests {
     use crate::testing::{Note, note as remark};
     use crate::{Journal, read};
 
-    fn texts(lines: Vec<Line<Note>>) -> Vec<Note> {
+    fn texts(lines: Vec<JournalLine<Note>>) -> Vec<Note> {
         lines.into_iter().map(|line| line.record).collect()
     }
 

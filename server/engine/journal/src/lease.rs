@@ -39,7 +39,7 @@ static STARTED: LazyLock<Timestamp> = LazyLock::new(Timestamp::now);
 /// A process that writes a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Writer {
+pub struct SessionWriter {
     /// Names the time it writes: another one each time a session is opened.
     pub lease: LeaseId,
     /// Its process.
@@ -57,7 +57,7 @@ pub struct Writer {
 /// Somebody wants to write the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Ask {
+pub struct LeaseRequest {
     /// Its id.
     pub id: AskId,
     /// Whom it is asked of; `None` where no note said who writes.
@@ -71,9 +71,9 @@ pub struct Ask {
 /// An ask as it is written down.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Note {
+struct RequestNote {
     #[serde(flatten)]
-    ask: Ask,
+    ask: LeaseRequest,
     /// When it was asked.
     at: Timestamp,
     /// The process that asks.
@@ -82,8 +82,8 @@ struct Note {
     started: Timestamp,
 }
 
-impl Note {
-    fn of(ask: Ask) -> Self {
+impl RequestNote {
+    fn of(ask: LeaseRequest) -> Self {
         Self { ask, at: Timestamp::now(), pid: std::process::id(), started: *STARTED }
     }
 
@@ -100,7 +100,7 @@ impl Note {
 /// Why a writer goes on writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase")]
-pub enum Declined {
+pub enum LeaseRefusal {
     /// A turn runs, or files are being brought back.
     #[error("a turn runs there, or files are being brought back")]
     TurnRunning,
@@ -116,7 +116,7 @@ pub struct Lease {
     folder: PathBuf,
 }
 
-impl Writer {
+impl SessionWriter {
     /// This process, for a client of that name, from now on.
     pub fn this(client: &str) -> Self {
         Self {
@@ -130,7 +130,7 @@ impl Writer {
     }
 }
 
-impl std::fmt::Display for Writer {
+impl std::fmt::Display for SessionWriter {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{} (process {})", self.client, self.pid)
     }
@@ -144,12 +144,13 @@ impl Lease {
 
     /// Notes who writes. What was asked of an earlier writer is no more; what was asked of whoever writes still is, unless
     /// this process asked it and has got what it wanted.
-    pub fn announce(&self, writer: &Writer) {
+    pub fn announce(&self, writer: &SessionWriter) {
         let made = create_private_folder(&self.folder);
         for note in self.notes() {
-            let asked: Option<Note> = is_ask(&note).then(|| get(&note)).flatten();
-            let concerns =
-                |asked: &Note| asked.ask.lease.is_none() && asked.is_awaited() && !asked.is_of_this_process();
+            let asked: Option<RequestNote> = is_ask(&note).then(|| get(&note)).flatten();
+            let concerns = |asked: &RequestNote| {
+                asked.ask.lease.is_none() && asked.is_awaited() && !asked.is_of_this_process()
+            };
             if !asked.is_some_and(|asked| concerns(&asked)) {
                 remove(&note);
             }
@@ -161,14 +162,14 @@ impl Lease {
     }
 
     /// Takes the note away, if it is still this writer's.
-    pub fn withdraw(&self, writer: &Writer) {
+    pub fn withdraw(&self, writer: &SessionWriter) {
         if self.writer().is_some_and(|noted| noted.lease == writer.lease) {
             remove(&self.note());
         }
     }
 
     /// Who writes, as noted.
-    pub fn writer(&self) -> Option<Writer> {
+    pub fn writer(&self) -> Option<SessionWriter> {
         get(&self.note())
     }
 
@@ -179,19 +180,19 @@ impl Lease {
     }
 
     /// Asks the writer to let go.
-    pub fn ask(&self, ask: &Ask) -> io::Result<()> {
+    pub fn ask(&self, ask: &LeaseRequest) -> io::Result<()> {
         create_private_folder(&self.folder)?;
-        put(&self.ask_note(&ask.id), &Note::of(ask.clone()))
+        put(&self.ask_note(&ask.id), &RequestNote::of(ask.clone()))
     }
 
     /// What is asked and awaited. All other asks are taken away: whoever asked has given up or ended.
-    pub fn asks(&self) -> Vec<Ask> {
+    pub fn asks(&self) -> Vec<LeaseRequest> {
         let asks = self.notes().into_iter().filter(|path| is_ask(path)).take(MAX_ASKS);
         let awaited = asks.filter_map(|path| {
             // Where it lies says which it is: what it says itself may lead elsewhere.
             let id = AskId::from_external(path.file_stem()?.to_str()?);
-            match get::<Note>(&path).filter(Note::is_awaited) {
-                Some(note) => Some(Ask { id, ..note.ask }),
+            match get::<RequestNote>(&path).filter(RequestNote::is_awaited) {
+                Some(note) => Some(LeaseRequest { id, ..note.ask }),
                 None => {
                     remove(&path);
                     None
@@ -210,7 +211,7 @@ impl Lease {
     }
 
     /// Tells whoever asked that the writer goes on.
-    pub fn decline(&self, ask: &AskId, why: Declined) {
+    pub fn decline(&self, ask: &AskId, why: LeaseRefusal) {
         remove(&self.ask_note(ask));
         if let Err(error) = put(&self.answer_note(ask), &why) {
             tracing::warn!(%error, "an ask for the session could not be answered");
@@ -218,7 +219,7 @@ impl Lease {
     }
 
     /// Why the writer goes on, if it has said so.
-    pub fn declined(&self, ask: &AskId) -> Option<Declined> {
+    pub fn declined(&self, ask: &AskId) -> Option<LeaseRefusal> {
         get(&self.answer_note(ask))
     }
 
@@ -301,7 +302,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let journal = folder.path().join("journal.jsonl");
         let lease = Lease::beside(&journal);
-        let (first, second) = (Writer::this("one"), Writer::this("two"));
+        let (first, second) = (SessionWriter::this("one"), SessionWriter::this("two"));
         lease.announce(&first);
         #[cfg(unix)]
         {
@@ -320,24 +321,27 @@ mod tests {
     fn an_ask_is_found_and_its_answer_goes_to_whoever_asked() {
         let folder = tempfile::tempdir().unwrap();
         let lease = Lease::beside(&folder.path().join("journal.jsonl"));
-        let ask = || Ask { id: AskId::generate(), lease: Some(LeaseId::generate()), force: true };
+        let ask = || LeaseRequest { id: AskId::generate(), lease: Some(LeaseId::generate()), force: true };
         let (one, two) = (ask(), ask());
         lease.ask(&one).unwrap();
         lease.ask(&two).unwrap();
-        lease.decline(&one.id, Declined::TurnRunning);
+        lease.decline(&one.id, LeaseRefusal::TurnRunning);
         assert_eq!(lease.asks(), std::slice::from_ref(&two));
-        assert_eq!((lease.declined(&one.id), lease.declined(&two.id)), (Some(Declined::TurnRunning), None));
+        assert_eq!(
+            (lease.declined(&one.id), lease.declined(&two.id)),
+            (Some(LeaseRefusal::TurnRunning), None)
+        );
         lease.forget(&one.id);
         lease.forget(&two.id);
         assert_eq!((lease.asks(), lease.declined(&one.id)), (vec![], None));
     }
 
     /// Asks as another process would have so many seconds ago.
-    fn asked(lease: &Lease, of: Option<&Writer>, seconds: i64) -> AskId {
+    fn asked(lease: &Lease, of: Option<&SessionWriter>, seconds: i64) -> AskId {
         let id = AskId::generate();
-        let ask = Ask { id: id.clone(), lease: of.map(|writer| writer.lease.clone()), force: false };
+        let ask = LeaseRequest { id: id.clone(), lease: of.map(|writer| writer.lease.clone()), force: false };
         let at = Timestamp::now() - jiff::SignedDuration::from_secs(seconds);
-        put(&lease.ask_note(&id), &Note { at, pid: 0, ..Note::of(ask) }).unwrap();
+        put(&lease.ask_note(&id), &RequestNote { at, pid: 0, ..RequestNote::of(ask) }).unwrap();
         id
     }
 
@@ -363,10 +367,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let lease = Lease::beside(&folder.path().join("journal.jsonl"));
         create_private_folder(&lease.folder).unwrap();
-        let (before, now) = (Writer::this("one"), Writer::this("two"));
+        let (before, now) = (SessionWriter::this("one"), SessionWriter::this("two"));
         let open = asked(&lease, None, 0);
         asked(&lease, Some(&before), 0);
-        lease.ask(&Ask { id: AskId::generate(), lease: None, force: true }).unwrap();
+        lease.ask(&LeaseRequest { id: AskId::generate(), lease: None, force: true }).unwrap();
         lease.announce(&now);
         assert_eq!(ids(&lease), [open]);
     }
@@ -378,10 +382,10 @@ mod tests {
         create_private_folder(&lease.folder).unwrap();
         let victim = folder.path().join("victim.json");
         fs::write(&victim, "kept").unwrap();
-        let ask = Ask { id: AskId::from_external("../victim"), lease: None, force: false };
-        put(&lease.folder.join("ask_1.json"), &Note::of(ask)).unwrap();
+        let ask = LeaseRequest { id: AskId::from_external("../victim"), lease: None, force: false };
+        put(&lease.folder.join("ask_1.json"), &RequestNote::of(ask)).unwrap();
         let asks = lease.asks();
-        lease.decline(&asks[0].id, Declined::TurnRunning);
+        lease.decline(&asks[0].id, LeaseRefusal::TurnRunning);
         assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
         assert!(lease.declined(&AskId::from_external("ask_1")).is_some());
     }

@@ -35,10 +35,10 @@ mod writer;
 pub use blobs::{BlobId, Blobs, NotABlobId};
 pub use disk::write_atomically;
 pub use last::{LastLines, read_last};
-pub use line::{JournalEntry, Line, VERSION};
+pub use line::{JournalEntry, JournalLine, VERSION};
 pub(crate) use reader::LINE_LIMIT;
 #[cfg(test)]
 pub(crate) use reader::read_on;
-pub use reader::{Lines, ReadJournal, Stamp, read};
-pub use shelf::{SHELF, Shelf, Slot};
+pub use reader::{JournalLines, LineStamp, ReadJournal, read};
+pub use shelf::{SHELF, Shelf, ShelfSlot};
 pub use writer::{Journal, JournalError, PreparedLine, StorageNews};

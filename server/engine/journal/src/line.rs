@@ -25,7 +25,7 @@ pub trait JournalEntry: Clone + fmt::Debug + Serialize + DeserializeOwned + Send
 
 /// A line of the journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Line<E> {
+pub struct JournalLine<E> {
     /// Version of the line form.
     pub v: u32,
     /// The number of the newest event before those of the record: they have the numbers that follow. 0 in older journals.

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::disk::{Disk, DiskFile, DiskReader, Open, RealDisk};
-use crate::{JournalEntry, Line, VERSION, payloads};
+use crate::disk::{Disk, DiskFile, DiskReader, OpenMode, RealDisk};
+use crate::{JournalEntry, JournalLine, VERSION, payloads};
 
 /// The longest line that is read, in bytes with its end; longer ones are skipped as damaged.
 pub const LINE_LIMIT: usize = 64 * 1024 * 1024;
@@ -30,14 +30,14 @@ pub struct ReadJournal<E> {
     /// The records, oldest first.
     pub records: Vec<E>,
     /// What the lines say beside their records, in the order of these.
-    pub stamps: Vec<Stamp>,
+    pub stamps: Vec<LineStamp>,
     /// Lines that were no record this build can read.
     pub skipped: u64,
 }
 
 /// What a line says beside its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub struct LineStamp {
     /// The number of the newest event before those that the record tells.
     pub seq: u64,
     /// When the record was written.
@@ -56,7 +56,7 @@ pub fn read<E: JournalEntry>(path: &Path) -> io::Result<ReadJournal<E>> {
 
 /// The same on another disk.
 pub(crate) fn read_on<E: JournalEntry>(disk: &dyn Disk, path: &Path) -> io::Result<ReadJournal<E>> {
-    let mut lines = Lines::open_on(disk, path, 0)?;
+    let mut lines = JournalLines::open_on(disk, path, 0)?;
     let mut journal = ReadJournal { records: Vec::new(), stamps: Vec::new(), skipped: 0 };
     for line in lines.by_ref() {
         let (stamp, record) = line?;
@@ -69,7 +69,7 @@ pub(crate) fn read_on<E: JournalEntry>(disk: &dyn Disk, path: &Path) -> io::Resu
 
 /// The lines of a journal one by one, oldest first. What was read is not kept.
 #[derive(Debug)]
-pub struct Lines<E> {
+pub struct JournalLines<E> {
     path: PathBuf,
     file: Arc<dyn DiskFile>,
     reader: BufReader<DiskReader>,
@@ -81,13 +81,13 @@ pub struct Lines<E> {
     /// Whether something was skipped since the newest record.
     after_damage: bool,
     line: Vec<u8>,
-    seen: Seen,
+    seen: RecentLines,
     /// Where the payloads of the lines before are: the first byte of the line that has each of them whole.
     payloads: HashMap<String, u64>,
     entries: PhantomData<E>,
 }
 
-impl<E: JournalEntry> Lines<E> {
+impl<E: JournalEntry> JournalLines<E> {
     /// The lines of a journal from a byte on, which is the first of a line, to the end it has now.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl<E: JournalEntry> Lines<E> {
 
     /// The same on another disk.
     pub fn open_on(disk: &dyn Disk, path: &Path, at: u64) -> io::Result<Self> {
-        let file = disk.open(path, Open::Read)?;
+        let file = disk.open(path, OpenMode::Read)?;
         let end = file.size()?;
         let reader = BufReader::with_capacity(READ_STEP, DiskReader::on(Arc::clone(&file), at));
         Ok(Self {
@@ -110,7 +110,7 @@ impl<E: JournalEntry> Lines<E> {
             skipped: 0,
             after_damage: false,
             line: Vec::new(),
-            seen: Seen::default(),
+            seen: RecentLines::default(),
             payloads: HashMap::new(),
             entries: PhantomData,
         })
@@ -140,20 +140,20 @@ impl<E: JournalEntry> Lines<E> {
     }
 
     /// What stands in the line that was read last, which begins at `start`; `None` when it is to be passed over.
-    fn parsed(&mut self, start: u64) -> Option<(Stamp, E)> {
+    fn parsed(&mut self, start: u64) -> Option<(LineStamp, E)> {
         match parse(&self.line) {
-            Ok(Parsed { line, is_whole }) => {
+            Ok(ParsedLine { line, is_whole }) => {
                 self.skipped += u64::from(!is_whole);
                 self.after_damage |= !is_whole;
                 if !self.seen.is_new(line.written, &self.line) {
                     tracing::warn!(path = %self.path.display(), "a line stands in the journal twice and counts once");
                     return None;
                 }
-                let Line { mut record, seq, written, v: _ } = line;
+                let JournalLine { mut record, seq, written, v: _ } = line;
                 let file = &self.file;
                 payloads::restore(&mut record, start, &mut self.payloads, |at| record_at(file, at));
                 let after_damage = std::mem::take(&mut self.after_damage);
-                Some((Stamp { seq, written, after_damage }, record))
+                Some((LineStamp { seq, written, after_damage }, record))
             }
             Err(_) if self.line.iter().all(u8::is_ascii_whitespace) => None,
             Err(error) => {
@@ -166,8 +166,8 @@ impl<E: JournalEntry> Lines<E> {
     }
 }
 
-impl<E: JournalEntry> Iterator for Lines<E> {
-    type Item = io::Result<(Stamp, E)>;
+impl<E: JournalEntry> Iterator for JournalLines<E> {
+    type Item = io::Result<(LineStamp, E)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.at < self.end {
@@ -205,12 +205,12 @@ fn record_at<E: JournalEntry>(file: &Arc<dyn DiskFile>, at: u64) -> Option<E> {
 
 /// The newest lines that were read, to tell those that come again: no writer writes the same line twice.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct RecentLines {
     lines: HashSet<(Timestamp, u64)>,
     order: VecDeque<(Timestamp, u64)>,
 }
 
-impl Seen {
+impl RecentLines {
     /// Whether a line comes for the first time, or so late that it is not known any more.
     pub(super) fn is_new(&mut self, written: Timestamp, bytes: &[u8]) -> bool {
         let mut hasher = DefaultHasher::new();
@@ -231,8 +231,8 @@ impl Seen {
 
 /// A line that was read.
 #[derive(Debug)]
-pub(super) struct Parsed<E> {
-    pub(super) line: Line<E>,
+pub(super) struct ParsedLine<E> {
+    pub(super) line: JournalLine<E>,
     /// Whether nothing but the line stands there: a power cut can leave zeros where the lines before it were.
     pub(super) is_whole: bool,
 }
@@ -241,14 +241,14 @@ pub(super) struct Parsed<E> {
 ///
 /// # Errors
 /// Why it is none of this build's.
-pub(super) fn parse<E: JournalEntry>(bytes: &[u8]) -> serde_json::Result<Parsed<E>> {
+pub(super) fn parse<E: JournalEntry>(bytes: &[u8]) -> serde_json::Result<ParsedLine<E>> {
     let text = trimmed(bytes);
-    let line: Line<E> = serde_json::from_slice(text)?;
+    let line: JournalLine<E> = serde_json::from_slice(text)?;
     if line.v != VERSION {
         let other = format!("it is of version {}, and this build reads version {VERSION}", line.v);
         return Err(serde::de::Error::custom(other));
     }
-    Ok(Parsed { line, is_whole: !bytes.contains(&0) })
+    Ok(ParsedLine { line, is_whole: !bytes.contains(&0) })
 }
 
 /// A line without its end, and without zeros around it.

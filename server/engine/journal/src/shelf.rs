@@ -19,7 +19,7 @@ const MAX_BYTES: usize = u32::MAX as usize;
 
 /// Where something lies on a shelf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Slot {
+pub struct ShelfSlot {
     /// The first byte.
     at: u64,
     /// How many bytes.
@@ -31,12 +31,12 @@ pub struct Slot {
 /// What of a session has left memory. One process writes it: the one that writes the journal.
 #[derive(Debug)]
 pub struct Shelf {
-    inner: Mutex<Inner>,
+    inner: Mutex<ShelfFile>,
     is_damaged: AtomicBool,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct ShelfFile {
     /// `None` for one that nobody opens again.
     path: Option<PathBuf>,
     /// Opened with the first use: most sessions never need it.
@@ -54,13 +54,13 @@ impl Shelf {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        Ok(Self::of(Inner { path: Some(path.to_path_buf()), file: None, length: 0 }))
+        Ok(Self::of(ShelfFile { path: Some(path.to_path_buf()), file: None, length: 0 }))
     }
 
     /// An empty shelf that is gone with the process: for a session whose folder another process writes.
     #[must_use]
     pub fn unnamed() -> Self {
-        Self::of(Inner { path: None, file: None, length: 0 })
+        Self::of(ShelfFile { path: None, file: None, length: 0 })
     }
 
     /// The shelf as it was when it had `length` bytes; what was put on it later is dropped.
@@ -78,7 +78,7 @@ impl Shelf {
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         file.set_len(length)?;
-        Ok(Self::of(Inner { path: Some(path.to_path_buf()), file: Some(file), length }))
+        Ok(Self::of(ShelfFile { path: Some(path.to_path_buf()), file: Some(file), length }))
     }
 
     /// Gives its file another name, in place of the file that had it.
@@ -98,7 +98,7 @@ impl Shelf {
     ///
     /// # Errors
     /// What the system says; nothing was put on it then.
-    pub fn put(&self, bytes: &[u8]) -> io::Result<Slot> {
+    pub fn put(&self, bytes: &[u8]) -> io::Result<ShelfSlot> {
         let len = u32::try_from(bytes.len()).map_err(|_| {
             let text = format!("{} bytes are too many to be kept at once: {MAX_BYTES}", bytes.len());
             io::Error::new(io::ErrorKind::FileTooLarge, text)
@@ -110,7 +110,7 @@ impl Shelf {
         file.seek(SeekFrom::Start(at))?;
         file.write_all(bytes)?;
         inner.length += u64::from(len);
-        Ok(Slot { at, len, check: crc32fast::hash(bytes) })
+        Ok(ShelfSlot { at, len, check: crc32fast::hash(bytes) })
     }
 
     /// Reads what was put on the shelf.
@@ -118,7 +118,7 @@ impl Shelf {
     /// # Errors
     /// What the system says; of kind [`io::ErrorKind::InvalidData`] when it is not what was put there. The shelf counts
     /// as damaged then.
-    pub fn get(&self, slot: &Slot) -> io::Result<Vec<u8>> {
+    pub fn get(&self, slot: &ShelfSlot) -> io::Result<Vec<u8>> {
         let read = self.read(slot);
         if let Err(error) = &read {
             tracing::warn!(%error, "what has left memory cannot be read back");
@@ -127,7 +127,7 @@ impl Shelf {
         read
     }
 
-    fn read(&self, slot: &Slot) -> io::Result<Vec<u8>> {
+    fn read(&self, slot: &ShelfSlot) -> io::Result<Vec<u8>> {
         let mut inner = self.lock();
         let file = inner.file()?;
         file.seek(SeekFrom::Start(slot.at))?;
@@ -167,16 +167,16 @@ impl Shelf {
         file.map_or(Ok(()), |file| file.sync_data())
     }
 
-    fn of(inner: Inner) -> Self {
+    fn of(inner: ShelfFile) -> Self {
         Self { inner: Mutex::new(inner), is_damaged: AtomicBool::new(false) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, ShelfFile> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
+impl ShelfFile {
     fn file(&mut self) -> io::Result<&mut File> {
         let file = match (self.file.take(), &self.path) {
             (Some(file), _) => file,

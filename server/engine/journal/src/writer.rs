@@ -18,9 +18,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use tokio::sync::Notify;
 
-use crate::disk::{self, Disk, Open};
+use crate::disk::{self, Disk, OpenMode};
 use crate::{Blobs, JournalEntry, LINE_LIMIT, VERSION, payloads};
-use end::End;
+use end::JournalEnd;
 
 /// So often a journal is tried that somebody has locked: who only looks whether it is free has it for a moment.
 const LOCK_ATTEMPTS: u32 = 4;
@@ -54,12 +54,12 @@ pub struct StorageNews {
 #[derive(Clone, Debug)]
 pub struct Journal {
     path: PathBuf,
-    shared: Arc<Shared>,
+    shared: Arc<SharedJournal>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    writer: Mutex<Writer>,
+struct SharedJournal {
+    writer: Mutex<JournalWriter>,
     /// Held while the disk is waited for: who comes meanwhile shares the next wait.
     syncing: Arc<tokio::sync::Mutex<Syncs>>,
     /// Called when the journal's keeper has something to do.
@@ -80,15 +80,15 @@ pub struct PreparedLine {
 
 /// What of a line does not depend on what was told before it.
 #[derive(Serialize)]
-struct Rest<'a, E> {
+struct LineBody<'a, E> {
     written: Timestamp,
     #[serde(flatten)]
     record: &'a E,
 }
 
 #[derive(Debug)]
-struct Writer {
-    end: End,
+struct JournalWriter {
+    end: JournalEnd,
     /// The hashes of the payloads that this writer has written, or that wait to be.
     payloads: HashSet<String>,
     /// When the newest line was written: each is later than the one before, so no two lines are the same.
@@ -131,7 +131,7 @@ impl Journal {
     pub fn open_patiently(
         disk: Arc<dyn Disk>,
         path: &Path,
-        how: Open,
+        how: OpenMode,
         blobs: Option<Blobs>,
     ) -> io::Result<Self> {
         for _ in 1..LOCK_ATTEMPTS {
@@ -149,12 +149,12 @@ impl Journal {
     /// # Errors
     /// As [`Journal::open`].
     pub(crate) fn open_on(disk: Arc<dyn Disk>, path: &Path, blobs: Option<Blobs>) -> io::Result<Self> {
-        Self::open_as(disk, path, Open::Create, blobs)
+        Self::open_as(disk, path, OpenMode::Create, blobs)
     }
 
-    fn open_as(disk: Arc<dyn Disk>, path: &Path, how: Open, blobs: Option<Blobs>) -> io::Result<Self> {
-        let writer = Writer {
-            end: End::open(disk, path, how)?,
+    fn open_as(disk: Arc<dyn Disk>, path: &Path, how: OpenMode, blobs: Option<Blobs>) -> io::Result<Self> {
+        let writer = JournalWriter {
+            end: JournalEnd::open(disk, path, how)?,
             payloads: HashSet::new(),
             newest: Timestamp::MIN,
             is_released: false,
@@ -165,7 +165,7 @@ impl Journal {
             news: VecDeque::new(),
         };
         let (writer, attention) = (Mutex::new(writer), Notify::new());
-        let shared = Arc::new(Shared { writer, syncing: Arc::default(), attention, blobs });
+        let shared = Arc::new(SharedJournal { writer, syncing: Arc::default(), attention, blobs });
         Ok(Self { path: path.to_path_buf(), shared })
     }
 
@@ -289,7 +289,7 @@ impl Journal {
         let written = self.lock().now();
         let mut record = record.clone();
         let payloads = payloads::refer(&mut record, || self.lock().payloads.clone());
-        let rest = Rest { written, record: &record };
+        let rest = LineBody { written, record: &record };
         let json = serde_json::to_string(&rest).map_err(|error| self.error(error.into()))?;
         Ok(PreparedLine { written, json, payloads, is_transient: record.is_transient() })
     }
@@ -413,7 +413,7 @@ impl Journal {
     }
 
     /// Notes that the disk refuses, and has it told if it is news.
-    fn note_failure(&self, writer: &mut Writer, error: &io::Error, what: &str) {
+    fn note_failure(&self, writer: &mut JournalWriter, error: &io::Error, what: &str) {
         if std::mem::replace(&mut writer.is_failing, true) {
             return;
         }
@@ -439,12 +439,12 @@ impl Journal {
         JournalError { path: self.path.clone(), waiting: self.lock().end.waiting(), source }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Writer> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, JournalWriter> {
         self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Writer {
+impl JournalWriter {
     /// The time, later than all before.
     fn now(&mut self) -> Timestamp {
         let next = self.newest.checked_add(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MAX);

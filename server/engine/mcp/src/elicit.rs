@@ -6,7 +6,7 @@
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Map, Number, Value};
 
-use kode_base::question::{Choice, Draft, Inquiry, Picked, QuestionKind, Reply};
+use kode_base::question::{Inquiry, InquiryAnswer, QuestionDraft, QuestionKind, QuestionOption, Reply};
 use kode_config::mcp::fault::bounded;
 
 /// The most fields of a form.
@@ -84,9 +84,11 @@ impl Form {
     }
 
     /// The form as a question.
-    pub(crate) fn draft(&self) -> Draft {
-        let choice =
-            |label: &str, description: &str| Choice { label: label.into(), description: description.into() };
+    pub(crate) fn draft(&self) -> QuestionDraft {
+        let choice = |label: &str, description: &str| QuestionOption {
+            label: label.into(),
+            description: description.into(),
+        };
         let mut questions: Vec<_> = self
             .fields
             .iter()
@@ -117,7 +119,7 @@ impl Form {
             let (question, header) = (self.message.clone(), "MCP".to_owned());
             questions.push(Inquiry { question, header, options, multi_select: false });
         }
-        Draft { kind: QuestionKind::Choice, questions, plan: None, candidates: Vec::new() }
+        QuestionDraft { kind: QuestionKind::Choice, questions, plan: None, candidates: Vec::new() }
     }
 
     /// What the server is told.
@@ -148,7 +150,7 @@ impl Field {
         }
     }
 
-    fn value(&self, picked: &Picked) -> Option<Value> {
+    fn value(&self, picked: &InquiryAnswer) -> Option<Value> {
         let label = picked.labels.first().map(String::as_str);
         if label == Some(LEFT_OPEN) {
             return None;
@@ -242,12 +244,12 @@ mod tests {
         Form::of("survey", &serde_json::from_value(request).unwrap()).unwrap()
     }
 
-    fn picked(label: &str, text: &str) -> Picked {
+    fn picked(label: &str, text: &str) -> InquiryAnswer {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        Picked { labels: some(label).into_iter().collect(), text: some(text) }
+        InquiryAnswer { labels: some(label).into_iter().collect(), text: some(text) }
     }
 
-    fn reply(answers: Vec<Picked>) -> Reply {
+    fn reply(answers: Vec<InquiryAnswer>) -> Reply {
         Reply { answers: Some(answers), by: "test".into(), ..Reply::default() }
     }
 

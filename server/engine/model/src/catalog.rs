@@ -23,19 +23,19 @@ const VERSION_WORDS: [&str; 4] = ["latest", "preview", "stable", "exp"];
 /// What is known of models and providers.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Catalog {
+pub struct ModelCatalog {
     as_of: String,
-    models: Vec<Entry>,
+    models: Vec<CatalogEntry>,
     providers: Vec<KnownProvider>,
     /// What the user has entered.
     #[serde(skip)]
-    own: Vec<Entry>,
+    own: Vec<CatalogEntry>,
 }
 
 /// What is known of models whose names begin alike.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct Entry {
+pub struct CatalogEntry {
     /// What the names begin with.
     #[serde(rename = "match")]
     pub beginning: String,
@@ -109,7 +109,7 @@ pub struct KnownProvider {
 
 /// What is known of one model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Facts {
+pub struct ModelFacts {
     /// How many tokens it can read, if known.
     pub context_window: Option<u64>,
     /// How many tokens an answer may have, if known.
@@ -120,11 +120,11 @@ pub struct Facts {
     pub prices: Option<Prices>,
 }
 
-impl Catalog {
+impl ModelCatalog {
     /// What this build knows.
     #[must_use]
     pub fn built_in() -> &'static Self {
-        static CATALOG: OnceLock<Catalog> = OnceLock::new();
+        static CATALOG: OnceLock<ModelCatalog> = OnceLock::new();
         CATALOG.get_or_init(|| {
             serde_json::from_str(BUILT_IN).unwrap_or_else(|error| {
                 tracing::error!(%error, "the built-in catalog of models cannot be read");
@@ -135,7 +135,7 @@ impl Catalog {
 
     /// What this build knows, and before it what the user has entered.
     #[must_use]
-    pub fn with(own: Vec<Entry>) -> Self {
+    pub fn with(own: Vec<CatalogEntry>) -> Self {
         Self { own, ..Self::built_in().clone() }
     }
 
@@ -160,10 +160,10 @@ impl Catalog {
 
     /// What is known of a model that `host` serves and that is asked in `wire`.
     #[must_use]
-    pub fn facts(&self, model: &str, wire: Wire, host: &str) -> Facts {
+    pub fn facts(&self, model: &str, wire: Wire, host: &str) -> ModelFacts {
         let name = normal(model);
         let mut facts =
-            Facts { context_window: None, max_output: None, capabilities: usual(wire), prices: None };
+            ModelFacts { context_window: None, max_output: None, capabilities: usual(wire), prices: None };
         if let Some((entry, rest)) = find(&self.models, &name) {
             facts = entry.over(facts);
             let is_here = entry.hosts.is_empty() || entry.hosts.iter().any(|known| is_of(host, known));
@@ -178,9 +178,9 @@ impl Catalog {
     }
 }
 
-impl Entry {
-    fn over(&self, base: Facts) -> Facts {
-        Facts {
+impl CatalogEntry {
+    fn over(&self, base: ModelFacts) -> ModelFacts {
+        ModelFacts {
             context_window: self.context_window.or(base.context_window),
             max_output: self.max_output.or(base.max_output),
             capabilities: self.capabilities.over(base.capabilities),
@@ -205,7 +205,7 @@ fn usual(wire: Wire) -> Capabilities {
 }
 
 /// The longest entry that a name begins with at a word's end, and the rest of the name.
-fn find<'a, 'n>(entries: &'a [Entry], name: &'n str) -> Option<(&'a Entry, &'n str)> {
+fn find<'a, 'n>(entries: &'a [CatalogEntry], name: &'n str) -> Option<(&'a CatalogEntry, &'n str)> {
     let fits = entries.iter().filter_map(|entry| {
         let beginning = normal(&entry.beginning);
         let rest = name.strip_prefix(&beginning).filter(|_| !beginning.is_empty())?;
@@ -249,13 +249,13 @@ fn is_of(host: &str, domain: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn facts(model: &str) -> Facts {
-        Catalog::built_in().facts(model, Wire::ChatCompletions, "api.example.com")
+    fn facts(model: &str) -> ModelFacts {
+        ModelCatalog::built_in().facts(model, Wire::ChatCompletions, "api.example.com")
     }
 
     #[test]
     fn the_built_in_table_is_sound() {
-        let catalog: Catalog = serde_json::from_str(BUILT_IN).unwrap();
+        let catalog: ModelCatalog = serde_json::from_str(BUILT_IN).unwrap();
         assert!(catalog.as_of.parse::<jiff::civil::Date>().is_ok(), "{}", catalog.as_of);
         for entry in &catalog.models {
             let (window, output) = (entry.context_window.unwrap(), entry.max_output.unwrap());
@@ -305,8 +305,9 @@ mod tests {
 
     #[test]
     fn prices_of_models_that_anybody_serves_count_at_their_makers_alone() {
-        let at =
-            |host| Catalog::built_in().facts("deepseek-chat", Wire::ChatCompletions, host).prices.is_some();
+        let at = |host| {
+            ModelCatalog::built_in().facts("deepseek-chat", Wire::ChatCompletions, host).prices.is_some()
+        };
         assert!(at("api.deepseek.com"));
         for elsewhere in ["localhost", "api.notdeepseek.com", "deepseek.com.example.org"] {
             assert!(!at(elsewhere), "{elsewhere}");
@@ -319,18 +320,19 @@ mod tests {
         assert!(gpt.max_completion_tokens && !gpt.temperature && gpt.images && gpt.tool_use);
         let unknown = facts("somebody-else").capabilities;
         assert!(!unknown.max_completion_tokens && unknown.temperature && !unknown.images && unknown.tool_use);
-        let unknown = Catalog::built_in().facts("somebody-else", Wire::AnthropicMessages, "").capabilities;
+        let unknown =
+            ModelCatalog::built_in().facts("somebody-else", Wire::AnthropicMessages, "").capabilities;
         assert_eq!(unknown, Capabilities::ALL);
     }
 
     #[test]
     fn what_the_user_enters_wins_field_by_field() {
-        let own: Vec<Entry> = serde_json::from_value(serde_json::json!([
+        let own: Vec<CatalogEntry> = serde_json::from_value(serde_json::json!([
             {"match": "gpt-5", "contextWindow": 1000, "capabilities": {"images": false}},
             {"match": "mine", "prices": {"input": 1.0, "output": 2.0}},
         ]))
         .unwrap();
-        let catalog = Catalog::with(own);
+        let catalog = ModelCatalog::with(own);
         let at = |model| catalog.facts(model, Wire::ChatCompletions, "");
         let gpt = at("gpt-5-2025-08-07");
         assert_eq!((gpt.context_window, gpt.max_output), (Some(1000), Some(128_000)));
@@ -341,12 +343,12 @@ mod tests {
 
     #[test]
     fn providers_are_known_by_name_and_alias() {
-        let catalog = Catalog::built_in();
+        let catalog = ModelCatalog::built_in();
         assert_eq!(catalog.provider("moonshot"), catalog.provider("kimi"));
         assert!(catalog.provider("ollama").is_some_and(|ollama| ollama.api_key_env.is_none()));
         assert!(catalog.provider("nobody").is_none());
         for known in &catalog.providers {
-            let address = super::super::profile::Address::read(&known.base_url, known.provider.wire());
+            let address = super::super::profile::ServerAddress::read(&known.base_url, known.provider.wire());
             assert_eq!(address.unwrap().base, known.base_url, "{}", known.name);
         }
     }

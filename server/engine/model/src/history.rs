@@ -15,11 +15,11 @@ use super::Message;
 
 /// Messages, oldest first. A clone shares them.
 #[derive(Clone, Default)]
-pub struct History(Arc<Shared>);
+pub struct History(Arc<SharedHistory>);
 
 /// The messages and what was found out about them.
 #[derive(Default)]
-struct Shared {
+struct SharedHistory {
     messages: Vec<Message>,
     /// The fingerprint of the first message, of the first two, and so on, as far as somebody asked.
     fingerprints: Mutex<Vec<u64>>,
@@ -33,7 +33,7 @@ impl History {
 
     /// The newest message, to be changed.
     pub fn last_mut(&mut self) -> Option<&mut Message> {
-        let Shared { messages, fingerprints } = Arc::make_mut(&mut self.0);
+        let SharedHistory { messages, fingerprints } = Arc::make_mut(&mut self.0);
         let known = fingerprints.get_mut().unwrap_or_else(PoisonError::into_inner);
         known.truncate(messages.len().saturating_sub(1));
         messages.last_mut()
@@ -54,7 +54,7 @@ impl History {
     }
 }
 
-impl Clone for Shared {
+impl Clone for SharedHistory {
     fn clone(&self) -> Self {
         let known = self.fingerprints.lock().unwrap_or_else(PoisonError::into_inner);
         Self { messages: self.messages.clone(), fingerprints: Mutex::new(known.clone()) }
@@ -110,7 +110,7 @@ impl Deref for History {
 
 impl DerefMut for History {
     fn deref_mut(&mut self) -> &mut [Message] {
-        let Shared { messages, fingerprints } = Arc::make_mut(&mut self.0);
+        let SharedHistory { messages, fingerprints } = Arc::make_mut(&mut self.0);
         // Whatever is changed may be changed anywhere.
         fingerprints.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
         messages.as_mut_slice()
@@ -119,7 +119,7 @@ impl DerefMut for History {
 
 impl From<Vec<Message>> for History {
     fn from(messages: Vec<Message>) -> Self {
-        Self(Arc::new(Shared { messages, fingerprints: Mutex::default() }))
+        Self(Arc::new(SharedHistory { messages, fingerprints: Mutex::default() }))
     }
 }
 

@@ -47,7 +47,7 @@ pub struct Message {
     pub content: Vec<Block>,
     /// Which model gave it, where a model did: reasoning and stored state are only good for the one they came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub origin: Option<Origin>,
+    pub origin: Option<AnswerOrigin>,
 }
 
 impl Message {
@@ -79,7 +79,7 @@ pub enum Wire {
 /// Which model gave an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Origin {
+pub struct AnswerOrigin {
     /// The wire format it was asked in.
     pub wire: Wire,
     /// Its name as the provider knows it.

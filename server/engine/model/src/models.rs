@@ -75,7 +75,7 @@ pub trait Connector: Send + Sync {
 
 /// A profile that cannot be used.
 #[derive(Clone, Debug)]
-pub struct Unusable {
+pub struct UnusableProfile {
     /// What users call it.
     pub name: String,
     /// Where it is described.
@@ -86,10 +86,10 @@ pub struct Unusable {
 
 /// Connects nothing: all models are of this process.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unconnected;
+pub struct NoConnector;
 
 #[async_trait]
-impl Connector for Unconnected {
+impl Connector for NoConnector {
     async fn connect(&self, profile: &Profile) -> Result<Arc<dyn Model>, ModelError> {
         let message = format!("The model profile `{}` has no model in this process.", profile.name);
         Err(ModelError::new(ModelErrorKind::Configuration, message))
@@ -135,7 +135,7 @@ pub struct Models {
     profiles: BTreeMap<String, Profile>,
     /// Where each profile is described.
     sources: BTreeMap<String, String>,
-    unusable: BTreeMap<String, Unusable>,
+    unusable: BTreeMap<String, UnusableProfile>,
     default: String,
     /// What the pointers but `main` point to, where anything was said.
     pointers: BTreeMap<Pointer, String>,
@@ -179,7 +179,7 @@ impl Models {
     #[must_use]
     pub fn in_process(profile: Profile, model: Arc<dyn Model>) -> Self {
         let connected = HashMap::from([(profile.name.clone(), model)]).into();
-        Self { connected, ..Self::new(Ok(profile), Arc::new(Unconnected)) }
+        Self { connected, ..Self::new(Ok(profile), Arc::new(NoConnector)) }
     }
 
     /// The same with another profile and its model of this process.
@@ -237,7 +237,7 @@ impl Models {
     }
 
     /// The profiles that cannot be used, by name.
-    pub fn unusable(&self) -> impl Iterator<Item = &Unusable> {
+    pub fn unusable(&self) -> impl Iterator<Item = &UnusableProfile> {
         self.unusable.values()
     }
 

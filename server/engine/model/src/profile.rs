@@ -24,9 +24,9 @@ use kode_base::effort::Effort;
 use kode_base::secret::Secret;
 use kode_net::http::HttpOptions;
 
-pub use address::Address;
+pub use address::ServerAddress;
 pub use keys::{Credentials, HELPER_TTL, KeyHelper, KeyOption};
-pub use options::{FallbackOption, ProfileOptions, Surroundings};
+pub use options::{FallbackOption, ProfileContext, ProfileOptions};
 
 /// The model asked when none is chosen.
 pub const DEFAULT_MODEL: &str = "claude-sonnet-5";

@@ -10,8 +10,8 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFI
 use url::Url;
 
 use super::WebError;
-use super::convert::{Converted, to_markdown};
-use crate::Page;
+use super::convert::{ConvertedPage, to_markdown};
+use crate::WebPage;
 
 /// The most characters of a page's text.
 pub(crate) const MAX_TEXT_CHARS: usize = 100_000;
@@ -22,7 +22,7 @@ const DETECT_BYTES: usize = 64 << 10;
 
 /// A body as it was read.
 #[derive(Debug)]
-pub(super) struct Body {
+pub(super) struct PageBody {
     pub(super) bytes: Vec<u8>,
     pub(super) content_type: Option<String>,
     /// Whether there is more of it than was read.
@@ -31,7 +31,7 @@ pub(super) struct Body {
 
 /// How a text is brought to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum PageFormat {
     Html,
     Plain,
 }
@@ -44,17 +44,17 @@ pub(super) fn check_type(content_type: Option<&str>, bytes: Option<u64>) -> Resu
     let Some(content_type) = content_type else { return Ok(()) };
     let (essence, _) = split_type(content_type);
     match form(&essence) {
-        Some(Form::Html | Form::Plain) => Ok(()),
+        Some(PageFormat::Html | PageFormat::Plain) => Ok(()),
         None => Err(not_text(essence, bytes)),
     }
 }
 
-impl Body {
+impl PageBody {
     /// The page that this is the body of.
     ///
     /// # Errors
     /// [`WebError::NotText`] when nobody says what it is and it does not look like text.
-    pub(super) fn into_page(self, url: Url) -> Result<Page, WebError> {
+    pub(super) fn into_page(self, url: Url) -> Result<WebPage, WebError> {
         let (essence, charset) = self.content_type.as_deref().map(split_type).unwrap_or_default();
         let form = match form(&essence) {
             Some(form) => form,
@@ -65,18 +65,18 @@ impl Body {
         let text = decode(&self.bytes, charset.as_deref());
         let content_type = match (essence.is_empty(), form) {
             (false, _) => essence,
-            (true, Form::Html) => "text/html".to_owned(),
-            (true, Form::Plain) => "text/plain".to_owned(),
+            (true, PageFormat::Html) => "text/html".to_owned(),
+            (true, PageFormat::Plain) => "text/plain".to_owned(),
         };
         let converted = match form {
-            Form::Html => to_markdown(&text, &url, MAX_TEXT_CHARS),
-            Form::Plain => Converted { text, title: None, is_cut: false },
+            PageFormat::Html => to_markdown(&text, &url, MAX_TEXT_CHARS),
+            PageFormat::Plain => ConvertedPage { text, title: None, is_cut: false },
         };
         let text = visible(&converted.text);
         let (text, over) = cut(text.trim(), MAX_TEXT_CHARS);
         let title = converted.title.map(|title| visible(&title).into_owned());
         let is_cut = self.is_cut || converted.is_cut || over;
-        Ok(Page { url, content_type, title, text: text.to_owned(), is_cut })
+        Ok(WebPage { url, content_type, title, text: text.to_owned(), is_cut })
     }
 }
 
@@ -90,9 +90,9 @@ fn split_type(content_type: &str) -> (String, Option<String>) {
     (essence.trim().to_ascii_lowercase(), charset)
 }
 
-fn form(essence: &str) -> Option<Form> {
+fn form(essence: &str) -> Option<PageFormat> {
     match essence {
-        "text/html" | "application/xhtml+xml" => Some(Form::Html),
+        "text/html" | "application/xhtml+xml" => Some(PageFormat::Html),
         "application/json"
         | "application/xml"
         | "application/javascript"
@@ -104,24 +104,24 @@ fn form(essence: &str) -> Option<Form> {
         | "application/x-ndjson"
         | "application/jsonl"
         | "application/sql"
-        | "application/x-sh" => Some(Form::Plain),
-        _ if essence.starts_with("text/") => Some(Form::Plain),
+        | "application/x-sh" => Some(PageFormat::Plain),
+        _ if essence.starts_with("text/") => Some(PageFormat::Plain),
         _ if essence.ends_with("+json") || essence.ends_with("+xml") || essence.ends_with("+yaml") => {
-            Some(Form::Plain)
+            Some(PageFormat::Plain)
         }
         _ => None,
     }
 }
 
 /// What bytes are that nobody gives a type for; `None` if they are no text.
-fn sniff(bytes: &[u8]) -> Option<Form> {
+fn sniff(bytes: &[u8]) -> Option<PageFormat> {
     let start = &bytes[..bytes.len().min(ENCODING_PRESCAN_BYTES)];
     if Encoding::for_bom(start).is_none() && start.contains(&0) {
         return None;
     }
     let text = start.trim_ascii_start().to_ascii_lowercase();
     let is_html = text.starts_with(b"<!doctype html") || text.starts_with(b"<html");
-    Some(if is_html { Form::Html } else { Form::Plain })
+    Some(if is_html { PageFormat::Html } else { PageFormat::Plain })
 }
 
 fn decode(bytes: &[u8], charset: Option<&str>) -> String {
@@ -194,9 +194,9 @@ fn not_text(essence: String, bytes: Option<u64>) -> WebError {
 mod tests {
     use super::*;
 
-    fn page(content_type: Option<&str>, bytes: &[u8]) -> Result<Page, WebError> {
+    fn page(content_type: Option<&str>, bytes: &[u8]) -> Result<WebPage, WebError> {
         let body =
-            Body { bytes: bytes.to_vec(), content_type: content_type.map(str::to_owned), is_cut: false };
+            PageBody { bytes: bytes.to_vec(), content_type: content_type.map(str::to_owned), is_cut: false };
         body.into_page(Url::parse("https://example.com/").unwrap())
     }
 

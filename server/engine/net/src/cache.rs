@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use url::Url;
 
-use crate::Page;
+use crate::WebPage;
 
 /// How long a page is served without asking again.
 pub(super) const LIFETIME: Duration = Duration::from_secs(15 * 60);
@@ -20,27 +20,27 @@ const MAX_BYTES: usize = 20 << 20;
 /// The pages, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    pages: VecDeque<Entry>,
+    pages: VecDeque<CachedPage>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CachedPage {
     url: Url,
     fetched: Instant,
-    page: Arc<Page>,
+    page: Arc<WebPage>,
 }
 
 impl Cache {
     /// The page of a URL, unless it is too old.
-    pub(super) fn get(&mut self, url: &Url, now: Instant) -> Option<Arc<Page>> {
+    pub(super) fn get(&mut self, url: &Url, now: Instant) -> Option<Arc<WebPage>> {
         self.pages.retain(|entry| now.saturating_duration_since(entry.fetched) < LIFETIME);
         self.pages.iter().find(|entry| entry.url == *url).map(|entry| Arc::clone(&entry.page))
     }
 
     /// Keeps a page; older ones make room.
-    pub(super) fn put(&mut self, url: Url, page: Arc<Page>, now: Instant) {
+    pub(super) fn put(&mut self, url: Url, page: Arc<WebPage>, now: Instant) {
         self.pages.retain(|entry| entry.url != url);
-        self.pages.push_back(Entry { url, fetched: now, page });
+        self.pages.push_back(CachedPage { url, fetched: now, page });
         while self.pages.len() > MAX_PAGES || self.bytes() > MAX_BYTES {
             self.pages.pop_front();
         }
@@ -59,8 +59,8 @@ mod tests {
         Url::parse(&format!("https://example.com/{number}")).unwrap()
     }
 
-    fn page(bytes: usize) -> Arc<Page> {
-        Arc::new(Page {
+    fn page(bytes: usize) -> Arc<WebPage> {
+        Arc::new(WebPage {
             url: url(0),
             content_type: "text/plain".to_owned(),
             title: None,

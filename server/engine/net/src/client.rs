@@ -21,9 +21,9 @@ use url::Url;
 
 use super::WebError;
 use super::address::{AddressPolicy, AddressRules};
-use super::body::{self, Body};
+use super::body::{self, PageBody};
 use super::cache::Cache;
-use crate::Page;
+use crate::WebPage;
 use crate::http::{causes, client_builder};
 
 /// How long a page may take, redirects included.
@@ -40,11 +40,11 @@ const ACCEPTED: &str = "text/markdown, text/plain;q=0.9, text/html;q=0.8, applic
 
 /// What a request leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fetched {
+pub enum FetchOutcome {
     /// A page.
     Page {
         /// The page.
-        page: Arc<Page>,
+        page: Arc<WebPage>,
         /// Whether it was fetched by an earlier request.
         from_cache: bool,
     },
@@ -155,37 +155,37 @@ impl WebClient {
     /// # Errors
     /// [`WebError`]: what the check refuses, what the network, the server or the page make impossible, and
     /// cancellation.
-    pub async fn fetch(&self, url: &Url, cancel: &CancellationToken) -> Result<Fetched, WebError> {
+    pub async fn fetch(&self, url: &Url, cancel: &CancellationToken) -> Result<FetchOutcome, WebError> {
         let mut url = url.clone();
         url.set_fragment(None);
         self.check(&url)?;
         let cached = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(&url, (self.clock)());
         if let Some(page) = cached {
-            return Ok(Fetched::Page { page, from_cache: true });
+            return Ok(FetchOutcome::Page { page, from_cache: true });
         }
         let fetched = within_limits(self.request(url.clone()), cancel).await?;
-        if let Fetched::Page { page, .. } = &fetched {
+        if let FetchOutcome::Page { page, .. } = &fetched {
             let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
             cache.put(url, Arc::clone(page), (self.clock)());
         }
         Ok(fetched)
     }
 
-    async fn request(&self, mut url: Url) -> Result<Fetched, WebError> {
+    async fn request(&self, mut url: Url) -> Result<FetchOutcome, WebError> {
         for _ in 0..=MAX_REDIRECTS {
             self.check(&url)?;
             let response = self.send(&url).await?;
             let status = response.status();
             if status.is_success() {
                 let page = Arc::new(read_page(url, response).await?);
-                return Ok(Fetched::Page { page, from_cache: false });
+                return Ok(FetchOutcome::Page { page, from_cache: false });
             }
             if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
                 return Err(WebError::Status { code: status.as_u16(), status: status.to_string() });
             }
             let next = redirect_target(&url, &response)?;
             if !is_same_place(&url, &next) {
-                return Ok(Fetched::Elsewhere { url: next });
+                return Ok(FetchOutcome::Elsewhere { url: next });
             }
             url = next;
         }
@@ -246,9 +246,9 @@ impl WebClient {
 
 /// Waits for a page until it is cancelled or takes too long.
 async fn within_limits(
-    request: impl Future<Output = Result<Fetched, WebError>>,
+    request: impl Future<Output = Result<FetchOutcome, WebError>>,
     cancel: &CancellationToken,
-) -> Result<Fetched, WebError> {
+) -> Result<FetchOutcome, WebError> {
     tokio::select! {
         biased;
         () = cancel.cancelled() => Err(WebError::Cancelled),
@@ -333,7 +333,7 @@ fn is_same_place(from: &Url, to: &Url) -> bool {
     from.host() == to.host() && (is_same_service || is_upgrade)
 }
 
-async fn read_page(url: Url, mut response: Response) -> Result<Page, WebError> {
+async fn read_page(url: Url, mut response: Response) -> Result<WebPage, WebError> {
     let header = response
         .headers()
         .get(CONTENT_TYPE)
@@ -352,7 +352,7 @@ async fn read_page(url: Url, mut response: Response) -> Result<Page, WebError> {
     }
     // A connection that is not read to its end is of no more use.
     drop(response);
-    let body = Body { bytes, content_type: header, is_cut };
+    let body = PageBody { bytes, content_type: header, is_cut };
     let page = tokio::task::spawn_blocking(move || body.into_page(url)).await;
     page.map_err(|error| WebError::Unreadable { reason: error.to_string() })?
 }

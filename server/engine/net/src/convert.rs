@@ -14,7 +14,7 @@ use html5ever::tokenizer::{
 };
 use url::Url;
 
-use super::markdown::{Gap, Inline, MarkdownWriter};
+use super::markdown::{Inline, MarkdownWriter, TextGap};
 
 /// How much of a page is read at once.
 const PIECE_BYTES: usize = 16 << 10;
@@ -104,7 +104,7 @@ pub(super) fn plain_text(html: &str) -> String {
 
 /// What a page says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Converted {
+pub(super) struct ConvertedPage {
     /// The text, as Markdown.
     pub(super) text: String,
     /// The title, if there is one.
@@ -122,15 +122,15 @@ enum Frame {
 
 /// Converts a page to Markdown, at least `max_chars` of it if it is that long. Links are made absolute; of images
 /// only the description is kept.
-pub(super) fn to_markdown(html: &str, base: &Url, max_chars: usize) -> Converted {
+pub(super) fn to_markdown(html: &str, base: &Url, max_chars: usize) -> ConvertedPage {
     let converted = convert(html, base, max_chars, Frame::Drop);
     // Some pages have everything in what other pages use as a frame.
     if converted.text.is_empty() { convert(html, base, max_chars, Frame::Keep) } else { converted }
 }
 
-fn convert(html: &str, base: &Url, max_chars: usize, frame: Frame) -> Converted {
+fn convert(html: &str, base: &Url, max_chars: usize, frame: Frame) -> ConvertedPage {
     let started = Instant::now();
-    let tokenizer = Tokenizer::new(Reader::new(base.clone(), frame), TokenizerOpts::default());
+    let tokenizer = Tokenizer::new(TokenReader::new(base.clone(), frame), TokenizerOpts::default());
     let input = BufferQueue::default();
     let mut rest = html;
     while !rest.is_empty() && !tokenizer.sink.has_written(max_chars) && started.elapsed() < TIME_LIMIT {
@@ -146,7 +146,7 @@ fn convert(html: &str, base: &Url, max_chars: usize, frame: Frame) -> Converted 
     let page = tokenizer.sink.page.into_inner();
     let title: String = page.title.split_whitespace().collect::<Vec<_>>().join(" ");
     let title: String = title.chars().take(MAX_TITLE_CHARS).collect();
-    Converted {
+    ConvertedPage {
         text: page.writer.finish(),
         title: (!title.is_empty()).then_some(title),
         is_cut: !rest.is_empty(),
@@ -158,7 +158,7 @@ fn piece_end(text: &str) -> usize {
 }
 
 /// Takes the tokens of a page.
-struct Reader {
+struct TokenReader {
     page: RefCell<PageReader>,
 }
 
@@ -182,7 +182,7 @@ struct Skip {
     containers: usize,
 }
 
-impl Reader {
+impl TokenReader {
     fn new(base: Url, frame: Frame) -> Self {
         let page = PageReader {
             writer: MarkdownWriter::default(),
@@ -202,7 +202,7 @@ impl Reader {
     }
 }
 
-impl TokenSink for Reader {
+impl TokenSink for TokenReader {
     type Handle = ();
 
     fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
@@ -311,7 +311,7 @@ impl PageReader {
             "a" => self.writer.end_inline(|inline| matches!(inline, Inline::Link(_))),
             "pre" => self.writer.end_preformatted(),
             "ul" | "ol" => self.writer.end_list(),
-            "li" => self.writer.gap(Gap::Line),
+            "li" => self.writer.gap(TextGap::Line),
             "blockquote" => self.writer.end_quote(),
             "table" => self.writer.end_table(),
             "tr" => self.writer.end_row(),
@@ -461,13 +461,13 @@ fn heading(name: &str) -> Option<usize> {
 }
 
 /// The gap around an element.
-fn gap(name: &str) -> Gap {
+fn gap(name: &str) -> TextGap {
     if BLOCKS.contains(&name) {
-        Gap::Paragraph
+        TextGap::Paragraph
     } else if LINES.contains(&name) {
-        Gap::Line
+        TextGap::Line
     } else {
-        Gap::None
+        TextGap::None
     }
 }
 

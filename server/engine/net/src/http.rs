@@ -26,7 +26,7 @@ const USER_AGENT: &str = concat!("kode-ls/", env!("CARGO_PKG_VERSION"));
 
 /// The ways out, each with a client of its own because proxy and certificates belong to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Route {
+enum HttpRoute {
     /// `http` on this machine: the system's certificates, slow to load and missing on some, are not needed.
     Loopback,
     /// `https` on this machine.
@@ -39,7 +39,7 @@ enum Route {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HttpOptions {
     /// Through which proxy.
-    pub proxy: Proxy,
+    pub proxy: ProxyOption,
     /// Files with certificates to trust besides the system's, in PEM.
     pub ca_certificates: Vec<PathBuf>,
     /// How long making a connection may take.
@@ -48,7 +48,7 @@ pub struct HttpOptions {
 
 /// Through which proxy a server is reached. One on this machine never is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Proxy {
+pub enum ProxyOption {
     /// That of the system, if it has one.
     System,
     /// None.
@@ -59,7 +59,7 @@ pub enum Proxy {
 
 impl Default for HttpOptions {
     fn default() -> Self {
-        Self { proxy: Proxy::System, ca_certificates: Vec::new(), connect_timeout: CONNECT_TIMEOUT }
+        Self { proxy: ProxyOption::System, ca_certificates: Vec::new(), connect_timeout: CONNECT_TIMEOUT }
     }
 }
 
@@ -72,9 +72,9 @@ impl Default for HttpOptions {
 pub struct HttpError(String);
 
 /// A client, made at the first request that needs it, or why there is none.
-type Slot = Arc<OnceLock<Result<Client, String>>>;
+type ClientSlot = Arc<OnceLock<Result<Client, String>>>;
 
-static CLIENTS: Mutex<Option<HashMap<(Route, HttpOptions), Slot>>> = Mutex::new(None);
+static CLIENTS: Mutex<Option<HashMap<(HttpRoute, HttpOptions), ClientSlot>>> = Mutex::new(None);
 
 /// The client for requests to `url` that nobody has options for.
 ///
@@ -90,9 +90,9 @@ pub fn client(url: &Url) -> Result<Client, HttpError> {
 /// [`HttpError`] when no client can be built.
 pub fn client_for(url: &Url, options: &HttpOptions) -> Result<Client, HttpError> {
     let route = match (is_loopback(url), url.scheme()) {
-        (true, "http") => Route::Loopback,
-        (true, _) => Route::LoopbackTls,
-        (false, _) => Route::Outside,
+        (true, "http") => HttpRoute::Loopback,
+        (true, _) => HttpRoute::LoopbackTls,
+        (false, _) => HttpRoute::Outside,
     };
     let slot = {
         let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,15 +141,17 @@ pub fn client_builder() -> ClientBuilder {
     Client::builder().user_agent(USER_AGENT)
 }
 
-fn build(route: Route, options: &HttpOptions) -> Result<Client, String> {
+fn build(route: HttpRoute, options: &HttpOptions) -> Result<Client, String> {
     let builder = client_builder()
         .connect_timeout(options.connect_timeout)
         .redirect(redirect::Policy::none())
         .tcp_nodelay(true);
     let builder = match (route, &options.proxy) {
-        (Route::Loopback | Route::LoopbackTls, _) | (Route::Outside, Proxy::None) => builder.no_proxy(),
-        (Route::Outside, Proxy::System) => builder,
-        (Route::Outside, Proxy::At(address)) => {
+        (HttpRoute::Loopback | HttpRoute::LoopbackTls, _) | (HttpRoute::Outside, ProxyOption::None) => {
+            builder.no_proxy()
+        }
+        (HttpRoute::Outside, ProxyOption::System) => builder,
+        (HttpRoute::Outside, ProxyOption::At(address)) => {
             // The error would repeat the address, and with it a password.
             let proxy =
                 reqwest::Proxy::all(address.expose()).map_err(|_| "the proxy is no address".to_owned())?;
@@ -157,8 +159,8 @@ fn build(route: Route, options: &HttpOptions) -> Result<Client, String> {
         }
     };
     let builder = match route {
-        Route::Loopback => builder.tls_certs_only([]),
-        Route::LoopbackTls | Route::Outside => {
+        HttpRoute::Loopback => builder.tls_certs_only([]),
+        HttpRoute::LoopbackTls | HttpRoute::Outside => {
             let mut certificates = Vec::new();
             for file in &options.ca_certificates {
                 certificates.extend(certificates_in(file)?);

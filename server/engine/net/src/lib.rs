@@ -22,6 +22,6 @@ pub mod sse;
 #[path = "../../testing/src/web.rs"]
 pub mod testing;
 
-pub use client::{Fetched, WebClient, WebOptions};
+pub use client::{FetchOutcome, WebClient, WebOptions};
 pub use error::WebError;
-pub use page::Page;
+pub use page::WebPage;

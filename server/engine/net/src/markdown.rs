@@ -10,7 +10,7 @@ const CELL_SEPARATOR: &str = " | ";
 
 /// How much space is between two pieces of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Gap {
+pub(super) enum TextGap {
     /// None, they are in one line.
     #[default]
     None,
@@ -49,7 +49,7 @@ struct Table {
 #[derive(Debug, Default)]
 pub(super) struct MarkdownWriter {
     out: String,
-    gap: Gap,
+    gap: TextGap,
     /// Whether a space comes before the next word.
     space: bool,
     heading: usize,
@@ -80,8 +80,8 @@ impl MarkdownWriter {
     }
 
     /// Begins a new line or paragraph. The gap is written when text follows.
-    pub(super) fn gap(&mut self, gap: Gap) {
-        if gap == Gap::None {
+    pub(super) fn gap(&mut self, gap: TextGap) {
+        if gap == TextGap::None {
             return;
         }
         if let Some((text, _)) = &mut self.preformatted {
@@ -94,7 +94,7 @@ impl MarkdownWriter {
             self.space = true;
             return;
         }
-        if gap == Gap::Paragraph {
+        if gap == TextGap::Paragraph {
             self.close_inlines();
         }
         self.space = false;
@@ -131,54 +131,54 @@ impl MarkdownWriter {
         match &mut self.preformatted {
             Some((text, _)) => text.push('\n'),
             None if self.heading > 0 => self.space = true,
-            None => self.gap(Gap::Line),
+            None => self.gap(TextGap::Line),
         }
     }
 
     /// Draws a line across the page.
     pub(super) fn rule(&mut self) {
-        self.gap(Gap::Paragraph);
+        self.gap(TextGap::Paragraph);
         if !self.is_in_cell() {
             self.begin_text();
             self.out.push_str("---");
         }
-        self.gap(Gap::Paragraph);
+        self.gap(TextGap::Paragraph);
     }
 
     pub(super) fn begin_heading(&mut self, level: usize) {
-        self.gap(Gap::Paragraph);
+        self.gap(TextGap::Paragraph);
         self.heading = level;
     }
 
     pub(super) fn end_heading(&mut self) {
-        self.gap(Gap::Paragraph);
+        self.gap(TextGap::Paragraph);
         self.heading = 0;
     }
 
     pub(super) fn begin_quote(&mut self) {
-        self.gap(Gap::Paragraph);
+        self.gap(TextGap::Paragraph);
         self.quotes += 1;
     }
 
     pub(super) fn end_quote(&mut self) {
-        self.gap(Gap::Paragraph);
+        self.gap(TextGap::Paragraph);
         self.quotes = self.quotes.saturating_sub(1);
     }
 
     pub(super) fn begin_list(&mut self, is_ordered: bool) {
-        self.gap(if self.lists.is_empty() { Gap::Paragraph } else { Gap::Line });
+        self.gap(if self.lists.is_empty() { TextGap::Paragraph } else { TextGap::Line });
         self.lists.push(is_ordered.then_some(0));
     }
 
     pub(super) fn end_list(&mut self) {
         self.marker = None;
         self.lists.pop();
-        self.gap(if self.lists.is_empty() { Gap::Paragraph } else { Gap::Line });
+        self.gap(if self.lists.is_empty() { TextGap::Paragraph } else { TextGap::Line });
     }
 
     pub(super) fn begin_item(&mut self) {
         self.marker = None;
-        self.gap(Gap::Line);
+        self.gap(TextGap::Line);
         let marker = match self.lists.last_mut() {
             Some(Some(number)) => {
                 *number += 1;
@@ -194,7 +194,7 @@ impl MarkdownWriter {
 
     pub(super) fn begin_preformatted(&mut self, language: &str) {
         if self.preformatted.is_none() && !self.is_in_cell() {
-            self.gap(Gap::Paragraph);
+            self.gap(TextGap::Paragraph);
             self.preformatted = Some((String::new(), language.to_owned()));
         }
     }
@@ -220,16 +220,16 @@ impl MarkdownWriter {
                 [format!("{fence}{language}").as_str()].into_iter().chain(text.lines()).enumerate()
             {
                 if at > 0 {
-                    self.gap = Gap::Line;
+                    self.gap = TextGap::Line;
                 }
                 self.begin_line();
                 self.out.push_str(line);
             }
-            self.gap = Gap::Line;
+            self.gap = TextGap::Line;
             self.begin_line();
             self.out.push_str(&fence);
         }
-        self.gap(Gap::Paragraph);
+        self.gap(TextGap::Paragraph);
     }
 
     pub(super) fn is_preformatted(&self) -> bool {
@@ -266,19 +266,19 @@ impl MarkdownWriter {
         for table in self.tables.iter_mut().rev().take_while(|table| !table.is_layout) {
             table.is_layout = true;
         }
-        self.gap(Gap::Paragraph);
+        self.gap(TextGap::Paragraph);
         self.tables.push(Table { rows: 0, cells: None, is_layout: false });
     }
 
     pub(super) fn end_table(&mut self) {
         self.end_row();
         self.tables.pop();
-        self.gap(Gap::Paragraph);
+        self.gap(TextGap::Paragraph);
     }
 
     pub(super) fn begin_row(&mut self) {
         self.end_row();
-        self.gap(Gap::Line);
+        self.gap(TextGap::Line);
         if let Some(table) = self.tables.last_mut() {
             table.cells = Some(0);
         }
@@ -288,9 +288,9 @@ impl MarkdownWriter {
         if self.tables.last().is_some_and(|table| table.cells.is_none()) {
             self.begin_row();
         }
-        let Some(table) = self.tables.last_mut() else { return self.gap(Gap::Line) };
+        let Some(table) = self.tables.last_mut() else { return self.gap(TextGap::Line) };
         if table.is_layout {
-            return self.gap(Gap::Line);
+            return self.gap(TextGap::Line);
         }
         let cells = table.cells.get_or_insert(0);
         *cells += 1;
@@ -310,19 +310,19 @@ impl MarkdownWriter {
         let Some(table) = self.tables.last_mut() else { return };
         let cells = table.cells.take().unwrap_or_default();
         if cells == 0 || table.is_layout {
-            return self.gap(Gap::Line);
+            return self.gap(TextGap::Line);
         }
         table.rows += 1;
         let is_first = table.rows == 1;
         self.close_inlines();
         self.out.push_str(CELL_SEPARATOR.trim_end());
         if is_first {
-            self.gap = Gap::Line;
+            self.gap = TextGap::Line;
             self.begin_line();
             self.out.push('|');
             self.out.push_str(&"---|".repeat(cells));
         }
-        self.gap(Gap::Line);
+        self.gap(TextGap::Line);
     }
 
     fn is_in_cell(&self) -> bool {
@@ -331,7 +331,7 @@ impl MarkdownWriter {
 
     /// Writes what comes before a word: the gap, the beginning of the line, and what begins with the word.
     fn begin_text(&mut self) {
-        if self.gap != Gap::None || self.out.is_empty() || self.marker.is_some() {
+        if self.gap != TextGap::None || self.out.is_empty() || self.marker.is_some() {
             self.begin_line();
         } else if self.space && !self.out.ends_with(['\n', ' ']) {
             self.out.push(' ');
@@ -347,7 +347,7 @@ impl MarkdownWriter {
         let gap = std::mem::take(&mut self.gap);
         if !self.out.is_empty() {
             self.out.push('\n');
-            if gap == Gap::Paragraph {
+            if gap == TextGap::Paragraph {
                 let shared = self.quotes.min(self.last_quotes).min(MAX_INDENT);
                 self.out.push_str("> ".repeat(shared).trim_end());
                 self.out.push('\n');

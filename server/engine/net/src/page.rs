@@ -6,7 +6,7 @@ use url::Url;
 
 /// A page as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct WebPage {
     /// Where it came from, same-host redirects followed.
     pub url: Url,
     /// Its type as the server gave it, without parameters.

@@ -3,14 +3,14 @@
 //! Rule: an answer reaches no further than the prompt offers.
 
 use crate::{Answer, Decision, Outcome, PermissionPrompt, Scope};
-use kode_base::broker::{self, Asked};
+use kode_base::broker::{self, UserRequest};
 use kode_base::ids::PermissionId;
 
 /// The permission prompts of one session.
 pub type Broker = broker::Broker<PermissionPrompt>;
 
 /// How asking for a permission ended.
-pub type Answered = broker::Answered<Answer>;
+pub type Answered = broker::BrokerOutcome<Answer>;
 
 /// Why an answer to a permission prompt was not taken.
 pub type RespondError = broker::RespondError<PermissionId, ScopeNotOffered>;
@@ -20,7 +20,7 @@ pub type RespondError = broker::RespondError<PermissionId, ScopeNotOffered>;
 #[error("the permission prompt `{0}` offers no answer of that scope")]
 pub struct ScopeNotOffered(pub PermissionId);
 
-impl Asked for PermissionPrompt {
+impl UserRequest for PermissionPrompt {
     type Id = PermissionId;
     type Answer = Answer;
     type Unfit = ScopeNotOffered;
@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
     use crate::Preview;
-    use kode_base::broker::Announcer;
+    use kode_base::broker::BrokerListener;
     use kode_base::ids::{CallId, ItemId};
 
     fn prompt(scopes: Vec<Scope>) -> PermissionPrompt {
@@ -108,7 +108,7 @@ mod tests {
     /// Tells nobody.
     struct Silent;
 
-    impl Announcer<PermissionPrompt> for Silent {
+    impl BrokerListener<PermissionPrompt> for Silent {
         fn asked(&self, _: &PermissionPrompt) {}
         fn closed(&self, _: &PermissionPrompt, _: Option<&Answer>) {}
     }

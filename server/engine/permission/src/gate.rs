@@ -14,9 +14,9 @@ use serde_json::Value;
 
 use crate::rules::{Behavior, PlacedRule, Rules, Subject};
 use crate::{Delivery, Grant, Sensitive};
-use kode_base::call::{Look, ToolKind, Touch};
+use kode_base::call::{Exposure, ToolKind, Touch};
 use kode_base::mask::masked_text;
-use kode_base::mode::{Act, Mode, Stance};
+use kode_base::mode::{ActionClass, Mode, Stance};
 use kode_base::paths::{AbsPath, Target};
 use kode_command::{Analysis, CommandPattern};
 
@@ -178,8 +178,8 @@ fn judge_all(case: &Case<'_>, circumstances: &Circumstances<'_>) -> Verdict {
 fn judge_kind(case: &Case<'_>, allowed: Option<&PlacedRule>, circumstances: &Circumstances<'_>) -> Verdict {
     let act = match case.kind {
         ToolKind::ReadOnly => return Verdict::allowed("it only looks"),
-        ToolKind::Write => Act::Edit,
-        ToolKind::Execute => Act::Command,
+        ToolKind::Write => ActionClass::Edit,
+        ToolKind::Execute => ActionClass::Command,
     };
     match allowed {
         Some(rule) => Verdict::by_rule(Decision::Allow, rule),
@@ -197,7 +197,7 @@ fn judge_touch(touch: &Touch, allowed: Option<&PlacedRule>, circumstances: &Circ
         }
         Touch::Fetch { url } => {
             let host = url.host_str().unwrap_or_default();
-            let verdict = judge_subject(&Subject::Fetch { host }, Act::Reach, allowed, circumstances);
+            let verdict = judge_subject(&Subject::Fetch { host }, ActionClass::Reach, allowed, circumstances);
             match verdict.rule {
                 None if verdict.decision == Decision::Ask => {
                     Verdict::ask(format!("{host} learns of the request, and its page reaches the model"))
@@ -206,20 +206,23 @@ fn judge_touch(touch: &Touch, allowed: Option<&PlacedRule>, circumstances: &Circ
             }
         }
         Touch::Named { tool, name } => {
-            let act = if *tool == "WebSearch" { Act::Reach } else { Act::Look };
+            let act = if *tool == "WebSearch" { ActionClass::Reach } else { ActionClass::Look };
             judge_subject(&Subject::Named { tool, name }, act, allowed, circumstances)
         }
         // The rules for the tool as a whole are all there are for it.
         Touch::Foreign { tool: _, shown: _, only_looks } => match allowed {
             Some(rule) => Verdict::by_rule(Decision::Allow, rule),
-            None => Verdict::by_mode(circumstances.mode, if *only_looks { Act::Look } else { Act::Reach }),
+            None => Verdict::by_mode(
+                circumstances.mode,
+                if *only_looks { ActionClass::Look } else { ActionClass::Reach },
+            ),
         },
     }
 }
 
 fn judge_subject(
     subject: &Subject<'_>,
-    act: Act,
+    act: ActionClass,
     allowed: Option<&PlacedRule>,
     circumstances: &Circumstances<'_>,
 ) -> Verdict {
@@ -238,16 +241,16 @@ fn judge_subject(
 
 /// Whether a search may show something of a file: a name that no rule denies, a content that nothing speaks against.
 #[must_use]
-pub fn may_read(target: &Target, look: Look, circumstances: &Circumstances<'_>) -> bool {
+pub fn may_read(target: &Target, look: Exposure, circumstances: &Circumstances<'_>) -> bool {
     let real = (circumstances.real)(target);
     let verdict = file::held_back(file::Access::Read, target, &real, circumstances);
     match (look, verdict.decision) {
-        (_, Decision::Allow) | (Look::Name, Decision::Ask) => true,
-        (Look::Name, Decision::Deny) => verdict.rule.is_none(),
-        (Look::Content, Decision::Ask) => {
+        (_, Decision::Allow) | (Exposure::Name, Decision::Ask) => true,
+        (Exposure::Name, Decision::Deny) => verdict.rule.is_none(),
+        (Exposure::Content, Decision::Ask) => {
             verdict.rule.is_none() && circumstances.grants.iter().any(|grant| grant.covers_read(&real))
         }
-        (Look::Content, Decision::Deny) => false,
+        (Exposure::Content, Decision::Deny) => false,
     }
 }
 
@@ -310,12 +313,12 @@ impl Verdict {
         }
     }
 
-    fn by_mode(mode: Mode, act: Act) -> Self {
+    fn by_mode(mode: Mode, act: ActionClass) -> Self {
         let what = match act {
-            Act::Look => "files are read",
-            Act::Edit => "files are changed",
-            Act::Command => "commands run",
-            Act::Reach => "anything outside is reached",
+            ActionClass::Look => "files are read",
+            ActionClass::Edit => "files are changed",
+            ActionClass::Command => "commands run",
+            ActionClass::Reach => "anything outside is reached",
         };
         match mode.stance(act) {
             Stance::Allow => Self::allowed(format!("mode {} allows it", mode.name())),

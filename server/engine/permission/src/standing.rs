@@ -9,7 +9,7 @@ use crate::rules::PathPattern;
 use kode_base::call::Touch;
 use kode_base::paths::{AbsPath, Target};
 use kode_command as shell;
-use kode_command::{Access, TouchedPath};
+use kode_command::{FileAccess, TouchedPath};
 
 /// The rules that would let a call run, relative to the settings of `root` where they can be; empty when there are none
 /// worth keeping.
@@ -49,8 +49,8 @@ pub fn files(touches: &[Touch]) -> Vec<Touch> {
             let TouchedPath::Known(path) = &touch.path else { continue };
             let target = Target::File(path.clone());
             let touch = match touch.access {
-                Access::Read => Touch::Read(target),
-                Access::Write => Touch::Write(target),
+                FileAccess::Read => Touch::Read(target),
+                FileAccess::Write => Touch::Write(target),
             };
             if !files.contains(&touch) {
                 files.push(touch);

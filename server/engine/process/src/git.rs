@@ -22,7 +22,7 @@ pub const GIT: &str = "git -c core.hooksPath=/dev/null -c core.fsmonitor=false -
 
 /// Runs command lines with git in them.
 #[derive(Clone, Debug)]
-pub struct Runner<'a> {
+pub struct GitRunner<'a> {
     /// The shell whose variables they get.
     pub shell: &'a Shell,
     /// What holds them; with none they have the user's rights.
@@ -31,7 +31,7 @@ pub struct Runner<'a> {
     pub limit: Duration,
 }
 
-impl Runner<'_> {
+impl GitRunner<'_> {
     /// Runs a command line in a folder and gives what it put out.
     ///
     /// # Errors

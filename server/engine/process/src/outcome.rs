@@ -31,7 +31,7 @@ impl From<ExitStatus> for Exit {
 
 /// The output of a command, standard output and standard error in the order they arrived.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Captured {
+pub struct CapturedOutput {
     /// The text; where the middle is missing, a marker line says how much.
     pub text: String,
     /// How many characters are missing from the middle.
@@ -40,7 +40,7 @@ pub struct Captured {
     pub file: Option<OutputFile>,
 }
 
-impl Captured {
+impl CapturedOutput {
     /// Whether a line is the one that says how much is missing.
     #[must_use]
     pub fn is_marker(&self, line: &str) -> bool {

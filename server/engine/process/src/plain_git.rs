@@ -117,7 +117,7 @@ fn is_plain_repository(own: &Path, worktree: Option<&Path>, depth: usize) -> boo
     };
     let is_plain_folder = |folder: &Path| {
         let settings = ["config", "config.worktree"];
-        let place = config::Place { folder: own, worktree };
+        let place = config::ConfigFolder { folder: own, worktree };
         settings.iter().all(|name| config::is_plain_file(&folder.join(name), &place))
             && has_plain_hooks(folder)
     };

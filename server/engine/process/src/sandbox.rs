@@ -24,16 +24,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::outcome::{Captured, Exit};
+use crate::outcome::{CapturedOutput, Exit};
 use kode_base::paths::AbsPath;
 use kode_net::client::SystemLookup;
-use policy::Request;
-use proxy::{Proxy, ProxyRules};
+use policy::HelperRequest;
+use proxy::{ProxyRules, SandboxProxy};
 
-pub use detect::{Support, detect};
+pub use detect::{SandboxSupport, detect};
 pub use environment::keeps;
-pub use hosts::HostPattern;
-pub use policy::{Enforced, Failure, GuardReport, Input, Kind, Limits, Network, Policy, Report, Restored};
+pub use hosts::HostEntry;
+pub use policy::{
+    Enforcement, GuardReport, HelperReport, InputMode, Network, ResourceLimits, RestoredPath, SandboxKind,
+    SandboxPolicy, StartFailure,
+};
 
 /// The argument that makes the program the helper.
 pub const ARGUMENT: &str = "__sandbox";
@@ -51,8 +54,8 @@ const PRIVATE: u32 = 0o700;
 pub struct SandboxOptions {
     /// The program that is the helper when it is started with [`ARGUMENT`]: the server itself.
     pub helper: PathBuf,
-    /// What holds the commands, as [`Support::best`] gives it.
-    pub kind: Kind,
+    /// What holds the commands, as [`SandboxSupport::best`] gives it.
+    pub kind: SandboxKind,
     /// The folders commands may write in: the workspace's, and others the user has allowed.
     pub writable: Vec<AbsPath>,
     /// What they may not change, besides what is guarded everywhere.
@@ -66,33 +69,33 @@ pub struct SandboxOptions {
     /// Which network they get.
     pub network: Network,
     /// How much they may use.
-    pub limits: Limits,
+    pub limits: ResourceLimits,
 }
 
 /// The sandbox of a session, with a folder for temporary files that lives as long.
 #[derive(Debug)]
 pub struct Sandbox {
     helper: PathBuf,
-    policy: Policy,
-    proxy: Mutex<Option<Proxy>>,
+    policy: SandboxPolicy,
+    proxy: Mutex<Option<SandboxProxy>>,
     folder: TempDir,
     next: AtomicU64,
 }
 
 /// A command that is ready to be started in the sandbox.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedCommand {
     /// The helper, with the command in its arguments.
     pub command: Command,
     /// Its standard input, where its policy is.
     pub input: Stdio,
     /// What has to be kept until it has ended, and then gives the report.
-    pub pending: Pending,
+    pub pending: SandboxRun,
 }
 
 /// A command in the sandbox that has been prepared. Dropping it ends the command.
 #[derive(Debug)]
-pub struct Pending {
+pub struct SandboxRun {
     control: PathBuf,
     /// Nothing where it is the command's standard input.
     _alive: Option<PipeWriter>,
@@ -100,7 +103,7 @@ pub struct Pending {
 
 /// What a program needs that runs on beside the user and is spoken to over its standard input.
 #[derive(Clone, Debug, Default)]
-pub struct Lasting {
+pub struct ServiceAccess {
     /// Variables it gets besides those that commands keep.
     pub variables: BTreeMap<String, String>,
     /// Whether it has the network to itself; otherwise it has that of commands.
@@ -113,9 +116,9 @@ pub struct Lasting {
 
 /// A program that is ready to be started in the sandbox and to be spoken to.
 #[derive(Debug)]
-pub struct Fed {
+pub struct PreparedService {
     /// The helper, the program's standard input, and what has to be kept until it has ended.
-    pub prepared: Prepared,
+    pub prepared: PreparedCommand,
     /// What is written here is the program's standard input.
     pub input: PipeWriter,
 }
@@ -131,7 +134,7 @@ impl Sandbox {
             options;
         let mut all_hidden = kode_base::secret_places::places(home.as_ref(), &state);
         all_hidden.extend(hidden);
-        let policy = Policy {
+        let policy = SandboxPolicy {
             kind,
             writable,
             scratch,
@@ -140,7 +143,7 @@ impl Sandbox {
             home,
             network,
             limits,
-            input: Input::None,
+            input: InputMode::None,
             variables: BTreeMap::new(),
             lasting: false,
         };
@@ -151,12 +154,12 @@ impl Sandbox {
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         let scratch = self.policy.scratch.clone();
-        self.helper == other.helper && self.policy == Policy { scratch, ..other.policy.clone() }
+        self.helper == other.helper && self.policy == SandboxPolicy { scratch, ..other.policy.clone() }
     }
 
     /// What its commands may do.
     #[must_use]
-    pub fn policy(&self) -> &Policy {
+    pub fn policy(&self) -> &SandboxPolicy {
         &self.policy
     }
 
@@ -186,7 +189,7 @@ impl Sandbox {
     pub fn proxy(&self) -> io::Result<Option<AbsPath>> {
         let Network::Allowed { hosts, denied, local } = &self.policy.network else { return Ok(None) };
         // Without a network of the command's own there is nowhere to put the way to it.
-        if hosts.is_empty() || self.policy.kind == Kind::Landlock {
+        if hosts.is_empty() || self.policy.kind == SandboxKind::Landlock {
             return Ok(None);
         }
         let mut proxy = self.proxy.lock().unwrap_or_else(PoisonError::into_inner);
@@ -201,7 +204,7 @@ impl Sandbox {
             lookup: Arc::new(SystemLookup),
         };
         let started =
-            Proxy::start(AbsPath::new(socket).map_err(io::Error::other)?, rules).map_err(|error| {
+            SandboxProxy::start(AbsPath::new(socket).map_err(io::Error::other)?, rules).map_err(|error| {
                 io::Error::new(
                     error.kind(),
                     format!("the proxy for the network could not be started: {error}"),
@@ -219,14 +222,14 @@ impl Sandbox {
         let (folder, scratch) = temporary()?;
         let mut read_only = self.policy.read_only.clone();
         match self.policy.kind {
-            Kind::Bubblewrap { .. } => {
+            SandboxKind::Bubblewrap { .. } => {
                 // What is to be seen is put there like what may be written, and then held.
                 writable.extend(readable.iter().cloned());
                 read_only.extend(readable.iter().cloned());
             }
-            Kind::Landlock => {}
+            SandboxKind::Landlock => {}
         }
-        let policy = Policy { writable, read_only, scratch, ..self.policy.clone() };
+        let policy = SandboxPolicy { writable, read_only, scratch, ..self.policy.clone() };
         let (helper, proxy, next) = (self.helper.clone(), Mutex::default(), AtomicU64::new(0));
         Ok(Self { helper, policy, proxy, folder, next })
     }
@@ -244,7 +247,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// When its policy cannot be handed over, or the proxy it needs cannot be started.
-    pub fn prepare(&self, command: &Command) -> io::Result<Prepared> {
+    pub fn prepare(&self, command: &Command) -> io::Result<PreparedCommand> {
         self.prepare_with(command, BTreeMap::new())
     }
 
@@ -256,12 +259,12 @@ impl Sandbox {
         &self,
         command: &Command,
         variables: BTreeMap<String, String>,
-    ) -> io::Result<Prepared> {
+    ) -> io::Result<PreparedCommand> {
         let (reader, mut writer) = io::pipe()?;
         let control = self.control()?;
         let (policy, proxy) =
-            (Policy { variables: self.with(variables), ..self.policy.clone() }, self.proxy()?);
-        Request { policy, control: control.clone(), proxy }.send(&mut writer)?;
+            (SandboxPolicy { variables: self.with(variables), ..self.policy.clone() }, self.proxy()?);
+        HelperRequest { policy, control: control.clone(), proxy }.send(&mut writer)?;
         Ok(self.prepared(command, control, reader, Some(writer)))
     }
 
@@ -270,18 +273,18 @@ impl Sandbox {
     ///
     /// # Errors
     /// As [`Sandbox::prepare`].
-    pub fn prepare_lasting(&self, command: &Command, needs: Lasting) -> io::Result<Fed> {
-        let Lasting { variables, network, mut writable, readable } = needs;
+    pub fn prepare_lasting(&self, command: &Command, needs: ServiceAccess) -> io::Result<PreparedService> {
+        let ServiceAccess { variables, network, mut writable, readable } = needs;
         let mut read_only = self.policy.read_only.clone();
         let variables = self.with(variables);
         match self.policy.kind {
-            Kind::Bubblewrap { .. } => {
+            SandboxKind::Bubblewrap { .. } => {
                 writable.extend(self.policy.writable.iter().cloned());
                 // What is to be seen is put there like what may be written, and then held.
                 writable.extend(readable.iter().cloned());
                 read_only.extend(readable);
             }
-            Kind::Landlock => {}
+            SandboxKind::Landlock => {}
         }
         let (network, proxy) = match network {
             true => (Network::On, None),
@@ -289,30 +292,34 @@ impl Sandbox {
         };
         let (reader, mut writer) = io::pipe()?;
         let control = self.control()?;
-        let policy = Policy {
+        let policy = SandboxPolicy {
             writable,
             read_only,
             network,
             variables,
-            input: Input::Rest,
+            input: InputMode::Rest,
             lasting: true,
             ..self.policy.clone()
         };
-        Request { policy, control: control.clone(), proxy }.send(&mut writer)?;
-        Ok(Fed { prepared: self.prepared(command, control, reader, None), input: writer })
+        HelperRequest { policy, control: control.clone(), proxy }.send(&mut writer)?;
+        Ok(PreparedService { prepared: self.prepared(command, control, reader, None), input: writer })
     }
 
     /// Prepares a command that is given something to read, and variables besides those that commands keep.
     ///
     /// # Errors
     /// As [`Sandbox::prepare`].
-    pub fn prepare_fed(&self, command: &Command, variables: BTreeMap<String, String>) -> io::Result<Fed> {
+    pub fn prepare_fed(
+        &self,
+        command: &Command,
+        variables: BTreeMap<String, String>,
+    ) -> io::Result<PreparedService> {
         let (reader, mut writer) = io::pipe()?;
         let control = self.control()?;
         let variables = self.with(variables);
-        let policy = Policy { variables, input: Input::Rest, ..self.policy.clone() };
-        Request { policy, control: control.clone(), proxy: self.proxy()? }.send(&mut writer)?;
-        Ok(Fed { prepared: self.prepared(command, control, reader, None), input: writer })
+        let policy = SandboxPolicy { variables, input: InputMode::Rest, ..self.policy.clone() };
+        HelperRequest { policy, control: control.clone(), proxy: self.proxy()? }.send(&mut writer)?;
+        Ok(PreparedService { prepared: self.prepared(command, control, reader, None), input: writer })
     }
 
     /// The variables of the settings, and these, which are stronger.
@@ -328,7 +335,7 @@ impl Sandbox {
         control: AbsPath,
         input: PipeReader,
         alive: Option<PipeWriter>,
-    ) -> Prepared {
+    ) -> PreparedCommand {
         let command = command.as_std();
         let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
         let kept = set.filter(|(name, _)| name.to_str().is_some_and(keeps));
@@ -338,8 +345,8 @@ impl Sandbox {
         if let Some(cwd) = command.get_current_dir() {
             prepared.current_dir(cwd);
         }
-        let pending = Pending { control: control.into(), _alive: alive };
-        Prepared { command: prepared, input: input.into(), pending }
+        let pending = SandboxRun { control: control.into(), _alive: alive };
+        PreparedCommand { command: prepared, input: input.into(), pending }
     }
 }
 
@@ -351,37 +358,39 @@ fn temporary() -> io::Result<(TempDir, AbsPath)> {
     Ok((folder, AbsPath::new(scratch).map_err(io::Error::other)?))
 }
 
-impl Pending {
+impl SandboxRun {
     /// How the command ended, and what became of guarded files. `exit` is how the helper ended.
     ///
     /// # Errors
     /// Why the command was not run. Without a report of a helper that ended by itself nothing may be taken for granted.
-    pub fn conclude(self, exit: Exit, output: &Captured) -> Result<(Exit, GuardReport), Failure> {
+    pub fn conclude(self, exit: Exit, output: &CapturedOutput) -> Result<(Exit, GuardReport), StartFailure> {
         let report = fs::read(self.control.join(REPORT)).and_then(|json| {
-            let report: Report = serde_json::from_slice(&json)?;
+            let report: HelperReport = serde_json::from_slice(&json)?;
             Ok(report)
         });
         match (exit, report) {
             (Exit::TimedOut | Exit::Cancelled, report) => Ok((exit, report.unwrap_or_default().guarded)),
             (Exit::Code(_) | Exit::Signal(_), Err(error)) => {
-                Err(Failure::Sandbox(format!("there is no report of it: {error}")))
+                Err(StartFailure::Sandbox(format!("there is no report of it: {error}")))
             }
             (Exit::Code(_) | Exit::Signal(_), Ok(report)) => match report {
-                Report { failure: Some(Failure::Sandbox(reason)), .. } => {
+                HelperReport { failure: Some(StartFailure::Sandbox(reason)), .. } => {
                     let said = output.text.trim();
                     let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-                    Err(Failure::Sandbox(format!("{reason}{said}")))
+                    Err(StartFailure::Sandbox(format!("{reason}{said}")))
                 }
-                Report { failure: Some(failure), .. } => Err(failure),
-                Report { enforced: None, .. } => Err(Failure::Sandbox("nothing was enforced".to_owned())),
-                Report { signal: Some(signal), guarded, .. } => Ok((Exit::Signal(signal), guarded)),
-                Report { signal: None, guarded, .. } => Ok((exit, guarded)),
+                HelperReport { failure: Some(failure), .. } => Err(failure),
+                HelperReport { enforced: None, .. } => {
+                    Err(StartFailure::Sandbox("nothing was enforced".to_owned()))
+                }
+                HelperReport { signal: Some(signal), guarded, .. } => Ok((Exit::Signal(signal), guarded)),
+                HelperReport { signal: None, guarded, .. } => Ok((exit, guarded)),
             },
         }
     }
 }
 
-impl Drop for Pending {
+impl Drop for SandboxRun {
     fn drop(&mut self) {
         remove(&self.control);
     }

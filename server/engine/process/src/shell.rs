@@ -27,18 +27,18 @@ use tempfile::TempPath;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
-use crate::outcome::{Captured, Exit};
-use crate::sandbox::{Failure, GuardReport, Pending, Prepared, Sandbox};
+use crate::outcome::{CapturedOutput, Exit};
+use crate::sandbox::{GuardReport, PreparedCommand, Sandbox, SandboxRun, StartFailure};
 use kode_base::ids::CallId;
 use kode_base::paths::AbsPath;
 use kode_base::secret::Secret;
-use output::{Budget, Capture};
-use process::Watch;
+use output::{Capture, OutputBudget};
+use process::RunObserver;
 
 pub use output::{MAX_OUTPUT_BUDGET, OUTPUT_BUDGET};
 pub use spill::{MAX_PAGE_BYTES, OutputPage, Outputs, page_of};
 pub use tasks::{
-    MAX_TASKS, MAX_TASKS_OVERALL, Seen, StartError, Task, TaskEnd, TaskReport, TaskState, Tasks,
+    MAX_TASKS, MAX_TASKS_OVERALL, ShellTask, StartError, TaskEnd, TaskReport, TaskState, TaskView, Tasks,
 };
 
 /// The shells that run commands, the preferred one first.
@@ -58,7 +58,7 @@ pub struct Shell {
     secrets: Secrets,
     variables: Variables,
     /// Variables that hooks set for the commands after them, the same for all shells of a session.
-    exported: Exported,
+    exported: SharedVariables,
     tasks: Arc<Tasks>,
 }
 
@@ -70,7 +70,7 @@ pub struct Secrets(Arc<Mutex<Vec<Secret>>>);
 type Variables = Arc<Mutex<Vec<(String, String)>>>;
 
 /// Variables that several shells share.
-type Exported = Arc<Mutex<BTreeMap<String, String>>>;
+type SharedVariables = Arc<Mutex<BTreeMap<String, String>>>;
 
 impl Secrets {
     /// These.
@@ -123,9 +123,9 @@ struct Execution<'a> {
 }
 
 /// Who looks on while a command runs in the foreground.
-struct OnOutput<F>(F);
+struct OutputListener<F>(F);
 
-impl<F: FnMut(&str) + Send> Watch for OnOutput<F> {
+impl<F: FnMut(&str) + Send> RunObserver for OutputListener<F> {
     fn started(&mut self) {}
 
     fn output(&mut self, text: &str) {
@@ -139,7 +139,7 @@ pub struct CommandOutcome {
     /// How it ended.
     pub exit: Exit,
     /// What it wrote.
-    pub output: Captured,
+    pub output: CapturedOutput,
     /// How long it took.
     pub duration: Duration,
     /// Where the next command will start.
@@ -190,7 +190,7 @@ impl Shell {
             home: cwd,
             secrets: Secrets::default(),
             variables: Arc::default(),
-            exported: Exported::default(),
+            exported: SharedVariables::default(),
             tasks: Arc::default(),
         }
     }
@@ -244,8 +244,8 @@ impl Shell {
     }
 
     /// How many characters of output are kept.
-    fn budget(&self) -> Budget {
-        Budget::of(self.variable(output::BUDGET_VARIABLE).as_deref())
+    fn budget(&self) -> OutputBudget {
+        OutputBudget::of(self.variable(output::BUDGET_VARIABLE).as_deref())
     }
 
     /// Where the next command will start.
@@ -282,7 +282,7 @@ impl Shell {
             limit: Some(spec.timeout),
             call: spec.call.as_ref(),
         };
-        let outcome = self.execute(execution, &mut OnOutput(on_output), cancel).await?;
+        let outcome = self.execute(execution, &mut OutputListener(on_output), cancel).await?;
         if let (Exit::Code(_), Some(report)) = (outcome.exit, &report) {
             self.follow(report).await;
         }
@@ -293,7 +293,11 @@ impl Shell {
     ///
     /// # Errors
     /// [`StartError`]; nothing runs then.
-    pub async fn start(self: &Arc<Self>, spec: CommandSpec, title: String) -> Result<Arc<Task>, StartError> {
+    pub async fn start(
+        self: &Arc<Self>,
+        spec: CommandSpec,
+        title: String,
+    ) -> Result<Arc<ShellTask>, StartError> {
         let directory = self.present(&spec.directory)?;
         let sandbox = spec.sandbox.clone();
         let shell = Arc::clone(self);
@@ -324,7 +328,7 @@ impl Shell {
         call: CallId,
         title: String,
         work: impl FnOnce(CancellationToken) -> R + Send + 'static,
-    ) -> Result<Arc<Task>, StartError>
+    ) -> Result<Arc<ShellTask>, StartError>
     where
         R: Future<Output = (Exit, String)> + Send + 'static,
     {
@@ -351,7 +355,7 @@ impl Shell {
     async fn execute(
         &self,
         execution: Execution<'_>,
-        watch: &mut impl Watch,
+        watch: &mut impl RunObserver,
         cancel: &CancellationToken,
     ) -> Result<CommandOutcome, ShellError> {
         let Execution { command, directory, report, sandbox, limit, call } = execution;
@@ -374,9 +378,9 @@ impl Shell {
                     let duration = started.elapsed();
                     let (exit, guarded) = match concluded(pending, exit, &output) {
                         Ok(concluded) => concluded,
-                        Err(Failure::NotFound(_)) => continue,
-                        Err(Failure::Sandbox(reason)) => return Err(ShellError::Sandbox { reason }),
-                        Err(Failure::NotStarted(reason)) => {
+                        Err(StartFailure::NotFound(_)) => continue,
+                        Err(StartFailure::Sandbox(reason)) => return Err(ShellError::Sandbox { reason }),
+                        Err(StartFailure::NotStarted(reason)) => {
                             return Err(ShellError::Start { directory, source: io::Error::other(reason) });
                         }
                     };
@@ -423,12 +427,12 @@ fn confined(
     sandbox: Option<&Sandbox>,
     mut command: Command,
     variables: BTreeMap<String, String>,
-) -> Result<(Command, Stdio, Option<Pending>), ShellError> {
+) -> Result<(Command, Stdio, Option<SandboxRun>), ShellError> {
     let Some(sandbox) = sandbox else {
         command.envs(variables);
         return Ok((command, Stdio::null(), None));
     };
-    let Prepared { command, input, pending } = sandbox
+    let PreparedCommand { command, input, pending } = sandbox
         .prepare_with(&command, variables)
         .map_err(|error| ShellError::Sandbox { reason: error.to_string() })?;
     Ok((command, input, Some(pending)))
@@ -436,10 +440,10 @@ fn confined(
 
 /// How a command ended, and what became of guarded files; in a sandbox that is what the helper says.
 fn concluded(
-    pending: Option<Pending>,
+    pending: Option<SandboxRun>,
     exit: Exit,
-    output: &Captured,
-) -> Result<(Exit, GuardReport), Failure> {
+    output: &CapturedOutput,
+) -> Result<(Exit, GuardReport), StartFailure> {
     match pending {
         Some(pending) => pending.conclude(exit, output),
         None => Ok((exit, GuardReport::default())),

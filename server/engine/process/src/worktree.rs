@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::git::{GIT, Runner, quote};
+use crate::git::{GIT, GitRunner, quote};
 use crate::plain_git::is_plain;
 use crate::sandbox::Sandbox;
 use crate::shell::Shell;
@@ -49,7 +49,7 @@ pub struct Worktree {
 
 /// What a worktree is made with.
 #[derive(Clone, Copy, Debug)]
-pub struct Making<'a> {
+pub struct WorktreeSpec<'a> {
     /// Where commands run.
     pub shell: &'a Shell,
     /// What holds commands in the workspace.
@@ -93,7 +93,7 @@ pub enum WorktreeError {
 
 /// What is left of a worktree when its sub-agent has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum WorktreeEnd {
     /// Nothing: there was nothing in it that was not there before.
     Removed,
     /// It is there, with what was done in it.
@@ -121,7 +121,7 @@ impl Worktree {
     /// # Errors
     /// [`WorktreeError`]; what was begun is taken away again.
     pub async fn make(
-        making: Making<'_>,
+        making: WorktreeSpec<'_>,
         agent: &AgentId,
         cancel: &CancellationToken,
     ) -> Result<Self, WorktreeError> {
@@ -130,7 +130,7 @@ impl Worktree {
         if !is_held && !blocking(move || is_plain(&folder)).await {
             return Err(WorktreeError::NotPlain { folder: making.cwd.clone() });
         }
-        let repository = Repository::of(&making, cancel).await?;
+        let repository = WorktreeSource::of(&making, cancel).await?;
         let folder = making.folder.join(repository.top.file_name());
         let made = folder.clone();
         // The sandbox holds by where folders are, and that is told of what is there only.
@@ -152,7 +152,7 @@ impl Worktree {
         let failed = |reason: String| WorktreeError::Failed { path: path.clone(), reason };
         let sandbox = making.sandbox.map(|sandbox| sandbox.writing_in(worktree.places_of_git(&folder), &[]));
         let sandbox = sandbox.transpose().map_err(|error| failed(error.to_string()))?.map(Arc::new);
-        let runner = Runner { shell: making.shell, sandbox, limit: LIMIT };
+        let runner = GitRunner { shell: making.shell, sandbox, limit: LIMIT };
         let (at, branch, base) = (quote(&path.to_string()), quote(&worktree.branch), quote(&worktree.base));
         let top = &repository.top;
         let has_branch = format!("{GIT} show-ref --verify --quiet refs/heads/{branch}");
@@ -206,18 +206,22 @@ impl Worktree {
 
     /// Looks at what was done in it, and removes it where that is nothing. Takes no longer than git's steps may take, whoever
     /// has cancelled what.
-    pub async fn finish(&self, shell: &Shell, sandbox: Option<&Arc<Sandbox>>) -> Left {
+    pub async fn finish(&self, shell: &Shell, sandbox: Option<&Arc<Sandbox>>) -> WorktreeEnd {
         match self.look_and_remove(shell, sandbox).await {
             Ok(left) => left,
-            Err(reason) => Left::Unknown { reason },
+            Err(reason) => WorktreeEnd::Unknown { reason },
         }
     }
 
-    async fn look_and_remove(&self, shell: &Shell, sandbox: Option<&Arc<Sandbox>>) -> Result<Left, String> {
+    async fn look_and_remove(
+        &self,
+        shell: &Shell,
+        sandbox: Option<&Arc<Sandbox>>,
+    ) -> Result<WorktreeEnd, String> {
         let folder = self.path.parent().ok_or_else(|| "it has no folder".to_owned())?;
         let sandbox = sandbox.map(|sandbox| sandbox.writing_in(self.places_of_git(&folder), &[]));
         let sandbox = sandbox.transpose().map_err(|error| error.to_string())?.map(Arc::new);
-        let runner = Runner { shell, sandbox, limit: LIMIT };
+        let runner = GitRunner { shell, sandbox, limit: LIMIT };
         let never = CancellationToken::new();
         let (base, branch) = (quote(&self.base), quote(&self.branch));
         // Whoever works in it may have left the branch for another commit.
@@ -236,14 +240,14 @@ impl Worktree {
         let count = |text: &str| text.parse::<usize>().map_err(|_| format!("git says `{text}` for a number"));
         let (commits, files, size) = (count(&commits)?, count(&files)?, next());
         if head != self.base || files > 0 || commits > 0 {
-            return Ok(Left::Kept { branch: checked_out, commits, files, size });
+            return Ok(WorktreeEnd::Kept { branch: checked_out, commits, files, size });
         }
         self.remove(&runner, &folder).await?;
-        Ok(Left::Removed)
+        Ok(WorktreeEnd::Removed)
     }
 
     /// Removes it, unless somebody has made something in it just now: it is looked at again where nobody finds it.
-    async fn remove(&self, runner: &Runner<'_>, folder: &AbsPath) -> Result<(), String> {
+    async fn remove(&self, runner: &GitRunner<'_>, folder: &AbsPath) -> Result<(), String> {
         let never = CancellationToken::new();
         let aside = folder.join(format!(".removed-{}", self.path.file_name()));
         let rename = |from: &AbsPath, to: &AbsPath| {
@@ -287,7 +291,7 @@ impl Worktree {
     }
 
     /// What became of it, for whoever called its sub-agent, and as data.
-    pub fn report(&self, left: &Left) -> (String, Value) {
+    pub fn report(&self, left: &WorktreeEnd) -> (String, Value) {
         let Self { path, branch, base, .. } = self;
         let data = |is_kept: bool, more: Value| {
             let mut data = json!({ "path": path, "branch": branch, "base": base, "kept": is_kept });
@@ -297,25 +301,25 @@ impl Worktree {
             data
         };
         match left {
-            Left::Removed => {
+            WorktreeEnd::Removed => {
                 let text = "It changed nothing in its git worktree, which is removed.".to_owned();
                 (text, data(false, json!({})))
             }
-            Left::Kept { branch: checked_out, commits, files, size } => {
+            WorktreeEnd::Kept { branch: checked_out, commits, files, size } => {
                 let size = if size.is_empty() { String::new() } else { format!("; {size}") };
                 let at = quote(&path.to_string());
                 let text = format!(
                     "It worked in a git worktree, and nothing of it is in the workspace yet: `{path}`, branch `{checked_out}`, \
                      {} since {}, {} not committed{size}. Look with `git -C {at} diff {}`; commits are taken over with `git merge \
                      {checked_out}`. When it is no longer needed: `git worktree remove {at}`, `git branch -D {branch}`.",
-                    Counted(*commits, "commit"),
+                    Count(*commits, "commit"),
                     short(base),
-                    Counted(*files, "changed file"),
+                    Count(*files, "changed file"),
                     short(base),
                 );
                 (text, data(true, json!({ "commits": commits, "uncommittedFiles": files })))
             }
-            Left::Unknown { reason } => {
+            WorktreeEnd::Unknown { reason } => {
                 let text = format!(
                     "It worked in a git worktree that is still there: `{path}`, branch `{branch}`. What is in it could not be \
                      told: {reason}."
@@ -331,9 +335,9 @@ fn short(commit: &str) -> &str {
 }
 
 /// A number of things, in words.
-struct Counted(usize, &'static str);
+struct Count(usize, &'static str);
 
-impl fmt::Display for Counted {
+impl fmt::Display for Count {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(number, what) = self;
         write!(formatter, "{number} {what}{}", if *number == 1 { "" } else { "s" })
@@ -348,14 +352,14 @@ fn above(place: &AbsPath) -> Option<AbsPath> {
 }
 
 /// A repository.
-struct Repository {
+struct WorktreeSource {
     top: AbsPath,
     git: AbsPath,
     head: String,
 }
 
-impl Repository {
-    async fn of(making: &Making<'_>, cancel: &CancellationToken) -> Result<Self, WorktreeError> {
+impl WorktreeSource {
+    async fn of(making: &WorktreeSpec<'_>, cancel: &CancellationToken) -> Result<Self, WorktreeError> {
         let missing = |reason: String| WorktreeError::NoRepository { folder: making.cwd.clone(), reason };
         // The sandbox may show nothing else of where the workspace lies.
         let top = AbsPath::clone(making.cwd);
@@ -363,7 +367,7 @@ impl Repository {
             blocking(move || above(&top)).await.ok_or_else(|| missing("there is no `.git`".to_owned()))?;
         let sandbox = making.sandbox.map(|sandbox| sandbox.writing_in(Vec::new(), &[top]));
         let sandbox = sandbox.transpose().map_err(|error| missing(error.to_string()))?.map(Arc::new);
-        let runner = Runner { shell: making.shell, sandbox, limit: LIMIT };
+        let runner = GitRunner { shell: making.shell, sandbox, limit: LIMIT };
         let line = format!(
             "{GIT} rev-parse --path-format=absolute --show-toplevel --git-common-dir || exit 1; \
              {GIT} rev-parse --verify --quiet 'HEAD^{{commit}}' || {{ echo 'there is no commit yet'; exit 1; }}"

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use kode_base::ids::{TurnId, WindowId};
 use kode_base::paths::Target;
-use kode_journal::{Shelf, Slot};
+use kode_journal::{Shelf, ShelfSlot};
 use kode_model::{Block, History, Message, Usage};
 
 /// Why a conversation is compacted.
@@ -124,7 +124,7 @@ pub enum Stored {
     /// On the shelf.
     Shelved {
         /// Where.
-        slot: Slot,
+        slot: ShelfSlot,
         /// How many there are.
         total: usize,
     },

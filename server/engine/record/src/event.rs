@@ -23,11 +23,11 @@ use crate::title::TitledBy;
 use kode_base::effort::Effort;
 use kode_base::ids::{AgentId, CallId, CheckpointId, ItemId, QueueId, SessionId, TurnId};
 use kode_base::paths::{AbsPath, Target};
-use kode_base::question::{Question, Resolved};
-use kode_base::todo::{Todo, TodoReminder};
+use kode_base::question::{Question, QuestionResolution};
+use kode_base::todo::{Todo, TodoReminderReason};
 use kode_config::extension::live::{Counts, Loaded};
 use kode_config::settings::{TrustWaiting, Withheld};
-use kode_journal::lease::Writer;
+use kode_journal::lease::SessionWriter;
 use kode_model::price::Cost;
 use kode_model::{ModelErrorKind, Usage};
 use kode_permission::rules::Problem;
@@ -243,7 +243,7 @@ pub enum Event {
     /// A question was answered or withdrawn.
     QuestionAnswered {
         /// What became of it, and by whom.
-        resolved: Resolved,
+        resolved: QuestionResolution,
     },
     /// The session's state changed.
     StateChanged {
@@ -331,7 +331,7 @@ pub enum Event {
     /// The model was reminded of its todo list.
     TodoReminder {
         /// Why.
-        reason: TodoReminder,
+        reason: TodoReminderReason,
     },
     /// A query begins, or the model is reminded of something other than its todo list.
     Reminder {
@@ -482,7 +482,7 @@ pub enum Event {
     /// it is no part of what the session tells, and is not told again.
     LeaseChanged {
         /// Who writes; `None` when nobody does.
-        writer: Option<Box<Writer>>,
+        writer: Option<Box<SessionWriter>>,
         /// Whether that is this process.
         is_mine: bool,
     },

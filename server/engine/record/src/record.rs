@@ -21,7 +21,7 @@ use kode_base::effort::Effort;
 use kode_base::ids::{AgentId, CallId, ItemId, PermissionId, QueueId, ResolutionId, SessionId, TurnId};
 use kode_base::mode::WrittenMode;
 use kode_base::paths::AbsPath;
-use kode_base::question::{Question, Resolved};
+use kode_base::question::{Question, QuestionResolution};
 use kode_base::todo::Todo;
 use kode_config::command::CommandUse;
 use kode_config::hooks::declared::UsedHooks;
@@ -269,7 +269,7 @@ pub enum Record {
     /// A question was answered or withdrawn.
     Replied {
         /// What became of it.
-        resolved: Resolved,
+        resolved: QuestionResolution,
     },
     /// The todo list was written.
     Todos {

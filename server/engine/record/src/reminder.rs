@@ -2,7 +2,7 @@
 //!
 //! Rule: the set is closed; each kind can be turned off.
 
-use kode_base::todo::TodoReminder;
+use kode_base::todo::TodoReminderReason;
 
 /// What the model can be reminded of, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,11 +46,11 @@ impl ReminderKind {
     }
 
     /// The kind of a reminder about the todo list.
-    pub fn of_todos(reason: TodoReminder) -> Self {
+    pub fn of_todos(reason: TodoReminderReason) -> Self {
         match reason {
-            TodoReminder::Initial => Self::SessionStart,
-            TodoReminder::Changed => Self::TodoChanged,
-            TodoReminder::Stale => Self::TodoStale,
+            TodoReminderReason::Initial => Self::SessionStart,
+            TodoReminderReason::Changed => Self::TodoChanged,
+            TodoReminderReason::Stale => Self::TodoStale,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use kode_model::{Block, Image, Message, ModelRequest, Origin, Wire};
+use kode_model::{AnswerOrigin, Block, Image, Message, ModelRequest, Wire};
 use kode_providers::{anthropic, chat, responses};
 
 /// The model that is asked; others of that name speak another wire format.
@@ -31,8 +31,8 @@ pub fn message() -> impl Strategy<Value = Message> {
     prop_oneof![answer, prop::collection::vec(user_block(), 0..5).prop_map(Message::user)]
 }
 
-fn origin(wire: Wire, model: &str, response_id: Option<String>) -> Option<Origin> {
-    Some(Origin { wire, model: model.to_owned(), response_id })
+fn origin(wire: Wire, model: &str, response_id: Option<String>) -> Option<AnswerOrigin> {
+    Some(AnswerOrigin { wire, model: model.to_owned(), response_id })
 }
 
 fn text() -> impl Strategy<Value = Block> {

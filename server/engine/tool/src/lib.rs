@@ -30,7 +30,7 @@ use crate::delegation::Delegation;
 use kode_base::call::{MayRead, ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::ids::CallId;
 use kode_base::mode::Mode;
-use kode_base::question::{Draft, Reply};
+use kode_base::question::{QuestionDraft, Reply};
 use kode_base::todo::Todo;
 use kode_config::agents::{AgentType, AgentTypes, KnownAgents, NOT_FOR_AGENTS, TASK};
 use kode_config::extension::{Catalog, Extension};
@@ -86,7 +86,7 @@ pub enum Action {
     /// Has these changes applied; the result is written from what was applied.
     Change(ChangeSet),
     /// Has the user asked; the result is written from the answer.
-    Ask(Box<Draft>),
+    Ask(Box<QuestionDraft>),
     /// Has the session's mode changed.
     SetMode(Mode),
     /// Has the session's todo list replaced.
@@ -141,7 +141,7 @@ pub struct ToolOutput {
 pub type Progress = Arc<dyn Fn(String) + Send + Sync>;
 
 /// Asks the user something for a running call; gives nothing when the call is cancelled first, or nobody can be asked.
-pub type Asker = Arc<dyn Fn(Draft) -> BoxFuture<'static, Option<Reply>> + Send + Sync>;
+pub type Asker = Arc<dyn Fn(QuestionDraft) -> BoxFuture<'static, Option<Reply>> + Send + Sync>;
 
 /// What a call may use while it plans and runs.
 #[derive(Clone)]

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
-use kode_base::question::{Choice, Draft, Inquiry, QuestionKind};
+use kode_base::question::{Inquiry, QuestionDraft, QuestionKind, QuestionOption};
 use kode_tool::{Action, CallContext, Plan, Tool, ToolFacts};
 
 /// The most questions of one call.
@@ -86,7 +86,7 @@ impl Tool for AskUserQuestion {
             questions.map(|(at, question)| inquiry(at, question)).collect::<Result<Vec<_>, _>>()?;
         let headers: Vec<_> = questions.iter().map(|inquiry| inquiry.header.as_str()).collect();
         let title = format!("Ask: {}", headers.join(", "));
-        let draft = Draft { kind: QuestionKind::Choice, questions, plan: None, candidates: vec![] };
+        let draft = QuestionDraft { kind: QuestionKind::Choice, questions, plan: None, candidates: vec![] };
         Ok(Plan { title, touches: Vec::new(), action: Action::Ask(Box::new(draft)) })
     }
 }
@@ -115,8 +115,10 @@ fn inquiry(at: usize, input: QuestionInput) -> Result<Inquiry, ToolError> {
         }
     }
     let options = input.options.into_iter();
-    let options = options
-        .map(|option| Choice { label: option.label.trim().to_owned(), description: option.description });
+    let options = options.map(|option| QuestionOption {
+        label: option.label.trim().to_owned(),
+        description: option.description,
+    });
     Ok(Inquiry {
         question: input.question,
         header,

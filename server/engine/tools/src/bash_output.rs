@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use crate::bash::{guard_notes, kept_note};
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
-use kode_process::outcome::Captured;
-use kode_process::shell::{Seen, Task, TaskEnd, TaskState, Tasks};
+use kode_process::outcome::CapturedOutput;
+use kode_process::shell::{ShellTask, TaskEnd, TaskState, TaskView, Tasks};
 use kode_tool::{Action, CallContext, Plan, Tool, ToolFacts, ToolOutput};
 
 /// How long is waited if the call does not say, in milliseconds.
@@ -163,8 +163,8 @@ async fn look(
 }
 
 /// What the model gets of a look.
-pub(super) fn shown(task: &Task, seen: Seen, filter: Option<&RegexMatcher>) -> ToolOutput {
-    let Seen { output, state, duration, guarded } = seen;
+pub(super) fn shown(task: &ShellTask, seen: TaskView, filter: Option<&RegexMatcher>) -> ToolOutput {
+    let TaskView { output, state, duration, guarded } = seen;
     let seconds = duration.as_secs_f64();
     let (status, code) = match &state {
         TaskState::Running => ("running", None),
@@ -207,7 +207,7 @@ pub(super) fn shown(task: &Task, seen: Seen, filter: Option<&RegexMatcher>) -> T
 }
 
 /// The lines that are shown, and how many are not.
-fn filtered(output: &Captured, filter: Option<&RegexMatcher>) -> (String, usize) {
+fn filtered(output: &CapturedOutput, filter: Option<&RegexMatcher>) -> (String, usize) {
     let Some(filter) = filter else { return (output.text.clone(), 0) };
     let matches = |line: &str| {
         let line = line.trim_end_matches(['\n', '\r']);

@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::walk::{
     OpenFiles, Watch, no_such_place, result_name, run_search, untitled_name, walk, workspace_roots,
 };
-use kode_base::call::{Look, ToolError, ToolErrorKind, ToolKind, Touch};
+use kode_base::call::{Exposure, ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::paths::{AbsPath, Target};
 use kode_text::document::DocumentSnapshot;
 use kode_text::workspace::Workspace;
@@ -278,8 +278,9 @@ fn report(found: Found, context: &CallContext) -> ToolOutput {
     let workspace = &context.workspace;
     let mut newest = newest.into_sorted_vec();
     let listed = newest.len();
-    newest
-        .retain(|Reverse(FoundFile { target: Reverse(target), .. })| (context.may_read)(target, Look::Name));
+    newest.retain(|Reverse(FoundFile { target: Reverse(target), .. })| {
+        (context.may_read)(target, Exposure::Name)
+    });
     total -= listed - newest.len();
     let files: Vec<String> = newest
         .into_iter()

@@ -25,7 +25,7 @@ use self::search::{Extent, Options, Page, Scanner, Tally, Text};
 use crate::walk::{
     IsFolder, OpenFiles, Watch, no_such_place, result_name, run_search, untitled_name, walk, workspace_roots,
 };
-use kode_base::call::{Look, MayRead, ToolError, ToolErrorKind, ToolKind, Touch};
+use kode_base::call::{Exposure, MayRead, ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::paths::{AbsPath, Target};
 use kode_text::document::DocumentSnapshot;
 use kode_text::workspace::Workspace;
@@ -262,7 +262,7 @@ impl Job {
     fn run(&self, workspace: &Workspace, may_read: &MayRead, watch: &Watch) -> ToolOutput {
         let mut found = self.find(&workspace.documents(), watch);
         // Asked of what has matched and not of all that is walked over: it takes following links.
-        found.hits.retain(|hit| may_read(&hit.target, Look::Content));
+        found.hits.retain(|hit| may_read(&hit.target, Exposure::Content));
         match self.mode {
             OutputMode::FilesWithMatches => {
                 found

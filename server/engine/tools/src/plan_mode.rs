@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_base::mode::Mode;
-use kode_base::question::{Draft, MAX_PLAN};
+use kode_base::question::{MAX_PLAN, QuestionDraft};
 use kode_tool::{Action, CallContext, Offering, Plan, Tool, ToolFacts};
 
 /// The arguments of EnterPlanMode: none.
@@ -89,7 +89,7 @@ impl Tool for ExitPlanMode {
                 "Give the whole plan as Markdown and call it again.",
             ));
         }
-        let draft = Draft::plan(input.plan);
+        let draft = QuestionDraft::plan(input.plan);
         Ok(Plan {
             title: "Present the plan".to_owned(),
             touches: Vec::new(),

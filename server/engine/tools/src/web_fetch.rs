@@ -14,7 +14,7 @@ use url::Url;
 
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_net::address::{MAX_URL_CHARS, parse_url};
-use kode_net::{Fetched, Page, WebClient, WebError};
+use kode_net::{FetchOutcome, WebClient, WebError, WebPage};
 use kode_tool::{Action, CallContext, Plan, Tool, ToolFacts, ToolOutput};
 
 /// The most characters of a URL in a title.
@@ -73,10 +73,10 @@ impl Tool for WebFetch {
             async move {
                 let fetched = client.fetch(&url, &context.cancel).await;
                 match fetched.map_err(|error| failure(url.as_str(), error))? {
-                    Fetched::Page { page, from_cache } => {
+                    FetchOutcome::Page { page, from_cache } => {
                         Ok(report(&page, from_cache, input.prompt.as_deref()))
                     }
-                    Fetched::Elsewhere { url: next } => Ok(report_redirect(&url, &next)),
+                    FetchOutcome::Elsewhere { url: next } => Ok(report_redirect(&url, &next)),
                 }
             }
             .boxed()
@@ -85,7 +85,7 @@ impl Tool for WebFetch {
     }
 }
 
-fn report(page: &Page, from_cache: bool, prompt: Option<&str>) -> ToolOutput {
+fn report(page: &WebPage, from_cache: bool, prompt: Option<&str>) -> ToolOutput {
     let characters = page.text.chars().count();
     let mut text = String::new();
     if let Some(prompt) = prompt.map(str::trim).filter(|prompt| !prompt.is_empty()) {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use crate::session::title::TitleError;
 use kode_base::ids::SessionId;
 use kode_config::policy::ModeDisabled;
-use kode_journal::lease::{Declined, TAKE_OVER_LIMIT, Writer};
+use kode_journal::lease::{LeaseRefusal, SessionWriter, TAKE_OVER_LIMIT};
 use kode_model::ModelError;
 
 /// Why a session cannot be had.
@@ -47,21 +47,21 @@ pub enum SessionError {
     #[error("the session {}", open_in(by.as_deref()))]
     Followed {
         /// Who; `None` when nobody does.
-        by: Option<Box<Writer>>,
+        by: Option<Box<SessionWriter>>,
     },
     /// The process that writes it goes on.
     #[error("the session {}, and stays there: {why}", open_in(by.as_deref()))]
     Declined {
         /// Who.
-        by: Option<Box<Writer>>,
+        by: Option<Box<SessionWriter>>,
         /// Why.
-        why: Declined,
+        why: LeaseRefusal,
     },
     /// The process that writes it does not answer.
     #[error("the session {}, which did not answer within {} s", open_in(by.as_deref()), TAKE_OVER_LIMIT.as_secs())]
     Silent {
         /// Who.
-        by: Option<Box<Writer>>,
+        by: Option<Box<SessionWriter>>,
     },
     /// The mode is switched off.
     #[error(transparent)]
@@ -71,6 +71,6 @@ pub enum SessionError {
     Model(#[from] ModelError),
 }
 
-fn open_in(by: Option<&Writer>) -> String {
+fn open_in(by: Option<&SessionWriter>) -> String {
     by.map_or_else(|| "was open in a server that has ended".to_owned(), |by| format!("is open in {by}"))
 }

@@ -18,7 +18,7 @@ use crate::session::{Loading, Session, lock};
 use kode_base::blocking;
 use kode_base::ids::{AskId, SessionId};
 use kode_base::paths::AbsPath;
-use kode_journal::lease::{Ask, Declined, Lease, TAKE_OVER_LIMIT, Writer};
+use kode_journal::lease::{Lease, LeaseRefusal, LeaseRequest, SessionWriter, TAKE_OVER_LIMIT};
 use kode_record::event::Event;
 
 /// So many writers are asked one after the other, where each begins to write while its predecessor is asked.
@@ -241,7 +241,7 @@ impl Engine {
         let writer = blocking(move || {
             let writer = lease.writer();
             let addressed = writer.as_ref().map(|writer| writer.lease.clone());
-            lease.ask(&Ask { id: asked, lease: addressed, force }).map(|()| writer)
+            lease.ask(&LeaseRequest { id: asked, lease: addressed, force }).map(|()| writer)
         })
         .await;
         let path = following.path().to_path_buf();
@@ -256,7 +256,7 @@ impl Engine {
         &self,
         following: &Arc<Following>,
         ask: &AskId,
-        writer: Option<&Writer>,
+        writer: Option<&SessionWriter>,
     ) -> Result<Option<Arc<Session>>, SessionError> {
         let until = Instant::now() + TAKE_OVER_LIMIT;
         let wake = Arc::new(Notify::new());
@@ -325,7 +325,7 @@ impl Engine {
 
     /// Notes who writes a session, and answers those who want to, until it is closed.
     pub(super) fn hold(&self, session: &Arc<Session>, lease: Lease) {
-        let writer = Writer::this(&lock(&self.client));
+        let writer = SessionWriter::this(&lock(&self.client));
         let told = Event::LeaseChanged { writer: Some(Box::new(writer.clone())), is_mine: true };
         session.events().tell_aside(told);
         let holder = Holder {
@@ -343,7 +343,7 @@ impl Engine {
 struct Holder {
     session: Arc<Session>,
     lease: Lease,
-    writer: Writer,
+    writer: SessionWriter,
     followed: Followed,
     loading: Arc<tokio::sync::Mutex<()>>,
 }
@@ -379,7 +379,7 @@ impl Holder {
     }
 
     /// Ends the session here, lets the other process write it, and follows it from then on; or says why not.
-    async fn let_go(&self, force: bool) -> Option<Declined> {
+    async fn let_go(&self, force: bool) -> Option<LeaseRefusal> {
         if !force && let Some(why) = self.session.at_work() {
             return Some(why);
         }

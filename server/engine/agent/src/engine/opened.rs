@@ -12,7 +12,7 @@ use super::{BLOBS, SessionError};
 use crate::session::base::Newest;
 use crate::session::replay::Replay;
 use crate::session::{Loading, SessionState, open};
-use kode_journal::disk::{Disk, Open};
+use kode_journal::disk::{Disk, OpenMode};
 use kode_journal::{Blobs, Journal};
 use kode_record::event::EventLog;
 use kode_record::record::Record;
@@ -55,7 +55,7 @@ pub(super) fn open_session(
     tell: &dyn Fn(Loading),
 ) -> Result<Opened, SessionError> {
     // Opened first: from then on nobody else writes what is read. It is not made: it may be deleted just now.
-    let (journal, blobs) = match (open_journal(disk, path, Open::Existing), beginning) {
+    let (journal, blobs) = match (open_journal(disk, path, OpenMode::Existing), beginning) {
         (Err(SessionError::Storage { source, .. }), Record::Opened { session, .. })
             if source.kind() == io::ErrorKind::NotFound =>
         {
@@ -88,7 +88,7 @@ pub(super) fn open_session(
 pub(super) fn open_journal(
     disk: &Arc<dyn Disk>,
     path: &Path,
-    how: Open,
+    how: OpenMode,
 ) -> Result<(Journal, Blobs), SessionError> {
     let blobs = Blobs::on(Arc::clone(disk), path.with_file_name(BLOBS));
     let journal = Journal::open_patiently(Arc::clone(disk), path, how, Some(blobs.clone()));

@@ -20,7 +20,7 @@ use kode_config::hooks::config::{Action, Handler};
 use kode_config::hooks::event::HookEvent;
 use kode_config::in_force::InForce;
 use kode_process::sandbox::Sandbox;
-use kode_process::shell::piped::{Piped, PipedSpec};
+use kode_process::shell::piped::{PipedOutcome, PipedSpec};
 
 /// So many bytes of each output are looked at.
 const MAX_OUTPUT: usize = 1 << 20;
@@ -148,7 +148,11 @@ impl Command {
     ///
     /// # Errors
     /// Why it could not be started.
-    pub(super) async fn run(&self, session: &Session, cancel: &CancellationToken) -> Result<Piped, String> {
+    pub(super) async fn run(
+        &self,
+        session: &Session,
+        cancel: &CancellationToken,
+    ) -> Result<PipedOutcome, String> {
         let mut ended = session.shell.run_piped(self.spec.clone(), cancel).await;
         if self.is_default_shell && ended.as_ref().is_err_and(|reason| is_not_found(reason)) {
             let spec = PipedSpec { program: OTHER_SHELL.to_owned(), ..self.spec.clone() };

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::session::{Session, SessionState, lock};
 use kode_base::blocking;
 use kode_journal::Shelf;
-use kode_journal::base::{self, BASE, Mark};
+use kode_journal::base::{self, BASE, BaseMark};
 
 /// The form of what this build folds a journal into: a hash of the sources that define it.
 pub(crate) const FORM: &str = env!("KODE_FOLD_FORM");
@@ -152,7 +152,7 @@ impl Session {
             if let Some(shelf) = &taken.shelf {
                 shelf.sync()?;
             }
-            let mark = Mark::of(self.journal.path(), taken.offset)?;
+            let mark = BaseMark::of(self.journal.path(), taken.offset)?;
             base::write(&path, FORM, mark, taken.length, &taken.content)
         };
         match write() {

@@ -23,11 +23,11 @@ use kode_base::blocking;
 use kode_base::ids::TurnId;
 use kode_config::command::is_unsaid;
 use kode_config::extension::live::Loaded;
-use kode_journal::lease::Declined;
+use kode_journal::lease::LeaseRefusal;
 
 impl Session {
     /// What runs in it that would end with it.
-    pub(crate) fn at_work(&self) -> Option<Declined> {
+    pub(crate) fn at_work(&self) -> Option<LeaseRefusal> {
         self.work_of(self.has_commands())
     }
 
@@ -35,7 +35,7 @@ impl Session {
     ///
     /// # Errors
     /// What runs.
-    pub(crate) fn close_for_another_if_idle(&self) -> Result<(), Declined> {
+    pub(crate) fn close_for_another_if_idle(&self) -> Result<(), LeaseRefusal> {
         // Locked to the end: no prompt is taken meanwhile.
         let state = self.state();
         if let Some(why) = self.work_of(state.background.running().next().is_some()) {
@@ -47,11 +47,11 @@ impl Session {
         Ok(())
     }
 
-    fn work_of(&self, has_commands: bool) -> Option<Declined> {
+    fn work_of(&self, has_commands: bool) -> Option<LeaseRefusal> {
         if self.is_busy() || self.is_resolving() {
-            Some(Declined::TurnRunning)
+            Some(LeaseRefusal::TurnRunning)
         } else if has_commands {
-            Some(Declined::CommandsRunning)
+            Some(LeaseRefusal::CommandsRunning)
         } else {
             None
         }

@@ -25,9 +25,9 @@ use crate::session::{SessionState, Snapshot, lock};
 use kode_base::blocking;
 use kode_base::ids::{AgentId, ItemId, SessionId};
 use kode_base::paths::{AbsPath, Target};
-use kode_journal::growing::{Grown, Tail};
-use kode_journal::lease::{Lease, Writer};
-use kode_journal::{Blobs, Shelf, Stamp};
+use kode_journal::growing::{Growth, JournalTail};
+use kode_journal::lease::{Lease, SessionWriter};
+use kode_journal::{Blobs, LineStamp, Shelf};
 use kode_record::event::{Event, EventLog, Kept};
 use kode_record::record::Record;
 use kode_text::edit::ledger::Ledger;
@@ -65,7 +65,7 @@ pub struct Following {
 /// How far the journal was read.
 #[derive(Debug)]
 struct Reading {
-    tail: Tail,
+    tail: JournalTail,
     /// Whether the journal is another one by now, whose beginning has not come yet: what stands there is no part of what
     /// is shown.
     is_headless: bool,
@@ -74,7 +74,7 @@ struct Reading {
 #[derive(Debug)]
 struct Inner {
     state: SessionState,
-    writer: Option<Writer>,
+    writer: Option<SessionWriter>,
 }
 
 impl Following {
@@ -89,7 +89,7 @@ impl Following {
         beginning: &Record,
         log: Option<Arc<EventLog>>,
     ) -> io::Result<Option<Arc<Self>>> {
-        let mut tail = Tail::new(path);
+        let mut tail = JournalTail::new(path);
         let told_until = log.as_ref().map_or(0, |log| log.newest());
         let (replay, read) = fold(&mut tail, Some(beginning), |stamp, told| {
             // What this process wrote itself it has told, and numbered what it told.
@@ -137,7 +137,7 @@ impl Following {
 
     /// Who writes the session; `None` when nobody does.
     #[must_use]
-    pub fn writer(&self) -> Option<Writer> {
+    pub fn writer(&self) -> Option<SessionWriter> {
         lock(&self.inner).writer.clone()
     }
 
@@ -274,12 +274,12 @@ impl Following {
         let Reading { tail, is_headless } = reading;
         let grown = tail.read(|stamp, record| self.add(stamp, record, is_headless))?;
         match grown {
-            Grown::Further => Ok(()),
-            Grown::Replaced => self.begin_anew(reading),
+            Growth::Further => Ok(()),
+            Growth::Replaced => self.begin_anew(reading),
         }
     }
 
-    fn add(&self, stamp: Stamp, record: Record, is_headless: &mut bool) {
+    fn add(&self, stamp: LineStamp, record: Record, is_headless: &mut bool) {
         let beginning = if *is_headless { SessionState::open(&record) } else { None };
         if *is_headless && beginning.is_none() {
             return;
@@ -314,7 +314,7 @@ impl Following {
 
     /// Reads the journal that stands in the place of the one that was read. Where that fails reading goes on from there.
     fn begin_anew(&self, reading: &mut Reading) -> io::Result<()> {
-        let mut tail = Tail::new(&self.path);
+        let mut tail = JournalTail::new(&self.path);
         let (replay, read) = fold(&mut tail, None, |_, _| {});
         *reading = Reading { tail, is_headless: replay.is_none() };
         let Some(Replay { state, kept }) = replay else {
@@ -352,7 +352,7 @@ impl Following {
 }
 
 /// Adds what a line tells that another process wrote.
-fn tell(log: &EventLog, stamp: Stamp, told: Vec<Event>) {
+fn tell(log: &EventLog, stamp: LineStamp, told: Vec<Event>) {
     if stamp.after_damage {
         log.lose();
     }
@@ -362,13 +362,13 @@ fn tell(log: &EventLog, stamp: Stamp, told: Vec<Event>) {
 /// Folds a journal from its beginning, wherever that stands, and shows what each line tells. Answers what was folded, and
 /// whether the rest could be read.
 fn fold(
-    tail: &mut Tail,
+    tail: &mut JournalTail,
     beginning: Option<&Record>,
-    mut show: impl FnMut(Stamp, &[Event]),
+    mut show: impl FnMut(LineStamp, &[Event]),
 ) -> (Option<Replay>, io::Result<()>) {
     let mut replay: Option<Replay> = None;
     let mut before = Vec::new();
-    let mut add = |replay: &mut Replay, stamp: Stamp, record| {
+    let mut add = |replay: &mut Replay, stamp: LineStamp, record| {
         let told = replay.state.apply(record);
         show(stamp, &told);
         replay.note(stamp, told);
@@ -408,11 +408,11 @@ fn attach_shelf(state: &mut SessionState) {
 }
 
 /// Who writes, as far as that is known; `None` when nobody does.
-fn writer(lease: &Lease) -> Option<Writer> {
+fn writer(lease: &Lease) -> Option<SessionWriter> {
     if lease.is_free() {
         return None;
     }
-    Some(lease.writer().unwrap_or_else(|| Writer {
+    Some(lease.writer().unwrap_or_else(|| SessionWriter {
         pid: 0,
         client: "another server".to_owned(),
         version: String::new(),

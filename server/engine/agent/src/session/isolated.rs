@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::session::guard::Judged;
 use crate::session::{Session, lock};
-use kode_base::call::{Look, MayRead, ToolKind, Touch};
+use kode_base::call::{Exposure, MayRead, ToolKind, Touch};
 use kode_base::paths::{AbsPath, Target};
 use kode_config::in_force::{InForce, View};
 use kode_config::policy::Policy;
@@ -151,5 +151,5 @@ impl Isolated {
 
 /// What may be looked into in a worktree: what may be there, and what may be in the workspace.
 pub(crate) fn either(one: MayRead, other: MayRead) -> MayRead {
-    Arc::new(move |target: &Target, look: Look| one(target, look) || other(target, look))
+    Arc::new(move |target: &Target, look: Exposure| one(target, look) || other(target, look))
 }

@@ -12,7 +12,7 @@ use crate::session::replay::Replay;
 use crate::session::{SessionState, told};
 use kode_journal::base::{self, BASE, BaseError};
 use kode_journal::disk::Disk;
-use kode_journal::{BlobId, Blobs, Lines, SHELF, Shelf};
+use kode_journal::{BlobId, Blobs, JournalLines, SHELF, Shelf};
 use kode_record::event::Kept;
 use kode_record::record::Record;
 use kode_text::edit::ledger::{Entry, Ledger};
@@ -68,7 +68,7 @@ pub(crate) fn open(source: &Source<'_>, since: Option<u64>, tell: &dyn Fn(Loadin
     base::remove(&journal.with_file_name(BASE))?;
     let shelf = Arc::new(Shelf::create(&journal.with_file_name(SHELF))?);
     let Some((beginning, is_lost)) = beginning(source)? else {
-        let mut lines = Lines::<Record>::open_on(source.disk, journal, 0)?;
+        let mut lines = JournalLines::<Record>::open_on(source.disk, journal, 0)?;
         let _none = lines.by_ref().count();
         let base = Newest { skipped: lines.skipped(), ..Newest::default() };
         return Ok(Opening { replay: None, ledger: Ledger::default(), base, read: lines.at() });
@@ -76,7 +76,7 @@ pub(crate) fn open(source: &Source<'_>, since: Option<u64>, tell: &dyn Fn(Loadin
     let mut replay = Replay { state: beginning, kept: Kept::default() };
     replay.state.attach(&shelf);
     let mut fold = Fold { replay, ledger: Ledger::default(), blobs: source.blobs };
-    let mut lines = Lines::open_on(source.disk, journal, 0)?;
+    let mut lines = JournalLines::open_on(source.disk, journal, 0)?;
     fold.take_all(&mut lines, tell)?;
     // A line that is gone without a trace is told as well.
     let skipped = lines.skipped().max(u64::from(is_lost));
@@ -101,7 +101,7 @@ fn from_base(
     state.attach(&shelf);
     let replay = Replay { state, kept: Kept::after(newest) };
     let mut fold = Fold { replay, ledger, blobs: source.blobs };
-    let mut lines = Lines::open_on(source.disk, journal, offset)?;
+    let mut lines = JournalLines::open_on(source.disk, journal, offset)?;
     fold.take_all(&mut lines, tell)?;
     if shelf.is_damaged() {
         return Err(BaseError::Damaged);
@@ -117,7 +117,7 @@ fn from_base(
 /// What the system says about the journal.
 pub(crate) fn changes_of(journal: &Path, blobs: &Blobs) -> io::Result<Ledger> {
     let mut ledger = Ledger::default();
-    for line in Lines::open(journal, 0)? {
+    for line in JournalLines::open(journal, 0)? {
         if let Record::Edits { entry } = line?.1 {
             enter(&mut ledger, blobs, entry);
         }
@@ -137,7 +137,7 @@ fn enter(ledger: &mut Ledger, blobs: &Blobs, entry: Entry) {
 /// Most often the first line says it, and the others are not looked at.
 fn beginning(source: &Source<'_>) -> io::Result<Option<(SessionState, bool)>> {
     let mut is_empty = true;
-    for line in Lines::open_on(source.disk, source.journal, 0)? {
+    for line in JournalLines::open_on(source.disk, source.journal, 0)? {
         is_empty = false;
         if let Some(state) = SessionState::open(&line?.1) {
             return Ok(Some((state, false)));
@@ -158,7 +158,7 @@ struct Fold<'a> {
 }
 
 impl Fold<'_> {
-    fn take_all(&mut self, lines: &mut Lines<Record>, tell: &dyn Fn(Loading)) -> io::Result<()> {
+    fn take_all(&mut self, lines: &mut JournalLines<Record>, tell: &dyn Fn(Loading)) -> io::Result<()> {
         let (start, total) = (lines.at(), lines.end().saturating_sub(lines.at()));
         let mut told = 0;
         while let Some(line) = lines.next() {

@@ -11,7 +11,7 @@ use crate::session::{Session, SessionState};
 use kode_base::blocking;
 use kode_base::ids::{AgentId, ItemId, WindowId};
 use kode_journal::base::BASE;
-use kode_journal::{Lines, SHELF, Shelf};
+use kode_journal::{JournalLines, SHELF, Shelf};
 use kode_model::Message;
 use kode_record::compaction::Stored;
 use kode_record::event::Item;
@@ -196,7 +196,7 @@ impl Session {
 
     /// The state that the session began with.
     fn beginning(&self) -> io::Result<SessionState> {
-        for line in Lines::open(self.journal.path(), 0)? {
+        for line in JournalLines::open(self.journal.path(), 0)? {
             if let Some(state) = SessionState::open(&line?.1) {
                 return Ok(state);
             }
@@ -220,7 +220,7 @@ impl Session {
         let shelf = Arc::new(Shelf::create(&new)?);
         let mut fresh = self.beginning()?;
         fresh.attach(&shelf);
-        let mut lines = Lines::open(self.journal.path(), 0)?;
+        let mut lines = JournalLines::open(self.journal.path(), 0)?;
         lines.read_to(self.journal.whole_length()?);
         fold_on(&mut fresh, &mut lines)?;
         let mut state = self.state();
@@ -247,7 +247,7 @@ impl Session {
 }
 
 /// Folds lines into a state. What they tell was told.
-fn fold_on(state: &mut SessionState, lines: &mut Lines<Record>) -> io::Result<()> {
+fn fold_on(state: &mut SessionState, lines: &mut JournalLines<Record>) -> io::Result<()> {
     for line in lines {
         let (_, record) = line?;
         drop(state.apply(record));

@@ -8,10 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::session::Session;
 use crate::session::conversation::Conversation;
-use kode_base::broker::Answered;
+use kode_base::broker::BrokerOutcome;
 use kode_base::ids::{CallId, ItemId, QuestionId};
 use kode_base::mode::Mode;
-use kode_base::question::{Draft, Question, Reply, ReplyError};
+use kode_base::question::{Question, QuestionDraft, Reply, ReplyError};
 use kode_record::record::Record;
 
 impl Session {
@@ -48,7 +48,7 @@ impl Conversation<'_> {
         &self,
         (call, item, title): (&CallId, &ItemId, &str),
         again: Option<QuestionId>,
-        draft: Draft,
+        draft: QuestionDraft,
         cancel: &CancellationToken,
     ) -> (Question, Option<Reply>) {
         let question = Question {
@@ -66,7 +66,7 @@ impl Conversation<'_> {
     /// the session was taken up.
     pub(crate) async fn ask_for_turn(
         &self,
-        draft: Draft,
+        draft: QuestionDraft,
         again: Option<QuestionId>,
         cancel: &CancellationToken,
     ) -> Option<Reply> {
@@ -80,7 +80,7 @@ impl Conversation<'_> {
         &self,
         call: &CallId,
         item: &ItemId,
-        draft: Draft,
+        draft: QuestionDraft,
         cancel: &CancellationToken,
     ) -> Option<Reply> {
         let (id, timestamp) = (QuestionId::generate(), Timestamp::now());
@@ -89,11 +89,11 @@ impl Conversation<'_> {
         let answered = self.session.questions.ask(question, cancel).await;
         self.session.end_waiting();
         match answered {
-            Answered::By(reply) => {
+            BrokerOutcome::By(reply) => {
                 self.session.note_answer();
                 Some(reply)
             }
-            Answered::Cancelled => None,
+            BrokerOutcome::Cancelled => None,
         }
     }
 
@@ -118,13 +118,13 @@ impl Conversation<'_> {
         let answered = session.questions.ask(question.clone(), cancel).await;
         session.end_waiting();
         let reply = match answered {
-            Answered::By(reply) => {
+            BrokerOutcome::By(reply) => {
                 session.note_answer();
                 Some(reply)
             }
             // It is not at an end: it is asked again when the session is loaded.
-            Answered::Cancelled if session.is_left_to_next_life() => return (question, None),
-            Answered::Cancelled => None,
+            BrokerOutcome::Cancelled if session.is_left_to_next_life() => return (question, None),
+            BrokerOutcome::Cancelled => None,
         };
         session.commit(Record::Replied { resolved: question.resolved(reply.as_ref()) });
         session.sync().await;

@@ -17,7 +17,7 @@ use kode_base::call::ToolErrorKind;
 use kode_base::ids::TurnId;
 use kode_base::mode::Mode;
 use kode_base::reminder;
-use kode_base::todo::TodoReminder;
+use kode_base::todo::TodoReminderReason;
 use kode_model::{Block, Role, ToolDeclaration};
 use kode_record::event::{CallState, Event, Item, ItemBody, ToolCallItem};
 use kode_record::reminder::{ReminderCategory, ReminderKind};
@@ -97,7 +97,7 @@ struct Facts {
     /// What others changed, in words.
     changed: Option<String>,
     /// What is due of the todo list, in words.
-    todos: Option<(TodoReminder, String)>,
+    todos: Option<(TodoReminderReason, String)>,
 }
 
 impl Facts {
@@ -227,12 +227,14 @@ pub(crate) fn for_request(
         match kind {
             ReminderKind::FilesChanged => inner.told_at = Some(state.answers),
             ReminderKind::SessionStart => {
-                session.publish(Event::TodoReminder { reason: TodoReminder::Initial })
+                session.publish(Event::TodoReminder { reason: TodoReminderReason::Initial })
             }
             ReminderKind::TodoChanged => {
-                session.publish(Event::TodoReminder { reason: TodoReminder::Changed })
+                session.publish(Event::TodoReminder { reason: TodoReminderReason::Changed })
             }
-            ReminderKind::TodoStale => session.publish(Event::TodoReminder { reason: TodoReminder::Stale }),
+            ReminderKind::TodoStale => {
+                session.publish(Event::TodoReminder { reason: TodoReminderReason::Stale })
+            }
             ReminderKind::ModeChanged | ReminderKind::Steered | ReminderKind::EditFailed => {}
         }
         let text = if kind == ReminderKind::FilesChanged { text } else { reminder(&text) };

@@ -4,7 +4,7 @@
 //! it changed is in the items of the records.
 
 use crate::session::SessionState;
-use kode_journal::Stamp;
+use kode_journal::LineStamp;
 use kode_record::event::{Event, Kept};
 use kode_record::record::Record;
 
@@ -20,7 +20,7 @@ pub struct Replay {
 impl Replay {
     /// Folds a whole journal; `None` when it has no beginning, wherever that stands.
     #[must_use]
-    pub fn of(lines: impl IntoIterator<Item = (Stamp, Record)>) -> Option<Self> {
+    pub fn of(lines: impl IntoIterator<Item = (LineStamp, Record)>) -> Option<Self> {
         let mut lines = lines.into_iter();
         let mut before = Vec::new();
         let state = lines.find_map(|line| {
@@ -34,13 +34,13 @@ impl Replay {
     }
 
     /// Folds one more line.
-    pub fn add(&mut self, stamp: Stamp, record: Record) {
+    pub fn add(&mut self, stamp: LineStamp, record: Record) {
         let told = self.state.apply(record);
         self.note(stamp, told);
     }
 
     /// Notes what a line tells that is folded elsewhere.
-    pub fn note(&mut self, stamp: Stamp, told: Vec<Event>) {
+    pub fn note(&mut self, stamp: LineStamp, told: Vec<Event>) {
         if stamp.after_damage {
             self.kept.forget();
         }

@@ -3,7 +3,7 @@
 //! Rule: whether a reminder is due follows from the state alone; the list itself is in the journal, a reminder never is.
 
 use crate::session::{Session, SessionState};
-use kode_base::todo::{Todo, TodoCounts, TodoReminder};
+use kode_base::todo::{Todo, TodoCounts, TodoReminderReason};
 use kode_model::Role;
 use kode_record::record::Record;
 
@@ -28,14 +28,14 @@ impl Session {
 }
 
 /// What the next request has to say about the todo list, and why; `stale` rounds without a word about it are too many.
-pub(super) fn due(state: &SessionState, stale: u32) -> Option<(TodoReminder, String)> {
+pub(super) fn due(state: &SessionState, stale: u32) -> Option<(TodoReminderReason, String)> {
     let reason = reason(state, stale)?;
     let list = serde_json::to_string(&state.todos).unwrap_or_default();
     let text = match reason {
-        TodoReminder::Initial => INITIAL.to_owned(),
-        TodoReminder::Stale if state.todos.is_empty() => STALE.to_owned(),
-        TodoReminder::Stale => format!("{STALE} It is now: {list}"),
-        TodoReminder::Changed => format!(
+        TodoReminderReason::Initial => INITIAL.to_owned(),
+        TodoReminderReason::Stale if state.todos.is_empty() => STALE.to_owned(),
+        TodoReminderReason::Stale => format!("{STALE} It is now: {list}"),
+        TodoReminderReason::Changed => format!(
             "The todo list has changed. Go on with what is in progress; do not mention this to the user. It is now: \
             {list}"
         ),
@@ -44,14 +44,14 @@ pub(super) fn due(state: &SessionState, stale: u32) -> Option<(TodoReminder, Str
 }
 
 /// The reminder that is due with the next request.
-fn reason(state: &SessionState, stale: u32) -> Option<TodoReminder> {
+fn reason(state: &SessionState, stale: u32) -> Option<TodoReminderReason> {
     let is_first = state.main.messages.iter().all(|message| message.role == Role::User);
     if is_first && state.todos.is_empty() {
-        Some(TodoReminder::Initial)
+        Some(TodoReminderReason::Initial)
     } else if state.todos_changed && TodoCounts::of(&state.todos).is_open() {
-        Some(TodoReminder::Changed)
+        Some(TodoReminderReason::Changed)
     } else if state.rounds_without_todos == stale {
-        Some(TodoReminder::Stale)
+        Some(TodoReminderReason::Stale)
     } else {
         None
     }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     /// What is due with each of so many requests, each of them answered.
-    fn rounds(state: &mut SessionState, count: usize, works: bool) -> Vec<Option<TodoReminder>> {
+    fn rounds(state: &mut SessionState, count: usize, works: bool) -> Vec<Option<TodoReminderReason>> {
         rounds_with(state, TODO_REMINDER_ROUNDS, count, works)
     }
 
@@ -113,7 +113,7 @@ mod tests {
         stale: u32,
         count: usize,
         works: bool,
-    ) -> Vec<Option<TodoReminder>> {
+    ) -> Vec<Option<TodoReminderReason>> {
         let round = |_| {
             let due = reason(state, stale);
             answer(state, works);
@@ -127,15 +127,15 @@ mod tests {
         let mut fresh = state();
         let seen = rounds(&mut fresh, 25, true);
         let expected = |at| match at {
-            0 => Some(TodoReminder::Initial),
-            10 => Some(TodoReminder::Stale),
+            0 => Some(TodoReminderReason::Initial),
+            10 => Some(TodoReminderReason::Stale),
             _ => None,
         };
         assert_eq!(seen, (0..25).map(expected).collect::<Vec<_>>(), "the eleventh, and once");
 
         write(&mut fresh, TodoStatus::InProgress);
         let seen = rounds(&mut fresh, 12, true);
-        assert_eq!((seen[0], seen[10]), (Some(TodoReminder::Changed), Some(TodoReminder::Stale)));
+        assert_eq!((seen[0], seen[10]), (Some(TodoReminderReason::Changed), Some(TodoReminderReason::Stale)));
         assert_eq!(seen.iter().flatten().count(), 2);
     }
 
@@ -143,7 +143,7 @@ mod tests {
     fn the_settings_say_after_how_many_rounds() {
         let mut state = state();
         let seen = rounds_with(&mut state, 3, 12, true);
-        let stale = seen.iter().position(|due| *due == Some(TodoReminder::Stale));
+        let stale = seen.iter().position(|due| *due == Some(TodoReminderReason::Stale));
         assert_eq!((stale, seen.iter().flatten().count()), (Some(3), 2));
     }
 
@@ -155,6 +155,6 @@ mod tests {
         assert_eq!(rounds(&mut chat, 15, false).iter().flatten().count(), 0);
         write(&mut chat, TodoStatus::Pending);
         let seen = rounds(&mut chat, 15, false);
-        assert_eq!((seen[0], seen[10]), (Some(TodoReminder::Changed), Some(TodoReminder::Stale)));
+        assert_eq!((seen[0], seen[10]), (Some(TodoReminderReason::Changed), Some(TodoReminderReason::Stale)));
     }
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use kode_base::call::ToolKind;
 use kode_base::ids::ItemId;
-use kode_journal::{Shelf, Slot};
+use kode_journal::{Shelf, ShelfSlot};
 use kode_record::event::{CallState, Item, ItemBody};
 
 /// So many of the newest items stay in memory at least. Few in tests, so that all of them meet items that have left it.
@@ -57,7 +57,7 @@ pub struct Pages {
 /// Items that have left memory together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Page {
-    slot: Slot,
+    slot: ShelfSlot,
     count: usize,
     /// The smallest and the greatest id of them.
     ids: (ItemId, ItemId),

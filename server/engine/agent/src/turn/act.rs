@@ -12,7 +12,9 @@ use crate::turn::sample::Call;
 use crate::turn::taken_up::Again;
 use kode_base::call::{ToolError, ToolErrorKind};
 use kode_base::mode::Mode;
-use kode_base::question::{Draft, PLAN_ACCEPT, PLAN_ACCEPT_EDITS, Picked, Question, QuestionKind, Reply};
+use kode_base::question::{
+    InquiryAnswer, PLAN_ACCEPT, PLAN_ACCEPT_EDITS, Question, QuestionDraft, QuestionKind, Reply,
+};
 use kode_base::todo::{self, Todo, TodoCounts};
 use kode_record::event::NoticeLevel;
 use kode_tool::ToolOutput;
@@ -22,7 +24,7 @@ pub(super) async fn ask(
     conversation: &Conversation<'_>,
     call: &Call,
     title: &str,
-    draft: Draft,
+    draft: QuestionDraft,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
     let (session, kind) = (conversation.session, draft.kind);
@@ -61,7 +63,7 @@ pub(super) async fn ask(
     }
 }
 
-fn chosen(question: &Question, answers: &[Picked], feedback: Option<String>) -> ToolOutput {
+fn chosen(question: &Question, answers: &[InquiryAnswer], feedback: Option<String>) -> ToolOutput {
     let told = question.told(answers);
     let mut model_text = format!("The user answered:\n{told}");
     if let Some(words) = feedback {
@@ -82,7 +84,7 @@ fn plan(
     conversation: &Conversation<'_>,
     call: &Call,
     question: &Question,
-    answers: &[Picked],
+    answers: &[InquiryAnswer],
     feedback: Option<String>,
     reply: Reply,
 ) -> Result<ToolOutput, ToolError> {

@@ -5,7 +5,7 @@
 
 use crate::session::conversation::Conversation;
 use crate::turn::sample::{Asker, Display, Fault, Given, Outcome, Shown, canonical};
-use kode_base::question::{CANDIDATES, Candidate, CandidateCall, Draft, Reply};
+use kode_base::question::{CANDIDATES, Candidate, CandidateCall, QuestionDraft, Reply};
 use kode_model::profile::Profile;
 use kode_model::{Block, ModelErrorKind, ModelRequest, ModelResponse};
 use kode_record::event::NoticeLevel;
@@ -53,7 +53,8 @@ fn varied(request: &ModelRequest, profile: &Profile) -> ModelRequest {
 
 async fn choose(asker: &Asker<'_>, answers: [(ModelResponse, Shown); 2]) -> Outcome {
     let [(first, first_shown), (second, second_shown)] = answers;
-    let draft = Draft::candidates([&first, &second].map(|answer| candidate(asker.conversation, answer)));
+    let draft =
+        QuestionDraft::candidates([&first, &second].map(|answer| candidate(asker.conversation, answer)));
     let reply = asker.conversation.ask_for_turn(draft, None, asker.cancel).await;
     let chosen = reply.as_ref().and_then(|reply| reply.answers.as_ref()?.first()?.labels.first().cloned());
     let (response, shown, other) = match chosen {

@@ -35,7 +35,7 @@ use kode_model::models::Pointer;
 use kode_model::{Block, Usage};
 use kode_permission::equipment::Equipment;
 use kode_process::outcome::Exit;
-use kode_process::worktree::{Making, Worktree, WorktreeError};
+use kode_process::worktree::{Worktree, WorktreeError, WorktreeSpec};
 use kode_record::event::{ItemBody, NoticeKind, NoticeLevel, TurnEnd};
 use kode_record::options::TurnOptions;
 use kode_record::record::{Record, TurnFigures};
@@ -225,7 +225,7 @@ impl Work<'_> {
         }
         progress("Making a git worktree".to_owned());
         let sandbox = session.in_force().policy.sandbox.clone();
-        let making = Making {
+        let making = WorktreeSpec {
             shell: &session.shell,
             sandbox: sandbox.as_ref(),
             may_run_foreign: self.delegation.may_run_foreign,

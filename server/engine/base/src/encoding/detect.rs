@@ -28,7 +28,7 @@ const BINARY_DATA: NotText = NotText::Binary("binary data");
 
 /// How much of the bytes a pass goes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum ScanExtent {
     /// All of them.
     Whole,
     /// Their beginning, which may end within a character.
@@ -46,7 +46,7 @@ pub type Pass<'pass, E> = dyn FnMut(&mut Visit<'_>) -> Result<(), E> + 'pass;
 ///
 /// # Errors
 /// Those of the passes; within, [`NotText`] when the bytes are an image or other binary data.
-pub fn detect<E>(pass: &mut Pass<'_, E>, extent: Extent) -> Result<Result<TextFormat, NotText>, E> {
+pub fn detect<E>(pass: &mut Pass<'_, E>, extent: ScanExtent) -> Result<Result<TextFormat, NotText>, E> {
     let head = head(pass)?;
     if let Some(not_text) = sniff(&head) {
         return Ok(Err(not_text));
@@ -92,13 +92,13 @@ struct Census {
 }
 
 impl Census {
-    fn take<E>(pass: &mut Pass<'_, E>, extent: Extent) -> Result<Self, E> {
+    fn take<E>(pass: &mut Pass<'_, E>, extent: ScanExtent) -> Result<Self, E> {
         let mut census = Self::default();
         pass(&mut |piece| {
             census.count(piece);
             ControlFlow::Continue(())
         })?;
-        if extent == Extent::Whole {
+        if extent == ScanExtent::Whole {
             census.bad += census.cut.len();
         }
         Ok(census)
@@ -129,7 +129,7 @@ impl Census {
 
 /// UTF-16 without a mark: no control characters, and more ASCII in one byte order than in the other. ASCII with a
 /// stray NUL would often pass for Chinese, so bytes that are all ASCII must be NUL for a good part.
-fn utf_16<E>(pass: &mut Pass<'_, E>, extent: Extent, census: &Census) -> Result<Option<TextFormat>, E> {
+fn utf_16<E>(pass: &mut Pass<'_, E>, extent: ScanExtent, census: &Census) -> Result<Option<TextFormat>, E> {
     if !census.is_not_ascii && census.nuls * 3 < census.bytes {
         return Ok(None);
     }
@@ -138,7 +138,7 @@ fn utf_16<E>(pass: &mut Pass<'_, E>, extent: Extent, census: &Census) -> Result<
         candidates.iter_mut().for_each(|candidate| candidate.read(piece, false));
         ControlFlow::Continue(())
     })?;
-    if extent == Extent::Whole {
+    if extent == ScanExtent::Whole {
         candidates.iter_mut().for_each(|candidate| candidate.read(&[], true));
     }
     let plausible = candidates.into_iter().filter(|candidate| candidate.is_plausible && candidate.ascii > 0);
@@ -179,7 +179,7 @@ impl Utf16Candidate {
     }
 }
 
-fn legacy<E>(pass: &mut Pass<'_, E>, extent: Extent) -> Result<&'static Encoding, E> {
+fn legacy<E>(pass: &mut Pass<'_, E>, extent: ScanExtent) -> Result<&'static Encoding, E> {
     let mut detector = EncodingDetector::new();
     let mut fed = 0;
     pass(&mut |piece| {
@@ -191,14 +191,16 @@ fn legacy<E>(pass: &mut Pass<'_, E>, extent: Extent) -> Result<&'static Encoding
         fed += piece.len();
         if fed == DETECT_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    if extent == Extent::Whole && fed < DETECT_BYTES {
+    if extent == ScanExtent::Whole && fed < DETECT_BYTES {
         detector.feed(&[], true);
     }
     let guess = detector.guess(None, false);
     // The detector says GBK for everything Chinese in simplified script; its four-byte characters are GB18030.
     // Both are read alike, so it matters only to whoever writes the text back.
-    let is_gb18030 =
-        guess == GBK && extent == Extent::Whole && !writes_back(pass, GBK)? && writes_back(pass, GB18030)?;
+    let is_gb18030 = guess == GBK
+        && extent == ScanExtent::Whole
+        && !writes_back(pass, GBK)?
+        && writes_back(pass, GB18030)?;
     Ok(if is_gb18030 { GB18030 } else { guess })
 }
 
@@ -257,7 +259,7 @@ mod tests {
 
     use super::*;
 
-    fn in_pieces(bytes: &[u8], size: usize, extent: Extent) -> Result<TextFormat, NotText> {
+    fn in_pieces(bytes: &[u8], size: usize, extent: ScanExtent) -> Result<TextFormat, NotText> {
         let Ok(format) = detect::<Infallible>(
             &mut |visit| {
                 let _ = bytes.chunks(size).try_for_each(visit);
@@ -285,14 +287,14 @@ mod tests {
     proptest! {
         #[test]
         fn the_answer_does_not_depend_on_the_pieces(bytes in sample(), size in 1..9usize) {
-            let whole = in_pieces(&bytes, usize::MAX, Extent::Whole);
-            prop_assert_eq!(in_pieces(&bytes, size, Extent::Whole), whole);
+            let whole = in_pieces(&bytes, usize::MAX, ScanExtent::Whole);
+            prop_assert_eq!(in_pieces(&bytes, size, ScanExtent::Whole), whole);
         }
 
         #[test]
         fn a_beginning_may_end_within_a_character(text in "[a-z人é\u{1f600}]{1,20}人", cut in 1..3usize) {
             let bytes = &text.as_bytes()[..text.len() - cut];
-            prop_assert_eq!(in_pieces(bytes, 5, Extent::Start), Ok(TextFormat::UTF_8));
+            prop_assert_eq!(in_pieces(bytes, 5, ScanExtent::Start), Ok(TextFormat::UTF_8));
         }
     }
 }

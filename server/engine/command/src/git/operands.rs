@@ -4,9 +4,9 @@
 //! passed over only where git itself would take no path. What git expands on its own is not known.
 
 use super::{GLOBS, Invocation};
-use crate::options::Known;
-use crate::place::{self, Place};
-use crate::{Access, FileTouch, TouchedPath, Word};
+use crate::options::OptionTable;
+use crate::place::{self, WorkingFolder};
+use crate::{CommandWord, FileAccess, FileTouch, TouchedPath};
 
 /// Commands that show what is in files.
 const SHOWING: [&str; 14] = [
@@ -44,29 +44,29 @@ const NAMING: [&str; 12] = [
 
 /// What a command shows of the files it is given.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum OutputDetail {
     Content,
     Names,
 }
 
 /// Collects the files of one command.
-struct Operands<'a> {
-    shown: Shown,
-    place: &'a Place,
+struct FileCollector<'a> {
+    shown: OutputDetail,
+    place: &'a WorkingFolder,
     found: Vec<FileTouch>,
 }
 
 /// The files that a git command reads by its operands.
-pub(super) fn touches(git: &Invocation<'_>, place: &Place) -> Vec<FileTouch> {
-    let mut operands = Operands { shown: Shown::Names, place, found: Vec::new() };
+pub(super) fn touches(git: &Invocation<'_>, place: &WorkingFolder) -> Vec<FileTouch> {
+    let mut operands = FileCollector { shown: OutputDetail::Names, place, found: Vec::new() };
     for folder in &git.folders {
         operands.add(place::locate(folder, place));
     }
     let place = git.place(place);
     operands.place = &place;
     operands.shown = match git.verb.map(|verb| verb.text.as_str()) {
-        Some(verb) if SHOWING.contains(&verb) => Shown::Content,
-        Some(verb) if NAMING.contains(&verb) => Shown::Names,
+        Some(verb) if SHOWING.contains(&verb) => OutputDetail::Content,
+        Some(verb) if NAMING.contains(&verb) => OutputDetail::Names,
         Some(_) | None => return operands.found,
     };
     let stashes =
@@ -77,7 +77,7 @@ pub(super) fn touches(git: &Invocation<'_>, place: &Place) -> Vec<FileTouch> {
     operands.found
 }
 
-impl Operands<'_> {
+impl FileCollector<'_> {
     fn of_command(&mut self, git: &Invocation<'_>) {
         let verb = git.verb.map_or("", |verb| verb.text.as_str());
         let arguments = git.arguments;
@@ -104,7 +104,7 @@ impl Operands<'_> {
         }
         paths.iter().skip(1).for_each(|word| self.operand(word));
         if verb == "grep" && self.found.len() == before {
-            self.operand(&Word::literal("."));
+            self.operand(&CommandWord::literal("."));
         }
         let tells_little = || head.iter().any(|word| matches!(word.text.as_str(), "-t" | "-s" | "-e"));
         if verb == "cat-file" && !tells_little() {
@@ -114,7 +114,7 @@ impl Operands<'_> {
         }
     }
 
-    fn operand(&mut self, word: &Word) {
+    fn operand(&mut self, word: &CommandWord) {
         let text = word.text.as_str();
         if text.is_empty() || place::is_harmless(text) || text == "-" {
             return;
@@ -128,7 +128,7 @@ impl Operands<'_> {
     }
 
     /// The paths in `revision:path`, wherever the revision ends.
-    fn behind_colons(&mut self, word: &Word) {
+    fn behind_colons(&mut self, word: &CommandWord) {
         for (at, _) in word.text.match_indices(':') {
             let path = &word.text[at + 1..];
             if path.is_empty() || place::is_harmless(path) {
@@ -143,13 +143,13 @@ impl Operands<'_> {
     }
 
     /// A path in which git itself expands patterns.
-    fn path(&mut self, word: &Word) {
+    fn path(&mut self, word: &CommandWord) {
         let Some(glob) = word.text.find(GLOBS) else {
             return self.add(place::locate(word, self.place));
         };
         match self.shown {
-            Shown::Content => self.add(TouchedPath::Unknown(word.text.clone())),
-            Shown::Names => {
+            OutputDetail::Content => self.add(TouchedPath::Unknown(word.text.clone())),
+            OutputDetail::Names => {
                 let folder = word.text[..glob].rfind('/').map_or(".", |end| &word.text[..=end]);
                 self.add(place::locate(&with(word, folder), self.place));
             }
@@ -157,23 +157,23 @@ impl Operands<'_> {
     }
 
     fn add(&mut self, path: TouchedPath) {
-        self.found.push(FileTouch { access: Access::Read, path, redirected: false, recursive: false });
+        self.found.push(FileTouch { access: FileAccess::Read, path, redirected: false, recursive: false });
     }
 }
 
-fn with(word: &Word, text: &str) -> Word {
-    Word { text: text.to_owned(), ..word.clone() }
+fn with(word: &CommandWord, text: &str) -> CommandWord {
+    CommandWord { text: text.to_owned(), ..word.clone() }
 }
 
 /// Whether every option is listed, also those that stand where a value could.
-pub(super) fn is_understood(known: Known, arguments: &[Word]) -> bool {
+pub(super) fn is_understood(known: OptionTable, arguments: &[CommandWord]) -> bool {
     let end = arguments.iter().position(|word| word.text == "--").unwrap_or(arguments.len());
     let mut options = arguments[..end].iter().filter(|word| word.open || word.text.starts_with('-'));
     known.split(arguments).known && options.all(|word| known.split(std::slice::from_ref(word)).known)
 }
 
 /// The words but the values of options that always take one and are no files.
-fn behind_values(verb: &str, head: &[Word]) -> Vec<Word> {
+fn behind_values(verb: &str, head: &[CommandWord]) -> Vec<CommandWord> {
     let takes_value = |option: &str| match verb {
         "log" | "show" | "whatchanged" | "reflog" | "rev-list" | "shortlog" => {
             matches!(option, "-G" | "-S" | "--grep" | "--author" | "--since" | "--until" | "--after")
@@ -199,7 +199,7 @@ fn behind_values(verb: &str, head: &[Word]) -> Vec<Word> {
 }
 
 /// The words of `git grep` but its patterns and numbers.
-fn behind_pattern(head: &[Word]) -> Vec<Word> {
+fn behind_pattern(head: &[CommandWord]) -> Vec<CommandWord> {
     let mut words = head.iter();
     let mut operands = Vec::new();
     let mut has_pattern = false;

@@ -3,7 +3,7 @@
 //! Rule: an option counts however git lets it be written: shortened, with its value attached, or in a cluster.
 
 use super::Invocation;
-use crate::Word;
+use crate::CommandWord;
 
 /// Long options that are risky with every subcommand, without their dashes.
 const OPTIONS: [&str; 21] = [
@@ -60,7 +60,7 @@ const REACHING: [&str; 9] =
     ["clone", "fetch", "pull", "push", "ls-remote", "archive", "remote", "fetch-pack", "send-pack"];
 
 /// Whether a git command could do more than its first words tell.
-pub(crate) fn is_risky(arguments: &[Word]) -> bool {
+pub(crate) fn is_risky(arguments: &[CommandWord]) -> bool {
     let git = Invocation::of(arguments);
     let verb = git.verb.map_or("", |verb| verb.text.as_str());
     let (letters, long) = own_options(verb);

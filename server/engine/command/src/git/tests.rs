@@ -2,7 +2,7 @@
 //!
 //! Rule: no way to name a file to git goes unseen, and nothing that executes or writes counts as looking.
 
-use crate::{Access, Analysis, Effect, SimpleCommand, TouchedPath, analyse};
+use crate::{Analysis, Effect, FileAccess, SimpleCommand, TouchedPath, analyse};
 use kode_base::paths::AbsPath;
 
 fn at_work(line: &str) -> Analysis {
@@ -15,7 +15,7 @@ fn git(line: &str) -> SimpleCommand {
 
 /// The files that git reads in a line; `?` are those that the line does not tell.
 fn reads(line: &str) -> Vec<String> {
-    let touches = git(line).touches.into_iter().filter(|touch| touch.access == Access::Read);
+    let touches = git(line).touches.into_iter().filter(|touch| touch.access == FileAccess::Read);
     let name = |path| match path {
         TouchedPath::Known(path) => path.to_string(),
         TouchedPath::Unknown(_) => "?".to_owned(),

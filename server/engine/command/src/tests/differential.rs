@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::{Access, Analysis, TouchedPath, Word, analyse};
+use crate::{Analysis, CommandWord, FileAccess, TouchedPath, analyse};
 use kode_base::paths::AbsPath;
 
 const LINES: usize = 1_500;
@@ -369,7 +369,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-fn fits(words: &[Word], given: &[String]) -> bool {
+fn fits(words: &[CommandWord], given: &[String]) -> bool {
     match words.split_first() {
         None => given.is_empty(),
         Some((word, rest)) if word.literal => given.first() == Some(&word.text) && fits(rest, &given[1..]),
@@ -392,9 +392,9 @@ fn unexpected(analysis: &Analysis, calls: &[Vec<String>], written: &[PathBuf]) -
     let touches = || analysis.commands.iter().flat_map(|command| &command.touches);
     for path in written {
         let expected = touches().any(|touch| match (&touch.access, &touch.path) {
-            (Access::Write, TouchedPath::Known(known)) => path.starts_with(known.as_path()),
-            (Access::Write, TouchedPath::Unknown(_)) => true,
-            (Access::Read, _) => false,
+            (FileAccess::Write, TouchedPath::Known(known)) => path.starts_with(known.as_path()),
+            (FileAccess::Write, TouchedPath::Unknown(_)) => true,
+            (FileAccess::Read, _) => false,
         });
         if !expected {
             return Some(format!("wrote {path:?}"));

@@ -2,7 +2,7 @@
 //!
 //! Rule: each line of a table stands for a class of lines.
 
-use crate::{Access, Analysis, CommandPattern, Effect, TouchedPath, analyse};
+use crate::{Analysis, CommandPattern, Effect, FileAccess, TouchedPath, analyse};
 use kode_base::paths::AbsPath;
 
 pub(super) fn at_work(line: &str) -> Analysis {
@@ -50,13 +50,13 @@ fn runs_unasked(line: &str) -> bool {
     };
     let safe_touches = |command: &super::super::SimpleCommand| {
         command.touches.iter().all(|touch| match (&touch.access, &touch.path) {
-            (Access::Read, TouchedPath::Known(path)) | (Access::Write, TouchedPath::Known(path)) => {
+            (FileAccess::Read, TouchedPath::Known(path)) | (FileAccess::Write, TouchedPath::Known(path)) => {
                 path.is_within(&AbsPath::new("/w").unwrap()) && !path.to_string().contains("/.git")
             }
-            (Access::Read, TouchedPath::Unknown(text)) => {
+            (FileAccess::Read, TouchedPath::Unknown(text)) => {
                 !text.contains(['~', '.']) || text == "..." || text.contains('*') || text.contains('$')
             }
-            (Access::Write, TouchedPath::Unknown(_)) => false,
+            (FileAccess::Write, TouchedPath::Unknown(_)) => false,
         })
     };
     analysis.unknowns.is_empty()

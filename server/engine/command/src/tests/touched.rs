@@ -3,11 +3,11 @@
 //! Rule: no way of writing a line hides a file that a refusing rule names.
 
 use super::tables::at_work;
-use crate::programs::{Operands, lookers};
-use crate::{Access, Effect, TouchedPath};
+use crate::programs::{OperandUse, lookers};
+use crate::{Effect, FileAccess, TouchedPath};
 
 /// Whether the line is seen to touch this file in `/w`, or this absolute one.
-fn touches(line: &str, access: Access, file: &str) -> bool {
+fn touches(line: &str, access: FileAccess, file: &str) -> bool {
     let file = if file.starts_with('/') { file.to_owned() } else { format!("/w/{file}") };
     let analysis = at_work(line);
     let mut all = analysis.commands.iter().flat_map(|command| &command.touches);
@@ -18,7 +18,7 @@ fn touches(line: &str, access: Access, file: &str) -> bool {
 }
 
 /// The lines of `access file <- line` whose file is not seen.
-fn unseen(access: Access, table: &str) -> Vec<&str> {
+fn unseen(access: FileAccess, table: &str) -> Vec<&str> {
     let lines = table.trim().lines();
     lines
         .filter(|line| {
@@ -48,8 +48,8 @@ secrets/x <- echo `cat secrets/x`
 f <- while false; do ls; done < f
 f <- case x in x) ls;; esac < f
 "#;
-    assert_eq!(unseen(Access::Write, written), Vec::<&str>::new());
-    assert_eq!(unseen(Access::Read, read), Vec::<&str>::new());
+    assert_eq!(unseen(FileAccess::Write, written), Vec::<&str>::new());
+    assert_eq!(unseen(FileAccess::Read, read), Vec::<&str>::new());
 }
 
 /// Letters that take a text which is no file: what stands behind them is not read.
@@ -75,17 +75,17 @@ const TEXTS: [(&str, &str); 15] = [
 fn no_letter_hides_the_file_behind_it() {
     let mut hidden = Vec::new();
     let mut looked = 0;
-    for (name, program) in lookers().filter(|(_, program)| program.operands != Operands::None) {
+    for (name, program) in lookers().filter(|(_, program)| program.operands != OperandUse::None) {
         for letter in ('a'..='z').chain('A'..='Z') {
             let texts = TEXTS.iter().find(|(text, _)| *text == name).map_or("", |(_, letters)| letters);
             let first = match program.operands {
-                Operands::ReadAfter { .. } => "x .env",
+                OperandUse::ReadAfter { .. } => "x .env",
                 _ => "",
             };
             let line = format!("{name} -{letter} .env {first}");
             let looks = at_work(&line).commands[0].effect == Effect::ReadOnly;
             looked += usize::from(looks);
-            if looks && !touches(&line, Access::Read, ".env") && !texts.contains(letter) {
+            if looks && !touches(&line, FileAccess::Read, ".env") && !texts.contains(letter) {
                 hidden.push(line);
             }
         }
@@ -184,8 +184,8 @@ d <- unzip x -d d
 f <- chown -R x f
 f <- openssl rand -out f
 ";
-    assert_eq!(unseen(Access::Read, read), Vec::<&str>::new());
-    assert_eq!(unseen(Access::Write, written), Vec::<&str>::new());
+    assert_eq!(unseen(FileAccess::Read, read), Vec::<&str>::new());
+    assert_eq!(unseen(FileAccess::Write, written), Vec::<&str>::new());
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn the_pattern_in_an_option_is_no_file() {
     assert!(only_looks("grep -rn TODO --include=*.rs src"));
     assert!(!only_looks("grep -rn TODO --include=$X src"));
     assert!(!only_looks("rg TODO \"--pre=$X\" src"));
-    assert!(!touches("grep -rn TODO --include=*.rs src", Access::Read, "*.rs"));
+    assert!(!touches("grep -rn TODO --include=*.rs src", FileAccess::Read, "*.rs"));
 }
 
 #[test]

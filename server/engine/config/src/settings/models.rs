@@ -16,7 +16,7 @@ use super::read::{Reader, json};
 use super::text::{OPTIONS, Text};
 use super::{CONFIG, SettingsSources};
 use kode_base::paths::AbsPath;
-use kode_model::catalog::Entry;
+use kode_model::catalog::CatalogEntry;
 use kode_model::models::{ModelSources, Pointer, ProfileLayer};
 use kode_model::profile::{HELPER_TTL, KeyHelper, ProfileOptions};
 use kode_permission::rules::Severity;
@@ -53,7 +53,7 @@ pub struct ModelValues {
     /// `apiKeyHelperTtlMs`.
     pub helper_ttl: Option<Duration>,
     /// `modelCatalog`.
-    pub catalog: Vec<Entry>,
+    pub catalog: Vec<CatalogEntry>,
 }
 
 impl ModelValues {
@@ -206,7 +206,7 @@ impl Reader<'_, '_> {
             if let (Some(name), Value::Object(object)) = (name, &mut value) {
                 object.insert("match".to_owned(), Value::String(name));
             }
-            match read::<Entry>(value) {
+            match read::<CatalogEntry>(value) {
                 Ok(entry) if entry.prices.is_none_or(|prices| prices.is_sound()) => {
                     self.settings.values.models.catalog.push(entry);
                 }

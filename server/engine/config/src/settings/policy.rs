@@ -26,7 +26,7 @@ use kode_model::models::{ModelSources, ProfileLayer};
 use kode_permission::gate::Confinement;
 use kode_permission::rules::{Behavior, PlacedRule, Places, Problem, Rule, Rules, Severity};
 use kode_permission::{Scope, Sensitive, Sensitivity};
-use kode_process::sandbox::{HostPattern, Limits, Network, Sandbox, SandboxOptions, detect};
+use kode_process::sandbox::{HostEntry, Network, ResourceLimits, Sandbox, SandboxOptions, detect};
 
 /// The workspaces whose settings are remembered, those that were asked for last.
 const MAX_REMEMBERED: usize = 8;
@@ -334,7 +334,7 @@ impl SettingsPolicy {
             home: self.options.home.clone(),
             state: self.options.state.clone(),
             network: network(wanted, problems),
-            limits: Limits::default(),
+            limits: ResourceLimits::default(),
         };
         let excluded = wanted.excluded_commands.iter().filter_map(|pattern| {
             pattern
@@ -389,7 +389,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// nothing is allowed.
 fn network(wanted: &super::Sandbox, problems: &mut Vec<Problem>) -> Network {
     let mut read = |entries: &[Sourced<String>], severity: Severity, consequence: &str| {
-        let patterns = entries.iter().filter_map(|entry| match entry.value.parse::<HostPattern>() {
+        let patterns = entries.iter().filter_map(|entry| match entry.value.parse::<HostEntry>() {
             Ok(pattern) => Some(pattern),
             Err(error) => {
                 problems.push(Problem {
@@ -538,7 +538,7 @@ mod tests {
     #[test]
     fn domains_that_cannot_be_read_open_nothing() {
         let patterns =
-            |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<HostPattern>>();
+            |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<HostEntry>>();
         let allowed = |hosts: &[&str], denied: &[&str]| Network::Allowed {
             hosts: patterns(hosts),
             denied: patterns(denied),

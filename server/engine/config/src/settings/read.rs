@@ -15,7 +15,7 @@ use super::{CONFIG, FOREIGN_CONFIG_FOLDER, Settings, Withheld};
 use crate::plugin::installed::Installed;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
-use kode_base::variables::{Expanded, expand};
+use kode_base::variables::{ExpandedText, expand};
 use kode_permission::Sensitivity;
 use kode_permission::rules::{Behavior, Layer, Order, PlacedRule, Problem, Rule, Severity, Source};
 
@@ -456,7 +456,7 @@ impl Reader<'_, '_> {
 
     /// A text with variables put in. What is missing stays as it is written, and is told.
     pub(super) fn expanded(&mut self, text: &str, range: Range) -> String {
-        let Expanded { text, missing } = expand(text, &self.origin.variable);
+        let ExpandedText { text, missing } = expand(text, &self.origin.variable);
         if let Some(name) = missing.first() {
             let message = format!(
                 "The environment variable `{name}` is not set; the text stays as it is written. \

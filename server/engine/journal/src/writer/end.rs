@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk::{Disk, DiskFile, Open, make_folders, read_some_at, remove_unfinished, write_all_at};
+use crate::disk::{Disk, DiskFile, OpenMode, make_folders, read_some_at, remove_unfinished, write_all_at};
 
 /// So many records wait in memory while the disk refuses them; more are refused until it takes some.
 pub(super) const UNWRITTEN_LIMIT: usize = 10_000;
@@ -34,7 +34,7 @@ const STEP: u64 = 64 * 1024;
 
 /// The end of the file.
 #[derive(Debug)]
-pub(super) struct End {
+pub(super) struct JournalEnd {
     disk: Arc<dyn Disk>,
     path: PathBuf,
     /// Has the lock, and is written through until a sync fails.
@@ -83,14 +83,14 @@ impl SyncPoint {
     }
 }
 
-impl End {
-    /// Opens and locks the file; with [`Open::Create`] it and its folder are made when missing.
+impl JournalEnd {
+    /// Opens and locks the file; with [`OpenMode::Create`] it and its folder are made when missing.
     ///
     /// # Errors
     /// What the system says; of kind [`io::ErrorKind::ResourceBusy`] when another process has it.
-    pub(super) fn open(disk: Arc<dyn Disk>, path: &Path, how: Open) -> io::Result<Self> {
+    pub(super) fn open(disk: Arc<dyn Disk>, path: &Path, how: OpenMode) -> io::Result<Self> {
         let mut folders = match path.parent() {
-            Some(folder) if how == Open::Create => make_folders(&*disk, folder)?,
+            Some(folder) if how == OpenMode::Create => make_folders(&*disk, folder)?,
             Some(_) | None => Vec::new(),
         };
         // Whoever made the folder may have ended before the disk knew its name.
@@ -105,7 +105,7 @@ impl End {
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, reason));
         }
         // Who deletes a session moves it away under the lock: what was opened before is nobody's by now.
-        disk.open(path, Open::Read)?;
+        disk.open(path, OpenMode::Read)?;
         if let Some(folder) = path.parent()
             && let Err(error) = remove_unfinished(&*disk, folder)
         {
@@ -182,7 +182,7 @@ impl End {
             || self.waiting() < UNWRITTEN_LIMIT / part && waiting + length <= UNWRITTEN_BYTES / part
     }
 
-    /// Takes a line, with its end. It is written by [`End::flush`].
+    /// Takes a line, with its end. It is written by [`JournalEnd::flush`].
     pub(super) fn push(&mut self, line: Vec<u8>) {
         self.kept_bytes += line.len();
         self.kept.push_back(line);
@@ -274,7 +274,7 @@ impl End {
             return;
         }
         let start = self.position;
-        let opened = self.disk.open(&self.path, Open::Existing).and_then(|file| Ok((file.size()?, file)));
+        let opened = self.disk.open(&self.path, OpenMode::Existing).and_then(|file| Ok((file.size()?, file)));
         match opened {
             Ok((size, file)) if size >= start => (self.file, self.is_suspect) = (file, false),
             // It is another file by now, or none: what was written before is in the one that is open.

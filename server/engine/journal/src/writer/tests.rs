@@ -225,7 +225,7 @@ async fn a_content_that_cannot_be_kept_holds_up_no_record_and_is_told() {
 fn to_load_a_journal_that_is_gone_makes_none() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("gone/journal.jsonl");
-    let opened = Journal::open_patiently(disk::real(), &path, Open::Existing, None);
+    let opened = Journal::open_patiently(disk::real(), &path, OpenMode::Existing, None);
     assert_eq!(opened.unwrap_err().kind(), io::ErrorKind::NotFound);
     assert!(!folder.path().join("gone").exists());
 }

@@ -20,7 +20,7 @@ use crate::surroundings::Surroundings;
 use kode_config::mcp::config::{Definition, Program};
 use kode_config::mcp::fault::Failure;
 use kode_process::outcome::Exit;
-use kode_process::shell::served::{self, Ended, ServedProcess, ServedSpec};
+use kode_process::shell::served::{self, ServedProcess, ServedSpec, ServiceEnd};
 
 /// So many bytes of a server's standard error are kept.
 const KEPT_ERRORS: usize = 8 << 10;
@@ -131,17 +131,17 @@ pub(crate) fn start(
 }
 
 /// What the end of a program means.
-pub(crate) fn failure(ended: &Ended, complaints: &Complaints, is_sandboxed: bool) -> Failure {
+pub(crate) fn failure(ended: &ServiceEnd, complaints: &Complaints, is_sandboxed: bool) -> Failure {
     let failure = match ended {
-        Ended::NotFound(why) => not_found(why),
-        Ended::Ran(Exit::Code(NOT_FOUND)) => not_found("exit code 127"),
-        Ended::NotStarted(why) => not_started(why),
-        Ended::Ran(Exit::Code(NOT_STARTED)) => not_started("exit code 126"),
-        Ended::NoSandbox(why) => Failure::permanent(
+        ServiceEnd::NotFound(why) => not_found(why),
+        ServiceEnd::Ran(Exit::Code(NOT_FOUND)) => not_found("exit code 127"),
+        ServiceEnd::NotStarted(why) => not_started(why),
+        ServiceEnd::Ran(Exit::Code(NOT_STARTED)) => not_started("exit code 126"),
+        ServiceEnd::NoSandbox(why) => Failure::permanent(
             format!("the sandbox could not be set up: {why}"),
             "`kode-ls doctor` says what your machine offers; `\"sandbox\": false` in the entry runs it outside.",
         ),
-        Ended::Ran(exit) => {
+        ServiceEnd::Ran(exit) => {
             let how = match exit {
                 Exit::Code(code) => format!("exit code {code}"),
                 Exit::Signal(signal) => format!("signal {signal}"),
@@ -213,10 +213,10 @@ mod tests {
     #[test]
     fn what_is_missing_is_not_tried_again_and_what_ended_is() {
         let class = |ended| failure(&ended, &Complaints::default(), false).class;
-        assert_eq!(class(Ended::NotFound("x".into())), FailureClass::Permanent);
-        assert_eq!(class(Ended::NotStarted("x".into())), FailureClass::Permanent);
-        assert_eq!(class(Ended::Ran(Exit::Code(127))), FailureClass::Permanent);
-        assert_eq!(class(Ended::Ran(Exit::Code(1))), FailureClass::Transient);
-        assert_eq!(class(Ended::Ran(Exit::Signal(9))), FailureClass::Transient);
+        assert_eq!(class(ServiceEnd::NotFound("x".into())), FailureClass::Permanent);
+        assert_eq!(class(ServiceEnd::NotStarted("x".into())), FailureClass::Permanent);
+        assert_eq!(class(ServiceEnd::Ran(Exit::Code(127))), FailureClass::Permanent);
+        assert_eq!(class(ServiceEnd::Ran(Exit::Code(1))), FailureClass::Transient);
+        assert_eq!(class(ServiceEnd::Ran(Exit::Signal(9))), FailureClass::Transient);
     }
 }

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Connector, Models, Pointer, Unusable};
-use crate::catalog::{Catalog, Entry};
+use super::{Connector, Models, Pointer, UnusableProfile};
+use crate::catalog::{CatalogEntry, ModelCatalog};
 use crate::fallback::{Fallback, Trigger};
-use crate::profile::{KeyHelper, Profile, ProfileOptions, Surroundings};
+use crate::profile::{KeyHelper, Profile, ProfileContext, ProfileOptions};
 use crate::{ModelError, ModelErrorKind};
 
 /// The name of the profile that the environment describes, where another one is the main one.
@@ -39,7 +39,7 @@ pub struct ModelSources {
     /// The helper for Anthropic's key, where neither profile nor environment has one.
     pub helper: Option<KeyHelper>,
     /// What the user knows of models.
-    pub catalog: Vec<Entry>,
+    pub catalog: Vec<CatalogEntry>,
 }
 
 impl Models {
@@ -51,8 +51,8 @@ impl Models {
         variable: &dyn Fn(&str) -> Option<String>,
         connector: Arc<dyn Connector>,
     ) -> Self {
-        let catalog = Catalog::with(sources.catalog);
-        let around = Surroundings { variable, catalog: &catalog, helper: sources.helper };
+        let catalog = ModelCatalog::with(sources.catalog);
+        let around = ProfileContext { variable, catalog: &catalog, helper: sources.helper };
         let environment = Profile::resolve(Pointer::Main.name(), ProfileOptions::default(), &around);
         // Without any other the models are those of the environment, or the reason why there are none.
         let mut models = Self::new(environment.clone(), connector);
@@ -74,7 +74,7 @@ impl Models {
         name: &str,
         options: &Result<ProfileOptions, String>,
         source: &str,
-        around: &Surroundings<'_>,
+        around: &ProfileContext<'_>,
     ) {
         if self.sources.contains_key(name) && name != "demo" || self.unusable.contains_key(name) {
             return;
@@ -95,7 +95,7 @@ impl Models {
                 self.sources.insert(name.to_owned(), source.to_owned());
             }
             Err(error) => {
-                let unusable = Unusable { name: name.to_owned(), source: source.to_owned(), error };
+                let unusable = UnusableProfile { name: name.to_owned(), source: source.to_owned(), error };
                 self.unusable.insert(name.to_owned(), unusable);
             }
         }

@@ -19,7 +19,7 @@ fn layer(source: &str, profiles: serde_json::Value, pointers: &[(Pointer, &str)]
 fn assemble(layers: Vec<ProfileLayer>, variables: &[(&str, &str)]) -> Models {
     let lookup =
         |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-    Models::assemble(ModelSources { layers, ..ModelSources::default() }, &lookup, Arc::new(Unconnected))
+    Models::assemble(ModelSources { layers, ..ModelSources::default() }, &lookup, Arc::new(NoConnector))
 }
 
 fn names(models: &Models) -> Vec<&str> {
@@ -137,7 +137,7 @@ fn fallbacks_lead_to_profiles_and_never_to_themselves() {
     });
     let layers = vec![layer("settings", profiles, &[])];
     let sources = ModelSources { layers, fallback: Some("other".to_owned()), ..ModelSources::default() };
-    let models = Models::assemble(sources, &|_| None, Arc::new(Unconnected));
+    let models = Models::assemble(sources, &|_| None, Arc::new(NoConnector));
     let fallback = |name| models.profile(name).unwrap().fallback.clone();
     assert_eq!(fallback("main").unwrap().triggers, [Trigger::Refusal]);
     assert_eq!(fallback("other"), None);

@@ -10,14 +10,14 @@ use crate::{ModelError, Wire};
 
 /// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct ServerAddress {
     /// What stands before the paths of the wire format, without a trailing slash.
     pub base: String,
     /// What stands behind the `?` of every request, as Azure wants its version there.
     pub query: Option<String>,
 }
 
-impl Address {
+impl ServerAddress {
     /// Reads an address. For the Messages format the base is what stands before `/v1/messages`, for OpenAI's formats what
     /// stands before `/chat/completions` and `/responses`; a server's bare name gets `/v1` there.
     ///
@@ -134,7 +134,7 @@ mod tests {
             ("https://gateway.example/chat/completions", chat, "https://gateway.example/v1"),
             ("https://gateway.example/a/messages", chat, "https://gateway.example/a/messages"),
         ] {
-            let read = Address::read(text, wire).unwrap();
+            let read = ServerAddress::read(text, wire).unwrap();
             assert_eq!((read.base.as_str(), read.query), (expected, None), "{text} {wire:?}");
         }
     }
@@ -142,15 +142,16 @@ mod tests {
     #[test]
     fn a_version_in_the_query_is_kept_for_the_formats_that_have_one() {
         let azure = "https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-10-21";
-        let read = Address::read(azure, Wire::ChatCompletions).unwrap();
+        let read = ServerAddress::read(azure, Wire::ChatCompletions).unwrap();
         assert_eq!(read.base, "https://r.openai.azure.com/openai/deployments/d");
         assert_eq!(read.query.as_deref(), Some("api-version=2024-10-21"));
-        let bare = Address::read("https://r.openai.azure.com/?api-version=v1", Wire::Responses).unwrap();
+        let bare =
+            ServerAddress::read("https://r.openai.azure.com/?api-version=v1", Wire::Responses).unwrap();
         assert_eq!(
             (bare.base.as_str(), bare.query.as_deref()),
             ("https://r.openai.azure.com/v1", Some("api-version=v1"))
         );
-        assert!(Address::read(azure, Wire::AnthropicMessages).is_err());
+        assert!(ServerAddress::read(azure, Wire::AnthropicMessages).is_err());
     }
 
     #[test]
@@ -164,7 +165,7 @@ mod tests {
             ("https://example.com?key=1", "query"),
             ("https://example.com#top", "fragment"),
         ] {
-            let error = Address::read(text, Wire::AnthropicMessages).unwrap_err();
+            let error = ServerAddress::read(text, Wire::AnthropicMessages).unwrap_err();
             assert_eq!(error.kind, ModelErrorKind::Configuration);
             assert!(error.message.contains(expected), "{text}: {}", error.message);
             assert!(!error.message.contains("user:"), "a password must not be repeated: {}", error.message);

@@ -10,19 +10,19 @@ use std::time::Duration;
 use serde::Deserialize;
 use url::Url;
 
-use super::address::{Address, is_versioned, wire_of};
+use super::address::{ServerAddress, is_versioned, wire_of};
 use super::keys::{Credentials, HELPER_TTL, KeyHelper, KeyOption};
 use super::{
     DEFAULT_BASE_URL, DEFAULT_MODEL, DEFAULT_OPENAI_BASE_URL, DEFAULT_OPENAI_MODEL, Profile, configuration,
 };
-use crate::catalog::{CapabilityOptions, Catalog, KnownProvider};
+use crate::catalog::{CapabilityOptions, KnownProvider, ModelCatalog};
 use crate::fallback::{Fallback, Trigger};
 use crate::price::Prices;
 use crate::provider::Provider;
 use crate::{ModelError, Wire};
 use kode_base::effort::Effort;
 use kode_base::secret::Secret;
-use kode_net::http::{CONNECT_TIMEOUT, HttpOptions, Proxy, is_loopback};
+use kode_net::http::{CONNECT_TIMEOUT, HttpOptions, ProxyOption, is_loopback};
 
 /// The most tokens of an answer of a model of which nothing is known.
 const DEFAULT_MAX_TOKENS: u32 = 16_000;
@@ -111,19 +111,19 @@ impl From<FallbackOption> for Fallback {
 }
 
 /// What a profile is made in.
-pub struct Surroundings<'a> {
+pub struct ProfileContext<'a> {
     /// The value of a variable of the environment.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// What is known of models.
-    pub catalog: &'a Catalog,
+    pub catalog: &'a ModelCatalog,
     /// The helper for the key of Anthropic or of `ANTHROPIC_BASE_URL`, where a profile and the environment have none.
     pub helper: Option<KeyHelper>,
 }
 
 /// Who serves a model and where.
-struct Server {
+struct ModelServer {
     provider: Provider,
-    address: Address,
+    address: ServerAddress,
     /// Who the provider is, where it is known by name.
     known: Option<OwnKey>,
     /// Whether it is the one that the environment's own key and the common helper are for.
@@ -142,7 +142,7 @@ struct OwnKey {
     is_there: bool,
 }
 
-impl Surroundings<'_> {
+impl ProfileContext<'_> {
     /// A variable; an empty one counts as not set.
     fn set(&self, name: &str) -> Option<String> {
         (self.variable)(name).filter(|value| !value.trim().is_empty())
@@ -167,7 +167,7 @@ impl Profile {
     pub fn resolve(
         name: &str,
         options: ProfileOptions,
-        around: &Surroundings<'_>,
+        around: &ProfileContext<'_>,
     ) -> Result<Self, ModelError> {
         if options.provider.as_deref() == Some(Provider::Demo.name()) {
             return Ok(Self { name: name.to_owned(), ..Self::demo() });
@@ -223,22 +223,22 @@ impl Profile {
     /// # Errors
     /// As [`Profile::resolve`].
     pub fn from_environment(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
-        let around = Surroundings { variable: &lookup, catalog: Catalog::built_in(), helper: None };
+        let around = ProfileContext { variable: &lookup, catalog: ModelCatalog::built_in(), helper: None };
         Self::resolve("main", ProfileOptions::default(), &around)
     }
 }
 
 /// Who serves the model: by what the options say, else by what their address says, else by the keys there are.
-fn server(options: &ProfileOptions, around: &Surroundings<'_>) -> Result<Server, ModelError> {
+fn server(options: &ProfileOptions, around: &ProfileContext<'_>) -> Result<ModelServer, ModelError> {
     let written = options.base_url.as_deref().map(|address| around.expand(address, "baseUrl")).transpose()?;
     let named = options.provider.as_deref().map(|name| provider(name, around)).transpose()?;
-    if let Some(Named::Known(known)) = named {
+    if let Some(ProviderName::Known(known)) = named {
         let wire = known.provider.wire();
-        let address = Address::read(written.as_deref().unwrap_or(&known.base_url), wire)?;
+        let address = ServerAddress::read(written.as_deref().unwrap_or(&known.base_url), wire)?;
         let origin = |address: &str| Url::parse(address).ok().map(|url| url.origin());
         let is_there = origin(&address.base) == origin(&known.base_url);
         let (variable, base_url) = (known.api_key_env.clone(), known.base_url.clone());
-        return Ok(Server {
+        return Ok(ModelServer {
             provider: known.provider,
             address,
             known: Some(OwnKey { variable, base_url, is_there }),
@@ -248,8 +248,8 @@ fn server(options: &ProfileOptions, around: &Surroundings<'_>) -> Result<Server,
     }
     let is_named = named.is_some();
     let provider = match named {
-        Some(Named::Format(provider)) => provider,
-        Some(Named::Known(_)) | None => guess(options, written.as_deref(), around),
+        Some(ProviderName::Format(provider)) => provider,
+        Some(ProviderName::Known(_)) | None => guess(options, written.as_deref(), around),
     };
     let variable = match provider {
         Provider::Anthropic | Provider::Demo => "ANTHROPIC_BASE_URL",
@@ -262,29 +262,29 @@ fn server(options: &ProfileOptions, around: &Surroundings<'_>) -> Result<Server,
         Provider::OpenAi | Provider::OpenAiResponses => DEFAULT_OPENAI_BASE_URL,
     };
     let address = match &written {
-        Some(written) => Address::read(written, wire)?,
-        None => Address::read(of_environment.as_deref().unwrap_or(usual), wire)?,
+        Some(written) => ServerAddress::read(written, wire)?,
+        None => ServerAddress::read(of_environment.as_deref().unwrap_or(usual), wire)?,
     };
-    let is_at = |own: &str| Address::read(own, wire).is_ok_and(|own| own.base == address.base);
+    let is_at = |own: &str| ServerAddress::read(own, wire).is_ok_and(|own| own.base == address.base);
     let is_of_environment = written.is_none() || is_at(usual) || of_environment.as_deref().is_some_and(is_at);
-    Ok(Server { provider, address, known: None, is_of_environment, is_named })
+    Ok(ModelServer { provider, address, known: None, is_of_environment, is_named })
 }
 
 /// What a provider's name means.
-enum Named<'a> {
+enum ProviderName<'a> {
     /// A provider that is known by name.
     Known(&'a KnownProvider),
     /// A wire format, spoken by whatever server.
     Format(Provider),
 }
 
-fn provider<'a>(name: &str, around: &'a Surroundings<'_>) -> Result<Named<'a>, ModelError> {
+fn provider<'a>(name: &str, around: &'a ProfileContext<'_>) -> Result<ProviderName<'a>, ModelError> {
     let name = name.trim().to_lowercase();
     if let Some(provider) = Provider::parse(&name) {
-        return Ok(Named::Format(provider));
+        return Ok(ProviderName::Format(provider));
     }
     if let Some(known) = around.catalog.provider(&name) {
-        return Ok(Named::Known(known));
+        return Ok(ProviderName::Known(known));
     }
     let names: Vec<_> = around.catalog.provider_names().collect();
     Err(configuration(format!(
@@ -294,7 +294,7 @@ fn provider<'a>(name: &str, around: &'a Surroundings<'_>) -> Result<Named<'a>, M
     )))
 }
 
-fn guess(options: &ProfileOptions, address: Option<&str>, around: &Surroundings<'_>) -> Provider {
+fn guess(options: &ProfileOptions, address: Option<&str>, around: &ProfileContext<'_>) -> Provider {
     let of_wire = |wire| match wire {
         Wire::AnthropicMessages => Provider::Anthropic,
         Wire::ChatCompletions => Provider::OpenAi,
@@ -324,9 +324,10 @@ fn guess(options: &ProfileOptions, address: Option<&str>, around: &Surroundings<
 }
 
 /// Whether an address is the one where the environment's Messages server is, or Anthropic's own.
-fn is_anthropics(address: &str, around: &Surroundings<'_>) -> bool {
-    let base =
-        |address: &str| Address::read(address, Wire::AnthropicMessages).ok().map(|address| address.base);
+fn is_anthropics(address: &str, around: &ProfileContext<'_>) -> bool {
+    let base = |address: &str| {
+        ServerAddress::read(address, Wire::AnthropicMessages).ok().map(|address| address.base)
+    };
     let own = [Some(DEFAULT_BASE_URL.to_owned()), around.set("ANTHROPIC_BASE_URL")];
     let address = base(address);
     address.is_some() && own.iter().flatten().any(|own| base(own) == address)
@@ -337,7 +338,7 @@ fn is_openai(address: &str) -> bool {
     host.is_some_and(|host| host == "openai.com" || host.ends_with(".openai.com"))
 }
 
-fn model_of_environment(provider: Provider, around: &Surroundings<'_>) -> Result<String, ModelError> {
+fn model_of_environment(provider: Provider, around: &ProfileContext<'_>) -> Result<String, ModelError> {
     match provider {
         Provider::Anthropic | Provider::Demo => {
             Ok(around.set("ANTHROPIC_MODEL").unwrap_or_else(|| DEFAULT_MODEL.to_owned()))
@@ -355,9 +356,9 @@ fn model_of_environment(provider: Provider, around: &Surroundings<'_>) -> Result
 /// The key: the profile's own, that of the environment for its own server, that of the helper, or none on this machine.
 fn credentials(
     options: &ProfileOptions,
-    server: &Server,
+    server: &ModelServer,
     host: Option<&Url>,
-    around: &Surroundings<'_>,
+    around: &ProfileContext<'_>,
 ) -> Result<(Credentials, Option<KeyHelper>), ModelError> {
     let key = |text: String| Ok((Credentials::ApiKey(Secret::new(text.trim())), None));
     let of_variable = |name: &str, option: &str| match around.set(name) {
@@ -414,7 +415,7 @@ fn credentials(
 }
 
 /// Why there is no key for a server, and where one could be.
-fn no_key(server: &Server, is_anthropic: bool) -> String {
+fn no_key(server: &ModelServer, is_anthropic: bool) -> String {
     let known = server.known.as_ref();
     let variable = known.filter(|known| known.is_there).and_then(|known| known.variable.as_deref());
     let usual = if is_anthropic { "ANTHROPIC_API_KEY" } else { "OPENAI_API_KEY" };
@@ -446,7 +447,7 @@ fn no_key(server: &Server, is_anthropic: bool) -> String {
 
 fn headers(
     written: &BTreeMap<String, Secret>,
-    around: &Surroundings<'_>,
+    around: &ProfileContext<'_>,
 ) -> Result<BTreeMap<String, Secret>, ModelError> {
     let expanded = |(name, value): (&String, &Secret)| {
         let value = around.expand(value.expose(), &format!("headers.{name}"))?;
@@ -455,12 +456,12 @@ fn headers(
     written.iter().map(expanded).collect()
 }
 
-fn http(options: &ProfileOptions, around: &Surroundings<'_>) -> Result<HttpOptions, ModelError> {
+fn http(options: &ProfileOptions, around: &ProfileContext<'_>) -> Result<HttpOptions, ModelError> {
     let proxy = match &options.proxy {
-        None => Proxy::System,
+        None => ProxyOption::System,
         Some(text) => match around.expand(text.expose(), "proxy")?.trim() {
-            "" => Proxy::System,
-            "none" => Proxy::None,
+            "" => ProxyOption::System,
+            "none" => ProxyOption::None,
             address => {
                 let is_usable = Url::parse(address)
                     .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.host_str().is_some());
@@ -469,7 +470,7 @@ fn http(options: &ProfileOptions, around: &Surroundings<'_>) -> Result<HttpOptio
                         "The option `proxy` is no address; write it like `http://proxy.example:3128`, or `none`.",
                     ));
                 }
-                Proxy::At(Secret::new(address))
+                ProxyOption::At(Secret::new(address))
             }
         },
     };

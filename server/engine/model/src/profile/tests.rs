@@ -1,12 +1,12 @@
 //! Profiles from options and the environment.
 
 use super::*;
-use crate::catalog::Catalog;
+use crate::catalog::ModelCatalog;
 
 fn resolve(json: serde_json::Value, variables: &[(&str, &str)]) -> Result<Profile, ModelError> {
     let lookup =
         |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-    let around = Surroundings { variable: &lookup, catalog: Catalog::built_in(), helper: None };
+    let around = ProfileContext { variable: &lookup, catalog: ModelCatalog::built_in(), helper: None };
     Profile::resolve("main", serde_json::from_value(json).unwrap(), &around)
 }
 
@@ -128,7 +128,7 @@ fn keys_of_the_environment_go_to_no_other_server() {
             |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
         let resolve = |options: serde_json::Value| {
             let helper = helper.clone();
-            let around = Surroundings { variable: &lookup, catalog: Catalog::built_in(), helper };
+            let around = ProfileContext { variable: &lookup, catalog: ModelCatalog::built_in(), helper };
             Profile::resolve("p", serde_json::from_value(options).unwrap(), &around)
         };
         for options in [
@@ -265,7 +265,7 @@ fn options_win_over_the_environment_and_what_is_known() {
         max_retries: 0,
         idle_timeout: Duration::from_secs(1),
         http: HttpOptions {
-            proxy: kode_net::http::Proxy::None,
+            proxy: kode_net::http::ProxyOption::None,
             ca_certificates: vec!["/etc/own.pem".into()],
             connect_timeout: Duration::from_secs(2),
         },

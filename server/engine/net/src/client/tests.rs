@@ -3,14 +3,14 @@
 use super::*;
 use crate::testing::{Answer, ListedLookup, Server, loopback, loopback_client};
 
-async fn fetch(client: &WebClient, url: &str) -> Result<Fetched, WebError> {
+async fn fetch(client: &WebClient, url: &str) -> Result<FetchOutcome, WebError> {
     client.fetch(&Url::parse(url).unwrap(), &CancellationToken::new()).await
 }
 
 #[track_caller]
-fn page(fetched: Result<Fetched, WebError>) -> Arc<Page> {
+fn page(fetched: Result<FetchOutcome, WebError>) -> Arc<WebPage> {
     match fetched {
-        Ok(Fetched::Page { page, .. }) => page,
+        Ok(FetchOutcome::Page { page, .. }) => page,
         other => panic!("no page: {other:?}"),
     }
 }
@@ -32,7 +32,7 @@ async fn a_page_is_fetched_once_and_then_served_from_the_cache() {
     assert_eq!((first.text.as_str(), first.title.as_deref()), ("Hi **there**", Some("T")));
     MINUTES.store(14, std::sync::atomic::Ordering::Relaxed);
     let again = fetch(&client, &server.url("/a?b#d")).await;
-    assert_eq!(again, Ok(Fetched::Page { page: Arc::clone(&first), from_cache: true }));
+    assert_eq!(again, Ok(FetchOutcome::Page { page: Arc::clone(&first), from_cache: true }));
     assert_eq!(server.asked(), ["/a?b"]);
     MINUTES.store(15, std::sync::atomic::Ordering::Relaxed);
     assert_eq!(page(fetch(&client, &server.url("/a?b")).await), first);
@@ -63,7 +63,7 @@ async fn redirects_are_followed_on_the_same_host_only() {
         ("/tls", "https://127.0.0.1/"),
         ("/private", "http://169.254.169.254/latest"),
     ] {
-        let expected = Fetched::Elsewhere { url: Url::parse(expected).unwrap() };
+        let expected = FetchOutcome::Elsewhere { url: Url::parse(expected).unwrap() };
         assert_eq!(fetch(&client, &server.url(path)).await, Ok(expected), "{path}");
     }
     for path in ["/file", "/lost"] {

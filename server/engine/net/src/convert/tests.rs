@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn convert(html: &str) -> Converted {
+fn convert(html: &str) -> ConvertedPage {
     to_markdown(html, &Url::parse("https://example.com/docs/page.html").unwrap(), 100_000)
 }
 

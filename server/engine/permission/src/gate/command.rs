@@ -3,14 +3,14 @@
 //! Rule: a line runs unasked only when every command in it is covered, by a rule or because it only looks, and every file
 //! it touches may be touched so. What is not understood is asked for, and a deny rule that may concern it refuses it.
 
-use crate::gate::file::{self, Access as FileAccess};
+use crate::gate::file::{self, Access as TargetAccess};
 use crate::gate::guess::{self, Guess};
 use crate::gate::{Circumstances, Confinement};
 use crate::rules::{Behavior, Commands, Order, PlacedRule};
-use crate::{GateDecision as Decision, Grant, Verdict};
-use kode_base::mode::{Act, Mode, Stance};
+use crate::{GateDecision, Grant, Verdict};
+use kode_base::mode::{ActionClass, Mode, Stance};
 use kode_base::paths::{AbsPath, Target};
-use kode_command::{Access, Analysis, Effect, FileTouch, SimpleCommand, TouchedPath, analyse};
+use kode_command::{Analysis, Effect, FileAccess, FileTouch, SimpleCommand, TouchedPath, analyse};
 
 /// So many characters of a command stand in a reason.
 const QUOTE_LIMIT: usize = 60;
@@ -97,14 +97,14 @@ impl Judge<'_> {
     }
 
     /// What speaks against one file; what the user has allowed for the session is not asked for again.
-    fn file_held_back(&self, with: Access, path: AbsPath) -> Verdict {
+    fn file_held_back(&self, with: FileAccess, path: AbsPath) -> Verdict {
         let given = Target::File(path);
         let real = (self.circumstances.real)(&given);
         let access = access(with);
         let verdict = file::held_back(access, &given, &real, self.circumstances);
         let covers = |grant: &Grant| match access {
-            FileAccess::Read => grant.covers_read(&real),
-            FileAccess::Write => grant.covers_write(&real),
+            TargetAccess::Read => grant.covers_read(&real),
+            TargetAccess::Write => grant.covers_write(&real),
         };
         let granted = || self.is_granted() || self.circumstances.grants.iter().any(covers);
         if verdict.decision == Decision::Ask && verdict.rule.is_none() && granted() {
@@ -158,10 +158,10 @@ impl Judge<'_> {
 
     /// Whether rules, standing answers or the mode cover every command of the line.
     fn covered(&self) -> Verdict {
-        if self.is_granted() && self.circumstances.mode.stance(Act::Command) != Stance::Refuse {
+        if self.is_granted() && self.circumstances.mode.stance(ActionClass::Command) != Stance::Refuse {
             return Verdict::allowed("the user has allowed it for this session");
         }
-        let by_mode = Verdict::by_mode(self.circumstances.mode, Act::Command);
+        let by_mode = Verdict::by_mode(self.circumstances.mode, ActionClass::Command);
         let verdict = match (self.open_end(), by_mode.decision) {
             (None, _) => match self
                 .allowed
@@ -296,7 +296,7 @@ impl Judge<'_> {
             let mut own = command.touches.iter().filter(|touch| !touch.redirected);
             own.all(|touch| self.judge_touch(command, touch).decision == Decision::Allow)
         };
-        let looks = || mode.stance(Act::Look) == Stance::Allow && files_may();
+        let looks = || mode.stance(ActionClass::Look) == Stance::Allow && files_may();
         match &command.effect {
             Effect::ReadOnly => looks(),
             Effect::ReadOnlyGit => {
@@ -304,10 +304,10 @@ impl Judge<'_> {
                 command.directory.as_ref().is_some_and(plain) && looks()
             }
             Effect::FileEdit => {
-                mode == Mode::AcceptEdits && mode.stance(Act::Edit) == Stance::Allow && files_may()
+                mode == Mode::AcceptEdits && mode.stance(ActionClass::Edit) == Stance::Allow && files_may()
             }
             Effect::ChangeDirectory(Some(folder)) => {
-                mode.stance(Act::Look) == Stance::Allow
+                mode.stance(ActionClass::Look) == Stance::Allow
                     && (self.circumstances.contains)(&Target::File(folder.clone()))
             }
             Effect::ChangeDirectory(None) | Effect::Other => false,
@@ -351,10 +351,10 @@ fn shows_hidden(command: &SimpleCommand) -> bool {
     })
 }
 
-fn access(access: Access) -> FileAccess {
+fn access(access: FileAccess) -> TargetAccess {
     match access {
-        Access::Read => FileAccess::Read,
-        Access::Write => FileAccess::Write,
+        FileAccess::Read => TargetAccess::Read,
+        FileAccess::Write => TargetAccess::Write,
     }
 }
 

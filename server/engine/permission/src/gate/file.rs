@@ -7,8 +7,8 @@ use std::path::{Component, Path};
 
 use crate::gate::Circumstances;
 use crate::rules::{Behavior, PlacedRule, Subject};
-use crate::{Delivery, GateDecision as Decision, Sensitivity, Verdict};
-use kode_base::mode::{Act, Mode, Stance};
+use crate::{Delivery, GateDecision, Sensitivity, Verdict};
+use kode_base::mode::{ActionClass, Mode, Stance};
 use kode_base::paths::{AbsPath, Target};
 
 /// Folders and files whose content decides what programs or agents do later: never changed unasked.
@@ -126,7 +126,7 @@ fn by_mode(access: Access, target: &Target, circumstances: &Circumstances<'_>) -
     let verdict = Verdict::by_mode(circumstances.mode, act(access));
     let is_own = access == Access::Read && (circumstances.is_own)(target);
     let outside = !is_own && !(circumstances.contains)(target);
-    let bypasses = circumstances.mode.stance(Act::Reach) == Stance::Allow;
+    let bypasses = circumstances.mode.stance(ActionClass::Reach) == Stance::Allow;
     match verdict.decision {
         Decision::Deny => verdict,
         _ if outside && !bypasses => {
@@ -146,10 +146,10 @@ fn by_mode(access: Access, target: &Target, circumstances: &Circumstances<'_>) -
     }
 }
 
-fn act(access: Access) -> Act {
+fn act(access: Access) -> ActionClass {
     match access {
-        Access::Read => Act::Look,
-        Access::Write => Act::Edit,
+        Access::Read => ActionClass::Look,
+        Access::Write => ActionClass::Edit,
     }
 }
 

@@ -28,7 +28,7 @@ const PLAIN_CORE: [&str; 12] = [
 ];
 
 /// The repository whose settings are looked at.
-pub(super) struct Place<'a> {
+pub(super) struct ConfigFolder<'a> {
     /// Its git folder.
     pub folder: &'a Path,
     /// The folder that its files lie in, if it has them.
@@ -36,14 +36,14 @@ pub(super) struct Place<'a> {
 }
 
 /// Whether a settings file names no program; true as well when there is none.
-pub(super) fn is_plain_file(path: &Path, place: &Place<'_>) -> bool {
+pub(super) fn is_plain_file(path: &Path, place: &ConfigFolder<'_>) -> bool {
     if !super::exists(path) {
         return true;
     }
     super::read(path, MAX_CONFIG).is_some_and(|text| is_plain_text(&text, place))
 }
 
-fn is_plain_text(text: &str, place: &Place<'_>) -> bool {
+fn is_plain_text(text: &str, place: &ConfigFolder<'_>) -> bool {
     if text.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
         return false;
     }
@@ -74,7 +74,7 @@ fn section_name(rest: &str) -> Option<String> {
     is_plain.then(|| name.to_ascii_lowercase())
 }
 
-fn is_plain_setting(section: &str, line: &str, place: &Place<'_>) -> bool {
+fn is_plain_setting(section: &str, line: &str, place: &ConfigFolder<'_>) -> bool {
     let (name, value) = line.split_once('=').unwrap_or((line, ""));
     let name = name.trim_matches([' ', '\t']).to_ascii_lowercase();
     let value = value.trim_matches([' ', '\t']);
@@ -98,7 +98,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Whether the folder that `core.worktree` names is the one the repository was found by, as it is for a submodule.
-fn leads_home(value: &str, place: &Place<'_>) -> bool {
+fn leads_home(value: &str, place: &ConfigFolder<'_>) -> bool {
     if value.contains(['#', ';']) {
         return false;
     }

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::policy::{Kind, Network};
+use super::policy::{Network, SandboxKind};
 use kode_base::paths::AbsPath;
 
 /// Where bubblewrap may be.
@@ -26,7 +26,7 @@ const LEAST_LANDLOCK: u32 = 3;
 
 /// What this machine offers.
 #[derive(Clone, Debug)]
-pub struct Support {
+pub struct SandboxSupport {
     /// Bubblewrap, or why it cannot be used.
     pub bubblewrap: Result<Bubblewrap, String>,
     /// The version of Landlock, if there is one; 6 stands for all since.
@@ -44,12 +44,12 @@ pub struct Bubblewrap {
     pub version: String,
 }
 
-impl Support {
+impl SandboxSupport {
     /// The best kind there is.
     ///
     /// # Errors
     /// Why there is none; every command has to be asked for then.
-    pub fn best(&self) -> Result<Kind, String> {
+    pub fn best(&self) -> Result<SandboxKind, String> {
         self.bubblewrap().or_else(|bubblewrap| {
             self.landlock_alone().map_err(|landlock| format!("{bubblewrap}; {landlock}"))
         })
@@ -59,47 +59,51 @@ impl Support {
     ///
     /// # Errors
     /// Why it cannot be used.
-    pub fn bubblewrap(&self) -> Result<Kind, String> {
+    pub fn bubblewrap(&self) -> Result<SandboxKind, String> {
         if !self.seccomp {
             return Err("this machine has no filter for calls of the system".to_owned());
         }
         let bubblewrap = self.bubblewrap.as_ref().map_err(Clone::clone)?;
-        Ok(Kind::Bubblewrap { program: bubblewrap.program.clone() })
+        Ok(SandboxKind::Bubblewrap { program: bubblewrap.program.clone() })
     }
 
     /// The weaker kind.
     ///
     /// # Errors
     /// Why it cannot be used.
-    pub fn landlock_alone(&self) -> Result<Kind, String> {
+    pub fn landlock_alone(&self) -> Result<SandboxKind, String> {
         match self.landlock {
             None => Err("this kernel has no Landlock".to_owned()),
             Some(version) if version < LEAST_LANDLOCK => {
                 Err(format!("this kernel's Landlock is version {version}; {LEAST_LANDLOCK} is needed"))
             }
             Some(_) if !self.seccomp => Err("this machine has no filter for calls of the system".to_owned()),
-            Some(_) => Ok(Kind::Landlock),
+            Some(_) => Ok(SandboxKind::Landlock),
         }
     }
 }
 
 /// What this machine offers. The first call tries it, which takes up to some seconds and blocks.
-pub fn detect() -> &'static Support {
-    static SUPPORT: OnceLock<Support> = OnceLock::new();
+pub fn detect() -> &'static SandboxSupport {
+    static SUPPORT: OnceLock<SandboxSupport> = OnceLock::new();
     SUPPORT.get_or_init(try_all)
 }
 
 #[cfg(target_os = "linux")]
-fn try_all() -> Support {
+fn try_all() -> SandboxSupport {
     use super::helper::{landlock, seccomp};
 
-    Support { bubblewrap: bubblewrap(), landlock: landlock::version(), seccomp: seccomp::is_supported() }
+    SandboxSupport {
+        bubblewrap: bubblewrap(),
+        landlock: landlock::version(),
+        seccomp: seccomp::is_supported(),
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn try_all() -> Support {
+fn try_all() -> SandboxSupport {
     let bubblewrap = Err("there is a sandbox for commands on Linux only".to_owned());
-    Support { bubblewrap, landlock: None, seccomp: false }
+    SandboxSupport { bubblewrap, landlock: None, seccomp: false }
 }
 
 #[cfg(target_os = "linux")]

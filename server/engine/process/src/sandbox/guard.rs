@@ -6,8 +6,8 @@
 mod restore;
 mod survey;
 
-pub(crate) use restore::Kept;
-pub(crate) use survey::{Guarded, Survey};
+pub(crate) use restore::GuardSnapshot;
+pub(crate) use survey::{GuardSurvey, GuardedPath};
 
 #[cfg(test)]
 mod tests;

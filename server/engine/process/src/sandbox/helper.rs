@@ -27,7 +27,7 @@ use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use super::policy::{Enforced, Failure, Policy, Report, Request};
+use super::policy::{Enforcement, HelperReport, HelperRequest, SandboxPolicy, StartFailure};
 use super::{ARGUMENT, REPORT};
 
 pub(crate) use bubblewrap::namespaces;
@@ -51,8 +51,8 @@ const ASIDE: &str = "set-aside";
 
 /// What the process inside is told.
 #[derive(Debug, Serialize, Deserialize)]
-struct Plan {
-    policy: Policy,
+struct HelperPlan {
+    policy: SandboxPolicy,
     /// The folders that may be written, resolved, with the one for temporary files.
     writable: Vec<PathBuf>,
     /// What is hidden, resolved; nothing where it is covered.
@@ -66,9 +66,9 @@ struct Plan {
 
 /// What the process inside answers.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Status {
-    enforced: Option<Enforced>,
-    failure: Option<Failure>,
+struct HelperStatus {
+    enforced: Option<Enforcement>,
+    failure: Option<StartFailure>,
     code: Option<i32>,
     signal: Option<i32>,
 }
@@ -95,14 +95,14 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 /// Reads the request. Nothing is read ahead: what follows it may be the command's own input.
-fn receive() -> io::Result<Request> {
-    Request::receive(fs::File::from(io::stdin().as_fd().try_clone_to_owned()?))
+fn receive() -> io::Result<HelperRequest> {
+    HelperRequest::receive(fs::File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
 /// Runs the command of a request from this process and gives what became of it. It has to be called on the first
 /// thread, and no other may start processes.
 #[must_use]
-pub fn run(request: &Request, command: &[OsString]) -> (Report, ExitCode) {
+pub fn run(request: &HelperRequest, command: &[OsString]) -> (HelperReport, ExitCode) {
     front::run(request, command)
 }
 

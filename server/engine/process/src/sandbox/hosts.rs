@@ -19,7 +19,7 @@ const BENEATH: &str = "*.";
 
 /// A host: a name in lower case without the dot of the root, or an address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Host {
+pub enum ProxyHost {
     /// A name of letters, digits, dots and hyphens, which nobody could read as an address.
     Name(String),
     /// An address.
@@ -28,9 +28,9 @@ pub enum Host {
 
 /// Where a connection is to go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct HostTarget {
     /// The host.
-    pub host: Host,
+    pub host: ProxyHost,
     /// The port; the scheme's if none was given.
     pub port: Option<u16>,
 }
@@ -39,9 +39,9 @@ pub struct Target {
 /// `[2001:db8::1]`, each with a port (`example.com:8080`) or without.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct HostPattern {
+pub struct HostEntry {
     beneath: bool,
-    target: Target,
+    target: HostTarget,
 }
 
 /// Why something is no host, or no entry for hosts.
@@ -63,58 +63,67 @@ pub enum HostError {
 
 /// Why a host is not reached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum HostRefusal {
     /// Nothing in the list is it.
     #[error("host {0} is not in sandbox.network.allowedDomains")]
-    NotListed(Host),
+    NotListed(ProxyHost),
     /// It is listed for other ports.
     #[error("port {1} of host {0} is not in sandbox.network.allowedDomains")]
-    Port(Host, u16),
+    Port(ProxyHost, u16),
     /// It is in the other list.
     #[error("host {0} is in sandbox.network.deniedDomains")]
-    Denied(Host),
+    Denied(ProxyHost),
 }
 
 /// Whether a connection to a port of a host is allowed.
 ///
 /// # Errors
-/// [`Refused`] when it is not. Nothing listed is nothing allowed.
-pub fn check(allowed: &[HostPattern], denied: &[HostPattern], host: &Host, port: u16) -> Result<(), Refused> {
+/// [`HostRefusal`] when it is not. Nothing listed is nothing allowed.
+pub fn check(
+    allowed: &[HostEntry],
+    denied: &[HostEntry],
+    host: &ProxyHost,
+    port: u16,
+) -> Result<(), HostRefusal> {
     if is_denied(denied, host, port) {
-        return Err(Refused::Denied(host.clone()));
+        return Err(HostRefusal::Denied(host.clone()));
     }
     let mut listed = allowed.iter().filter(|entry| entry.covers(host)).peekable();
     if listed.peek().is_none() {
-        return Err(Refused::NotListed(host.clone()));
+        return Err(HostRefusal::NotListed(host.clone()));
     }
-    let has_port = |entry: &HostPattern| match entry.target.port {
+    let has_port = |entry: &HostEntry| match entry.target.port {
         Some(own) => own == port,
         None => WEB_PORTS.contains(&port),
     };
-    if listed.any(has_port) { Ok(()) } else { Err(Refused::Port(host.clone(), port)) }
+    if listed.any(has_port) { Ok(()) } else { Err(HostRefusal::Port(host.clone(), port)) }
 }
 
 /// Whether a port of a host is denied, whatever is allowed.
 #[must_use]
-pub fn is_denied(denied: &[HostPattern], host: &Host, port: u16) -> bool {
+pub fn is_denied(denied: &[HostEntry], host: &ProxyHost, port: u16) -> bool {
     denied.iter().any(|entry| entry.covers(host) && entry.target.port.is_none_or(|own| own == port))
 }
 
-impl HostPattern {
+impl HostEntry {
     /// Whether the entry is for this host, on whatever port.
     #[must_use]
-    pub fn covers(&self, host: &Host) -> bool {
+    pub fn covers(&self, host: &ProxyHost) -> bool {
         match (&self.target.host, host, self.beneath) {
-            (Host::Name(own), Host::Name(name), true) => {
+            (ProxyHost::Name(own), ProxyHost::Name(name), true) => {
                 name.strip_suffix(own.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
             }
             (own, host, false) => own == host,
-            (Host::Name(_) | Host::Address(_), Host::Name(_) | Host::Address(_), true) => false,
+            (
+                ProxyHost::Name(_) | ProxyHost::Address(_),
+                ProxyHost::Name(_) | ProxyHost::Address(_),
+                true,
+            ) => false,
         }
     }
 }
 
-impl FromStr for HostPattern {
+impl FromStr for HostEntry {
     type Err = HostError;
 
     fn from_str(text: &str) -> Result<Self, HostError> {
@@ -127,17 +136,17 @@ impl FromStr for HostPattern {
         }
         // An address without brackets has colons of its own.
         let target = match text.parse::<Ipv6Addr>() {
-            Ok(address) => Target { host: Host::Address(address.into()), port: None },
+            Ok(address) => HostTarget { host: ProxyHost::Address(address.into()), port: None },
             Err(_) => rest.parse()?,
         };
         match (beneath, &target.host) {
-            (true, Host::Address(_)) => Err(HostError::Star),
-            (true, Host::Name(_)) | (false, _) => Ok(Self { beneath, target }),
+            (true, ProxyHost::Address(_)) => Err(HostError::Star),
+            (true, ProxyHost::Name(_)) | (false, _) => Ok(Self { beneath, target }),
         }
     }
 }
 
-impl FromStr for Target {
+impl FromStr for HostTarget {
     type Err = HostError;
 
     /// Reads `host` or `host:port`, as it stands in a request; an IPv6 address is in brackets.
@@ -150,7 +159,7 @@ impl FromStr for Target {
                 None if rest.is_empty() => None,
                 None => return Err(HostError::Address),
             };
-            return Ok(Self { host: Host::Address(address.into()), port });
+            return Ok(Self { host: ProxyHost::Address(address.into()), port });
         }
         let (name, port) = match text.split_once(':') {
             Some((name, port)) => (name, Some(port_of(port)?)),
@@ -166,13 +175,13 @@ fn port_of(text: &str) -> Result<u16, HostError> {
     text.parse().ok().filter(|port| is_number && *port != 0).ok_or(HostError::Port)
 }
 
-fn host_of(text: &str) -> Result<Host, HostError> {
+fn host_of(text: &str) -> Result<ProxyHost, HostError> {
     let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
     if name.len() > MAX_NAME || !name.split('.').all(is_label) {
         return Err(HostError::Name);
     }
     if let Ok(address) = name.parse::<Ipv4Addr>() {
-        return Ok(Host::Address(address.into()));
+        return Ok(ProxyHost::Address(address.into()));
     }
     // What ends in a number is an address to the system, in one of many notations.
     let last = name.rsplit('.').next().unwrap_or_default();
@@ -181,7 +190,7 @@ fn host_of(text: &str) -> Result<Host, HostError> {
     if is_hexadecimal || last.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(HostError::Address);
     }
-    Ok(Host::Name(name))
+    Ok(ProxyHost::Name(name))
 }
 
 fn is_label(label: &str) -> bool {
@@ -189,7 +198,7 @@ fn is_label(label: &str) -> bool {
     (1..=MAX_LABEL).contains(&label.len()) && label.bytes().all(is_allowed)
 }
 
-impl fmt::Display for Host {
+impl fmt::Display for ProxyHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => f.write_str(name),
@@ -199,15 +208,15 @@ impl fmt::Display for Host {
     }
 }
 
-impl fmt::Display for HostPattern {
+impl fmt::Display for HostEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { beneath, target: Target { host, port } } = self;
+        let Self { beneath, target: HostTarget { host, port } } = self;
         write!(f, "{}{host}", if *beneath { BENEATH } else { "" })?;
         port.map_or(Ok(()), |port| write!(f, ":{port}"))
     }
 }
 
-impl TryFrom<String> for HostPattern {
+impl TryFrom<String> for HostEntry {
     type Error = HostError;
 
     fn try_from(text: String) -> Result<Self, HostError> {
@@ -215,8 +224,8 @@ impl TryFrom<String> for HostPattern {
     }
 }
 
-impl From<HostPattern> for String {
-    fn from(pattern: HostPattern) -> Self {
+impl From<HostEntry> for String {
+    fn from(pattern: HostEntry) -> Self {
         pattern.to_string()
     }
 }
@@ -227,13 +236,13 @@ mod tests {
 
     use super::*;
 
-    fn patterns(texts: &[&str]) -> Vec<HostPattern> {
+    fn patterns(texts: &[&str]) -> Vec<HostEntry> {
         texts.iter().map(|text| text.parse().unwrap()).collect()
     }
 
     /// Whether `asked`, as it stands in a request, is reached with these lists.
     fn passes(allowed: &[&str], denied: &[&str], asked: &str) -> bool {
-        let Ok(Target { host, port }) = asked.parse::<Target>() else { return false };
+        let Ok(HostTarget { host, port }) = asked.parse::<HostTarget>() else { return false };
         check(&patterns(allowed), &patterns(denied), &host, port.unwrap_or(443)).is_ok()
     }
 
@@ -320,7 +329,7 @@ mod tests {
     #[test]
     fn a_refusal_says_why() {
         let refused = |allowed: &[&str], denied: &[&str], port| {
-            let host = Host::Name("example.com".to_owned());
+            let host = ProxyHost::Name("example.com".to_owned());
             check(&patterns(allowed), &patterns(denied), &host, port).unwrap_err().to_string()
         };
         assert_eq!(refused(&[], &[], 80), "host example.com is not in sandbox.network.allowedDomains");
@@ -347,13 +356,13 @@ mod tests {
             ("127.1", HostError::Address),
             ("example.com:http", HostError::Port),
         ] {
-            assert_eq!(text.parse::<HostPattern>(), Err(error), "{text}");
+            assert_eq!(text.parse::<HostEntry>(), Err(error), "{text}");
         }
         for text in ["example.com", "*.example.com:8443", "192.0.2.1:80", "[2001:db8::1]:80"] {
-            let pattern: HostPattern = text.parse().unwrap();
+            let pattern: HostEntry = text.parse().unwrap();
             assert_eq!(serde_json::to_string(&pattern).unwrap(), format!("\"{text}\""));
         }
-        assert_eq!("2001:db8::1".parse::<HostPattern>().unwrap().to_string(), "[2001:db8::1]");
+        assert_eq!("2001:db8::1".parse::<HostEntry>().unwrap().to_string(), "[2001:db8::1]");
     }
 
     proptest! {
@@ -375,8 +384,8 @@ mod tests {
 
         #[test]
         fn what_is_read_is_written_and_read_again_alike(text in "\\PC{0,40}") {
-            if let Ok(pattern) = text.parse::<HostPattern>() {
-                prop_assert_eq!(pattern.to_string().parse::<HostPattern>(), Ok(pattern));
+            if let Ok(pattern) = text.parse::<HostEntry>() {
+                prop_assert_eq!(pattern.to_string().parse::<HostEntry>(), Ok(pattern));
             }
         }
     }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::hosts::HostPattern;
+use super::hosts::HostEntry;
 use kode_base::paths::AbsPath;
 
 /// The largest policy that is sent or read, in bytes. It has to fit into a pipe nobody reads yet.
@@ -18,9 +18,9 @@ pub const MAX_POLICY: usize = 60 * 1024;
 /// What a command may do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Policy {
+pub struct SandboxPolicy {
     /// What holds the command.
-    pub kind: Kind,
+    pub kind: SandboxKind,
     /// The folders it may write in, with all beneath but what is guarded.
     pub writable: Vec<AbsPath>,
     /// The folder for temporary files, writable too; where the kind can, it stands in for `/tmp`.
@@ -34,9 +34,9 @@ pub struct Policy {
     /// Which network it gets.
     pub network: Network,
     /// How much it may use.
-    pub limits: Limits,
+    pub limits: ResourceLimits,
     /// What its standard input is.
-    pub input: Input,
+    pub input: InputMode,
     /// Variables it gets besides those that commands keep.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, String>,
@@ -49,7 +49,7 @@ pub struct Policy {
 /// What holds a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "name", deny_unknown_fields)]
-pub enum Kind {
+pub enum SandboxKind {
     /// Namespaces made by bubblewrap, with Landlock and seccomp inside.
     Bubblewrap {
         /// The program.
@@ -59,7 +59,7 @@ pub enum Kind {
     Landlock,
 }
 
-impl Kind {
+impl SandboxKind {
     /// The name people see.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -80,9 +80,9 @@ pub enum Network {
     /// These hosts, through a proxy of ours. No host is no network.
     Allowed {
         /// The hosts.
-        hosts: Vec<HostPattern>,
+        hosts: Vec<HostEntry>,
         /// Hosts that are not reached although they are among the others.
-        denied: Vec<HostPattern>,
+        denied: Vec<HostEntry>,
         /// Whether names may stand for addresses that are not public. An address that is listed itself may be private.
         local: bool,
     },
@@ -104,7 +104,7 @@ impl Network {
 /// How much a command may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Limits {
+pub struct ResourceLimits {
     /// Processes and threads at a time.
     pub processes: u64,
     /// Open files of each process.
@@ -113,7 +113,7 @@ pub struct Limits {
     pub file_size: u64,
 }
 
-impl Default for Limits {
+impl Default for ResourceLimits {
     fn default() -> Self {
         Self { processes: 4096, open_files: 65_536, file_size: 16 << 30 }
     }
@@ -122,7 +122,7 @@ impl Default for Limits {
 /// What a command's standard input is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Input {
+pub enum InputMode {
     /// Nothing. The helper watches its own: when that ends, whoever started it is gone, and so the command goes.
     #[default]
     None,
@@ -133,16 +133,16 @@ pub enum Input {
 /// What the helper is sent before anything else; the command is in its arguments.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Request {
+pub struct HelperRequest {
     /// What the command may do.
-    pub policy: Policy,
+    pub policy: SandboxPolicy,
     /// A folder of this command alone, out of its reach, for the helper's files.
     pub control: AbsPath,
     /// The socket of the proxy for the network; without it no host is let through.
     pub proxy: Option<AbsPath>,
 }
 
-impl Request {
+impl HelperRequest {
     /// Writes the request, its length first.
     ///
     /// # Errors
@@ -177,7 +177,7 @@ impl Request {
 /// What held a command in the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Enforced {
+pub struct Enforcement {
     /// The name of the kind.
     pub kind: String,
     /// The Landlock rules in force: `full`, `partial`, `none`.
@@ -193,7 +193,7 @@ pub struct Enforced {
 /// Why a command was not run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "name", content = "reason")]
-pub enum Failure {
+pub enum StartFailure {
     /// The sandbox could not be set up.
     Sandbox(String),
     /// The sandbox stood and the program is not there.
@@ -205,7 +205,7 @@ pub enum Failure {
 /// A guarded file that a command had changed and that was put back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Restored {
+pub struct RestoredPath {
     /// The file.
     pub path: PathBuf,
     /// Where what the command had put there is now, if it had.
@@ -219,7 +219,7 @@ pub struct GuardReport {
     /// Guarded files and folders that were not there before the command.
     pub created: Vec<PathBuf>,
     /// Guarded files that it changed, as they were again.
-    pub restored: Vec<Restored>,
+    pub restored: Vec<RestoredPath>,
     /// Guarded files that it changed and that could not be put back, with the reason.
     pub changed: Vec<(PathBuf, String)>,
     /// Why some guarded files may have been missed.
@@ -229,11 +229,11 @@ pub struct GuardReport {
 /// What the helper says when a command has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Report {
+pub struct HelperReport {
     /// What held the command; nothing when it was not run.
-    pub enforced: Option<Enforced>,
+    pub enforced: Option<Enforcement>,
     /// Why it was not run.
-    pub failure: Option<Failure>,
+    pub failure: Option<StartFailure>,
     /// The signal that ended it.
     pub signal: Option<i32>,
     /// What became of guarded files.

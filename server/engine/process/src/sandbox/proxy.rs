@@ -34,11 +34,11 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::hosts::{self, Host, HostPattern, Refused, Target};
+use super::hosts::{self, HostEntry, HostRefusal, HostTarget, ProxyHost};
 use kode_base::paths::AbsPath;
 use kode_net::address::is_global;
 use kode_net::client::Lookup;
-use watched::Watched;
+use watched::WatchedStream;
 
 /// Connections at a time; more wait until one of them has ended.
 pub const MAX_CONNECTIONS: usize = 64;
@@ -72,9 +72,9 @@ const FOR_THE_PROXY: [HeaderName; 9] = [
 /// What a proxy lets through.
 pub struct ProxyRules {
     /// The hosts that may be reached. None is none.
-    pub allowed: Vec<HostPattern>,
+    pub allowed: Vec<HostEntry>,
     /// Hosts that may not, whatever is allowed.
-    pub denied: Vec<HostPattern>,
+    pub denied: Vec<HostEntry>,
     /// Whether names may stand for addresses that are not public. An address that is listed itself may be private.
     pub local: bool,
     /// How names are looked up.
@@ -83,12 +83,12 @@ pub struct ProxyRules {
 
 /// A proxy. Dropping it ends it with all its connections.
 #[derive(Debug)]
-pub struct Proxy {
+pub struct SandboxProxy {
     socket: AbsPath,
     _task: AbortOnDropHandle<()>,
 }
 
-impl Proxy {
+impl SandboxProxy {
     /// Starts a proxy that listens on `socket`, which must not be there yet, in the runtime this is called in.
     ///
     /// # Errors
@@ -132,7 +132,7 @@ async fn listen(listener: UnixListener, rules: Arc<ProxyRules>) {
 }
 
 async fn connection(stream: UnixStream, rules: Arc<ProxyRules>) {
-    let (stream, activity) = Watched::new(stream);
+    let (stream, activity) = WatchedStream::new(stream);
     tokio::select! {
         () = serve(stream, rules) => {}
         () = activity.idle_for(IDLE_LIMIT) => tracing::debug!("a connection through the proxy was idle and is closed"),
@@ -141,15 +141,15 @@ async fn connection(stream: UnixStream, rules: Arc<ProxyRules>) {
 
 /// What lies behind a connection.
 #[derive(Default)]
-struct Behind {
+struct ProxyConnection {
     /// A tunnel that was granted.
     tunnel: Option<(OnUpgrade, TcpStream)>,
     /// The connection of the request that is being answered.
     request: Option<AbortOnDropHandle<()>>,
 }
 
-async fn serve(stream: Watched<UnixStream>, rules: Arc<ProxyRules>) {
-    let behind = Arc::new(Mutex::new(Behind::default()));
+async fn serve(stream: WatchedStream<UnixStream>, rules: Arc<ProxyRules>) {
+    let behind = Arc::new(Mutex::new(ProxyConnection::default()));
     let service = service_fn(|request| {
         let (rules, behind) = (Arc::clone(&rules), Arc::clone(&behind));
         async move { Ok::<_, Infallible>(answer(request, &rules, &behind).await) }
@@ -170,32 +170,32 @@ async fn serve(stream: Watched<UnixStream>, rules: Arc<ProxyRules>) {
     }
 }
 
-fn locked(behind: &Mutex<Behind>) -> std::sync::MutexGuard<'_, Behind> {
+fn locked(behind: &Mutex<ProxyConnection>) -> std::sync::MutexGuard<'_, ProxyConnection> {
     behind.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-type Body = BoxBody<Bytes, hyper::Error>;
+type ProxyBody = BoxBody<Bytes, hyper::Error>;
 
 /// Why a request is not carried out.
 #[derive(Debug, thiserror::Error)]
-enum Failed {
+enum ProxyFailure {
     #[error("{0}")]
     Request(&'static str),
     #[error("the host cannot be taken: {0}")]
     Host(#[from] hosts::HostError),
     #[error("{0}")]
-    Refused(#[from] Refused),
+    Refused(#[from] HostRefusal),
     #[error(
         "host {0} has no address that may be connected to; private ones need sandbox.network.allowLocalBinding"
     )]
-    Private(Host),
+    Private(ProxyHost),
     #[error("host {0} could not be reached: {1}")]
-    Unreachable(Host, String),
+    Unreachable(ProxyHost, String),
     #[error("host {0} could not be reached within {limit} seconds", limit = CONNECT_LIMIT.as_secs())]
-    Slow(Host),
+    Slow(ProxyHost),
 }
 
-impl Failed {
+impl ProxyFailure {
     fn status(&self) -> StatusCode {
         match self {
             Self::Request(_) | Self::Host(_) => StatusCode::BAD_REQUEST,
@@ -205,7 +205,7 @@ impl Failed {
         }
     }
 
-    fn response(&self) -> Response<Body> {
+    fn response(&self) -> Response<ProxyBody> {
         let line = Full::new(Bytes::from(format!("{self}\n")));
         let mut response = Response::new(line.map_err(|never| match never {}).boxed());
         *response.status_mut() = self.status();
@@ -214,7 +214,11 @@ impl Failed {
     }
 }
 
-async fn answer(request: Request<Incoming>, rules: &ProxyRules, behind: &Mutex<Behind>) -> Response<Body> {
+async fn answer(
+    request: Request<Incoming>,
+    rules: &ProxyRules,
+    behind: &Mutex<ProxyConnection>,
+) -> Response<ProxyBody> {
     let answered = if request.method() == Method::CONNECT {
         tunnel(request, rules, behind).await
     } else {
@@ -230,10 +234,10 @@ async fn answer(request: Request<Incoming>, rules: &ProxyRules, behind: &Mutex<B
 async fn tunnel(
     mut request: Request<Incoming>,
     rules: &ProxyRules,
-    behind: &Mutex<Behind>,
-) -> Result<Response<Body>, Failed> {
-    let Target { host, port } = target(request.uri())?;
-    let port = port.ok_or(Failed::Request("CONNECT needs a port, as in example.com:443"))?;
+    behind: &Mutex<ProxyConnection>,
+) -> Result<Response<ProxyBody>, ProxyFailure> {
+    let HostTarget { host, port } = target(request.uri())?;
+    let port = port.ok_or(ProxyFailure::Request("CONNECT needs a port, as in example.com:443"))?;
     let upstream = rules.connect(&host, port).await?;
     locked(behind).tunnel = Some((hyper::upgrade::on(&mut request), upstream));
     Ok(Response::new(Empty::new().map_err(|never| match never {}).boxed()))
@@ -243,22 +247,23 @@ async fn tunnel(
 async fn forward(
     mut request: Request<Incoming>,
     rules: &ProxyRules,
-    behind: &Mutex<Behind>,
-) -> Result<Response<Body>, Failed> {
+    behind: &Mutex<ProxyConnection>,
+) -> Result<Response<ProxyBody>, ProxyFailure> {
     match request.uri().scheme_str() {
         Some("http") => {}
-        Some(_) => return Err(Failed::Request("only http goes without a tunnel; use CONNECT")),
-        None => return Err(Failed::Request("this is a proxy: the request must name a whole URL")),
+        Some(_) => return Err(ProxyFailure::Request("only http goes without a tunnel; use CONNECT")),
+        None => return Err(ProxyFailure::Request("this is a proxy: the request must name a whole URL")),
     }
-    let Target { host, port } = target(request.uri())?;
+    let HostTarget { host, port } = target(request.uri())?;
     let authority = port.map_or_else(|| host.to_string(), |port| format!("{host}:{port}"));
-    let authority = HeaderValue::try_from(authority).map_err(|_| Failed::Request("the host is none"))?;
+    let authority =
+        HeaderValue::try_from(authority).map_err(|_| ProxyFailure::Request("the host is none"))?;
     let path = request.uri().path_and_query().cloned();
     let upstream = rules.connect(&host, port.unwrap_or(HTTP_PORT)).await?;
     *request.uri_mut() = path.map_or_else(|| Uri::from_static("/"), Uri::from);
     strip(request.headers_mut());
     request.headers_mut().insert(HOST, authority);
-    let failed = |error: hyper::Error| Failed::Unreachable(host.clone(), error.to_string());
+    let failed = |error: hyper::Error| ProxyFailure::Unreachable(host.clone(), error.to_string());
     let mut client = hyper::client::conn::http1::Builder::new();
     let (mut sender, connection) =
         client.max_buf_size(MAX_HEAD).handshake(TokioIo::new(upstream)).await.map_err(failed)?;
@@ -274,8 +279,8 @@ async fn forward(
 }
 
 /// Where a request is to go, from the one place where it says so.
-fn target(uri: &Uri) -> Result<Target, Failed> {
-    let authority = uri.authority().ok_or(Failed::Request("the request names no host"))?;
+fn target(uri: &Uri) -> Result<HostTarget, ProxyFailure> {
+    let authority = uri.authority().ok_or(ProxyFailure::Request("the request names no host"))?;
     Ok(authority.as_str().parse()?)
 }
 
@@ -291,15 +296,15 @@ fn strip(headers: &mut HeaderMap) {
 
 impl ProxyRules {
     /// Connects to a port of a host that may be reached.
-    async fn connect(&self, host: &Host, port: u16) -> Result<TcpStream, Failed> {
+    async fn connect(&self, host: &ProxyHost, port: u16) -> Result<TcpStream, ProxyFailure> {
         hosts::check(&self.allowed, &self.denied, host, port)?;
         let connected = timeout(CONNECT_LIMIT, async {
-            let unreachable = |error: io::Error| Failed::Unreachable(host.clone(), error.to_string());
+            let unreachable = |error: io::Error| ProxyFailure::Unreachable(host.clone(), error.to_string());
             let addresses = match host {
-                Host::Address(address) => vec![*address],
-                Host::Name(name) => self.lookup.addresses(name).await.map_err(unreachable)?,
+                ProxyHost::Address(address) => vec![*address],
+                ProxyHost::Name(name) => self.lookup.addresses(name).await.map_err(unreachable)?,
             };
-            let is_listed = matches!(host, Host::Address(_));
+            let is_listed = matches!(host, ProxyHost::Address(_));
             let may_be_local = is_listed || self.local;
             let checked: Vec<_> = addresses
                 .into_iter()
@@ -307,17 +312,17 @@ impl ProxyRules {
                 .map(|address| SocketAddr::new(address, port))
                 .collect();
             if checked.is_empty() {
-                return Err(Failed::Private(host.clone()));
+                return Err(ProxyFailure::Private(host.clone()));
             }
             TcpStream::connect(&checked[..]).await.map_err(unreachable)
         });
-        connected.await.unwrap_or_else(|_| Err(Failed::Slow(host.clone())))
+        connected.await.unwrap_or_else(|_| Err(ProxyFailure::Slow(host.clone())))
     }
 
     fn may_connect(&self, address: IpAddr, port: u16, may_be_local: bool) -> bool {
         let is_host = !(address.is_unspecified() || address.is_multicast());
         // A name does not lead to an address that is denied.
-        let is_denied = hosts::is_denied(&self.denied, &Host::Address(address), port);
+        let is_denied = hosts::is_denied(&self.denied, &ProxyHost::Address(address), port);
         is_host && !is_denied && (is_global(address) || may_be_local)
     }
 }

@@ -44,14 +44,14 @@ fn fixture(lines: &str) -> Fixture {
 fn shell(root: &AbsPath, helper: &AbsPath) -> Confined {
     let sandbox = Sandbox::new(SandboxOptions {
         helper: helper.clone().into(),
-        kind: Kind::Landlock,
+        kind: SandboxKind::Landlock,
         writable: vec![root.clone()],
         read_only: vec![],
         hidden: vec![root.join("mine")],
         home: Some(root.join("home")),
         state: root.join("state"),
         network: Network::Off,
-        limits: Limits::default(),
+        limits: ResourceLimits::default(),
     });
     Confined { shell: Shell::new(root.clone()), sandbox: Arc::new(sandbox.unwrap()) }
 }
@@ -124,14 +124,14 @@ fn what_is_hidden_everywhere_is_hidden_besides_what_is_asked_for() {
     let root = AbsPath::new("/w").unwrap();
     let sandbox = Sandbox::new(SandboxOptions {
         helper: "/helper".into(),
-        kind: Kind::Landlock,
+        kind: SandboxKind::Landlock,
         writable: vec![],
         read_only: vec![],
         hidden: vec![root.join("mine")],
         home: Some(root.join("home")),
         state: root.join("state"),
         network: Network::Off,
-        limits: Limits::default(),
+        limits: ResourceLimits::default(),
     });
     let hidden = sandbox.unwrap().policy().hidden.clone();
     for place in ["mine", "state", "home/.ssh", "home/.aws", "home/.netrc"] {
@@ -144,7 +144,7 @@ fn a_request_is_read_as_it_was_sent_and_no_further() {
     let control = AbsPath::new("/control").unwrap();
     let sandbox = Sandbox::new(SandboxOptions {
         helper: "/helper".into(),
-        kind: Kind::Bubblewrap { program: AbsPath::new("/usr/bin/bwrap").unwrap() },
+        kind: SandboxKind::Bubblewrap { program: AbsPath::new("/usr/bin/bwrap").unwrap() },
         writable: vec![control.clone()],
         read_only: vec![],
         hidden: vec![],
@@ -155,15 +155,15 @@ fn a_request_is_read_as_it_was_sent_and_no_further() {
             denied: vec!["a.example.com".parse().unwrap()],
             local: false,
         },
-        limits: Limits::default(),
+        limits: ResourceLimits::default(),
     });
-    let request = Request { policy: sandbox.unwrap().policy().clone(), control, proxy: None };
+    let request = HelperRequest { policy: sandbox.unwrap().policy().clone(), control, proxy: None };
     let mut bytes = Vec::new();
     request.send(&mut bytes).unwrap();
     bytes.extend(b"rest");
     let mut reader = &bytes[..];
-    assert_eq!(Request::receive(&mut reader).unwrap().policy, request.policy);
+    assert_eq!(HelperRequest::receive(&mut reader).unwrap().policy, request.policy);
     assert_eq!(reader, b"rest");
-    assert!(Request::receive(&b"\xff\xff\xff\xff{}"[..]).is_err());
-    assert!(Request::receive(&b"\0\0"[..]).is_err());
+    assert!(HelperRequest::receive(&b"\xff\xff\xff\xff{}"[..]).is_err());
+    assert!(HelperRequest::receive(&b"\0\0"[..]).is_err());
 }

@@ -12,8 +12,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::process::Group;
-use super::served::{self, Ended, Served, ServedSpec};
+use super::process::KillGroup;
+use super::served::{self, ServedProgram, ServedSpec, ServiceEnd};
 use crate::outcome::Exit;
 
 /// Why a command gave nothing.
@@ -56,7 +56,7 @@ pub async fn output_of(command: &str, limit: Duration, max_bytes: usize) -> Resu
         .process_group(0)
         .spawn()
         .map_err(HelperFailure::Start)?;
-    let _group = Group::of(&child).map_err(HelperFailure::Start)?;
+    let _group = KillGroup::of(&child).map_err(HelperFailure::Start)?;
     let Some(stdout) = child.stdout.take() else {
         return Err(HelperFailure::Start(io::Error::other("it has no output")));
     };
@@ -80,12 +80,12 @@ pub async fn output_of_program(
     limit: Duration,
     max_bytes: usize,
 ) -> Result<String, HelperFailure> {
-    let Served { input, output, mut errors, mut process } = served::start(spec).map_err(not_run)?;
+    let ServedProgram { input, output, mut errors, mut process } = served::start(spec).map_err(not_run)?;
     drop(input);
     let printed = async {
         let bytes = read(output, max_bytes).await?;
         match process.ended().await {
-            Ended::Ran(Exit::Code(0)) => String::from_utf8(bytes).map_err(|_| HelperFailure::NoText),
+            ServiceEnd::Ran(Exit::Code(0)) => String::from_utf8(bytes).map_err(|_| HelperFailure::NoText),
             ended => Err(not_run(ended)),
         }
     };
@@ -113,13 +113,17 @@ async fn read(output: impl AsyncRead + Unpin, max_bytes: usize) -> Result<Vec<u8
 }
 
 /// What it means that a program has ended so.
-fn not_run(ended: Ended) -> HelperFailure {
+fn not_run(ended: ServiceEnd) -> HelperFailure {
     match ended {
-        Ended::Ran(Exit::Code(code)) => HelperFailure::Failed(format!("exit status: {code}")),
-        Ended::Ran(Exit::Signal(signal)) => HelperFailure::Failed(format!("signal: {signal}")),
-        Ended::Ran(Exit::TimedOut | Exit::Cancelled) => HelperFailure::Failed("it was stopped".to_owned()),
-        Ended::NotFound(why) | Ended::NotStarted(why) => HelperFailure::NotRun(why),
-        Ended::NoSandbox(why) => HelperFailure::NotRun(format!("the sandbox could not be set up: {why}")),
+        ServiceEnd::Ran(Exit::Code(code)) => HelperFailure::Failed(format!("exit status: {code}")),
+        ServiceEnd::Ran(Exit::Signal(signal)) => HelperFailure::Failed(format!("signal: {signal}")),
+        ServiceEnd::Ran(Exit::TimedOut | Exit::Cancelled) => {
+            HelperFailure::Failed("it was stopped".to_owned())
+        }
+        ServiceEnd::NotFound(why) | ServiceEnd::NotStarted(why) => HelperFailure::NotRun(why),
+        ServiceEnd::NoSandbox(why) => {
+            HelperFailure::NotRun(format!("the sandbox could not be set up: {why}"))
+        }
     }
 }
 

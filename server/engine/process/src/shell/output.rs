@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use encoding_rs::{Decoder, UTF_8};
 
 use super::spill::Spill;
-use crate::outcome::{Captured, marker};
+use crate::outcome::{CapturedOutput, marker};
 
 /// How many characters of output are kept where nobody says otherwise.
 pub const OUTPUT_BUDGET: usize = 30_000;
@@ -22,15 +22,15 @@ const MAX_PROGRESS_LINE: usize = 4096;
 
 /// How many characters of output are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Budget(usize);
+pub(super) struct OutputBudget(usize);
 
-impl Default for Budget {
+impl Default for OutputBudget {
     fn default() -> Self {
         Self(OUTPUT_BUDGET)
     }
 }
 
-impl Budget {
+impl OutputBudget {
     /// As a variable says it. What is no number above 0 counts as not set.
     pub(super) fn of(written: Option<&str>) -> Self {
         let Some(written) = written else { return Self::default() };
@@ -63,16 +63,16 @@ impl Budget {
 pub(super) struct Capture {
     decoder: Decoder,
     line: ProgressLine,
-    kept: Kept,
+    kept: OutputEnds,
 }
 
 impl Capture {
     /// Output over the budget goes to `spill` as well, all of it.
-    pub(super) fn new(budget: Budget, spill: Option<Spill>) -> Self {
+    pub(super) fn new(budget: OutputBudget, spill: Option<Spill>) -> Self {
         Self {
             decoder: UTF_8.new_decoder_without_bom_handling(),
             line: ProgressLine::default(),
-            kept: Kept { budget, spill, ..Kept::default() },
+            kept: OutputEnds { budget, spill, ..OutputEnds::default() },
         }
     }
 
@@ -82,7 +82,7 @@ impl Capture {
     }
 
     /// Ends the output.
-    pub(super) fn finish(mut self) -> Captured {
+    pub(super) fn finish(mut self) -> CapturedOutput {
         self.decode(&[], true);
         self.line.hand_over(&mut self.kept);
         self.kept.take()
@@ -101,15 +101,18 @@ impl Capture {
 
 /// Takes in a command's text as it comes, and gives it out piece by piece while the command goes on.
 #[derive(Default)]
-pub(super) struct Unread {
+pub(super) struct UnreadOutput {
     line: ProgressLine,
-    kept: Kept,
+    kept: OutputEnds,
 }
 
-impl Unread {
+impl UnreadOutput {
     /// All output goes to `spill` as well, from the first character on.
-    pub(super) fn new(budget: Budget, spill: Option<Spill>) -> Self {
-        Self { line: ProgressLine::default(), kept: Kept { budget, spill, spills: true, ..Kept::default() } }
+    pub(super) fn new(budget: OutputBudget, spill: Option<Spill>) -> Self {
+        Self {
+            line: ProgressLine::default(),
+            kept: OutputEnds { budget, spill, spills: true, ..OutputEnds::default() },
+        }
     }
 
     /// Takes in some text.
@@ -124,7 +127,7 @@ impl Unread {
     }
 
     /// Gives out what came since the last time, the line that is being written included.
-    pub(super) fn take(&mut self) -> Captured {
+    pub(super) fn take(&mut self) -> CapturedOutput {
         self.hand_over();
         self.kept.take()
     }
@@ -145,7 +148,7 @@ struct ProgressLine {
 }
 
 impl ProgressLine {
-    fn push(&mut self, text: &str, kept: &mut Kept) {
+    fn push(&mut self, text: &str, kept: &mut OutputEnds) {
         for piece in text.split_inclusive(['\n', '\r']) {
             let body = piece.trim_end_matches(['\n', '\r']);
             if !body.is_empty() {
@@ -163,7 +166,7 @@ impl ProgressLine {
         }
     }
 
-    fn write(&mut self, body: &str, kept: &mut Kept) {
+    fn write(&mut self, body: &str, kept: &mut OutputEnds) {
         if self.too_long {
             kept.push(body);
             return;
@@ -179,7 +182,7 @@ impl ProgressLine {
         }
     }
 
-    fn end(&mut self, kept: &mut Kept) {
+    fn end(&mut self, kept: &mut OutputEnds) {
         kept.push(&self.line);
         kept.push(if self.returned { "\r\n" } else { "\n" });
         self.line.clear();
@@ -188,7 +191,7 @@ impl ProgressLine {
     }
 
     /// Lets go of the line as it is now; it can be drawn over no more.
-    fn hand_over(&mut self, kept: &mut Kept) {
+    fn hand_over(&mut self, kept: &mut OutputEnds) {
         kept.push(&self.line);
         self.line.clear();
     }
@@ -196,8 +199,8 @@ impl ProgressLine {
 
 /// The first and the last characters of a text.
 #[derive(Default)]
-struct Kept {
-    budget: Budget,
+struct OutputEnds {
+    budget: OutputBudget,
     head: String,
     head_chars: usize,
     tail: VecDeque<char>,
@@ -207,7 +210,7 @@ struct Kept {
     spills: bool,
 }
 
-impl Kept {
+impl OutputEnds {
     fn push(&mut self, text: &str) {
         let chars = text.chars().count();
         self.total += chars;
@@ -244,7 +247,7 @@ impl Kept {
     }
 
     /// Gives out what is kept, and begins anew with the same file.
-    fn take(&mut self) -> Captured {
+    fn take(&mut self) -> CapturedOutput {
         self.flush();
         let (mut text, tail) = (std::mem::take(&mut self.head), std::mem::take(&mut self.tail));
         let total = std::mem::take(&mut self.total);
@@ -252,12 +255,12 @@ impl Kept {
         let file = self.spill.as_ref().and_then(Spill::file);
         if total <= self.budget.0 {
             text.extend(tail);
-            return Captured { text, cut: 0, file };
+            return CapturedOutput { text, cut: 0, file };
         }
         let cut = total - self.budget.head() - self.budget.tail();
         text.push_str(&marker(cut));
         text.extend(tail.iter().skip(tail.len() - self.budget.tail()));
-        Captured { text, cut, file }
+        CapturedOutput { text, cut, file }
     }
 }
 
@@ -272,8 +275,8 @@ mod tests {
     use kode_base::ids::CallId;
     use kode_base::paths::AbsPath;
 
-    fn capture<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Captured {
-        let mut capture = Capture::new(Budget::default(), None);
+    fn capture<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> CapturedOutput {
+        let mut capture = Capture::new(OutputBudget::default(), None);
         for chunk in chunks {
             capture.push(chunk);
         }
@@ -281,16 +284,16 @@ mod tests {
     }
 
     /// The same, written for clearness with everything in memory.
-    fn naive(bytes: &[u8]) -> Captured {
+    fn naive(bytes: &[u8]) -> CapturedOutput {
         let text: String = String::from_utf8_lossy(bytes).split_inclusive('\n').map(naive_line).collect();
         let chars: Vec<char> = text.chars().collect();
         if chars.len() <= 30_000 {
-            return Captured { text, cut: 0, file: None };
+            return CapturedOutput { text, cut: 0, file: None };
         }
         let cut = chars.len() - 27_000;
         let head: String = chars[..18_000].iter().collect();
         let tail: String = chars[chars.len() - 9_000..].iter().collect();
-        Captured { text: head + &marker(cut) + &tail, cut, file: None }
+        CapturedOutput { text: head + &marker(cut) + &tail, cut, file: None }
     }
 
     fn naive_line(line: &str) -> String {
@@ -320,7 +323,7 @@ mod tests {
             (Some("0"), OUTPUT_BUDGET),
             (Some("much"), OUTPUT_BUDGET),
         ] {
-            let budget = Budget::of(written);
+            let budget = OutputBudget::of(written);
             for length in [kept, kept + 1] {
                 let mut capture = Capture::new(budget, None);
                 capture.push("é".repeat(length).as_bytes());
@@ -335,7 +338,7 @@ mod tests {
     #[test]
     fn short_output_is_kept_as_it_is() {
         let text = "one\ntwo\r\n\u{1b}[31mred\u{1b}[0m\n";
-        assert_eq!(capture([text.as_bytes()]), Captured { text: text.to_owned(), cut: 0, file: None });
+        assert_eq!(capture([text.as_bytes()]), CapturedOutput { text: text.to_owned(), cut: 0, file: None });
     }
 
     #[test]
@@ -370,13 +373,13 @@ mod tests {
 
     #[test]
     fn memory_does_not_grow_with_the_output() {
-        let mut capture = Capture::new(Budget::default(), None);
+        let mut capture = Capture::new(OutputBudget::default(), None);
         let chunk = "x".repeat(64 * 1024);
         for _ in 0..64 {
             capture.push(chunk.as_bytes());
         }
-        assert!(capture.kept.head.capacity() <= 2 * Budget::default().head());
-        assert!(capture.kept.tail.capacity() <= 2 * Budget::default().tail_room());
+        assert!(capture.kept.head.capacity() <= 2 * OutputBudget::default().head());
+        assert!(capture.kept.tail.capacity() <= 2 * OutputBudget::default().tail_room());
         assert!(capture.line.line.capacity() <= 2 * chunk.len());
         assert_eq!(capture.finish().cut, 64 * 64 * 1024 - 27_000);
     }
@@ -392,7 +395,7 @@ mod tests {
         for (length, is_kept) in [(OUTPUT_BUDGET, false), (OUTPUT_BUDGET + 1, true), (400_000, true)] {
             let (_folder, spill) = spill();
             let text: String = (0..length).map(|at| if at % 50 == 0 { '\n' } else { 'é' }).collect();
-            let mut capture = Capture::new(Budget::default(), Some(spill));
+            let mut capture = Capture::new(OutputBudget::default(), Some(spill));
             text.as_bytes().chunks(1_001).for_each(|chunk| drop(capture.push(chunk)));
             let file = capture.finish().file;
             assert_eq!(file.is_some(), is_kept, "{length}");
@@ -404,7 +407,7 @@ mod tests {
     #[test]
     fn unread_output_is_given_out_once_and_kept_in_the_file_as_a_whole() {
         let (_folder, spill) = spill();
-        let mut unread = Unread::new(Budget::default(), Some(spill));
+        let mut unread = UnreadOutput::new(OutputBudget::default(), Some(spill));
         assert!(unread.is_empty() && unread.take().text.is_empty());
         unread.push("one\n10%\r20%");
         assert_eq!(unread.take().text, "one\n20%");

@@ -19,9 +19,9 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::process::{Group, ended};
-use crate::outcome::{Captured, Exit};
-use crate::sandbox::{Failure, Fed, Pending, Sandbox};
+use super::process::{KillGroup, ended};
+use crate::outcome::{CapturedOutput, Exit};
+use crate::sandbox::{PreparedService, Sandbox, SandboxRun, StartFailure};
 use kode_base::paths::AbsPath;
 
 /// How long a command that was asked to end may take before it is killed; what holds it in a sandbox gives it no more.
@@ -56,7 +56,7 @@ pub struct PipedSpec {
 
 /// What became of a command that was started.
 #[derive(Clone, Debug)]
-pub struct Piped {
+pub struct PipedOutcome {
     /// How it ended.
     pub exit: Exit,
     /// Its standard output, bounded.
@@ -70,7 +70,11 @@ impl super::Shell {
     ///
     /// # Errors
     /// Why it could not be started, for people.
-    pub async fn run_piped(&self, spec: PipedSpec, cancel: &CancellationToken) -> Result<Piped, String> {
+    pub async fn run_piped(
+        &self,
+        spec: PipedSpec,
+        cancel: &CancellationToken,
+    ) -> Result<PipedOutcome, String> {
         let mut command = Command::new(&spec.program);
         command.args(&spec.arguments).current_dir(&spec.directory).env_clear();
         command.envs(super::environment(std::env::vars_os(), &self.secrets.all()));
@@ -78,7 +82,7 @@ impl super::Shell {
         let (mut command, stdin, input, pending) = match &spec.sandbox {
             Some(sandbox) => {
                 let fed = sandbox.prepare_fed(&command, spec.variables).map_err(no_sandbox)?;
-                let Fed { prepared, input } = fed;
+                let PreparedService { prepared, input } = fed;
                 (prepared.command, prepared.input, OwnedFd::from(input), Some(prepared.pending))
             }
             None => {
@@ -96,7 +100,7 @@ impl super::Shell {
         let limits = (spec.limit, spec.max_bytes);
         let (exit, stdout, stderr) = to_end(running, spec.input, limits, cancel).await;
         let exit = concluded(pending, exit, &stderr)?;
-        Ok(Piped { exit, stdout, stderr })
+        Ok(PipedOutcome { exit, stdout, stderr })
     }
 }
 
@@ -105,31 +109,31 @@ fn no_sandbox(error: io::Error) -> String {
 }
 
 /// How a command ended; in a sandbox that is what the helper says.
-fn concluded(pending: Option<Pending>, exit: Exit, stderr: &str) -> Result<Exit, String> {
+fn concluded(pending: Option<SandboxRun>, exit: Exit, stderr: &str) -> Result<Exit, String> {
     let Some(pending) = pending else { return Ok(exit) };
-    let output = Captured { text: stderr.to_owned(), ..Captured::default() };
+    let output = CapturedOutput { text: stderr.to_owned(), ..CapturedOutput::default() };
     match pending.conclude(exit, &output) {
         Ok((exit, _)) => Ok(exit),
-        Err(Failure::Sandbox(reason)) => Err(format!("the sandbox could not be set up: {reason}")),
-        Err(Failure::NotFound(reason) | Failure::NotStarted(reason)) => Err(reason),
+        Err(StartFailure::Sandbox(reason)) => Err(format!("the sandbox could not be set up: {reason}")),
+        Err(StartFailure::NotFound(reason) | StartFailure::NotStarted(reason)) => Err(reason),
     }
 }
 
-struct Running {
+struct RunningProcess {
     child: Child,
-    group: Group,
+    group: KillGroup,
     input: pipe::Sender,
     stdout: pipe::Receiver,
     stderr: pipe::Receiver,
 }
 
-fn start(command: &mut Command, stdin: Stdio, input: OwnedFd) -> io::Result<Running> {
+fn start(command: &mut Command, stdin: Stdio, input: OwnedFd) -> io::Result<RunningProcess> {
     let (stdout, their_stdout) = io::pipe()?;
     let (stderr, their_stderr) = io::pipe()?;
     command.stdin(stdin).stdout(their_stdout).stderr(their_stderr).process_group(0);
     let child = command.spawn()?;
-    let group = Group::of(&child)?;
-    Ok(Running {
+    let group = KillGroup::of(&child)?;
+    Ok(RunningProcess {
         child,
         group,
         input: pipe::Sender::from_owned_fd(input)?,
@@ -140,13 +144,13 @@ fn start(command: &mut Command, stdin: Stdio, input: OwnedFd) -> io::Result<Runn
 
 /// Feeds the command and takes in what it says until it has ended or has to be stopped.
 async fn to_end(
-    running: Running,
+    running: RunningProcess,
     bytes: Vec<u8>,
     (limit, max_bytes): (Duration, usize),
     cancel: &CancellationToken,
 ) -> (Exit, String, String) {
-    let Running { mut child, mut group, mut input, mut stdout, mut stderr } = running;
-    let (mut out, mut err) = (Kept::new(max_bytes), Kept::new(max_bytes));
+    let RunningProcess { mut child, mut group, mut input, mut stdout, mut stderr } = running;
+    let (mut out, mut err) = (LimitedOutput::new(max_bytes), LimitedOutput::new(max_bytes));
     let exit = {
         let feeding = async move {
             if let Err(error) = input.write_all(&bytes).await {
@@ -202,12 +206,12 @@ async fn beside<T>(
 }
 
 /// The beginning of an output.
-struct Kept {
+struct LimitedOutput {
     bytes: Vec<u8>,
     most: usize,
 }
 
-impl Kept {
+impl LimitedOutput {
     fn new(most: usize) -> Self {
         Self { bytes: Vec::new(), most }
     }
@@ -244,7 +248,7 @@ mod tests {
         }
     }
 
-    async fn run(spec: PipedSpec) -> Result<Piped, String> {
+    async fn run(spec: PipedSpec) -> Result<PipedOutcome, String> {
         let shell = Shell::new(spec.directory.clone());
         shell.run_piped(spec, &CancellationToken::new()).await
     }

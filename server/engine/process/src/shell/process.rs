@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::output::Capture;
-use crate::outcome::{Captured, Exit};
+use crate::outcome::{CapturedOutput, Exit};
 
 /// How long a command that was asked to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -32,7 +32,7 @@ const DRAIN: Duration = Duration::from_millis(500);
 const READ_SIZE: usize = 64 * 1024;
 
 /// Somebody who looks on while a command runs.
-pub(super) trait Watch: Send {
+pub(super) trait RunObserver: Send {
     /// The command was started.
     fn started(&mut self);
     /// It wrote something.
@@ -46,16 +46,16 @@ pub(super) async fn run(
     input: Stdio,
     limit: Option<Duration>,
     capture: Capture,
-    watch: &mut impl Watch,
+    watch: &mut impl RunObserver,
     cancel: &CancellationToken,
-) -> io::Result<(Exit, Captured)> {
+) -> io::Result<(Exit, CapturedOutput)> {
     let (reader, writer) = io::pipe()?;
     command.stdin(input).stdout(writer.try_clone()?).stderr(writer).process_group(0);
     let mut child = command.spawn()?;
-    let mut group = Group::of(&child)?;
+    let mut group = KillGroup::of(&child)?;
     // The command holds the pipe's writing end; the output would never end while it lives.
     drop(command);
-    let mut output = Output::new(reader.into(), capture, watch)?;
+    let mut output = OutputPipe::new(reader.into(), capture, watch)?;
     output.watch.started();
 
     let exit = match output.take_in_until(ended(&mut child, limit, cancel)).await {
@@ -102,12 +102,12 @@ pub(super) async fn ended(
 }
 
 /// A process group that is killed when this is dropped.
-pub(super) struct Group {
+pub(super) struct KillGroup {
     id: Pid,
     killed: bool,
 }
 
-impl Group {
+impl KillGroup {
     pub(super) fn of(child: &Child) -> io::Result<Self> {
         let id = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let id = id.ok_or_else(|| io::Error::other("the process has no id"))?;
@@ -127,14 +127,14 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for KillGroup {
     fn drop(&mut self) {
         self.kill();
     }
 }
 
 /// The reading end of a command's output.
-struct Output<'a, W> {
+struct OutputPipe<'a, W> {
     pipe: pipe::Receiver,
     open: bool,
     buffer: Vec<u8>,
@@ -142,7 +142,7 @@ struct Output<'a, W> {
     watch: &'a mut W,
 }
 
-impl<'a, W: Watch> Output<'a, W> {
+impl<'a, W: RunObserver> OutputPipe<'a, W> {
     fn new(reader: OwnedFd, capture: Capture, watch: &'a mut W) -> io::Result<Self> {
         Ok(Self {
             pipe: pipe::Receiver::from_owned_fd(reader)?,
@@ -185,7 +185,7 @@ impl<'a, W: Watch> Output<'a, W> {
         }
     }
 
-    fn finish(self) -> Captured {
+    fn finish(self) -> CapturedOutput {
         self.capture.finish()
     }
 }

@@ -16,9 +16,9 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use super::environment;
-use super::process::Group;
-use crate::outcome::{Captured, Exit};
-use crate::sandbox::{Failure, Fed, Lasting, Pending, Sandbox};
+use super::process::KillGroup;
+use crate::outcome::{CapturedOutput, Exit};
+use crate::sandbox::{PreparedService, Sandbox, SandboxRun, ServiceAccess, StartFailure};
 use kode_base::paths::AbsPath;
 use kode_base::secret::Secret;
 
@@ -53,7 +53,7 @@ pub struct ServedSpec {
 }
 
 /// A program that was started.
-pub struct Served {
+pub struct ServedProgram {
     /// Its standard input.
     pub input: pipe::Sender,
     /// Its standard output.
@@ -67,15 +67,15 @@ pub struct Served {
 /// The process of a program; dropping it kills the group.
 pub struct ServedProcess {
     child: Child,
-    group: Group,
-    pending: Option<Pending>,
+    group: KillGroup,
+    pending: Option<SandboxRun>,
     /// Its folder holds the program's temporary files.
     _sandbox: Option<Arc<Sandbox>>,
 }
 
 /// How a program has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ServiceEnd {
     /// It ran and ended so.
     Ran(Exit),
     /// It was not there.
@@ -90,7 +90,7 @@ pub enum Ended {
 ///
 /// # Errors
 /// How it was not started.
-pub fn start(spec: ServedSpec) -> Result<Served, Ended> {
+pub fn start(spec: ServedSpec) -> Result<ServedProgram, ServiceEnd> {
     let ServedSpec {
         program,
         arguments,
@@ -103,16 +103,17 @@ pub fn start(spec: ServedSpec) -> Result<Served, Ended> {
         readable,
     } = spec;
     if !directory.as_path().is_dir() {
-        return Err(Ended::NotStarted(format!("the folder {directory} is not there")));
+        return Err(ServiceEnd::NotStarted(format!("the folder {directory} is not there")));
     }
     let mut command = Command::new(&program);
     command.args(arguments).current_dir(&directory).env_clear();
     command.envs(environment(std::env::vars_os(), &secrets)).env("PWD", directory.as_path());
-    let sandboxed = |error: io::Error| Ended::NoSandbox(error.to_string());
+    let sandboxed = |error: io::Error| ServiceEnd::NoSandbox(error.to_string());
     let (mut command, stdin, input, pending) = match &sandbox {
         Some(sandbox) => {
-            let needs = Lasting { variables, network, writable, readable };
-            let Fed { prepared, input } = sandbox.prepare_lasting(&command, needs).map_err(sandboxed)?;
+            let needs = ServiceAccess { variables, network, writable, readable };
+            let PreparedService { prepared, input } =
+                sandbox.prepare_lasting(&command, needs).map_err(sandboxed)?;
             (prepared.command, prepared.input, OwnedFd::from(input), Some(prepared.pending))
         }
         None => {
@@ -126,10 +127,10 @@ pub fn start(spec: ServedSpec) -> Result<Served, Ended> {
         let (errors, stderr) = io::pipe()?;
         command.stdin(stdin).stdout(stdout).stderr(stderr).process_group(0);
         let child = command.spawn()?;
-        let group = Group::of(&child)?;
+        let group = KillGroup::of(&child)?;
         // It holds the ends of the pipes that are the program's.
         drop(command);
-        Ok(Served {
+        Ok(ServedProgram {
             input: pipe::Sender::from_owned_fd(input)?,
             output: pipe::Receiver::from_owned_fd(output.into())?,
             errors: pipe::Receiver::from_owned_fd(errors.into())?,
@@ -137,24 +138,24 @@ pub fn start(spec: ServedSpec) -> Result<Served, Ended> {
         })
     })();
     started.map_err(|error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => Ended::NotFound(format!("{program}: {error}")),
-        _ => Ended::NotStarted(format!("{program}: {error}")),
+        io::ErrorKind::NotFound => ServiceEnd::NotFound(format!("{program}: {error}")),
+        _ => ServiceEnd::NotStarted(format!("{program}: {error}")),
     })
 }
 
 impl ServedProcess {
     /// Waits until the program has ended by itself. Safe to drop and to call again until it gives something.
-    pub async fn ended(&mut self) -> Ended {
+    pub async fn ended(&mut self) -> ServiceEnd {
         let status = self.child.wait().await;
         self.group.kill();
         match status {
             Ok(status) => self.concluded(Exit::from(status)),
-            Err(error) => Ended::NotStarted(error.to_string()),
+            Err(error) => ServiceEnd::NotStarted(error.to_string()),
         }
     }
 
     /// Ends the program and all that it has started, once its input was closed.
-    pub async fn end(mut self) -> Ended {
+    pub async fn end(mut self) -> ServiceEnd {
         if timeout(EOF_GRACE, self.child.wait()).await.is_err() {
             self.group.signal(Signal::TERM);
             let _ = timeout(TERM_GRACE, self.child.wait()).await;
@@ -162,17 +163,17 @@ impl ServedProcess {
         self.group.kill();
         match timeout(KILL_GRACE, self.child.wait()).await {
             Ok(Ok(status)) => self.concluded(Exit::from(status)),
-            Ok(Err(_)) | Err(_) => Ended::Ran(Exit::Cancelled),
+            Ok(Err(_)) | Err(_) => ServiceEnd::Ran(Exit::Cancelled),
         }
     }
 
-    fn concluded(&mut self, exit: Exit) -> Ended {
-        let Some(pending) = self.pending.take() else { return Ended::Ran(exit) };
-        match pending.conclude(exit, &Captured::default()) {
-            Ok((exit, _)) => Ended::Ran(exit),
-            Err(Failure::NotFound(why)) => Ended::NotFound(why),
-            Err(Failure::NotStarted(why)) => Ended::NotStarted(why),
-            Err(Failure::Sandbox(why)) => Ended::NoSandbox(why),
+    fn concluded(&mut self, exit: Exit) -> ServiceEnd {
+        let Some(pending) = self.pending.take() else { return ServiceEnd::Ran(exit) };
+        match pending.conclude(exit, &CapturedOutput::default()) {
+            Ok((exit, _)) => ServiceEnd::Ran(exit),
+            Err(StartFailure::NotFound(why)) => ServiceEnd::NotFound(why),
+            Err(StartFailure::NotStarted(why)) => ServiceEnd::NotStarted(why),
+            Err(StartFailure::Sandbox(why)) => ServiceEnd::NoSandbox(why),
         }
     }
 }
@@ -205,7 +206,7 @@ mod tests {
         served.output.read_exact(&mut said).await.unwrap();
         assert_eq!(&said, b"hello yes\n");
         drop(served.input);
-        assert_eq!(served.process.end().await, Ended::Ran(Exit::Code(0)));
+        assert_eq!(served.process.end().await, ServiceEnd::Ran(Exit::Code(0)));
     }
 
     #[tokio::test]
@@ -224,6 +225,6 @@ mod tests {
     #[tokio::test]
     async fn one_that_is_not_there_says_so() {
         let missing = ServedSpec { program: "no-such-program-anywhere".to_owned(), ..spec("") };
-        assert!(matches!(start(missing), Err(Ended::NotFound(_))));
+        assert!(matches!(start(missing), Err(ServiceEnd::NotFound(_))));
     }
 }

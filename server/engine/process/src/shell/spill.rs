@@ -40,18 +40,18 @@ pub struct Outputs {
     file_bytes: u64,
     session_bytes: u64,
     /// Nothing until the folder is first needed.
-    shelf: Mutex<Option<Shelf>>,
+    shelf: Mutex<Option<SpillShelf>>,
 }
 
 /// The files there are, oldest first.
 #[derive(Debug, Default)]
-struct Shelf {
-    files: VecDeque<Kept>,
+struct SpillShelf {
+    files: VecDeque<SpilledFile>,
     bytes: u64,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct SpilledFile {
     name: String,
     bytes: u64,
     /// Whether it still grows; then it is not removed.
@@ -134,7 +134,7 @@ impl Outputs {
             Some(shelf) => shelf,
             None => {
                 DirBuilder::new().recursive(true).mode(PRIVATE_FOLDER).create(&self.folder)?;
-                shelf.insert(Shelf::find(&self.folder)?)
+                shelf.insert(SpillShelf::find(&self.folder)?)
             }
         };
         shelf.forget(name);
@@ -144,7 +144,7 @@ impl Outputs {
             Err(_) | Ok(()) => {}
         }
         let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE_FILE).open(&path)?;
-        shelf.files.push_back(Kept { name: name.to_owned(), bytes: 0, grows: true });
+        shelf.files.push_back(SpilledFile { name: name.to_owned(), bytes: 0, grows: true });
         Ok(file)
     }
 
@@ -173,12 +173,12 @@ impl Outputs {
         files.filter(|file| file.name == name).for_each(|file| file.grows = false);
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Option<Shelf>> {
+    fn shelf(&self) -> MutexGuard<'_, Option<SpillShelf>> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Shelf {
+impl SpillShelf {
     /// What an earlier process has left.
     fn find(folder: &AbsPath) -> io::Result<Self> {
         let mut found = Vec::new();
@@ -186,7 +186,7 @@ impl Shelf {
             let entry = entry?;
             let metadata = entry.metadata()?;
             if let (true, Ok(name)) = (metadata.is_file(), entry.file_name().into_string()) {
-                found.push((metadata.modified()?, Kept { name, bytes: metadata.len(), grows: false }));
+                found.push((metadata.modified()?, SpilledFile { name, bytes: metadata.len(), grows: false }));
             }
         }
         found.sort_by_key(|(modified, _)| *modified);

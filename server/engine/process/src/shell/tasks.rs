@@ -15,11 +15,11 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::output::{Budget, Unread};
-use super::process::Watch;
+use super::output::{OutputBudget, UnreadOutput};
+use super::process::RunObserver;
 use super::spill::Outputs;
 use super::{CommandOutcome, ShellError};
-use crate::outcome::{Captured, Exit};
+use crate::outcome::{CapturedOutput, Exit};
 use crate::sandbox::GuardReport;
 use kode_base::ids::{CallId, TaskId};
 
@@ -78,9 +78,9 @@ pub enum TaskState {
 
 /// What somebody who looks at a background command gets.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct TaskView {
     /// What it wrote since the last look.
-    pub output: Captured,
+    pub output: CapturedOutput,
     /// What it is doing.
     pub state: TaskState,
     /// How long it has run.
@@ -138,7 +138,7 @@ pub enum StartError {
     Closed,
 }
 
-type Observer = Arc<dyn Fn(TaskReport) + Send + Sync>;
+type TaskObserver = Arc<dyn Fn(TaskReport) + Send + Sync>;
 
 /// The background commands of a session.
 pub struct Tasks {
@@ -147,53 +147,53 @@ pub struct Tasks {
     overall: Arc<Semaphore>,
     cancel: CancellationToken,
     tracker: TaskTracker,
-    observer: Mutex<Option<Observer>>,
-    known: Mutex<Known>,
+    observer: Mutex<Option<TaskObserver>>,
+    known: Mutex<TaskTable>,
 }
 
 #[derive(Default)]
-struct Known {
+struct TaskTable {
     /// How many were ever started.
     started: usize,
-    tasks: Vec<Arc<Task>>,
+    tasks: Vec<Arc<ShellTask>>,
 }
 
 /// A background command.
-pub struct Task {
+pub struct ShellTask {
     id: TaskId,
     call: CallId,
     title: String,
     started: Instant,
     cancel: CancellationToken,
-    inner: Mutex<Inner>,
+    inner: Mutex<TaskProgress>,
     changed: watch::Sender<()>,
 }
 
-struct Inner {
-    unread: Unread,
-    end: Option<Ended>,
+struct TaskProgress {
+    unread: UnreadOutput,
+    end: Option<TaskEnding>,
     is_killed: bool,
     is_seen: bool,
     /// Tells the caller whether it could be started; nothing once that is known.
     starting: Option<oneshot::Sender<Result<(), ShellError>>>,
 }
 
-struct Ended {
+struct TaskEnding {
     end: TaskEnd,
     guarded: GuardReport,
     duration: Duration,
 }
 
 /// Takes down what a background command writes.
-pub(super) struct Recorder {
+pub(super) struct TaskRecorder {
     tasks: Arc<Tasks>,
-    task: Arc<Task>,
+    task: Arc<ShellTask>,
 }
 
-impl Watch for Recorder {
+impl RunObserver for TaskRecorder {
     fn started(&mut self) {
         let Some(starting) = self.task.inner().starting.take() else { return };
-        let Task { id, call, title, .. } = &*self.task;
+        let ShellTask { id, call, title, .. } = &*self.task;
         self.tasks.report(TaskReport::Started { task: id.clone(), call: call.clone(), title: title.clone() });
         // Nobody waits for it any more when the call was cancelled; it runs all the same.
         drop(starting.send(Ok(())));
@@ -250,27 +250,27 @@ impl Tasks {
 
     /// Those that run.
     #[must_use]
-    pub fn running(&self) -> Vec<Arc<Task>> {
+    pub fn running(&self) -> Vec<Arc<ShellTask>> {
         self.known().running().cloned().collect()
     }
 
     /// The one of that id, as long as it is known.
     #[must_use]
-    pub fn find(&self, id: &str) -> Option<Arc<Task>> {
+    pub fn find(&self, id: &str) -> Option<Arc<ShellTask>> {
         self.known().tasks.iter().find(|task| task.id.as_str() == id).cloned()
     }
 
     /// Gives what one of them wrote since the last look, and what it is doing.
     #[must_use]
-    pub fn look(&self, task: &Task) -> Seen {
+    pub fn look(&self, task: &ShellTask) -> TaskView {
         let mut inner = task.inner();
         let output = inner.unread.take();
-        let Some(Ended { end, guarded, duration }) = &inner.end else {
+        let Some(TaskEnding { end, guarded, duration }) = &inner.end else {
             let duration = task.started.elapsed();
-            return Seen { output, state: TaskState::Running, duration, guarded: GuardReport::default() };
+            return TaskView { output, state: TaskState::Running, duration, guarded: GuardReport::default() };
         };
         let state = TaskState::Ended(end.clone());
-        let seen = Seen { output, state, duration: *duration, guarded: guarded.clone() };
+        let seen = TaskView { output, state, duration: *duration, guarded: guarded.clone() };
         let is_new = !std::mem::replace(&mut inner.is_seen, true);
         drop(inner);
         if is_new {
@@ -294,12 +294,12 @@ impl Tasks {
     /// Starts one: `execute` runs it to its end.
     pub(super) async fn start<F, R>(
         self: &Arc<Self>,
-        (call, budget): (CallId, Budget),
+        (call, budget): (CallId, OutputBudget),
         title: String,
         execute: F,
-    ) -> Result<Arc<Task>, StartError>
+    ) -> Result<Arc<ShellTask>, StartError>
     where
-        F: FnOnce(Recorder, CancellationToken) -> R + Send + 'static,
+        F: FnOnce(TaskRecorder, CancellationToken) -> R + Send + 'static,
         R: Future<Output = Result<CommandOutcome, ShellError>> + Send + 'static,
     {
         let (sender, started) = oneshot::channel();
@@ -319,7 +319,7 @@ impl Tasks {
             known.add(Arc::clone(&task));
             let (tasks, running) = (Arc::clone(self), Arc::clone(&task));
             self.tracker.spawn(async move {
-                let recorder = Recorder { tasks: Arc::clone(&tasks), task: Arc::clone(&running) };
+                let recorder = TaskRecorder { tasks: Arc::clone(&tasks), task: Arc::clone(&running) };
                 let executed = execute(recorder, running.cancel.clone());
                 let outcome = AssertUnwindSafe(executed).catch_unwind().await;
                 drop(place);
@@ -336,21 +336,21 @@ impl Tasks {
 
     fn make(
         &self,
-        known: &mut Known,
-        (call, budget): (CallId, Budget),
+        known: &mut TaskTable,
+        (call, budget): (CallId, OutputBudget),
         title: String,
         starting: oneshot::Sender<Result<(), ShellError>>,
-    ) -> Task {
+    ) -> ShellTask {
         known.started += 1;
         let spill = self.outputs.as_ref().map(|outputs| outputs.spill(&call));
-        let inner = Inner {
-            unread: Unread::new(budget, spill),
+        let inner = TaskProgress {
+            unread: UnreadOutput::new(budget, spill),
             end: None,
             is_killed: false,
             is_seen: false,
             starting: Some(starting),
         };
-        Task {
+        ShellTask {
             id: TaskId::numbered(known.started),
             call,
             title,
@@ -362,7 +362,7 @@ impl Tasks {
     }
 
     /// Enters how one ended; one that never ran leaves nothing.
-    fn finish(&self, task: &Arc<Task>, outcome: Result<CommandOutcome, ShellError>) {
+    fn finish(&self, task: &Arc<ShellTask>, outcome: Result<CommandOutcome, ShellError>) {
         let mut inner = task.inner();
         if let Some(starting) = inner.starting.take() {
             drop(inner);
@@ -377,7 +377,7 @@ impl Tasks {
         };
         // The file gets the end of the output also if nobody ever looks at it.
         inner.unread.hand_over();
-        inner.end = Some(Ended { end: end.clone(), guarded, duration: task.started.elapsed() });
+        inner.end = Some(TaskEnding { end: end.clone(), guarded, duration: task.started.elapsed() });
         drop(inner);
         self.report(TaskReport::Ended { task: task.id.clone(), end });
         task.changed.send_replace(());
@@ -390,18 +390,18 @@ impl Tasks {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, TaskTable> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
-    fn running(&self) -> impl Iterator<Item = &Arc<Task>> {
+impl TaskTable {
+    fn running(&self) -> impl Iterator<Item = &Arc<ShellTask>> {
         self.tasks.iter().filter(|task| !task.has_ended())
     }
 
     /// Adds one, and forgets the oldest of those that have ended when they are too many.
-    fn add(&mut self, task: Arc<Task>) {
+    fn add(&mut self, task: Arc<ShellTask>) {
         self.tasks.push(task);
         let ended = self.tasks.iter().filter(|task| task.has_ended()).count();
         let mut surplus = ended.saturating_sub(ENDED_KEPT);
@@ -413,7 +413,7 @@ impl Known {
     }
 }
 
-impl Task {
+impl ShellTask {
     /// Its id.
     #[must_use]
     pub fn id(&self) -> &TaskId {
@@ -456,7 +456,7 @@ impl Task {
         true
     }
 
-    /// Ends it as [`Task::begin_kill`] does, and waits until it is gone.
+    /// Ends it as [`ShellTask::begin_kill`] does, and waits until it is gone.
     pub async fn kill(&self) -> bool {
         let was_running = self.begin_kill();
         self.until_ended().await;
@@ -473,7 +473,7 @@ impl Task {
         self.inner().unread.hand_over();
     }
 
-    async fn until(&self, mut is_so: impl FnMut(&Inner) -> bool) {
+    async fn until(&self, mut is_so: impl FnMut(&TaskProgress) -> bool) {
         let mut changes = self.changed.subscribe();
         loop {
             changes.borrow_and_update();
@@ -486,18 +486,18 @@ impl Task {
         }
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, TaskProgress> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Task {
+impl fmt::Debug for ShellTask {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_tuple("Task").field(&self.id).finish()
     }
 }
 
-impl fmt::Display for Task {
+impl fmt::Display for ShellTask {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} (`{}`)", self.id, self.title)
     }
@@ -512,7 +512,7 @@ fn end_of(exit: Exit, is_killed: bool) -> TaskEnd {
     }
 }
 
-fn fault(task: &Task) -> ShellError {
+fn fault(task: &ShellTask) -> ShellError {
     tracing::error!(task = %task.id, "a background command broke off because of a fault");
     ShellError::Fault
 }

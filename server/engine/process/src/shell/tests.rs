@@ -276,13 +276,13 @@ fn shell_with_outputs() -> (tempfile::TempDir, Arc<Shell>) {
     (folder, Arc::new(shell))
 }
 
-async fn start(shell: &Arc<Shell>, command: &str) -> Result<Arc<Task>, StartError> {
+async fn start(shell: &Arc<Shell>, command: &str) -> Result<Arc<ShellTask>, StartError> {
     let call = Some(CallId::generate());
     shell.start(CommandSpec { call, ..spec(shell, command, LONG) }, command.to_owned()).await
 }
 
 /// Looks until what was written holds `wanted`; gives all of it.
-async fn written(shell: &Shell, task: &Task, wanted: &str) -> String {
+async fn written(shell: &Shell, task: &ShellTask, wanted: &str) -> String {
     let mut text = String::new();
     loop {
         tokio::time::timeout(LONG, task.news()).await.unwrap();

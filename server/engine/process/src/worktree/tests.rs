@@ -30,13 +30,13 @@ impl Rig {
     async fn git(&self, directory: &AbsPath, line: &str) -> String {
         let names =
             "export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@e GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@e";
-        let runner = Runner { shell: &self.shell, sandbox: None, limit: LIMIT };
+        let runner = GitRunner { shell: &self.shell, sandbox: None, limit: LIMIT };
         let line = format!("{names}; git {line}");
         runner.run(directory, &line, &CancellationToken::new()).await.unwrap()
     }
 
     async fn make(&self, cancel: &CancellationToken) -> Result<Worktree, WorktreeError> {
-        let making = Making {
+        let making = WorktreeSpec {
             shell: &self.shell,
             sandbox: None,
             may_run_foreign: false,
@@ -50,7 +50,7 @@ impl Rig {
         self.make(&CancellationToken::new()).await.unwrap()
     }
 
-    async fn finish(&self, worktree: &Worktree) -> Left {
+    async fn finish(&self, worktree: &Worktree) -> WorktreeEnd {
         worktree.finish(&self.shell, None).await
     }
 
@@ -74,13 +74,16 @@ async fn what_git_ignores_keeps_no_worktree_and_anything_else_does() {
     let rig = Rig::new().await;
     let worktree = rig.made().await;
     fs::write(worktree.path.join("built").as_path(), "x").unwrap();
-    assert_eq!(rig.finish(&worktree).await, Left::Removed);
+    assert_eq!(rig.finish(&worktree).await, WorktreeEnd::Removed);
     assert!(!worktree.is_there().await && rig.branches().await.is_empty());
 
     let worktree = rig.made().await;
     fs::write(worktree.path.join("made").as_path(), "x").unwrap();
     let branch = worktree.branch.clone();
-    assert_eq!(rig.finish(&worktree).await, Left::Kept { branch, commits: 0, files: 1, size: String::new() });
+    assert_eq!(
+        rig.finish(&worktree).await,
+        WorktreeEnd::Kept { branch, commits: 0, files: 1, size: String::new() }
+    );
     assert!(worktree.path.join("made").as_path().exists());
 }
 
@@ -91,7 +94,7 @@ async fn commits_on_its_branch_are_kept_also_when_another_commit_is_checked_out(
     rig.git(&worktree.path, "commit --quiet --allow-empty -m more").await;
     rig.git(&worktree.path, &format!("checkout --quiet --detach {}", worktree.base)).await;
     let left = rig.finish(&worktree).await;
-    assert_eq!(left, Left::Kept { branch: "HEAD".into(), commits: 1, files: 0, size: String::new() });
+    assert_eq!(left, WorktreeEnd::Kept { branch: "HEAD".into(), commits: 1, files: 0, size: String::new() });
     assert_eq!(rig.branches().await.trim(), worktree.branch);
 }
 
@@ -121,7 +124,7 @@ async fn a_worktree_that_cannot_be_looked_at_is_left_and_told_of() {
     let worktree = rig.made().await;
     fs::write(worktree.path.join(".git").as_path(), "gitdir: /nowhere\n").unwrap();
     let left = rig.finish(&worktree).await;
-    assert!(matches!(left, Left::Unknown { .. }), "{left:?}");
+    assert!(matches!(left, WorktreeEnd::Unknown { .. }), "{left:?}");
     assert!(worktree.path.join("a.txt").as_path().exists());
     let (text, data) = worktree.report(&left);
     assert!(text.contains(&worktree.path.to_string()) && data["kept"] == true, "{text} {data}");

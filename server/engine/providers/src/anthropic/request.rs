@@ -279,7 +279,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use kode_model::{Origin, ToolDeclaration};
+    use kode_model::{AnswerOrigin, ToolDeclaration};
 
     fn text(text: &str) -> Block {
         Block::Text { text: text.into() }
@@ -502,8 +502,11 @@ mod tests {
         let signed = |signature: &str| Block::Thinking { thinking: "hm".into(), signature: signature.into() };
         let thinking = || signed("sig");
         let foreign = |content| {
-            let origin =
-                Origin { wire: Wire::AnthropicMessages, model: "claude-opus-4-1".into(), response_id: None };
+            let origin = AnswerOrigin {
+                wire: Wire::AnthropicMessages,
+                model: "claude-opus-4-1".into(),
+                response_id: None,
+            };
             Message { origin: Some(origin), ..assistant(content) }
         };
         let round = |id: &str, thoughts: Option<Block>| {

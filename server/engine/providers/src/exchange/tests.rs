@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::anthropic::Anthropic;
 use crate::exchange::testing::{RawServer, answer};
-use kode_model::catalog::Catalog;
-use kode_model::profile::{Profile, Surroundings};
+use kode_model::catalog::ModelCatalog;
+use kode_model::profile::{Profile, ProfileContext};
 use kode_model::{Block, Message, Model, ModelError, ModelErrorKind, ModelRequest};
 
 const KEY: &str = "key-of-the-test";
@@ -33,7 +33,7 @@ async fn ask(base_url: &str, options: Value) -> Result<(), ModelError> {
     options["baseUrl"] = json!(base_url);
     options["model"] = json!("m");
     options["apiKey"] = json!(KEY);
-    let around = Surroundings { variable: &|_| None, catalog: Catalog::built_in(), helper: None };
+    let around = ProfileContext { variable: &|_| None, catalog: ModelCatalog::built_in(), helper: None };
     let profile = Profile::resolve("main", serde_json::from_value(options).unwrap(), &around)?;
     let block = Block::Text { text: "hi".to_owned() };
     let messages = vec![Message::user(vec![block])].into();

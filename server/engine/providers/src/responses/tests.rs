@@ -11,7 +11,7 @@ use super::*;
 use kode_base::effort::Effort;
 use kode_base::secret::Secret;
 use kode_model::profile::Credentials;
-use kode_model::{Block, Origin};
+use kode_model::{AnswerOrigin, Block};
 
 /// What a server answers to one request: status, headers and body, or nothing at all.
 enum Reply {
@@ -130,8 +130,11 @@ fn request() -> ModelRequest {
 /// Asks, and lets the conversation go on with the answer and what comes after it.
 async fn round(model: &Responses, request: &mut ModelRequest) -> Result<(), ModelError> {
     let response = model.complete(request, &CancellationToken::new()).await?;
-    let origin =
-        Some(Origin { wire: Wire::Responses, model: model.model.clone(), response_id: response.id.clone() });
+    let origin = Some(AnswerOrigin {
+        wire: Wire::Responses,
+        model: model.model.clone(),
+        response_id: response.id.clone(),
+    });
     let results = response.content.iter().filter_map(|block| match block {
         Block::ToolUse { id, .. } => Some(Block::result(id, "read", false)),
         _ => None,

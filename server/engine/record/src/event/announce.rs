@@ -3,11 +3,11 @@
 //! Rule: everything that is asked is one event, and its end is another.
 
 use crate::event::{Event, EventLog};
-use kode_base::broker::Announcer;
+use kode_base::broker::BrokerListener;
 use kode_base::question::{Question, Reply};
 use kode_permission::{Answer, PermissionPrompt};
 
-impl Announcer<PermissionPrompt> for EventLog {
+impl BrokerListener<PermissionPrompt> for EventLog {
     fn asked(&self, prompt: &PermissionPrompt) {
         self.publish(Event::PermissionRequired { prompt: Box::new(prompt.clone()) });
     }
@@ -17,7 +17,7 @@ impl Announcer<PermissionPrompt> for EventLog {
     }
 }
 
-impl Announcer<Question> for EventLog {
+impl BrokerListener<Question> for EventLog {
     fn asked(&self, question: &Question) {
         self.publish(Event::QuestionAsked { question: Box::new(question.clone()) });
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use kode_journal::disk::{Disk, DiskFile, Open};
+use kode_journal::disk::{Disk, DiskFile, OpenMode};
 
 /// What fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,8 +96,8 @@ impl Faults {
 }
 
 impl Disk for Faulty {
-    fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn DiskFile>> {
-        self.faults.call(matches!(how, Open::Create | Open::New))?;
+    fn open(&self, path: &Path, how: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        self.faults.call(matches!(how, OpenMode::Create | OpenMode::New))?;
         let inner = self.inner.open(path, how)?;
         Ok(Arc::new(FaultyFile { inner, faults: Arc::clone(&self.faults) }))
     }

@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kode_journal::disk::{Disk, DiskFile, Open};
+use kode_journal::disk::{Disk, DiskFile, OpenMode};
 
 /// Small, so that lines lie in several blocks.
 const BLOCK: usize = 32;
@@ -164,14 +164,14 @@ fn gone() -> io::Error {
 }
 
 impl Disk for Memory {
-    fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn DiskFile>> {
+    fn open(&self, path: &Path, how: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         let mut state = self.state();
         let file = match (state.names.get(path).copied(), how) {
             (Some(Node::Folder), _) => return Err(io::ErrorKind::IsADirectory.into()),
-            (Some(Node::File(_)), Open::New) => return Err(io::ErrorKind::AlreadyExists.into()),
-            (Some(Node::File(file)), Open::Read | Open::Existing | Open::Create) => file,
-            (None, Open::Read | Open::Existing) => return Err(gone()),
-            (None, Open::Create | Open::New) => {
+            (Some(Node::File(_)), OpenMode::New) => return Err(io::ErrorKind::AlreadyExists.into()),
+            (Some(Node::File(file)), OpenMode::Read | OpenMode::Existing | OpenMode::Create) => file,
+            (None, OpenMode::Read | OpenMode::Existing) => return Err(gone()),
+            (None, OpenMode::Create | OpenMode::New) => {
                 if path.parent().and_then(|folder| state.names.get(folder)) != Some(&Node::Folder) {
                     return Err(gone());
                 }

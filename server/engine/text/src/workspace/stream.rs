@@ -16,7 +16,7 @@ use crate::file_text::{FileStamp, FileText, Stamp};
 use crate::workspace::error::BytesError;
 use crate::workspace::overlay::{MAX_FILE_BYTES, open_regular, read_file};
 use crate::workspace::{Portion, ReadError, Workspace};
-use kode_base::encoding::detect::{DETECT_BYTES, Extent, Visit, detect};
+use kode_base::encoding::detect::{DETECT_BYTES, ScanExtent, Visit, detect};
 use kode_base::encoding::{PIECE_BYTES, TextFormat, decode_piece, reject_nul};
 use kode_base::paths::Target;
 
@@ -125,8 +125,8 @@ impl TextStream {
         let io_error = |error| BytesError::from(error).into_read_error(shown);
         let is_editable = size <= MAX_FILE_BYTES;
         let (extent, judged) = match is_editable {
-            true => (Extent::Whole, size),
-            false => (Extent::Start, DETECT_BYTES as u64),
+            true => (ScanExtent::Whole, size),
+            false => (ScanExtent::Start, DETECT_BYTES as u64),
         };
         let mut bytes = vec![0; PIECE_BYTES];
         let mut pass = |visit: &mut Visit<'_>| pass_over(&mut file, judged, &mut bytes, visit);

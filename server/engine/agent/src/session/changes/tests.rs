@@ -10,7 +10,7 @@ use kode_base::mode::Mode;
 use kode_config::policies::NoPolicies;
 use kode_journal as journal;
 use kode_mcp::Mcp;
-use kode_model::models::{Models, Unconnected};
+use kode_model::models::{Models, NoConnector};
 use kode_model::profile::Profile;
 use kode_permission::Deliveries;
 use kode_record::event::Subscription;
@@ -36,7 +36,7 @@ impl Desk {
             tools: Registry::default(),
             servers: Arc::new(Mcp::new(rig.root().join("../state"))),
             host: rig.editor.clone(),
-            models: Models::new(Ok(Profile::demo()), Arc::new(Unconnected)),
+            models: Models::new(Ok(Profile::demo()), Arc::new(NoConnector)),
             policies: Arc::new(NoPolicies),
             concurrency: CONCURRENCY,
             save_before_commands: true,

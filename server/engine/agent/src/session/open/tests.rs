@@ -12,7 +12,7 @@ use crate::session::thread::tests::{Kept as History, Step, step};
 use kode_base::ids::{AgentId, CallId, TurnId};
 use kode_base::todo::{Todo, TodoStatus};
 use kode_journal::Journal;
-use kode_journal::base::Mark;
+use kode_journal::base::BaseMark;
 use kode_journal::disk::RealDisk;
 use kode_model::Usage;
 use kode_record::event::{EventLog, EventRecord, ItemBody};
@@ -83,7 +83,7 @@ impl Stored {
             (state.shelf().unwrap().length(), EventLog::with(state.id.clone(), kept).newest());
         let content =
             Content { state: &state, ledger: &opening.ledger, skipped: opening.base.skipped, newest };
-        let mark = Mark::of(&self.path, offset).unwrap();
+        let mark = BaseMark::of(&self.path, offset).unwrap();
         base::write(&self.file(BASE), FORM, mark, length, &base::encode(&content).unwrap()).unwrap();
         // What was put on the shelf after a base was written is still there when the server was killed.
         if let Ok(mut shelf) = fs::OpenOptions::new().append(true).open(self.file(SHELF)) {
@@ -314,7 +314,7 @@ fn how_far_reading_is_is_told() {
     let bytes = fs::read(&stored.path).unwrap();
     let line = |text: String| {
         let record = Record::Remark { turn: TurnId::generate(), text };
-        let line = kode_journal::Line { v: 1, seq: 0, written: jiff::Timestamp::now(), record };
+        let line = kode_journal::JournalLine { v: 1, seq: 0, written: jiff::Timestamp::now(), record };
         serde_json::to_string(&line).unwrap() + "\n"
     };
     let more: String = (0..10).map(|number| line(format!("{number}{}", "a".repeat(1 << 20)))).collect();

@@ -8,7 +8,7 @@ fn facts() -> Facts {
         is_steered: true,
         failed_edits: vec!["a.rs".into()],
         changed: Some("changed".into()),
-        todos: Some((TodoReminder::Stale, "stale".into())),
+        todos: Some((TodoReminderReason::Stale, "stale".into())),
     }
 }
 
@@ -24,9 +24,9 @@ fn what_is_due_comes_in_the_order_of_its_importance_and_each_kind_once() {
     assert_eq!(kinds(facts()), [ModeChanged, Steered, EditFailed, FilesChanged, TodoStale]);
     assert_eq!(kinds(Facts::default()), []);
     for (reason, kind) in [
-        (TodoReminder::Initial, SessionStart),
-        (TodoReminder::Changed, TodoChanged),
-        (TodoReminder::Stale, TodoStale),
+        (TodoReminderReason::Initial, SessionStart),
+        (TodoReminderReason::Changed, TodoChanged),
+        (TodoReminderReason::Stale, TodoStale),
     ] {
         assert_eq!(kinds(Facts { todos: Some((reason, "x".into())), ..Facts::default() }), [kind]);
     }

@@ -4,7 +4,7 @@ use super::charges::{profile, two};
 use super::waiting::Settings;
 use super::*;
 use crate::turn::next::{CONTINUED_LIMIT, REPEAT_LIMIT};
-use kode_base::question::{LIMIT_GO_ON, LIMIT_STOP, Picked, QuestionKind, Reply};
+use kode_base::question::{InquiryAnswer, LIMIT_GO_ON, LIMIT_STOP, QuestionKind, Reply};
 use kode_config::budget::Budget;
 use kode_config::policy::Policy;
 use kode_config::preferences::Preferences;
@@ -45,7 +45,7 @@ pub(super) fn limited(text: &str, max_turns: i64) -> Prompt {
 }
 
 pub(super) fn reply(label: Option<&str>) -> Reply {
-    let answers = label.map(|label| vec![Picked { labels: vec![label.to_owned()], text: None }]);
+    let answers = label.map(|label| vec![InquiryAnswer { labels: vec![label.to_owned()], text: None }]);
     Reply { answers, by: "test".to_owned(), ..Reply::default() }
 }
 

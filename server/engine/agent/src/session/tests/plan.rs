@@ -1,7 +1,7 @@
 //! Plans: changed by the user, turned down without a word, and kept to by sub-agents.
 
 use super::*;
-use kode_base::question::{PLAN_ACCEPT, PLAN_REJECT, Picked, Reply};
+use kode_base::question::{InquiryAnswer, PLAN_ACCEPT, PLAN_REJECT, Reply};
 use kode_tools::built_in::built_in;
 
 fn present(id: &str, plan: &str) -> Say {
@@ -20,7 +20,7 @@ async fn planning(script: Vec<Say>) -> (Bench, Arc<Session>, Subscription) {
 }
 
 fn reply(label: &str) -> Reply {
-    let picked = Picked { labels: vec![label.to_owned()], text: None };
+    let picked = InquiryAnswer { labels: vec![label.to_owned()], text: None };
     Reply { answers: Some(vec![picked]), by: "test".into(), ..Reply::default() }
 }
 

@@ -4,7 +4,7 @@ use super::client::Client;
 use super::*;
 use crate::engine::{Attached, SessionError};
 use crate::session::follower::Following;
-use kode_journal::lease::Declined;
+use kode_journal::lease::LeaseRefusal;
 use kode_mcp::Mcp;
 use kode_model::profile::Profile;
 
@@ -103,7 +103,7 @@ async fn a_turn_keeps_its_session_unless_it_is_taken_by_force() {
     until(&mut events, says).await;
     let following = follows(&second, &root, &session).await;
     let declined = second.engine.take_over(session.id(), false).await.err().unwrap();
-    assert!(matches!(&declined, SessionError::Declined { why: Declined::TurnRunning, .. }), "{declined}");
+    assert!(matches!(&declined, SessionError::Declined { why: LeaseRefusal::TurnRunning, .. }), "{declined}");
     let taken = second.engine.take_over(session.id(), true).await.unwrap();
     let mut seen = until(&mut events, is_done).await;
     let done = seen.pop().unwrap();

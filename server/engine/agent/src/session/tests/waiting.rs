@@ -5,7 +5,7 @@ use kode_config::policy::{KeepError, Policy, PolicySource};
 use kode_permission::gate::Confinement;
 use kode_permission::rules::{Behavior, Layer, PlacedRule, Rule, Source};
 use kode_permission::{Answer, PermissionPrompt, Scope};
-use kode_process::sandbox::{Kind, Limits, Network, Sandbox, SandboxOptions};
+use kode_process::sandbox::{Network, ResourceLimits, Sandbox, SandboxKind, SandboxOptions};
 use kode_tools::built_in::built_in;
 
 /// A policy that changes when the test says so, and the rules that were kept.
@@ -117,14 +117,14 @@ async fn a_command_shown_as_confined_does_not_run_unconfined() {
     let root = AbsPath::new(home.path()).unwrap();
     let sandbox = Sandbox::new(SandboxOptions {
         helper: root.join("no-helper").into(),
-        kind: Kind::Landlock,
+        kind: SandboxKind::Landlock,
         writable: vec![root.clone()],
         read_only: vec![],
         hidden: vec![],
         home: None,
         state: root.join("state"),
         network: Network::Off,
-        limits: Limits::default(),
+        limits: ResourceLimits::default(),
     });
     let confinement = Confinement::Sandbox { runs_unasked: false, may_leave: true, excluded: vec![] };
     settings.set(Policy { confinement, sandbox: Some(Arc::new(sandbox.unwrap())), ..Policy::default() });

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::Before;
 use crate::session::conversation::Conversation;
-use kode_base::call::{Look, ToolKind};
+use kode_base::call::{Exposure, ToolKind};
 use kode_base::paths::Target;
 use kode_model::{Block, Message};
 use kode_record::compaction::RecoveredFile;
@@ -88,7 +88,7 @@ pub(super) async fn recover(
         if recovered.len() >= MAX_FILES || room < MIN_ROOM {
             break;
         }
-        if !may_read(&target, Look::Content) {
+        if !may_read(&target, Exposure::Content) {
             continue;
         }
         let path = workspace.display(&target);

@@ -18,7 +18,7 @@ use crate::turn::uses::{self, Used};
 use crate::turn::{act, delegate};
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_base::ids::{ChangeId, HunkId, PermissionId};
-use kode_base::question::{Draft, Reply};
+use kode_base::question::{QuestionDraft, Reply};
 use kode_record::event::Event;
 use kode_text::edit::ledger::Change;
 use kode_text::edit::ledger::review::HunkKind;
@@ -29,7 +29,7 @@ use kode_tool::{Action, Asker, CallContext, ErasedTool, Plan, RunFn, ToolOutput}
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
 /// A question of a running call, with where the answer goes.
-pub(super) type Ask = (Draft, oneshot::Sender<Option<Reply>>);
+pub(super) type Ask = (QuestionDraft, oneshot::Sender<Option<Reply>>);
 
 impl Pipeline<'_> {
     /// Whose a change of this call is.

@@ -10,7 +10,7 @@ use crate::turn::next::Cut;
 use crate::turn::sample::stream::pending_call;
 use crate::turn::sample::{Answer, Asker, Call, Given, Shown, canonical};
 use kode_base::ids::CallId;
-use kode_model::{Block, Message, ModelError, ModelResponse, Origin, StopReason, Usage};
+use kode_model::{AnswerOrigin, Block, Message, ModelError, ModelResponse, StopReason, Usage};
 use kode_record::event::{Item, ItemBody};
 use kode_record::record::Record;
 use kode_tool::names::THINK;
@@ -62,7 +62,8 @@ pub(super) fn record(asker: &Asker<'_>, given: Given, usage: Usage) -> Answer {
         | Block::ToolUse { .. }
         | Block::ToolResult { .. } => None,
     });
-    let origin = Origin { wire: asker.model.wire(), model: asker.model.name().to_owned(), response_id: id };
+    let origin =
+        AnswerOrigin { wire: asker.model.wire(), model: asker.model.name().to_owned(), response_id: id };
     let record = Record::Answer {
         turn: turn.clone(),
         message: Message { origin: Some(origin), ..Message::assistant(content) },

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{LIMIT, StoreError};
 use kode_base::blocking;
 use kode_base::paths::AbsPath;
-use kode_process::git::{GIT, Runner, quote};
+use kode_process::git::{GIT, GitRunner, quote};
 use kode_process::shell::Shell;
 
 /// The largest file that git may write, in kilobytes: all it fetches is one file.
@@ -30,6 +30,6 @@ pub(super) async fn fetch(address: &str, reference: Option<&str>, into: &AbsPath
         "{BOUNDS}; ulimit -f {MAX_KILOBYTES}; {GIT} init --quiet --template= . && {GIT} fetch --quiet --depth 1 \
          --no-tags --no-recurse-submodules -- {address} {reference} && {GIT} checkout --quiet --detach FETCH_HEAD"
     );
-    let runner = Runner { shell: &Shell::new(into.clone()), sandbox: None, limit: LIMIT };
+    let runner = GitRunner { shell: &Shell::new(into.clone()), sandbox: None, limit: LIMIT };
     runner.run(into, &line, &CancellationToken::new()).await.map(drop).map_err(failed)
 }

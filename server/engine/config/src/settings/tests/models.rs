@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::*;
-use kode_model::models::{Models, Pointer, Unconnected};
+use kode_model::models::{Models, NoConnector, Pointer};
 
 #[test]
 fn profiles_are_read_by_name_and_as_a_list() {
@@ -84,7 +84,7 @@ fn other_agents_models_are_taken_over() {
     );
     let layers = fixture.sources.imported_models();
     let sources = ModelValues::default().sources(Default::default(), layers);
-    let models = Models::assemble(sources, &|_| None, Arc::new(Unconnected));
+    let models = Models::assemble(sources, &|_| None, Arc::new(NoConnector));
     assert_eq!(models.unusable().count(), 0, "{:?}", models.unusable().collect::<Vec<_>>());
     assert_eq!((models.default_name(), models.pointer(Pointer::Compact)), ("Kimi", "Kimi".to_owned()));
     let blade = models.profile("Blade's").unwrap();

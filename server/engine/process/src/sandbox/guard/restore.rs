@@ -9,8 +9,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use super::{Guarded, Survey};
-use crate::sandbox::{GuardReport, Restored};
+use super::{GuardSurvey, GuardedPath};
+use crate::sandbox::{GuardReport, RestoredPath};
 
 /// The largest file that is kept.
 const MAX_FILE: u64 = 1 << 20;
@@ -21,34 +21,34 @@ const MAX_FILES: usize = 2000;
 
 /// Guarded files as they were.
 #[derive(Debug)]
-pub(crate) struct Kept {
-    survey: Survey,
-    entries: BTreeMap<PathBuf, Entry>,
+pub(crate) struct GuardSnapshot {
+    survey: GuardSurvey,
+    entries: BTreeMap<PathBuf, SnapshotEntry>,
     bytes: u64,
     incomplete: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Entry {
+enum SnapshotEntry {
     File { content: Vec<u8>, mode: u32 },
     Link(PathBuf),
     Folder,
 }
 
-impl Kept {
+impl GuardSnapshot {
     /// Only what can be replaced although all else is held: links.
     #[must_use]
-    pub(crate) fn links(survey: Survey) -> Self {
+    pub(crate) fn links(survey: GuardSurvey) -> Self {
         let links = survey.found.iter().filter_map(|(path, guarded)| match guarded {
-            Guarded::Link(target) => Some((path.clone(), Entry::Link(target.clone()))),
-            Guarded::File | Guarded::Folder => None,
+            GuardedPath::Link(target) => Some((path.clone(), SnapshotEntry::Link(target.clone()))),
+            GuardedPath::File | GuardedPath::Folder => None,
         });
         Self { entries: links.collect(), bytes: 0, incomplete: survey.incomplete.clone(), survey }
     }
 
     /// All that is guarded, with what is in guarded folders.
     #[must_use]
-    pub(crate) fn contents(survey: Survey) -> Self {
+    pub(crate) fn contents(survey: GuardSurvey) -> Self {
         let incomplete = survey.incomplete.clone();
         let mut kept = Self { entries: BTreeMap::new(), bytes: 0, incomplete, survey };
         let paths: Vec<_> = kept.survey.found.keys().cloned().collect();
@@ -66,7 +66,7 @@ impl Kept {
             return;
         }
         let Some(entry) = self.entry(path) else { return };
-        let is_folder = entry == Entry::Folder;
+        let is_folder = entry == SnapshotEntry::Folder;
         self.entries.insert(path.to_path_buf(), entry);
         if let (true, Ok(entries)) = (is_folder, fs::read_dir(path)) {
             for entry in entries.flatten() {
@@ -75,13 +75,13 @@ impl Kept {
         }
     }
 
-    fn entry(&mut self, path: &Path) -> Option<Entry> {
+    fn entry(&mut self, path: &Path) -> Option<SnapshotEntry> {
         let metadata = fs::symlink_metadata(path).ok()?;
         if metadata.is_symlink() {
-            return fs::read_link(path).ok().map(Entry::Link);
+            return fs::read_link(path).ok().map(SnapshotEntry::Link);
         }
         if metadata.is_dir() {
-            return Some(Entry::Folder);
+            return Some(SnapshotEntry::Folder);
         }
         if !metadata.is_file() {
             return None;
@@ -94,12 +94,12 @@ impl Kept {
         }
         let content = fs::read(path).ok()?;
         self.bytes += content.len() as u64;
-        Some(Entry::File { content, mode: metadata.permissions().mode() })
+        Some(SnapshotEntry::File { content, mode: metadata.permissions().mode() })
     }
 
     /// Says what is new, and puts back what differs; what is replaced goes into the folder `aside`.
     #[must_use]
-    pub(crate) fn restore(&self, after: &Survey, aside: &Path) -> GuardReport {
+    pub(crate) fn restore(&self, after: &GuardSurvey, aside: &Path) -> GuardReport {
         let mut report = GuardReport {
             created: after.beyond(&self.survey),
             incomplete: self.incomplete.clone().or_else(|| after.incomplete.clone()),
@@ -114,7 +114,7 @@ impl Kept {
         }
         for path in self.intruders() {
             match set_aside(&path, aside) {
-                Ok(set_aside) => report.restored.push(Restored { path, set_aside }),
+                Ok(set_aside) => report.restored.push(RestoredPath { path, set_aside }),
                 Err(error) => report.changed.push((path, error.to_string())),
             }
         }
@@ -127,14 +127,14 @@ impl Kept {
         if self.incomplete.is_some() {
             return Vec::new();
         }
-        let folders = self.entries.iter().filter(|(_, entry)| **entry == Entry::Folder);
+        let folders = self.entries.iter().filter(|(_, entry)| **entry == SnapshotEntry::Folder);
         let found = folders.filter_map(|(folder, _)| fs::read_dir(folder).ok()).flatten().flatten();
         found.map(|entry| entry.path()).filter(|path| !self.entries.contains_key(path)).collect()
     }
 }
 
 /// Makes a path what it was, if it is not.
-fn put_back(path: &Path, entry: &Entry, aside: &Path) -> io::Result<Option<Restored>> {
+fn put_back(path: &Path, entry: &SnapshotEntry, aside: &Path) -> io::Result<Option<RestoredPath>> {
     if is_still(path, entry)? {
         return Ok(None);
     }
@@ -148,26 +148,26 @@ fn put_back(path: &Path, entry: &Entry, aside: &Path) -> io::Result<Option<Resto
         fs::create_dir_all(folder)?;
     }
     match entry {
-        Entry::Folder => fs::create_dir(path)?,
-        Entry::Link(target) => symlink(target, path)?,
-        Entry::File { content, mode } => {
+        SnapshotEntry::Folder => fs::create_dir(path)?,
+        SnapshotEntry::Link(target) => symlink(target, path)?,
+        SnapshotEntry::File { content, mode } => {
             File::create_new(path)?.write_all(content)?;
             fs::set_permissions(path, Permissions::from_mode(*mode))?;
         }
     }
-    Ok(Some(Restored { path: path.to_path_buf(), set_aside }))
+    Ok(Some(RestoredPath { path: path.to_path_buf(), set_aside }))
 }
 
-fn is_still(path: &Path, entry: &Entry) -> io::Result<bool> {
+fn is_still(path: &Path, entry: &SnapshotEntry) -> io::Result<bool> {
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     };
     Ok(match entry {
-        Entry::Folder => metadata.is_dir(),
-        Entry::Link(target) => metadata.is_symlink() && fs::read_link(path)? == *target,
-        Entry::File { content, mode } => {
+        SnapshotEntry::Folder => metadata.is_dir(),
+        SnapshotEntry::Link(target) => metadata.is_symlink() && fs::read_link(path)? == *target,
+        SnapshotEntry::File { content, mode } => {
             metadata.is_file()
                 && metadata.permissions().mode() == *mode
                 && metadata.len() == content.len() as u64

@@ -64,7 +64,7 @@ const MAX_POINTER: u64 = 4096;
 
 /// What a guarded path is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Guarded {
+pub(crate) enum GuardedPath {
     /// A file.
     File,
     /// A folder, with all that is in it.
@@ -75,15 +75,15 @@ pub(crate) enum Guarded {
 
 /// The guarded paths there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Survey {
+pub(crate) struct GuardSurvey {
     /// By path.
-    pub(crate) found: BTreeMap<PathBuf, Guarded>,
+    pub(crate) found: BTreeMap<PathBuf, GuardedPath>,
     /// Why it may not be all.
     pub(crate) incomplete: Option<String>,
     entries: usize,
 }
 
-impl Survey {
+impl GuardSurvey {
     /// Looks through `roots`, which are resolved paths, and guards the start files if the `home` folder can be
     /// written.
     #[must_use]
@@ -201,11 +201,11 @@ impl Survey {
         let Ok(metadata) = fs::symlink_metadata(path) else { return };
         let guarded = if metadata.is_symlink() {
             let Ok(target) = fs::read_link(path) else { return };
-            Guarded::Link(target)
+            GuardedPath::Link(target)
         } else if metadata.is_dir() {
-            Guarded::Folder
+            GuardedPath::Folder
         } else {
-            Guarded::File
+            GuardedPath::File
         };
         self.found.insert(path.to_path_buf(), guarded);
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{Guarded, Kept, Survey};
+use super::{GuardSnapshot, GuardSurvey, GuardedPath};
 
 struct Fixture {
     _folder: TempDir,
@@ -28,8 +28,8 @@ fn fixture(files: &[&str]) -> Fixture {
 }
 
 impl Fixture {
-    fn survey(&self) -> Survey {
-        Survey::of(std::slice::from_ref(&self.root), None)
+    fn survey(&self) -> GuardSurvey {
+        GuardSurvey::of(std::slice::from_ref(&self.root), None)
     }
 
     fn names(&self, paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Vec<String> {
@@ -81,7 +81,7 @@ fn the_folder_a_git_file_points_to_is_guarded_where_it_can_be_written() {
     let fixture = fixture(&["main/.git/worktrees/w/HEAD", "main/.git/config", "main/.git/hooks/h", "w/a"]);
     fs::write(fixture.root.join("w/.git"), "gitdir: ../main/.git/worktrees/w\n").unwrap();
     fs::write(fixture.root.join("main/.git/worktrees/w/commondir"), "../..\n").unwrap();
-    let only_worktree = Survey::of(&[fixture.root.join("w")], None);
+    let only_worktree = GuardSurvey::of(&[fixture.root.join("w")], None);
     assert_eq!(fixture.names(only_worktree.found.keys()), ["w/.git"]);
     let found = fixture.found();
     for guarded in ["main/.git/config", "main/.git/hooks", "w/.git", "main/.git/worktrees/w/commondir"] {
@@ -98,7 +98,7 @@ fn a_folder_that_is_a_bare_repository_is_guarded_as_one() {
 #[test]
 fn start_files_are_guarded_in_a_home_folder_that_can_be_written() {
     let fixture = fixture(&[".bashrc", ".config/fish/config.fish", "notes"]);
-    let survey = Survey::of(std::slice::from_ref(&fixture.root), Some(&fixture.root));
+    let survey = GuardSurvey::of(std::slice::from_ref(&fixture.root), Some(&fixture.root));
     assert_eq!(fixture.names(survey.found.keys()), [".bashrc", ".config/fish"]);
     assert!(fixture.found().is_empty());
 }
@@ -109,7 +109,7 @@ fn changed_files_are_put_back_with_their_mode_and_what_was_there_goes_aside() {
     let hook = fixture.root.join(".git/hooks/pre-commit");
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
     symlink("elsewhere", fixture.root.join(".envrc")).unwrap();
-    let kept = Kept::contents(fixture.survey());
+    let kept = GuardSnapshot::contents(fixture.survey());
 
     fs::write(fixture.root.join(".git/config"), "evil").unwrap();
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o644)).unwrap();
@@ -149,8 +149,8 @@ fn links_are_known_by_where_they_point() {
     let fixture = fixture(&["x"]);
     symlink("x", fixture.root.join(".vscode")).unwrap();
     let survey = fixture.survey();
-    assert_eq!(survey.found[&fixture.root.join(".vscode")], Guarded::Link("x".into()));
-    let kept = Kept::links(survey);
+    assert_eq!(survey.found[&fixture.root.join(".vscode")], GuardedPath::Link("x".into()));
+    let kept = GuardSnapshot::links(survey);
     fs::remove_file(fixture.root.join(".vscode")).unwrap();
     assert_eq!(kept.restore(&fixture.survey(), &fixture.aside).restored.len(), 1);
     assert_eq!(fs::read_link(fixture.root.join(".vscode")).unwrap(), Path::new("x"));
@@ -159,7 +159,7 @@ fn links_are_known_by_where_they_point() {
 #[test]
 fn nothing_is_put_back_through_a_link_that_was_put_above() {
     let fixture = fixture(&[".git/config", "elsewhere/other"]);
-    let kept = Kept::contents(fixture.survey());
+    let kept = GuardSnapshot::contents(fixture.survey());
     fs::rename(fixture.root.join(".git"), fixture.root.join("moved")).unwrap();
     symlink("elsewhere", fixture.root.join(".git")).unwrap();
     let report = kept.restore(&fixture.survey(), &fixture.aside);

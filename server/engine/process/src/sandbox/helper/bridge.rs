@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
-use super::landlock::{self, Files};
+use super::landlock::{self, FileRules};
 use super::seccomp::{self, Sockets};
 use super::{BRIDGE, bubblewrap};
 use crate::sandbox::ARGUMENT;
@@ -102,7 +102,7 @@ fn prepare() -> Result<StdTcpListener, String> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(said)?;
     let listener = StdTcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(said)?;
     listener.set_nonblocking(true).map_err(said)?;
-    landlock::apply(&Files { writable: &[], hidden: &[], alone: false })?;
+    landlock::apply(&FileRules { writable: &[], hidden: &[], alone: false })?;
     seccomp::apply(Sockets::Unix)?;
     Ok(listener)
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::places::Places;
+use super::places::PolicyPaths;
 use super::{STATUS, bridge};
 use crate::sandbox::Network;
 
@@ -54,7 +54,7 @@ pub(crate) fn namespaces(network: &Network) -> Vec<&'static str> {
 /// `empty` is an empty file that stands in for hidden ones; `helper`, the folder `control` and the socket `proxy` are
 /// shown inside.
 pub(super) fn arguments(
-    places: &Places,
+    places: &PolicyPaths,
     held: &[PathBuf],
     network: &Network,
     cwd: &Path,
@@ -110,7 +110,7 @@ pub(super) fn inside(name: &str) -> PathBuf {
     Path::new(INSIDE).join(name)
 }
 
-fn mounts(places: &Places, held: &[PathBuf]) -> BTreeMap<PathBuf, Mount> {
+fn mounts(places: &PolicyPaths, held: &[PathBuf]) -> BTreeMap<PathBuf, Mount> {
     let mut mounts = BTreeMap::new();
     let mut add = |path: &Path, mount: Mount| {
         let entry = mounts.entry(path.to_path_buf()).or_insert(mount);

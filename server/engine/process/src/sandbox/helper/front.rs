@@ -17,15 +17,15 @@ use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::unix::pipe;
 
 use super::limits::ProcessGroup;
-use super::places::Places;
-use super::processes::{Over, children, kill_all_below, supervise};
+use super::places::PolicyPaths;
+use super::processes::{WaitEnd, children, kill_all_below, supervise};
 use super::{
-    ASIDE, EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_NOT_STARTED, INNER, PLAN, Plan, REPORT, STATUS, Status,
-    bubblewrap, code_of, read_json,
+    ASIDE, EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_NOT_STARTED, HelperPlan, HelperStatus, INNER, PLAN, REPORT,
+    STATUS, bubblewrap, code_of, read_json,
 };
-use crate::sandbox::guard::Kept;
-use crate::sandbox::policy::Request;
-use crate::sandbox::{Failure, GuardReport, Input, Kind, Policy, Report, keeps};
+use crate::sandbox::guard::GuardSnapshot;
+use crate::sandbox::policy::HelperRequest;
+use crate::sandbox::{GuardReport, HelperReport, InputMode, SandboxKind, SandboxPolicy, StartFailure, keeps};
 use kode_base::paths::AbsPath;
 
 /// How long a command has that was asked to end. The engine waits a little longer before it kills this process.
@@ -38,8 +38,8 @@ const STDERR: &str = "/proc/self/fd/2";
 const EMPTY: &str = "empty";
 
 /// Runs a command under a policy, and gives what became of it.
-pub(super) fn run(request: &Request, command: &[OsString]) -> (Report, ExitCode) {
-    let report = match Front::new(request) {
+pub(super) fn run(request: &HelperRequest, command: &[OsString]) -> (HelperReport, ExitCode) {
+    let report = match HelperFront::new(request) {
         Ok(front) => front.run(command),
         Err(error) => failed(error.to_string()),
     };
@@ -54,37 +54,37 @@ pub(super) fn run(request: &Request, command: &[OsString]) -> (Report, ExitCode)
     }
 }
 
-fn failed(reason: String) -> (Report, Option<i32>) {
-    (Report { failure: Some(Failure::Sandbox(reason)), ..Report::default() }, None)
+fn failed(reason: String) -> (HelperReport, Option<i32>) {
+    (HelperReport { failure: Some(StartFailure::Sandbox(reason)), ..HelperReport::default() }, None)
 }
 
-fn code(report: &Report, code: Option<i32>) -> ExitCode {
+fn code(report: &HelperReport, code: Option<i32>) -> ExitCode {
     ExitCode::from(match (&report.failure, report.signal, code) {
-        (Some(Failure::Sandbox(_)), ..) | (None, None, None) => EXIT_NOT_RUN,
-        (Some(Failure::NotFound(_)), ..) => EXIT_NOT_FOUND,
-        (Some(Failure::NotStarted(_)), ..) => EXIT_NOT_STARTED,
+        (Some(StartFailure::Sandbox(_)), ..) | (None, None, None) => EXIT_NOT_RUN,
+        (Some(StartFailure::NotFound(_)), ..) => EXIT_NOT_FOUND,
+        (Some(StartFailure::NotStarted(_)), ..) => EXIT_NOT_STARTED,
         (None, Some(signal), _) => code_of(signal),
         (None, None, Some(code)) => u8::try_from(code & 0xff).unwrap_or(u8::MAX),
     })
 }
 
 /// What is known before the command starts.
-struct Front<'a> {
-    policy: &'a Policy,
+struct HelperFront<'a> {
+    policy: &'a SandboxPolicy,
     control: PathBuf,
     /// The socket of the proxy, where one is needed and can be shown inside.
     proxy: Option<&'a Path>,
-    places: Places,
+    places: PolicyPaths,
     held: Vec<PathBuf>,
     /// What is put back afterwards.
-    kept: Option<Kept>,
+    kept: Option<GuardSnapshot>,
 }
 
-impl<'a> Front<'a> {
-    fn new(request: &'a Request) -> io::Result<Self> {
+impl<'a> HelperFront<'a> {
+    fn new(request: &'a HelperRequest) -> io::Result<Self> {
         let policy = &request.policy;
         let control = request.control.as_path().canonicalize()?;
-        let places = Places::of(policy)?;
+        let places = PolicyPaths::of(policy)?;
         if places.is_writable(&control) {
             return Err(io::Error::other("the folder of the helper is one the command may write in"));
         }
@@ -92,16 +92,16 @@ impl<'a> Front<'a> {
         let held = places.held(&survey);
         let kept = match policy.kind {
             _ if policy.lasting => None,
-            Kind::Bubblewrap { .. } => Some(Kept::links(survey)),
-            Kind::Landlock => Some(Kept::contents(survey)),
+            SandboxKind::Bubblewrap { .. } => Some(GuardSnapshot::links(survey)),
+            SandboxKind::Landlock => Some(GuardSnapshot::contents(survey)),
         };
-        let is_wanted = policy.network.needs_proxy() && matches!(policy.kind, Kind::Bubblewrap { .. });
+        let is_wanted = policy.network.needs_proxy() && matches!(policy.kind, SandboxKind::Bubblewrap { .. });
         let proxy = request.proxy.as_ref().filter(|_| is_wanted).map(AbsPath::as_path);
         Ok(Self { policy, control, proxy, places, held, kept })
     }
 
     /// What was run, and its exit code if it has one.
-    fn run(self, command: &[OsString]) -> (Report, Option<i32>) {
+    fn run(self, command: &[OsString]) -> (HelperReport, Option<i32>) {
         let group = ProcessGroup::enter(self.policy.limits.processes);
         let over = self.start_and_wait(command, group.is_some());
         kill_all_below(&[]);
@@ -115,12 +115,12 @@ impl<'a> Front<'a> {
         }
     }
 
-    fn start_and_wait(&self, command: &[OsString], is_grouped: bool) -> io::Result<Over> {
+    fn start_and_wait(&self, command: &[OsString], is_grouped: bool) -> io::Result<WaitEnd> {
         self.write_plan(is_grouped)?;
         // Orphans come here, so that they can be ended.
         set_child_subreaper(Some(getpid()))?;
         let mut prepared = self.prepare(command)?;
-        let is_bubblewrap = matches!(self.policy.kind, Kind::Bubblewrap { .. });
+        let is_bubblewrap = matches!(self.policy.kind, SandboxKind::Bubblewrap { .. });
         let forward = |child: Pid, signal: Signal| {
             let inner = if is_bubblewrap { inner_of(child) } else { Some(child) };
             if let Some(inner) = inner {
@@ -137,13 +137,13 @@ impl<'a> Front<'a> {
 
     fn write_plan(&self, is_grouped: bool) -> io::Result<()> {
         let (hidden, front) = match self.policy.kind {
-            Kind::Bubblewrap { .. } => (Vec::new(), None),
-            Kind::Landlock => (self.places.hidden.clone(), Some(getpid().as_raw_pid())),
+            SandboxKind::Bubblewrap { .. } => (Vec::new(), None),
+            SandboxKind::Landlock => (self.places.hidden.clone(), Some(getpid().as_raw_pid())),
         };
         let writable = self.places.writable.iter().chain([&self.places.scratch]).cloned().collect();
         let weaker = self.weaker(is_grouped);
         let has_proxy = self.proxy.is_some();
-        let plan = Plan { policy: self.policy.clone(), writable, hidden, front, has_proxy, weaker };
+        let plan = HelperPlan { policy: self.policy.clone(), writable, hidden, front, has_proxy, weaker };
         fs::write(self.control.join(PLAN), serde_json::to_vec(&plan)?)?;
         fs::write(self.control.join(EMPTY), "")?;
         fs::write(self.control.join(STATUS), "")
@@ -157,17 +157,17 @@ impl<'a> Front<'a> {
         if self.policy.network.needs_proxy() && self.proxy.is_none() {
             weaker.push(
                 match self.policy.kind {
-                    Kind::Bubblewrap { .. } => {
+                    SandboxKind::Bubblewrap { .. } => {
                         "there is no proxy to reach single hosts through; the network is off"
                     }
-                    Kind::Landlock => {
+                    SandboxKind::Landlock => {
                         "single hosts can be reached only out of bubblewrap; the network is off"
                     }
                 }
                 .to_owned(),
             );
         }
-        if self.policy.kind == Kind::Landlock {
+        if self.policy.kind == SandboxKind::Landlock {
             weaker.push(
                 "guarded files can be changed while the command runs; they are put back after".to_owned(),
             );
@@ -184,7 +184,7 @@ impl<'a> Front<'a> {
     fn prepare(&self, command: &[OsString]) -> io::Result<Command> {
         let helper = std::env::current_exe()?;
         let mut prepared = match &self.policy.kind {
-            Kind::Bubblewrap { program } => {
+            SandboxKind::Bubblewrap { program } => {
                 let cwd = std::env::current_dir()?;
                 let empty = self.control.join(EMPTY);
                 let paths = [empty.as_path(), &helper, &self.control];
@@ -197,7 +197,7 @@ impl<'a> Front<'a> {
                 prepared.arg(bubblewrap::inside("control")).process_group(0);
                 prepared
             }
-            Kind::Landlock => {
+            SandboxKind::Landlock => {
                 // It leaves this one's group itself, for a session of its own.
                 let mut prepared = Command::new(helper);
                 prepared.args([super::ARGUMENT, INNER]).arg(&self.control);
@@ -206,36 +206,36 @@ impl<'a> Front<'a> {
         };
         prepared.args(command).env_clear().envs(environment());
         prepared.envs(&self.policy.variables).env(TMPDIR, &self.places.scratch);
-        if self.policy.input == Input::None {
+        if self.policy.input == InputMode::None {
             prepared.stdin(Stdio::null());
         }
         Ok(prepared)
     }
 
-    fn report(&self, over: Over, guarded: GuardReport) -> (Report, Option<i32>) {
-        let status = read_json::<Status>(&self.control.join(STATUS)).ok().unwrap_or_default();
-        let Status { enforced, failure, code, signal } = status;
+    fn report(&self, over: WaitEnd, guarded: GuardReport) -> (HelperReport, Option<i32>) {
+        let status = read_json::<HelperStatus>(&self.control.join(STATUS)).ok().unwrap_or_default();
+        let HelperStatus { enforced, failure, code, signal } = status;
         let killed = Some(Signal::KILL.as_raw());
         let (failure, code, signal) = match (failure, &enforced, code, signal, over) {
             (Some(failure), ..) => (Some(failure), None, None),
-            (None, None, .., Over::Ended(status)) => {
+            (None, None, .., WaitEnd::Ended(status)) => {
                 (Some(not_set_up(&self.policy.kind, status)), None, None)
             }
-            (None, Some(_), None, None, _) | (None, None, .., Over::Stopped) => (None, None, killed),
+            (None, Some(_), None, None, _) | (None, None, .., WaitEnd::Stopped) => (None, None, killed),
             (None, Some(_), code, signal, _) => (None, code, signal),
         };
-        (Report { enforced, failure, signal, guarded }, code)
+        (HelperReport { enforced, failure, signal, guarded }, code)
     }
 }
 
 /// Why there is no word from inside.
-fn not_set_up(kind: &Kind, status: WaitStatus) -> Failure {
+fn not_set_up(kind: &SandboxKind, status: WaitStatus) -> StartFailure {
     let how = match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
         (None, None) => "an unknown end".to_owned(),
     };
-    Failure::Sandbox(format!("{} could not set it up ({how})", kind.name()))
+    StartFailure::Sandbox(format!("{} could not set it up ({how})", kind.name()))
 }
 
 /// The inner process, below bubblewrap and its first process.
@@ -251,13 +251,13 @@ fn environment() -> impl Iterator<Item = (OsString, OsString)> {
 
 /// Waits until whoever started this is gone. They hold the other end of standard input while they live; where that is the
 /// command's, the other end of standard error.
-async fn starter_is_gone(policy: &Policy) {
+async fn starter_is_gone(policy: &SandboxPolicy) {
     if policy.lasting {
         return nobody_reads_errors().await;
     }
     let stdin = match policy.input {
-        Input::None => io::stdin().as_fd().try_clone_to_owned(),
-        Input::Rest => return pending().await,
+        InputMode::None => io::stdin().as_fd().try_clone_to_owned(),
+        InputMode::Rest => return pending().await,
     };
     let Ok(mut stdin) = stdin.and_then(pipe::Receiver::from_owned_fd) else { return pending().await };
     let mut byte = [0];
@@ -283,13 +283,13 @@ mod tests {
     #[test]
     fn exit_codes_tell_a_command_that_ended_from_one_that_was_not_run() {
         let with = |failure, signal, exit| {
-            format!("{:?}", code(&Report { failure, signal, ..Report::default() }, exit))
+            format!("{:?}", code(&HelperReport { failure, signal, ..HelperReport::default() }, exit))
         };
         let is = |code: u8| format!("{:?}", ExitCode::from(code));
         assert_eq!(with(None, None, Some(3)), is(3));
         assert_eq!(with(None, Some(15), None), is(143));
         assert_eq!(with(None, None, None), is(EXIT_NOT_RUN));
-        assert_eq!(with(Some(Failure::Sandbox(String::new())), None, Some(0)), is(EXIT_NOT_RUN));
-        assert_eq!(with(Some(Failure::NotFound(String::new())), None, None), is(127));
+        assert_eq!(with(Some(StartFailure::Sandbox(String::new())), None, Some(0)), is(EXIT_NOT_RUN));
+        assert_eq!(with(Some(StartFailure::NotFound(String::new())), None, None), is(127));
     }
 }

@@ -20,14 +20,14 @@ use rustix::process::{
 use rustix::thread::set_no_new_privs;
 
 use super::bridge::Bridge;
-use super::landlock::{self, Files};
-use super::processes::{Over, kill_all_below, linger, supervise};
+use super::landlock::{self, FileRules};
+use super::processes::{WaitEnd, kill_all_below, linger, supervise};
 use super::seccomp::{self, Sockets};
 use super::{
-    EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_NOT_STARTED, PLAN, Plan, STATUS, Status, code_of, limits, not_run,
-    read_json,
+    EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_NOT_STARTED, HelperPlan, HelperStatus, PLAN, STATUS, code_of, limits,
+    not_run, read_json,
 };
-use crate::sandbox::{Enforced, Failure, Kind, Network};
+use crate::sandbox::{Enforcement, Network, SandboxKind, StartFailure};
 
 /// How long what a command started without waiting for it may still take. Process substitutions (`> >(tee log)`) need
 /// this moment.
@@ -37,13 +37,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Sets up what is inside and runs the command.
 pub(super) fn main(control: &Path, command: &[OsString]) -> ExitCode {
-    let opened = read_json::<Plan>(&control.join(PLAN))
+    let opened = read_json::<HelperPlan>(&control.join(PLAN))
         .and_then(|plan| Ok((plan, OpenOptions::new().write(true).open(control.join(STATUS))?)));
     let (plan, mut file) = match opened {
         Ok(opened) => opened,
         Err(error) => return not_run(&format!("there is no plan for what is inside: {error}")),
     };
-    let mut status = Status::default();
+    let mut status = HelperStatus::default();
     let code = match restrict(&plan) {
         Ok((enforced, bridge)) => {
             status.enforced = Some(enforced);
@@ -54,7 +54,7 @@ pub(super) fn main(control: &Path, command: &[OsString]) -> ExitCode {
             run(command, bridge.as_ref(), &mut status)
         }
         Err(reason) => {
-            status.failure = Some(Failure::Sandbox(reason));
+            status.failure = Some(StartFailure::Sandbox(reason));
             EXIT_NOT_RUN
         }
     };
@@ -64,7 +64,7 @@ pub(super) fn main(control: &Path, command: &[OsString]) -> ExitCode {
     }
 }
 
-fn answer(file: &mut File, status: &Status) -> io::Result<()> {
+fn answer(file: &mut File, status: &HelperStatus) -> io::Result<()> {
     let json = serde_json::to_vec(status)?;
     file.rewind()?;
     file.set_len(0)?;
@@ -72,9 +72,9 @@ fn answer(file: &mut File, status: &Status) -> io::Result<()> {
 }
 
 /// Puts the walls up around this process, but for the bridge, which has some of its own.
-fn restrict(plan: &Plan) -> Result<(Enforced, Option<Bridge>), String> {
+fn restrict(plan: &HelperPlan) -> Result<(Enforcement, Option<Bridge>), String> {
     let said = |what: &str, error: io::Error| format!("{what}: {error}");
-    let is_alone = plan.policy.kind == Kind::Landlock;
+    let is_alone = plan.policy.kind == SandboxKind::Landlock;
     if is_alone {
         leave(plan).map_err(|error| said("the process could not be set apart", error))?;
     }
@@ -92,7 +92,7 @@ fn restrict(plan: &Plan) -> Result<(Enforced, Option<Bridge>), String> {
     if !is_alone {
         writable.extend(["/tmp", "/var/tmp"].map(PathBuf::from));
     }
-    let files = Files { writable: &writable, hidden: &plan.hidden, alone: is_alone };
+    let files = FileRules { writable: &writable, hidden: &plan.hidden, alone: is_alone };
     let landlock = landlock::apply(&files)?;
     seccomp::apply(sockets).map_err(|error| format!("seccomp: {error}"))?;
     let mut weaker = plan.weaker.clone();
@@ -115,7 +115,7 @@ fn restrict(plan: &Plan) -> Result<(Enforced, Option<Bridge>), String> {
         (Network::Off | Network::Allowed { .. }, _) => "off",
         (Network::On, _) => "on",
     };
-    let enforced = Enforced {
+    let enforced = Enforcement {
         kind: plan.policy.kind.name().to_owned(),
         landlock: landlock.to_owned(),
         seccomp: true,
@@ -126,7 +126,7 @@ fn restrict(plan: &Plan) -> Result<(Enforced, Option<Bridge>), String> {
 }
 
 /// Leaves the terminal and the group that are shared with whoever started this, and ends when the front one does.
-fn leave(plan: &Plan) -> io::Result<()> {
+fn leave(plan: &HelperPlan) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::HUP))?;
     if getppid().map(Pid::as_raw_pid) != plan.front {
         return Err(io::Error::other("the helper outside is gone"));
@@ -136,9 +136,9 @@ fn leave(plan: &Plan) -> io::Result<()> {
 }
 
 /// Runs the command, enters how it ended, and gives the exit code for it.
-fn run(command: &[OsString], bridge: Option<&Bridge>, status: &mut Status) -> u8 {
+fn run(command: &[OsString], bridge: Option<&Bridge>, status: &mut HelperStatus) -> u8 {
     let Some((program, arguments)) = command.split_first() else {
-        status.failure = Some(Failure::NotStarted("there is no command".to_owned()));
+        status.failure = Some(StartFailure::NotStarted("there is no command".to_owned()));
         return EXIT_NOT_STARTED;
     };
     // It ends with this process, and is not counted among what the command started.
@@ -152,8 +152,8 @@ fn run(command: &[OsString], bridge: Option<&Bridge>, status: &mut Status) -> u8
             Err(error) => {
                 let said = format!("{}: {error}", program.display());
                 failure = Some(match error.kind() {
-                    io::ErrorKind::NotFound => Failure::NotFound(said),
-                    _ => Failure::NotStarted(said),
+                    io::ErrorKind::NotFound => StartFailure::NotFound(said),
+                    _ => StartFailure::NotStarted(said),
                 });
                 Err(error)
             }
@@ -170,17 +170,19 @@ fn run(command: &[OsString], bridge: Option<&Bridge>, status: &mut Status) -> u8
     linger(&except, LINGER);
     kill_all_below(&except);
     if let Some(failure) = failure {
-        let code = if matches!(failure, Failure::NotFound(_)) { EXIT_NOT_FOUND } else { EXIT_NOT_STARTED };
+        let code =
+            if matches!(failure, StartFailure::NotFound(_)) { EXIT_NOT_FOUND } else { EXIT_NOT_STARTED };
         status.failure = Some(failure);
         return code;
     }
     match over {
-        Ok(Over::Ended(ended)) => {
+        Ok(WaitEnd::Ended(ended)) => {
             (status.code, status.signal) = (ended.exit_status(), ended.terminating_signal());
         }
-        Ok(Over::Stopped) => status.signal = Some(Signal::KILL.as_raw()),
+        Ok(WaitEnd::Stopped) => status.signal = Some(Signal::KILL.as_raw()),
         Err(error) => {
-            status.failure = Some(Failure::Sandbox(format!("the command could not be waited for: {error}")));
+            status.failure =
+                Some(StartFailure::Sandbox(format!("the command could not be waited for: {error}")));
             return EXIT_NOT_RUN;
         }
     }

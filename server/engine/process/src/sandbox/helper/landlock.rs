@@ -44,7 +44,7 @@ pub(crate) fn version() -> Option<u32> {
 
 /// Which files a command may use.
 #[derive(Debug)]
-pub(super) struct Files<'a> {
+pub(super) struct FileRules<'a> {
     /// Folders with all rights.
     pub(super) writable: &'a [PathBuf],
     /// Paths that are left out of what may be read. What lies in a writable folder cannot be.
@@ -54,11 +54,11 @@ pub(super) struct Files<'a> {
 }
 
 /// Holds this process and all it will start to `files`, and says how completely the kernel does.
-pub(super) fn apply(files: &Files<'_>) -> Result<RulesetStatus, String> {
+pub(super) fn apply(files: &FileRules<'_>) -> Result<RulesetStatus, String> {
     restrict(files).map_err(|error| error.to_string())
 }
 
-fn restrict(files: &Files<'_>) -> Result<RulesetStatus, Error> {
+fn restrict(files: &FileRules<'_>) -> Result<RulesetStatus, LandlockError> {
     let mut rules = Ruleset::default();
     if files.alone {
         rules = rules
@@ -88,7 +88,7 @@ fn restrict(files: &Files<'_>) -> Result<RulesetStatus, Error> {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Error {
+enum LandlockError {
     #[error("Landlock: {0}")]
     Ruleset(#[from] RulesetError),
     #[error("what is to be hidden could not be looked at: {0}")]
@@ -96,7 +96,11 @@ enum Error {
 }
 
 /// Adds a rule. That the path is not there needs none; a file gets those rights that files have.
-fn allow(rules: RulesetCreated, path: &Path, rights: BitFlags<AccessFs>) -> Result<RulesetCreated, Error> {
+fn allow(
+    rules: RulesetCreated,
+    path: &Path,
+    rights: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, LandlockError> {
     let Ok(metadata) = fs::metadata(path) else { return Ok(rules) };
     let rights = if metadata.is_dir() { rights } else { rights & AccessFs::from_file(NEWEST) };
     let Ok(file) = PathFd::new(path) else { return Ok(rules) };

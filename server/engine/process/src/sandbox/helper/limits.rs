@@ -8,7 +8,7 @@ use std::{fs, io};
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
-use crate::sandbox::Limits;
+use crate::sandbox::ResourceLimits;
 
 /// Where the number of processes can be limited for root too, whom `RLIMIT_NPROC` does not bind.
 const PIDS_CONTROLLERS: [&str; 2] = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
@@ -19,7 +19,7 @@ const ONESELF: &str = "0";
 const GROUP: &str = "kode-ls-";
 
 /// Lowers the limits of this process and all it will start.
-pub(super) fn lower(limits: &Limits) -> io::Result<()> {
+pub(super) fn lower(limits: &ResourceLimits) -> io::Result<()> {
     for (resource, wanted) in [
         (Resource::Core, 0),
         (Resource::Nofile, limits.open_files),

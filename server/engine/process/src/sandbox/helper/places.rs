@@ -6,15 +6,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::sandbox::Policy;
-use crate::sandbox::guard::{Guarded, Survey};
+use crate::sandbox::SandboxPolicy;
+use crate::sandbox::guard::{GuardSurvey, GuardedPath};
 
 /// Folders of the system that nobody can be given to write in.
 const NEVER_WRITABLE: [&str; 4] = ["/", "/proc", "/dev", "/sys"];
 
 /// The paths of a policy, resolved.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct PolicyPaths {
     /// Folders to write in, without the one for temporary files.
     pub(super) writable: Vec<PathBuf>,
     /// The folder for temporary files.
@@ -27,9 +27,9 @@ pub(super) struct Places {
     pub(super) home: Option<PathBuf>,
 }
 
-impl Places {
+impl PolicyPaths {
     /// Resolves the paths of a policy.
-    pub(super) fn of(policy: &Policy) -> io::Result<Self> {
+    pub(super) fn of(policy: &SandboxPolicy) -> io::Result<Self> {
         let writable = policy.writable.iter().map(|folder| writable(folder.as_path()));
         let resolve = |paths: &[kode_base::paths::AbsPath]| {
             paths.iter().filter_map(|path| path.as_path().canonicalize().ok()).collect::<Vec<_>>()
@@ -48,15 +48,15 @@ impl Places {
     }
 
     /// Looks for guarded files.
-    pub(super) fn survey(&self) -> Survey {
-        Survey::of(&self.writable, self.home.as_deref())
+    pub(super) fn survey(&self) -> GuardSurvey {
+        GuardSurvey::of(&self.writable, self.home.as_deref())
     }
 
     /// The paths that may not be changed: those of the policy and the guarded ones, links resolved.
-    pub(super) fn held(&self, survey: &Survey) -> Vec<PathBuf> {
+    pub(super) fn held(&self, survey: &GuardSurvey) -> Vec<PathBuf> {
         let guarded = survey.found.iter().filter_map(|(path, guarded)| match guarded {
-            Guarded::File | Guarded::Folder => Some(path.clone()),
-            Guarded::Link(_) => path.canonicalize().ok(),
+            GuardedPath::File | GuardedPath::Folder => Some(path.clone()),
+            GuardedPath::Link(_) => path.canonicalize().ok(),
         });
         let held = guarded.chain(self.read_only.iter().cloned());
         held.filter(|path| self.writable.iter().any(|root| path.starts_with(root))).collect()
@@ -68,7 +68,7 @@ impl Places {
     }
 }
 
-fn writable_scratch(policy: &Policy) -> io::Result<PathBuf> {
+fn writable_scratch(policy: &SandboxPolicy) -> io::Result<PathBuf> {
     writable(policy.scratch.as_path())
 }
 

@@ -22,7 +22,7 @@ const FORWARDED: [Signal; 4] = [Signal::TERM, Signal::INT, Signal::HUP, Signal::
 
 /// Why waiting for a child is over.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Over {
+pub(super) enum WaitEnd {
     /// The child has ended.
     Ended(WaitStatus),
     /// What was waited for beside it has happened.
@@ -36,7 +36,7 @@ pub(super) fn supervise(
     mut on_signal: impl FnMut(Pid, Signal),
     patience: Duration,
     stop: impl Future<Output = ()>,
-) -> io::Result<Over> {
+) -> io::Result<WaitEnd> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         // Before the child is there, so that its end cannot be missed.
@@ -57,7 +57,7 @@ pub(super) fn supervise(
                 _ = ended.recv() => {
                     while let Ok(Some((id, status))) = wait(WaitOptions::NOHANG) {
                         if id == child {
-                            return Ok(Over::Ended(status));
+                            return Ok(WaitEnd::Ended(status));
                         }
                     }
                 }
@@ -68,8 +68,8 @@ pub(super) fn supervise(
                         late.set(tokio::time::sleep(patience));
                     }
                 }
-                () = &mut late => return Ok(Over::Stopped),
-                () = &mut stop => return Ok(Over::Stopped),
+                () = &mut late => return Ok(WaitEnd::Stopped),
+                () = &mut stop => return Ok(WaitEnd::Stopped),
             }
         }
     })

@@ -130,10 +130,10 @@ pub(crate) fn is_supported() -> bool {
     TargetArch::try_from(std::env::consts::ARCH).is_ok()
 }
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
-fn refusals(sockets: Sockets) -> Result<Rules, seccompiler::BackendError> {
-    let mut rules: Rules = REFUSED.into_iter().map(|call| (call, vec![])).collect();
+fn refusals(sockets: Sockets) -> Result<SyscallRules, seccompiler::BackendError> {
+    let mut rules: SyscallRules = REFUSED.into_iter().map(|call| (call, vec![])).collect();
     rules.insert(libc::SYS_kexec_file_load, vec![]);
     #[cfg(target_arch = "x86_64")]
     rules.extend([libc::SYS_iopl, libc::SYS_ioperm].map(|call| (call, vec![])));
@@ -168,7 +168,7 @@ fn when(
     SeccompRule::new(conditions.collect::<Result<_, _>>()?)
 }
 
-fn compile(rules: Rules, error: i32) -> Result<BpfProgram, String> {
+fn compile(rules: SyscallRules, error: i32) -> Result<BpfProgram, String> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
     let action = SeccompAction::Errno(error.cast_unsigned());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch);

@@ -29,7 +29,7 @@ impl Lookup for Names {
 
 struct Fixture {
     folder: TempDir,
-    proxy: Option<Proxy>,
+    proxy: Option<SandboxProxy>,
     server: TcpListener,
     port: u16,
     names: Arc<Names>,
@@ -59,7 +59,7 @@ impl Fixture {
         let socket = AbsPath::new(folder.path().join("proxy")).unwrap();
         let lookup = Arc::clone(&names) as Arc<dyn Lookup>;
         let rules = ProxyRules { allowed: read(allowed), denied: read(denied), local, lookup };
-        let proxy = Some(Proxy::start(socket, rules).unwrap());
+        let proxy = Some(SandboxProxy::start(socket, rules).unwrap());
         Self { folder, proxy, server, port, names }
     }
 

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 /// A stream with the time of its last byte.
 #[derive(Debug)]
-pub(super) struct Watched<S> {
+pub(super) struct WatchedStream<S> {
     stream: S,
     activity: Activity,
 }
@@ -22,7 +22,7 @@ pub(super) struct Watched<S> {
 #[derive(Clone, Debug)]
 pub(super) struct Activity(Arc<Mutex<Instant>>);
 
-impl<S> Watched<S> {
+impl<S> WatchedStream<S> {
     pub(super) fn new(stream: S) -> (Self, Activity) {
         let activity = Activity(Arc::new(Mutex::new(Instant::now())));
         (Self { stream, activity: activity.clone() }, activity)
@@ -50,7 +50,7 @@ impl Activity {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -65,7 +65,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use kode_model::{Origin, ToolDeclaration};
+use kode_model::{AnswerOrigin, ToolDeclaration};
 
 fn text(text: &str) -> Block {
     Block::Text { text: text.into() }
@@ -23,7 +23,7 @@ fn thought(thinking: &str) -> Block {
 }
 
 fn of(model: &str, wire: Wire, content: Vec<Block>) -> Message {
-    let origin = Origin { wire, model: model.into(), response_id: None };
+    let origin = AnswerOrigin { wire, model: model.into(), response_id: None };
     Message { origin: Some(origin), ..Message::assistant(content) }
 }
 

@@ -7,7 +7,7 @@ use super::super::kept::Kept;
 use super::*;
 use crate::validity::{MODEL, message};
 use kode_model::normalise::normalise;
-use kode_model::{Origin, ToolDeclaration, Wire};
+use kode_model::{AnswerOrigin, ToolDeclaration, Wire};
 
 const FEATURES: Features = Features {
     stored: true,
@@ -37,8 +37,8 @@ fn sealed(id: &str) -> Block {
     }
 }
 
-fn origin(wire: Wire, model: &str, response: Option<&str>) -> Option<Origin> {
-    Some(Origin { wire, model: model.into(), response_id: response.map(str::to_owned) })
+fn origin(wire: Wire, model: &str, response: Option<&str>) -> Option<AnswerOrigin> {
+    Some(AnswerOrigin { wire, model: model.into(), response_id: response.map(str::to_owned) })
 }
 
 fn own(response: &str, content: Vec<Block>) -> Message {
