@@ -34,7 +34,7 @@ use kode_engine::model::Usage;
 use kode_engine::model::models::Models;
 use kode_engine::model::provider::Provider;
 use kode_engine::permission::{BadRule, Deliveries, Delivery, DeliveryRule};
-use kode_engine::record::draft::Draft;
+use kode_engine::record::draft::PromptDraft;
 use kode_engine::record::event::{Bookmark, Channel, QueuedPrompt, RunState};
 use kode_protocol as wire;
 use serde_json::Value;
@@ -280,7 +280,7 @@ fn queued(prompt: QueuedPrompt) -> wire::QueuedPrompt {
 }
 
 /// A draft; what goes with it is left out where an older build wrote it in another form.
-fn draft(draft: Draft) -> wire::Draft {
+fn draft(draft: PromptDraft) -> wire::Draft {
     let parts = match draft.parts {
         Value::Null => Vec::new(),
         parts => serde_json::from_value(parts).unwrap_or_else(|error| {

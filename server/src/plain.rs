@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use kode_engine::agent::session::Session;
 use kode_engine::base::ids::SessionId;
-use kode_engine::permission::{Answer, PermissionPrompt, Scope};
+use kode_engine::permission::{PermissionPrompt, PromptAnswer, Scope};
 use kode_engine::record::event::{CallState, Event, ItemBody, NoticeLevel, RunState, TurnEnd};
 use kode_engine::record::resolution::ResolutionOutcome;
 use kode_protocol::ClientKode;
@@ -372,7 +372,7 @@ impl PlainSurface {
                 return;
             };
             let standing = ALWAYS.iter().find(|(_, title)| chosen == *title).map(|(scope, _)| *scope);
-            let answer = Answer {
+            let answer = PromptAnswer {
                 allow: chosen == ALLOW || standing.is_some(),
                 scope: standing.unwrap_or(Scope::Once),
                 feedback: None,

@@ -14,7 +14,7 @@ use kode_engine::journal::BlobId;
 use kode_engine::text::edit::TextEdit;
 use kode_engine::text::edit::change::edit_rope;
 use kode_engine::text::edit::ledger::review::{HunkKind, HunkState, ReviewAction};
-use kode_engine::text::edit::ledger::{Change, Entry, Ledger, NewHunk};
+use kode_engine::text::edit::ledger::{ChangeOrigin, Ledger, LedgerEntry, NewHunk};
 use ropey::Rope;
 
 use crate::measure::{Spread, by_turns, figure, heading, row, time};
@@ -106,7 +106,7 @@ struct File {
     base: String,
     ids: Vec<HunkId>,
     hunks: Vec<NewHunk>,
-    change: Change,
+    change: ChangeOrigin,
     ledger: Ledger,
 }
 
@@ -125,7 +125,7 @@ impl File {
         }
         let hunks: Vec<NewHunk> =
             edits.into_iter().map(|edit| NewHunk { id: HunkId::generate(), edits: vec![edit] }).collect();
-        let change = Change {
+        let change = ChangeOrigin {
             id: ChangeId::generate(),
             turn: TurnId::generate(),
             call: CallId::generate(),
@@ -148,19 +148,19 @@ impl File {
     fn untouched(&self) -> Ledger {
         let mut ledger = Ledger::default();
         let base = BlobId::of(self.base.as_bytes());
-        let tracked = Entry::Tracked { target: self.target.clone(), base };
+        let tracked = LedgerEntry::Tracked { target: self.target.clone(), base };
         ledger.apply(tracked, |_| Ok(self.base.clone())).expect("the text is there");
         ledger
     }
 
-    fn changed(&self) -> Entry {
+    fn changed(&self) -> LedgerEntry {
         let (target, change) = (self.target.clone(), self.change.clone());
-        Entry::Changed { target, change, hunks: self.hunks.clone() }
+        LedgerEntry::Changed { target, change, hunks: self.hunks.clone() }
     }
 
-    fn moved(&self, state: HunkState) -> Entry {
+    fn moved(&self, state: HunkState) -> LedgerEntry {
         let moves = self.ids.iter().map(|id| (id.clone(), state)).collect();
-        Entry::Moved { target: self.target.clone(), resolution: None, reverts: None, moves }
+        LedgerEntry::Moved { target: self.target.clone(), resolution: None, reverts: None, moves }
     }
 
     fn rope(&self) -> Rope {
@@ -184,7 +184,7 @@ impl File {
                 edit_rope(&mut shown, &edits);
                 let (typed, moves) = ledger.tell_apart(&self.target, &edits);
                 assert!(moves.is_empty(), "typing moves no hunk");
-                let entry = Entry::Typed { target: self.target.clone(), steps: vec![typed] };
+                let entry = LedgerEntry::Typed { target: self.target.clone(), steps: vec![typed] };
                 ledger.apply(entry, |_| unreachable!()).expect("no text is loaded");
                 ledger.adopt_same(&self.target, &shown);
             }

@@ -7,7 +7,9 @@ use std::collections::HashSet;
 use std::hint::black_box;
 
 use kode_engine::base::paths::{AbsPath, Target};
-use kode_engine::permission::rules::{Behavior, Layer, PlacedRule, Places, Rules, Source, Subject};
+use kode_engine::permission::rules::{
+    Behavior, PathBases, PlacedRule, RuleSet, RuleSource, RuleSubject, SettingsLayer,
+};
 
 use crate::measure::{Spread, by_turns, heading, row, time};
 
@@ -21,8 +23,8 @@ pub(crate) fn run() {
     let cwd = AbsPath::new("/work/project").expect("it is absolute");
     let home = AbsPath::new("/home/me").expect("it is absolute");
     let places =
-        Places { cwd: &cwd, home: Some(&home), real: &AbsPath::clone, is_case_insensitive: &|_| false };
-    let (rules, problems) = Rules::new(placed.clone(), &places);
+        PathBases { cwd: &cwd, home: Some(&home), real: &AbsPath::clone, is_case_insensitive: &|_| false };
+    let (rules, problems) = RuleSet::new(placed.clone(), &places);
     assert_eq!((rules.iter().count(), problems.len()), (RULES, 0));
     let calls: Vec<(Target, Target)> = (0..CALLS).map(call).collect();
     let hosts: Vec<String> =
@@ -38,7 +40,7 @@ pub(crate) fn run() {
                     names.collect::<HashSet<_>>().len()
                 })
             },
-            &mut || time(|| Rules::new(placed.clone(), &places)),
+            &mut || time(|| RuleSet::new(placed.clone(), &places)),
             &mut || time(|| calls.iter().map(|(given, _)| decide(&rules, given, given)).sum::<usize>()),
             &mut || time(|| calls.iter().map(|(given, real)| decide(&rules, given, real)).sum::<usize>()),
             &mut || time(|| hosts.iter().map(|host| fetch(&rules, host)).sum::<usize>()),
@@ -53,13 +55,13 @@ pub(crate) fn run() {
     row("fetches decided", &fetches, "50 ms");
 }
 
-fn decide(rules: &Rules, given: &Target, real: &Target) -> usize {
-    let subject = Subject::Write { given, real };
+fn decide(rules: &RuleSet, given: &Target, real: &Target) -> usize {
+    let subject = RuleSubject::Write { given, real };
     Behavior::ALL.into_iter().filter(|behavior| black_box(rules.find(*behavior, &subject)).is_some()).count()
 }
 
-fn fetch(rules: &Rules, host: &str) -> usize {
-    let subject = Subject::Fetch { host };
+fn fetch(rules: &RuleSet, host: &str) -> usize {
+    let subject = RuleSubject::Fetch { host };
     Behavior::ALL.into_iter().filter(|behavior| black_box(rules.find(*behavior, &subject)).is_some()).count()
 }
 
@@ -90,7 +92,7 @@ fn placed() -> Vec<PlacedRule> {
             PlacedRule {
                 behavior: Behavior::ALL[(number / 10) % 3],
                 rule: text.parse().expect("it is a rule"),
-                source: Source { layer: Layer::User, file: None, place: None },
+                source: RuleSource { layer: SettingsLayer::User, file: None, place: None },
                 root: None,
             }
         })

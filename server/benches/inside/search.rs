@@ -19,7 +19,7 @@ use kode_engine::process::shell::Shell;
 use kode_engine::text::document::DocumentSnapshot;
 use kode_engine::text::host::{DocumentEdit, DocumentEditOutcome, DocumentObserver, Host, SaveOutcome};
 use kode_engine::text::workspace::Workspace;
-use kode_engine::tool::{Action, CallContext, Registry, ToolOutput};
+use kode_engine::tool::{CallAction, CallContext, Registry, ToolOutput};
 use kode_engine::tools::built_in::built_in;
 use ropey::Rope;
 use serde_json::{Value, json};
@@ -155,13 +155,13 @@ impl Tree {
         self.runtime.block_on(async {
             let plan = tool.plan(input.clone(), &self.context).await.expect("the arguments are good");
             match plan.action {
-                Action::Run(run) => run(self.context.clone()).await.expect("the search works"),
-                Action::Change(_)
-                | Action::Delegate(_)
-                | Action::Ask(_)
-                | Action::SetMode(_)
-                | Action::SetTodos(_)
-                | Action::Use(_) => {
+                CallAction::Run(run) => run(self.context.clone()).await.expect("the search works"),
+                CallAction::Change(_)
+                | CallAction::Delegate(_)
+                | CallAction::Ask(_)
+                | CallAction::SetMode(_)
+                | CallAction::SetTodos(_)
+                | CallAction::Use(_) => {
                     panic!("a search changes nothing")
                 }
             }

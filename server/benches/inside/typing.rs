@@ -10,7 +10,7 @@ use std::time::Duration;
 use kode_engine::base::paths::Target;
 use kode_engine::journal::BlobId;
 use kode_engine::text::edit::TextEdit;
-use kode_engine::text::edit::ledger::{Entry, Ledger};
+use kode_engine::text::edit::ledger::{Ledger, LedgerEntry};
 use kode_engine::text::host::{DocumentEvent, DocumentObserver};
 use kode_ls::documents::{Documents, target};
 use lsp_types::{
@@ -165,7 +165,7 @@ fn take_in(ledger: &mut Ledger, event: DocumentEvent) {
     let (typed, moves): (Vec<TextEdit>, _) = ledger.tell_apart(&target, &edits);
     assert!(moves.is_empty(), "typing moves no hunk");
     ledger
-        .apply(Entry::Typed { target: target.clone(), steps: vec![typed] }, |_| unreachable!())
+        .apply(LedgerEntry::Typed { target: target.clone(), steps: vec![typed] }, |_| unreachable!())
         .expect("no text is loaded");
     ledger.adopt_same(&target, &after.text);
 }
@@ -173,7 +173,7 @@ fn take_in(ledger: &mut Ledger, event: DocumentEvent) {
 fn ledger_of(text: &str, buffer: &Buffer) -> Ledger {
     let target: Target = target(&buffer.uri);
     let mut ledger = Ledger::default();
-    let tracked = Entry::Tracked { target: target.clone(), base: BlobId::of(text.as_bytes()) };
+    let tracked = LedgerEntry::Tracked { target: target.clone(), base: BlobId::of(text.as_bytes()) };
     ledger.apply(tracked, |_| Ok(text.to_owned())).expect("the text is there");
     let document = buffer.documents.snapshot(&buffer.uri).expect("it is open");
     ledger.adopt(&target, &document.text);

@@ -18,7 +18,7 @@ use kode_engine::config::memory::{Fate, Memory};
 use kode_engine::config::policy::{Policy, PolicySource};
 use kode_engine::config::settings::{Settings, Standing};
 use kode_engine::permission::gate::Confinement;
-use kode_engine::permission::rules::Severity;
+use kode_engine::permission::rules::ProblemSeverity;
 use kode_engine::process::sandbox::{SandboxSupport, detect};
 use serde_json::{Value, json};
 
@@ -103,7 +103,7 @@ fn settings(folder: &AbsPath) -> anyhow::Result<Value> {
     let (settings, policy) = (source.settings(), source.current());
     let problems = policy.problems.iter().map(|problem| {
         json!({
-            "severe": problem.severity == Severity::Error,
+            "severe": problem.severity == ProblemSeverity::Error,
             "message": problem.message,
             "file": problem.file,
             "line": problem.place.map(|place| place.line + 1),

@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 use kode_engine::mcp::{Mcp, Servers};
 use kode_engine::model::models::ProfileLayer;
 use kode_engine::process::shell::Secrets;
-use kode_engine::tool::status::{ServerInfo, State};
+use kode_engine::tool::status::{ServerInfo, ServerState};
 use kode_protocol::ListMcpResult;
 
 use crate::cli::{terminal, working_directory};
@@ -94,7 +94,7 @@ async fn test(servers: &Servers, name: &str) -> anyhow::Result<ExitCode> {
         let listed = servers.list();
         let info = listed.into_iter().find(|info| info.name == name).context("the server is gone")?;
         // The first failure is what a test is to show.
-        if info.state != State::Starting || info.attempts > 0 {
+        if info.state != ServerState::Starting || info.attempts > 0 {
             break info;
         }
         tokio::time::sleep(LOOK).await;
@@ -108,18 +108,18 @@ async fn test(servers: &Servers, name: &str) -> anyhow::Result<ExitCode> {
         text.push_str(&format!("  /{}  {}\n", printable(&prompt.command), printable(&prompt.description)));
     }
     terminal::output(&text).context("could not write")?;
-    Ok(if info.state == State::Connected { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if info.state == ServerState::Connected { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn described(info: &ServerInfo) -> String {
     let state = match info.state {
-        State::Disabled => "switched off",
-        State::WaitingForApproval => "waits for your approval",
-        State::Stopped => "not started",
-        State::Starting => "starting",
-        State::Connected => "connected",
-        State::NeedsAuth => "wants you to sign in",
-        State::Failed => "cannot be used",
+        ServerState::Disabled => "switched off",
+        ServerState::WaitingForApproval => "waits for your approval",
+        ServerState::Stopped => "not started",
+        ServerState::Starting => "starting",
+        ServerState::Connected => "connected",
+        ServerState::NeedsAuth => "wants you to sign in",
+        ServerState::Failed => "cannot be used",
     };
     let mut text =
         format!("{}  {state}  {}  {}\n", printable(&info.name), info.kind, printable(&info.target));

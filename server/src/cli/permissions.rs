@@ -16,7 +16,7 @@ use kode_engine::base::paths::AbsPath;
 use kode_engine::config::policy::PolicySource;
 use kode_engine::config::settings::SettingsPolicy;
 use kode_engine::permission::Scope;
-use kode_engine::permission::rules::{Behavior, Places, Rule, Rules};
+use kode_engine::permission::rules::{Behavior, PathBases, Rule, RuleSet};
 use kode_engine::tools::web_search::CurrentSearch;
 use serde_json::json;
 
@@ -136,7 +136,7 @@ fn parsed(rule: &str) -> anyhow::Result<Rule> {
 fn list(policy: &SettingsPolicy, folder: &AbsPath, as_json: bool) -> anyhow::Result<()> {
     let current = policy.current();
     let home = etcetera::home_dir().ok().and_then(|home| AbsPath::new(home).ok());
-    let (rules, unusable) = Rules::new(current.rules.clone(), &Places::on_disk(folder, home.as_ref()));
+    let (rules, unusable) = RuleSet::new(current.rules.clone(), &PathBases::on_disk(folder, home.as_ref()));
     let problems: Vec<_> = current.problems.iter().chain(&unusable).collect();
     if as_json {
         let rules = rules.iter().map(|placed| {

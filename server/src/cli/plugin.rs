@@ -15,7 +15,7 @@ use kode_engine::config::plugin::marketplace::{Marketplace, Source};
 use kode_engine::config::plugin::store::{Staged, Store};
 use kode_engine::config::plugin::{Plugin, PluginId, PluginState};
 use kode_engine::config::policy::PolicySource;
-use kode_engine::permission::rules::{Problem, Severity};
+use kode_engine::permission::rules::{ProblemSeverity, SettingsProblem};
 use serde_json::{Value, json};
 
 use crate::cli::config::ScopeName;
@@ -345,12 +345,12 @@ fn validate(folder: &AbsPath) -> anyhow::Result<ExitCode> {
     );
     text.push_str(&problem_lines(&problems));
     terminal::output(&printable(&text))?;
-    let is_bad = problems.iter().any(|problem| problem.severity == Severity::Error);
+    let is_bad = problems.iter().any(|problem| problem.severity == ProblemSeverity::Error);
     Ok(if is_bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn problem_lines(problems: &[Problem]) -> String {
-    let line = |problem: &Problem| {
+fn problem_lines(problems: &[SettingsProblem]) -> String {
+    let line = |problem: &SettingsProblem| {
         let place = match (&problem.file, problem.place) {
             (Some(file), Some(place)) => format!("{file}:{}: ", place.line + 1),
             (Some(file), None) => format!("{file}: "),

@@ -10,7 +10,7 @@ use kode_engine::agent::session::Session;
 use kode_engine::base::ids::{ItemId, TurnId};
 use kode_engine::model::Usage;
 use kode_engine::model::price::Cost;
-use kode_engine::permission::{Answer, PermissionPrompt, Scope};
+use kode_engine::permission::{PermissionPrompt, PromptAnswer, Scope};
 use kode_engine::record::event::{Event, ItemBody, Subscription, TurnEnd};
 use kode_engine::record::phases::PhaseTimes;
 
@@ -132,7 +132,7 @@ pub(super) async fn watch_answer(
 
 fn answer(session: &Arc<Session>, prompt: PermissionPrompt, answerer: Answerer) {
     terminal::error_line(terminal::prompt(&prompt).trim_end());
-    let fixed = |allow, by: &str, feedback: Option<&str>| Answer {
+    let fixed = |allow, by: &str, feedback: Option<&str>| PromptAnswer {
         allow,
         scope: Scope::Once,
         feedback: feedback.map(str::to_owned),
@@ -164,13 +164,13 @@ fn answer(session: &Arc<Session>, prompt: PermissionPrompt, answerer: Answerer) 
     }
 }
 
-fn respond(session: &Session, prompt: &PermissionPrompt, answer: Answer) {
+fn respond(session: &Session, prompt: &PermissionPrompt, answer: PromptAnswer) {
     if let Err(error) = session.respond(&prompt.id, answer) {
         terminal::error_line(&format!("  {error}"));
     }
 }
 
-fn ask(prompt: &PermissionPrompt) -> Answer {
+fn ask(prompt: &PermissionPrompt) -> PromptAnswer {
     let mut stderr = io::stderr().lock();
     drop(write!(stderr, "{}", terminal::choices(prompt)).and_then(|()| stderr.flush()));
     drop(stderr);
@@ -179,7 +179,7 @@ fn ask(prompt: &PermissionPrompt) -> Answer {
     parse_answer(prompt, if read == 0 { "n" } else { line.trim() })
 }
 
-fn parse_answer(prompt: &PermissionPrompt, line: &str) -> Answer {
+fn parse_answer(prompt: &PermissionPrompt, line: &str) -> PromptAnswer {
     let offers = |scope| prompt.scopes.contains(&scope);
     let (allow, scope, feedback) = match line {
         "y" | "Y" | "yes" => (true, Scope::Once, None),
@@ -189,7 +189,7 @@ fn parse_answer(prompt: &PermissionPrompt, line: &str) -> Answer {
         "" | "n" | "N" | "no" => (false, Scope::Once, None),
         words => (false, Scope::Once, Some(words.to_owned())),
     };
-    Answer {
+    PromptAnswer {
         allow,
         scope,
         feedback,

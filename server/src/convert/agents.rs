@@ -8,7 +8,7 @@ use kode_engine::config::extension::places::Origin;
 use kode_engine::config::extension::report;
 use kode_engine::config::extension::report::{Fate, Report, Subject};
 use kode_engine::config::style::{Style, Styles};
-use kode_engine::permission::rules::{Problem, Severity};
+use kode_engine::permission::rules::{ProblemSeverity, SettingsProblem};
 use kode_protocol as wire;
 
 use crate::convert;
@@ -53,7 +53,7 @@ pub fn report(report: &Report) -> wire::DoctorResult {
 
 /// How many there are of each kind now, and what is wrong with files.
 #[must_use]
-pub fn changed(counts: Counts, problems: &[Problem]) -> wire::Event {
+pub fn changed(counts: Counts, problems: &[SettingsProblem]) -> wire::Event {
     let Counts { agents, skills, commands, styles } = counts;
     let problems = problems.iter().filter_map(problem).collect();
     wire::Event::ExtensionsChanged(wire::ExtensionsChanged { agents, skills, commands, styles, problems })
@@ -61,11 +61,11 @@ pub fn changed(counts: Counts, problems: &[Problem]) -> wire::Event {
 
 /// What is wrong with a file; `None` for what is from no file.
 #[must_use]
-pub fn problem(problem: &Problem) -> Option<wire::FileProblem> {
+pub fn problem(problem: &SettingsProblem) -> Option<wire::FileProblem> {
     Some(wire::FileProblem {
         file: problem.file.as_ref()?.to_string(),
         message: problem.message.clone(),
-        severe: problem.severity == Severity::Error,
+        severe: problem.severity == ProblemSeverity::Error,
         line: problem.place.map(|place| place.line + 1),
     })
 }

@@ -7,7 +7,7 @@ use kode_engine::agent::input::Prompt;
 use kode_engine::base::paths::Target;
 use kode_engine::model::Image;
 use kode_engine::model::image::{MAX_ALL_IMAGES_BYTES, MAX_IMAGES};
-use kode_engine::record::prompt::{Attachment, AttachmentKind, DiffOf, EditorContext, Lines, Part};
+use kode_engine::record::prompt::{Attachment, AttachmentKind, DiffOf, EditorContext, LineSpan, PromptPart};
 use kode_protocol as wire;
 use lsp_types::Url;
 
@@ -39,35 +39,37 @@ pub fn prompt(input: Vec<wire::InputPart>, context: Option<wire::EditorContext>)
     for (at, input) in input.into_iter().enumerate() {
         let at = format!("input[{at}]");
         parts.push(match input {
-            wire::InputPart::Text(part) if is_pasted(&part.text) => Part::Pasted { text: part.text },
+            wire::InputPart::Text(part) if is_pasted(&part.text) => PromptPart::Pasted { text: part.text },
             wire::InputPart::Text(part) => {
                 texts.push(part.text);
                 continue;
             }
             wire::InputPart::Mention(part) => {
-                Part::Mention { target: target(&at, &part.uri)?, lines: part.range.map(lines) }
+                PromptPart::Mention { target: target(&at, &part.uri)?, lines: part.range.map(lines) }
             }
-            wire::InputPart::Selection(part) => {
-                Part::Selection { target: target(&at, &part.uri)?, lines: lines(part.range), text: part.text }
-            }
-            wire::InputPart::Symbol(part) => Part::Symbol {
+            wire::InputPart::Selection(part) => PromptPart::Selection {
+                target: target(&at, &part.uri)?,
+                lines: lines(part.range),
+                text: part.text,
+            },
+            wire::InputPart::Symbol(part) => PromptPart::Symbol {
                 name: part.name,
                 target: part.uri.map(|uri| target(&at, &uri)).transpose()?,
                 lines: part.range.map(lines),
             },
-            wire::InputPart::Diagnostics(part) => Part::Diagnostics {
+            wire::InputPart::Diagnostics(part) => PromptPart::Diagnostics {
                 target: part.uri.map(|uri| target(&at, &uri)).transpose()?,
                 lines: part.range.map(lines),
                 message: part.message,
             },
-            wire::InputPart::Diff(part) => Part::Diff {
+            wire::InputPart::Diff(part) => PromptPart::Diff {
                 of: match (part.revision, part.staged) {
                     (Some(revision), _) => DiffOf::Revision(revision),
                     (None, true) => DiffOf::Staged,
                     (None, false) => DiffOf::Head,
                 },
             },
-            wire::InputPart::Session(part) => Part::Session { session: part.session },
+            wire::InputPart::Session(part) => PromptPart::Session { session: part.session },
             wire::InputPart::Image(part) => {
                 images += 1;
                 if images > MAX_IMAGES {
@@ -84,14 +86,15 @@ pub fn prompt(input: Vec<wire::InputPart>, context: Option<wire::EditorContext>)
                         format!("the pictures of a prompt may have {MAX_ALL_IMAGES_BYTES} bytes together");
                     return Err(BadPart { path: at, message });
                 }
-                Part::Image(image)
+                PromptPart::Image(image)
             }
-            wire::InputPart::Pasted(part) => Part::Pasted { text: part.text },
+            wire::InputPart::Pasted(part) => PromptPart::Pasted { text: part.text },
         });
     }
     parts.extend(context.map(editor).transpose()?);
     if texts.iter().all(|text| text.trim().is_empty())
-        && let Some(Part::Pasted { text }) = parts.iter().find(|part| matches!(part, Part::Pasted { .. }))
+        && let Some(PromptPart::Pasted { text }) =
+            parts.iter().find(|part| matches!(part, PromptPart::Pasted { .. }))
     {
         // A prompt needs a name for people.
         texts = vec![format!("[Pasted text, {} lines]", text.lines().count())];
@@ -104,7 +107,7 @@ fn is_pasted(text: &str) -> bool {
     text.lines().nth(PASTED_LINES).is_some() || text.chars().nth(PASTED_CHARS).is_some()
 }
 
-fn editor(context: wire::EditorContext) -> Result<Part, BadPart> {
+fn editor(context: wire::EditorContext) -> Result<PromptPart, BadPart> {
     let active = context.active_uri.map(|uri| target("context.activeUri", &uri)).transpose()?;
     let open = context.open_uris.iter().enumerate();
     let open: Result<_, _> = open.map(|(at, uri)| named(&format!("context.openUris[{at}]"), uri)).collect();
@@ -115,7 +118,7 @@ fn editor(context: wire::EditorContext) -> Result<Part, BadPart> {
         visible: context.visible_range.map(lines),
         open: open?,
     };
-    Ok(Part::Editor(context.bounded()))
+    Ok(PromptPart::Editor(context.bounded()))
 }
 
 fn target(path: &str, uri: &wire::Uri) -> Result<Target, BadPart> {
@@ -133,7 +136,7 @@ fn named(path: &str, uri: &wire::Uri) -> Result<Target, BadPart> {
 
 /// Lines as people and models count them, from 1.
 #[must_use]
-pub fn lines(range: lsp_types::Range) -> Lines {
+pub fn lines(range: lsp_types::Range) -> LineSpan {
     let first = range.start.line.saturating_add(1);
     // A range that ends at the start of a line does not contain that line.
     let last = if range.end.character == 0 && range.end.line > range.start.line {
@@ -141,7 +144,7 @@ pub fn lines(range: lsp_types::Range) -> Lines {
     } else {
         range.end.line.saturating_add(1)
     };
-    Lines { first, last: last.max(first) }
+    LineSpan { first, last: last.max(first) }
 }
 
 /// What was attached to a prompt.
@@ -198,15 +201,15 @@ mod tests {
         let prompt = read(input, context).unwrap();
         assert_eq!(prompt.text, "fix\nthis");
         let file = |path| Target::File(kode_engine::base::paths::AbsPath::new(path).unwrap());
-        let lines = Lines { first: 2, last: 3 };
+        let lines = LineSpan { first: 2, last: 3 };
         let untitled = Target::Untitled("untitled:Untitled-1".into());
         assert_eq!(
             prompt.parts,
             [
-                Part::Mention { target: file("/w/a b.rs"), lines: Some(lines) },
-                Part::Selection { target: untitled, lines, text: "let x;".into() },
-                Part::Diff { of: DiffOf::Staged },
-                Part::Editor(EditorContext {
+                PromptPart::Mention { target: file("/w/a b.rs"), lines: Some(lines) },
+                PromptPart::Selection { target: untitled, lines, text: "let x;".into() },
+                PromptPart::Diff { of: DiffOf::Staged },
+                PromptPart::Editor(EditorContext {
                     active: Some(file("/w/c.rs")),
                     open: vec![file("/w/c.rs"), file("/w/d.rs")],
                     ..EditorContext::default()
@@ -220,7 +223,7 @@ mod tests {
         let log = "a line\n".repeat(PASTED_LINES + 1);
         let alone = read(json!([{ "type": "text", "text": log }]), json!(null)).unwrap();
         assert_eq!(alone.text, "[Pasted text, 201 lines]");
-        assert_eq!(alone.parts, [Part::Pasted { text: log.clone() }]);
+        assert_eq!(alone.parts, [PromptPart::Pasted { text: log.clone() }]);
         let both = json!([{ "type": "text", "text": "why?" }, { "type": "text", "text": log }]);
         assert_eq!(read(both, json!(null)).unwrap().text, "why?");
         let typed = "a line\n".repeat(PASTED_LINES);

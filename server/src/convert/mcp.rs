@@ -4,7 +4,7 @@
 
 use kode_engine::config::mcp::fault::{Failure, FailureClass};
 use kode_engine::tool::offer::ToolInfo;
-use kode_engine::tool::status::{ServerInfo, State};
+use kode_engine::tool::status::{ServerInfo, ServerState};
 use kode_protocol as wire;
 
 use crate::convert::rules::source;
@@ -40,15 +40,15 @@ pub fn server(info: ServerInfo) -> wire::McpServer {
     }
 }
 
-fn state(state: State) -> wire::McpState {
+fn state(state: ServerState) -> wire::McpState {
     match state {
-        State::Disabled => wire::McpState::Disabled,
-        State::WaitingForApproval => wire::McpState::WaitingForApproval,
-        State::Stopped => wire::McpState::Stopped,
-        State::Starting => wire::McpState::Starting,
-        State::Connected => wire::McpState::Connected,
-        State::NeedsAuth => wire::McpState::NeedsAuth,
-        State::Failed => wire::McpState::Failed,
+        ServerState::Disabled => wire::McpState::Disabled,
+        ServerState::WaitingForApproval => wire::McpState::WaitingForApproval,
+        ServerState::Stopped => wire::McpState::Stopped,
+        ServerState::Starting => wire::McpState::Starting,
+        ServerState::Connected => wire::McpState::Connected,
+        ServerState::NeedsAuth => wire::McpState::NeedsAuth,
+        ServerState::Failed => wire::McpState::Failed,
     }
 }
 

@@ -3,7 +3,9 @@
 //! Rule: values only, no decisions; matches are exhaustive.
 
 use kode_engine::base::ids::SessionId;
-use kode_engine::permission::{Decision, Offer, Outcome, PermissionPrompt, Preview, Scope};
+use kode_engine::permission::{
+    Offer, PermissionDecision, PermissionOutcome, PermissionPrompt, Preview, Scope,
+};
 use kode_protocol as wire;
 
 use crate::convert::{agent_id, call_id, item_id, permission_id, session_id, timestamp};
@@ -69,14 +71,14 @@ pub fn scope_from_wire(scope: wire::Scope) -> Scope {
     }
 }
 
-pub(super) fn decided(decision: Decision) -> wire::PermissionDecided {
+pub(super) fn decided(decision: PermissionDecision) -> wire::PermissionDecided {
     wire::PermissionDecided {
         permission_id: permission_id(&decision.id),
         call_id: call_id(&decision.call),
         outcome: match decision.outcome {
-            Outcome::Allow => wire::PermissionOutcome::Allow,
-            Outcome::Deny => wire::PermissionOutcome::Deny,
-            Outcome::Cancelled => wire::PermissionOutcome::Cancelled,
+            PermissionOutcome::Allow => wire::PermissionOutcome::Allow,
+            PermissionOutcome::Deny => wire::PermissionOutcome::Deny,
+            PermissionOutcome::Cancelled => wire::PermissionOutcome::Cancelled,
         },
         scope: scope(decision.scope),
         by: decision.by,

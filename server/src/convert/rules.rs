@@ -7,7 +7,7 @@ use kode_engine::agent::session::rules::RulesInForce;
 use kode_engine::base::mask::masked_text;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::config::settings::{Standing, TrustState, TrustWaiting, Withheld, summary};
-use kode_engine::permission::rules::{Behavior, PlacedRule, Problem, Severity, Source};
+use kode_engine::permission::rules::{Behavior, PlacedRule, ProblemSeverity, RuleSource, SettingsProblem};
 use kode_protocol as wire;
 
 use crate::convert;
@@ -25,7 +25,11 @@ pub fn in_force(rules: RulesInForce) -> wire::ListRulesResult {
 
 /// What is wrong with the settings, and what of them waits for approval.
 #[must_use]
-pub fn changed(files: &[AbsPath], problems: Vec<Problem>, waiting: &[Withheld]) -> wire::ConfigChanged {
+pub fn changed(
+    files: &[AbsPath],
+    problems: Vec<SettingsProblem>,
+    waiting: &[Withheld],
+) -> wire::ConfigChanged {
     wire::ConfigChanged {
         files: files.iter().map(ToString::to_string).collect(),
         problems: problems.into_iter().map(problem).collect(),
@@ -67,9 +71,9 @@ pub fn explanation(explained: Explanation) -> wire::ExplainPermissionResult {
 
 /// Something in the settings that cannot be used.
 #[must_use]
-pub fn problem(problem: Problem) -> wire::SettingsProblem {
+pub fn problem(problem: SettingsProblem) -> wire::SettingsProblem {
     wire::SettingsProblem {
-        severe: problem.severity == Severity::Error,
+        severe: problem.severity == ProblemSeverity::Error,
         message: problem.message,
         line: problem.place.filter(|_| problem.file.is_some()).map(|place| place.line + 1),
         file: problem.file.map(|file| file.to_string()),
@@ -142,7 +146,7 @@ pub fn withheld(withheld: &Withheld) -> wire::WithheldSetting {
 
 /// Where a setting stands.
 #[must_use]
-pub fn source(source: &Source) -> wire::RuleSource {
+pub fn source(source: &RuleSource) -> wire::RuleSource {
     // What the editor says stands in no file, and so on no line.
     let place = source.place.filter(|_| source.file.is_some());
     wire::RuleSource {

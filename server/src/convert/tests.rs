@@ -15,7 +15,9 @@ use kode_engine::base::todo::TodoReminderReason;
 use kode_engine::config::extension::live::Counts;
 use kode_engine::model::ModelErrorKind;
 use kode_engine::model::price::Cost;
-use kode_engine::permission::{Decision, Offer, Outcome, PermissionPrompt, Preview, Scope};
+use kode_engine::permission::{
+    Offer, PermissionDecision, PermissionOutcome, PermissionPrompt, Preview, Scope,
+};
 use kode_engine::process::shell::TaskEnd;
 use kode_engine::record::background::BackgroundTask;
 use kode_engine::record::event::{
@@ -124,10 +126,10 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         reason: reason(),
         model: name(),
     };
-    let decision = Decision {
+    let decision = PermissionDecision {
         id: PermissionId::from_external("perm_1"),
         call: call(),
-        outcome: Outcome::Deny,
+        outcome: PermissionOutcome::Deny,
         scope: Scope::Once,
         by: "panel".into(),
         feedback: None,

@@ -1,6 +1,6 @@
 //! `agent/draft/set`.
 
-use kode_engine::record::draft::Draft;
+use kode_engine::record::draft::PromptDraft;
 use kode_protocol as wire;
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub(crate) async fn set(backend: &Backend, params: Params) -> Result<(), Failure
         false => serde_json::to_value(params.parts)
             .map_err(|reason| error::invalid_params("parts", &reason.to_string()))?,
     };
-    let draft = Draft { text: params.text, parts };
+    let draft = PromptDraft { text: params.text, parts };
     let is_empty = draft.text.is_empty() && draft.parts.is_null();
     session.set_draft((!is_empty).then_some(draft)).map_err(error::draft)
 }

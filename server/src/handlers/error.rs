@@ -22,7 +22,7 @@ use kode_engine::config::policy::{KeepError, ModeDisabled};
 use kode_engine::config::settings::{SetError, SettingsError};
 use kode_engine::journal::lease::LeaseRefusal;
 use kode_engine::model::ModelError;
-use kode_engine::permission::RespondError;
+use kode_engine::permission::PromptRespondError;
 use kode_protocol::{DeclineReason, ErrorData, ErrorKind};
 use tower_lsp::jsonrpc::{Error, ErrorCode};
 
@@ -233,18 +233,18 @@ pub(crate) fn draft(error: DraftError) -> Failure {
 }
 
 /// An answer was not taken.
-pub(crate) fn respond(error: RespondError) -> Failure {
+pub(crate) fn respond(error: PromptRespondError) -> Failure {
     let message = error.to_string();
     match error {
-        RespondError::Unknown(_) => failure(
+        PromptRespondError::Unknown(_) => failure(
             ErrorKind::UnknownPermission,
             message,
             "`agent/permission/list` names the prompts that wait.",
         ),
-        RespondError::AlreadyResolved { by, .. } => {
+        PromptRespondError::AlreadyResolved { by, .. } => {
             failure(ErrorKind::AlreadyResolved { by }, message, "Nothing to do: the prompt is closed.")
         }
-        RespondError::Unfit(_) => invalid_params("scope", &message),
+        PromptRespondError::Unfit(_) => invalid_params("scope", &message),
     }
 }
 
@@ -305,7 +305,7 @@ pub(crate) fn set(error: &SetError) -> Failure {
 /// No permission prompt of that id waits, or none at all.
 pub(crate) fn unknown_permission(id: Option<&PermissionId>) -> Failure {
     match id {
-        Some(id) => respond(RespondError::Unknown(id.clone())),
+        Some(id) => respond(PromptRespondError::Unknown(id.clone())),
         None => failure(
             ErrorKind::UnknownPermission,
             "no permission prompt waits".to_owned(),

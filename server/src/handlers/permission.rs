@@ -2,7 +2,7 @@
 
 use kode_engine::base::ids::{HunkId, PermissionId};
 use kode_engine::base::paths::AbsPath;
-use kode_engine::permission::Answer;
+use kode_engine::permission::PromptAnswer;
 use kode_engine::permission::rules::{Rule, RuleError};
 use kode_protocol as wire;
 
@@ -15,7 +15,7 @@ use crate::handlers::params::Params;
 pub(crate) async fn respond(backend: &Backend, params: Params) -> Result<(), Failure> {
     let params: wire::RespondPermissionParams = params.read()?;
     let session = backend.session(&params.session_id)?;
-    let answer = Answer {
+    let answer = PromptAnswer {
         allow: params.decision == wire::PermissionDecision::Allow,
         scope: convert::scope_from_wire(params.scope),
         feedback: params.feedback,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kode_engine::base::paths::Target;
-use kode_engine::text::host::{Diagnostic, DiagnosticsError, FileDiagnostics, Severity};
+use kode_engine::text::host::{Diagnostic, DiagnosticSeverity, DiagnosticsError, FileDiagnostics};
 use kode_protocol as wire;
 use lsp_types::Url;
 use tokio::sync::oneshot;
@@ -90,10 +90,10 @@ fn convert_one(
         line: start.line.saturating_add(1),
         column: column.saturating_add(1),
         severity: match diagnostic.severity {
-            Some(4) => Severity::Hint,
-            Some(3) => Severity::Information,
-            Some(2) => Severity::Warning,
-            _ => Severity::Error,
+            Some(4) => DiagnosticSeverity::Hint,
+            Some(3) => DiagnosticSeverity::Information,
+            Some(2) => DiagnosticSeverity::Warning,
+            _ => DiagnosticSeverity::Error,
         },
         message: diagnostic.message,
         source: diagnostic.source.unwrap_or_default(),

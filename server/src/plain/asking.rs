@@ -6,7 +6,7 @@
 
 use kode_engine::agent::input::Prompt;
 use kode_engine::config::extension::{Catalog, Extension};
-use kode_engine::record::prompt::Part;
+use kode_engine::record::prompt::PromptPart;
 use kode_engine::text::document::DocumentSnapshot;
 use lsp_types::{
     CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionParams, CodeActionTriggerKind, Command,
@@ -89,10 +89,10 @@ impl Ask {
         let selected = self.range.and_then(|range| selected(shared, &uri, range));
         let part = match (self.message, place, selected) {
             (Some(message), lines, _) => {
-                Part::Diagnostics { target: Some(target), lines, message: Some(message) }
+                PromptPart::Diagnostics { target: Some(target), lines, message: Some(message) }
             }
-            (None, Some(lines), Some(text)) => Part::Selection { target, lines, text },
-            (None, lines, _) => Part::Mention { target, lines },
+            (None, Some(lines), Some(text)) => PromptPart::Selection { target, lines, text },
+            (None, lines, _) => PromptPart::Mention { target, lines },
         };
         Ok(Prompt { parts: vec![part], ..Prompt::text(self.text) })
     }

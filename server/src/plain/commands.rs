@@ -10,7 +10,7 @@ use std::sync::Arc;
 use kode_engine::agent::session::Session;
 use kode_engine::base::ids::{PermissionId, SessionId};
 use kode_engine::base::mode::Mode;
-use kode_engine::permission::{Answer, PermissionPrompt, Scope};
+use kode_engine::permission::{PermissionPrompt, PromptAnswer, Scope};
 use kode_engine::text::edit::ledger::review::ReviewAction;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -159,7 +159,7 @@ fn respond(agent: &Agent, respond: Respond, allow: bool) -> Result<Value, Failur
         None => waiting.into_iter().next(),
     };
     let (session, prompt) = found.ok_or_else(|| error::unknown_permission(named.as_ref()))?;
-    let answer = Answer {
+    let answer = PromptAnswer {
         allow,
         scope: respond.scope.filter(|_| allow).unwrap_or(Scope::Once),
         feedback: respond.feedback,

@@ -14,7 +14,7 @@ use kode_engine::base::ids::SessionId;
 use kode_engine::base::mask::masked_text;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::config::settings::{Approved, Waiting, Wish, summary};
-use kode_engine::permission::rules::{Place, Problem, Severity};
+use kode_engine::permission::rules::{FileRange, ProblemSeverity, SettingsProblem};
 use lsp_types::request::ShowMessageRequest;
 use lsp_types::{
     Diagnostic, DiagnosticSeverity, MessageActionItem, MessageType, Position, Range,
@@ -87,7 +87,7 @@ pub(crate) struct SettingsTeller {
 
 /// Tells by a message what protects less than the user thinks; each once.
 pub(crate) fn tell(shared: &Arc<Shared>, complaints: &Complaints) {
-    let severe = complaints.problems.iter().filter(|problem| problem.severity == Severity::Error);
+    let severe = complaints.problems.iter().filter(|problem| problem.severity == ProblemSeverity::Error);
     let mut messages: Vec<_> = severe.map(|problem| (MessageType::ERROR, severe_text(problem))).collect();
     let mut told = shared.settings.told.lock().unwrap_or_else(PoisonError::into_inner);
     messages.retain(|(_, text)| told.insert(text.clone()));
@@ -104,7 +104,7 @@ pub(crate) fn tell(shared: &Arc<Shared>, complaints: &Complaints) {
 }
 
 /// The diagnostics of all settings files that live sessions look at, and of the files of other problems.
-pub(super) fn current(shared: &Shared, others: &[Problem]) -> BTreeMap<Url, Vec<Diagnostic>> {
+pub(super) fn current(shared: &Shared, others: &[SettingsProblem]) -> BTreeMap<Url, Vec<Diagnostic>> {
     let mut files: BTreeMap<Url, Vec<Diagnostic>> = BTreeMap::new();
     let Some(agent) = shared.live_agent() else { return files };
     let others = Complaints { problems: others.to_vec(), withheld: Vec::new() };
@@ -131,7 +131,7 @@ pub(super) fn current(shared: &Shared, others: &[Problem]) -> BTreeMap<Url, Vec<
 }
 
 fn diagnostics(complaints: &Complaints, encoding: PositionEncoding) -> Vec<(AbsPath, Diagnostic)> {
-    let diagnostic = |file: &AbsPath, place: Option<Place>, severity, message: String| {
+    let diagnostic = |file: &AbsPath, place: Option<FileRange>, severity, message: String| {
         let range = place.map(|place| range(file, place, encoding)).unwrap_or_default();
         let source = Some(SOURCE.to_owned());
         (
@@ -141,9 +141,9 @@ fn diagnostics(complaints: &Complaints, encoding: PositionEncoding) -> Vec<(AbsP
     };
     let problems = complaints.problems.iter().filter_map(|problem| {
         let severity = match problem.severity {
-            Severity::Error => DiagnosticSeverity::ERROR,
-            Severity::Warning => DiagnosticSeverity::WARNING,
-            Severity::Information => DiagnosticSeverity::INFORMATION,
+            ProblemSeverity::Error => DiagnosticSeverity::ERROR,
+            ProblemSeverity::Warning => DiagnosticSeverity::WARNING,
+            ProblemSeverity::Information => DiagnosticSeverity::INFORMATION,
         };
         Some(diagnostic(problem.file.as_ref()?, problem.place, severity, readable(&problem.message)))
     });
@@ -158,7 +158,7 @@ fn diagnostics(complaints: &Complaints, encoding: PositionEncoding) -> Vec<(AbsP
 }
 
 /// A place of a file as the client counts.
-fn range(file: &AbsPath, place: Place, encoding: PositionEncoding) -> Range {
+fn range(file: &AbsPath, place: FileRange, encoding: PositionEncoding) -> Range {
     let start = Position::new(place.line, place.column);
     let end = Position::new(place.end_line, place.end_column);
     if encoding == PositionEncoding::Utf16 {
@@ -176,7 +176,7 @@ fn range(file: &AbsPath, place: Place, encoding: PositionEncoding) -> Range {
     }
 }
 
-fn severe_text(problem: &Problem) -> String {
+fn severe_text(problem: &SettingsProblem) -> String {
     let line = problem.place.map(|place| format!(":{}", place.line + 1)).unwrap_or_default();
     let place = problem.file.as_ref().map(|file| format!(" ({file}{line})")).unwrap_or_default();
     format!("A setting that should protect does not: {}{place}", problem.message)

@@ -37,7 +37,7 @@ use kode_journal::lease::Lease;
 use kode_journal::{SHELF, Shelf};
 use kode_model::models::{CurrentModels, Models, Pointer};
 use kode_permission::Deliveries;
-use kode_permission::rules::Problem;
+use kode_permission::rules::SettingsProblem;
 use kode_process::shell::{MAX_TASKS_OVERALL, Outputs, Secrets, Shell, Tasks};
 use kode_record::event::EventLog;
 use kode_record::record::Record;
@@ -234,7 +234,7 @@ impl Engine {
     }
 
     /// What is wrong with the files of agents, skills, commands and styles of a workspace and of the user, with the place.
-    pub async fn file_problems(&self, roots: Vec<AbsPath>) -> Vec<Problem> {
+    pub async fn file_problems(&self, roots: Vec<AbsPath>) -> Vec<SettingsProblem> {
         self.extensions(&roots).now().await.problems()
     }
 

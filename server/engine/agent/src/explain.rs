@@ -9,10 +9,13 @@ use serde_json::Value;
 use kode_base::call::{ToolKind, Touch};
 use kode_base::mode::Mode;
 use kode_base::paths::{AbsPath, Target};
-use kode_permission::gate::{self, Case, Circumstances, Confinement};
+use kode_permission::gate::{self, Circumstances, Confinement, GateCase};
 use kode_permission::rules::places::real_on_disk;
-use kode_permission::rules::{Behavior, Layer, Order, PlacedRule, Places, Problem, Rules, Severity, Source};
-use kode_permission::{GateDecision as Decision, Sensitive, standing};
+use kode_permission::rules::{
+    Behavior, Order, PathBases, PlacedRule, ProblemSeverity, RuleSet, RuleSource, SettingsLayer,
+    SettingsProblem,
+};
+use kode_permission::{GateDecision, Sensitive, standing};
 use kode_process::plain_git as git;
 use kode_tool::Registry;
 use kode_tool::declared::declared;
@@ -128,7 +131,7 @@ pub fn explain(question: &Question, setting: &Setting<'_>) -> Result<Explanation
         Some(texts) => placed(texts, &workspace),
         None => (setting.rules.clone(), Vec::new()),
     };
-    let (rules, unusable) = Rules::new(placed, &Places::on_disk(&cwd, home.as_ref()));
+    let (rules, unusable) = RuleSet::new(placed, &PathBases::on_disk(&cwd, home.as_ref()));
     let rules = rules.in_order(setting.order);
     problems.extend(unusable);
 
@@ -169,13 +172,13 @@ pub fn explain(question: &Question, setting: &Setting<'_>) -> Result<Explanation
     };
     // A tool that is not known here, one of an MCP server for example, may do anything.
     let kind = facts.map_or(ToolKind::Execute, |facts| facts.kind);
-    let case = Case { tool: name, kind, input: &question.input, touches: &touches };
+    let case = GateCase { tool: name, kind, input: &question.input, touches: &touches };
     let verdict = gate::judge(&case, &circumstances);
     Ok(Explanation {
         decision: match verdict.decision {
-            Decision::Allow => Behavior::Allow,
-            Decision::Ask => Behavior::Ask,
-            Decision::Deny => Behavior::Deny,
+            GateDecision::Allow => Behavior::Allow,
+            GateDecision::Ask => Behavior::Ask,
+            GateDecision::Deny => Behavior::Deny,
         },
         proposed: proposed(&verdict, &touches, &workspace),
         source: verdict.rule.as_ref().map(|rule| rule.source.to_string()),
@@ -186,7 +189,7 @@ pub fn explain(question: &Question, setting: &Setting<'_>) -> Result<Explanation
 }
 
 fn proposed(verdict: &gate::Verdict, touches: &[Touch], workspace: &AbsPath) -> Vec<String> {
-    if verdict.decision == Decision::Ask && verdict.standing == gate::Standing::Rule {
+    if verdict.decision == GateDecision::Ask && verdict.standing == gate::AnswerReach::Rule {
         standing::rules(touches, Some(workspace))
     } else {
         Vec::new()
@@ -194,18 +197,18 @@ fn proposed(verdict: &gate::Verdict, touches: &[Touch], workspace: &AbsPath) -> 
 }
 
 /// Rules from their texts; those that cannot be read are told.
-fn placed(texts: &RuleTexts, root: &AbsPath) -> (Vec<PlacedRule>, Vec<Problem>) {
+fn placed(texts: &RuleTexts, root: &AbsPath) -> (Vec<PlacedRule>, Vec<SettingsProblem>) {
     let lists = [(Behavior::Allow, &texts.allow), (Behavior::Ask, &texts.ask), (Behavior::Deny, &texts.deny)];
     let (mut rules, mut problems) = (Vec::new(), Vec::new());
     for (behavior, list) in lists {
         for text in list {
-            let source = Source { layer: Layer::CommandLine, file: None, place: None };
+            let source = RuleSource { layer: SettingsLayer::CommandLine, file: None, place: None };
             match text.parse() {
                 Ok(rule) => rules.push(PlacedRule { behavior, rule, source, root: Some(root.clone()) }),
-                Err(error) => problems.push(Problem {
+                Err(error) => problems.push(SettingsProblem {
                     file: None,
                     place: None,
-                    severity: Severity::Error,
+                    severity: ProblemSeverity::Error,
                     message: format!(
                         "`{text}` in {} is no rule and does not count: {error}.",
                         behavior.name()

@@ -13,7 +13,7 @@ mod render;
 use serde::{Deserialize, Serialize};
 
 use kode_record::options::TurnOptions;
-use kode_record::prompt::Part;
+use kode_record::prompt::PromptPart;
 
 /// What the user asks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub struct Prompt {
     pub text: String,
     /// What goes with it to the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<Part>,
+    pub parts: Vec<PromptPart>,
     /// How its turn goes.
     #[serde(default, skip_serializing_if = "TurnOptions::is_default")]
     pub options: TurnOptions,
@@ -39,6 +39,6 @@ impl Prompt {
     /// Whether nothing is asked: what the editor shows is no question.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.text.trim().is_empty() && self.parts.iter().all(|part| matches!(part, Part::Editor(_)))
+        self.text.trim().is_empty() && self.parts.iter().all(|part| matches!(part, PromptPart::Editor(_)))
     }
 }

@@ -76,7 +76,7 @@ use kode_config::settings::Wish;
 use kode_journal::{Blobs, Journal};
 use kode_model::models::{CurrentModels, Models, Pointer};
 use kode_model::{Message, ModelError};
-use kode_permission::{Answer, Broker, Deliveries, PermissionPrompt, RespondError};
+use kode_permission::{Broker, Deliveries, PermissionPrompt, PromptAnswer, PromptRespondError};
 use kode_process::shell::Shell;
 use kode_record::event::{Event, EventLog, Item, ItemBody};
 use kode_record::record::Record;
@@ -306,8 +306,8 @@ impl Session {
     /// Answers a permission prompt.
     ///
     /// # Errors
-    /// [`RespondError`], above all when somebody was first.
-    pub fn respond(&self, id: &PermissionId, answer: Answer) -> Result<(), RespondError> {
+    /// [`PromptRespondError`], above all when somebody was first.
+    pub fn respond(&self, id: &PermissionId, answer: PromptAnswer) -> Result<(), PromptRespondError> {
         self.broker.respond(id, answer)
     }
 

@@ -23,7 +23,7 @@ use kode_base::effort::Effort;
 use kode_base::ids::AgentId;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
-use kode_permission::rules::{Problem, names};
+use kode_permission::rules::{SettingsProblem, names};
 
 /// So many types there are at most.
 const MAX_TYPES: usize = 100;
@@ -120,7 +120,7 @@ pub struct AgentTypes {
     /// Types that others of the same name hide.
     pub shadowed: Vec<Shadowed>,
     /// What is wrong with files.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<SettingsProblem>,
 }
 
 /// What a call may name: the types, and the sub-agents of the session with their types.

@@ -11,8 +11,10 @@ use kode_base::mode::Mode;
 use kode_base::paths::{AbsPath, Target};
 use kode_command::analyse;
 use kode_permission::equipment::Equipment;
-use kode_permission::gate::{self, Case, Circumstances};
-use kode_permission::rules::{Behavior, Layer, PlacedRule, Places, Problem, Rule, Rules, Source};
+use kode_permission::gate::{self, Circumstances, GateCase};
+use kode_permission::rules::{
+    Behavior, PathBases, PlacedRule, Rule, RuleSet, RuleSource, SettingsLayer, SettingsProblem,
+};
 use kode_permission::{Delivery, Grant, Verdict};
 use kode_process::sandbox::Sandbox;
 use kode_text::workspace::Workspace;
@@ -24,9 +26,9 @@ pub struct InForce {
     /// What was settled beforehand.
     pub policy: Arc<Policy>,
     /// Its rules and those of this session's standing answers, ready for use.
-    pub rules: Rules,
+    pub rules: RuleSet,
     /// What of the rules cannot be used.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<SettingsProblem>,
     /// The hooks that are declared, ready to be looked up.
     pub hooks: Arc<Hooks>,
     /// The session's standing answers.
@@ -117,7 +119,7 @@ impl InForce {
         let mut rules = policy.rules.clone();
         rules.extend(grants.iter().filter_map(session_rule));
         rules.extend(equipment.rules());
-        let (rules, mut problems) = Rules::new(rules, &Places::on_disk(cwd, home.as_ref()));
+        let (rules, mut problems) = RuleSet::new(rules, &PathBases::on_disk(cwd, home.as_ref()));
         let rules = rules.in_order(policy.order);
         problems.extend(policy.problems.iter().cloned());
         let (grants, equipment, cwd) = (grants.to_vec(), equipment.clone(), cwd.clone());
@@ -128,7 +130,7 @@ impl InForce {
     /// Judges a call in this picture.
     pub fn judge(
         &self,
-        case: &Case<'_>,
+        case: &GateCase<'_>,
         mode: Mode,
         workspace: &Workspace,
         delivery: &dyn Fn(&Target) -> Option<Delivery>,
@@ -210,7 +212,7 @@ pub(crate) fn session_rule(grant: &Grant) -> Option<PlacedRule> {
     let Grant::Rule(text) = grant else { return None };
     match text.parse::<Rule>() {
         Ok(rule) => {
-            let source = Source { layer: Layer::Session, file: None, place: None };
+            let source = RuleSource { layer: SettingsLayer::Session, file: None, place: None };
             Some(PlacedRule { behavior: Behavior::Allow, rule, source, root: None })
         }
         Err(error) => {

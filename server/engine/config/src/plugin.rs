@@ -20,7 +20,7 @@ use std::sync::Arc;
 use crate::extension::places::Part;
 use crate::settings::declared::Entry;
 use kode_base::paths::AbsPath;
-use kode_permission::rules::{Problem, Severity, Source};
+use kode_permission::rules::{ProblemSeverity, RuleSource, SettingsProblem};
 
 pub(crate) use tree::Tree;
 
@@ -131,7 +131,7 @@ pub struct Plugin {
     /// Its MCP servers.
     pub servers: Vec<Entry>,
     /// What is wrong with it.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<SettingsProblem>,
     /// The files that were looked for to read this.
     pub(crate) files: Vec<AbsPath>,
 }
@@ -141,7 +141,8 @@ impl Plugin {
     #[must_use]
     pub fn fault(&self) -> Option<&str> {
         let error = self.problems.iter().find(|problem| {
-            problem.severity == Severity::Error && (problem.file.is_none() || problem.file == self.manifest)
+            problem.severity == ProblemSeverity::Error
+                && (problem.file.is_none() || problem.file == self.manifest)
         });
         error.map(|problem| problem.message.as_str())
     }
@@ -157,7 +158,7 @@ pub struct Listed {
     /// Where it is installed; `None` when it is not.
     pub root: Option<AbsPath>,
     /// What says that it is on or off; `None` where nothing says anything.
-    pub source: Option<Source>,
+    pub source: Option<RuleSource>,
     /// How it stands.
     pub state: PluginState,
 }

@@ -12,7 +12,7 @@ use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
 use kode_model::models::Pointer;
 use kode_permission::gate::Confinement;
-use kode_permission::rules::{Behavior, Order, PlacedRule, Problem, Rule};
+use kode_permission::rules::{Behavior, Order, PlacedRule, Rule, SettingsProblem};
 use kode_permission::{Scope, Sensitive};
 use kode_process::sandbox::Sandbox;
 
@@ -48,7 +48,7 @@ pub struct Policy {
     /// What is to be run, started or passed on by others.
     pub declared: Arc<Declared>,
     /// What of the settings cannot be used, and where it stands.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<SettingsProblem>,
 }
 
 impl Default for Policy {

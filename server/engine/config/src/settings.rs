@@ -34,7 +34,9 @@ use std::time::SystemTime;
 
 use crate::plugin::installed::{Installed, InstalledPlaces};
 use kode_base::paths::AbsPath;
-use kode_permission::rules::{Behavior, Layer, PlacedRule, Problem, Rule, Severity, Source};
+use kode_permission::rules::{
+    Behavior, PlacedRule, ProblemSeverity, Rule, RuleSource, SettingsLayer, SettingsProblem,
+};
 use read::{Origin, Owner};
 
 pub use declared::Declared;
@@ -116,7 +118,7 @@ pub struct Settings {
     /// What is to be run, started or passed on by others.
     pub declared: Declared,
     /// What is wrong.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<SettingsProblem>,
     has_lost: bool,
     /// What files say of plugins, until it is settled.
     switches: Vec<plugins::PluginSwitch>,
@@ -135,14 +137,14 @@ pub struct Withheld {
     /// What is to be approved, or was, for [`Trust::approve`].
     pub wish: Wish,
     /// Where it stands.
-    pub source: Source,
+    pub source: RuleSource,
 }
 
 impl Withheld {
     /// What a file of the workspace asks for that is no file of settings.
     #[must_use]
     pub fn of_file(wish: Wish) -> Self {
-        let source = Source { layer: Layer::Project, file: Some(wish.file.clone()), place: None };
+        let source = RuleSource { layer: SettingsLayer::Project, file: Some(wish.file.clone()), place: None };
         Self { wish, source }
     }
 }
@@ -213,7 +215,7 @@ pub(crate) struct Stamp {
 /// A file that may hold settings.
 struct Candidate<'a> {
     file: AbsPath,
-    layer: Layer,
+    layer: SettingsLayer,
     root: AbsPath,
     owner: Owner<'a>,
 }
@@ -267,19 +269,19 @@ impl SettingsSources {
         let mut settings = Settings { stamps, editor: self.editor.number(), ..Settings::default() };
         let installed = Installed::load(&self.plugins(), &self.roots);
         if let Err(error) = self.trust.refresh() {
-            settings.problems.push(Problem {
+            settings.problems.push(SettingsProblem {
                 file: Some(self.trust.file().clone()),
                 place: None,
-                severity: Severity::Warning,
+                severity: ProblemSeverity::Warning,
                 message: format!("Nothing this workspace asks for counts as approved: {error}."),
             });
         }
-        for candidate in self.candidates().filter(|candidate| candidate.layer < Layer::CommandLine) {
+        for candidate in self.candidates().filter(|candidate| candidate.layer < SettingsLayer::CommandLine) {
             self.take(&candidate, &installed, &mut settings);
         }
         self.take_command_line(&mut settings);
         self.take_editor(&installed, &mut settings);
-        for layer in [Layer::Local, Layer::Project, Layer::User] {
+        for layer in [SettingsLayer::Local, SettingsLayer::Project, SettingsLayer::User] {
             for candidate in self.candidates().filter(|candidate| candidate.layer == layer) {
                 self.take(&candidate, &installed, &mut settings);
             }
@@ -301,7 +303,7 @@ impl SettingsSources {
 
     /// All files that settings depend on, there or not.
     pub fn watched(&self) -> impl Iterator<Item = AbsPath> {
-        let layers = [Layer::Local, Layer::Project, Layer::User];
+        let layers = [SettingsLayer::Local, SettingsLayer::Project, SettingsLayer::User];
         // A file of two layers is looked at once.
         let servers = layers.into_iter().flat_map(|layer| self.server_files(layer));
         let servers = servers.filter(|file| file.shape != servers::Shape::OfProjects).map(|file| file.file);
@@ -326,7 +328,7 @@ impl SettingsSources {
     fn candidates(&self) -> impl Iterator<Item = Candidate<'_>> {
         let managed = self.managed.iter().map(|file| Candidate {
             file: file.clone(),
-            layer: Layer::Managed,
+            layer: SettingsLayer::Managed,
             root: file_system_root(file),
             owner: Owner::Person,
         });
@@ -343,7 +345,7 @@ impl SettingsSources {
         let of_user = |name: &'static str| {
             self.user_folders.iter().map(move |folder| Candidate {
                 file: folder.join(name),
-                layer: Layer::User,
+                layer: SettingsLayer::User,
                 root: folder.clone(),
                 owner: Owner::Person,
             })
@@ -359,9 +361,9 @@ impl SettingsSources {
             candidate.file.parent().is_some_and(|folder| folder.file_name() != WITHOUT_CONFIG)
         };
         managed
-            .chain(of_workspace(Layer::Local, LOCAL))
-            .chain(of_workspace(Layer::Project, SHARED).filter(is_user_file))
-            .chain(of_workspace(Layer::Project, CONFIG).filter(has_config).filter(is_user_file))
+            .chain(of_workspace(SettingsLayer::Local, LOCAL))
+            .chain(of_workspace(SettingsLayer::Project, SHARED).filter(is_user_file))
+            .chain(of_workspace(SettingsLayer::Project, CONFIG).filter(has_config).filter(is_user_file))
             .chain(of_user(SHARED))
             .chain(of_user(CONFIG).filter(has_config))
     }
@@ -372,10 +374,10 @@ impl SettingsSources {
             Ok(None) => return,
             Err(reason) => {
                 settings.files.push(candidate.file.clone());
-                return settings.lose(Problem {
+                return settings.lose(SettingsProblem {
                     file: Some(candidate.file.clone()),
                     place: None,
-                    severity: Severity::Error,
+                    severity: ProblemSeverity::Error,
                     message: read::broken(&reason),
                 });
             }
@@ -407,7 +409,7 @@ impl SettingsSources {
             let text = Text::new(format!("{value:#}"));
             let origin = Origin {
                 file: None,
-                layer: Layer::Editor,
+                layer: SettingsLayer::Editor,
                 root,
                 owner,
                 home: self.home.as_ref(),
@@ -424,7 +426,7 @@ impl SettingsSources {
             let rule = text.parse::<Rule>().and_then(|rule| rule.check(*behavior).map(|()| rule));
             match rule {
                 Ok(rule) => {
-                    let source = Source { layer: Layer::CommandLine, file: None, place: None };
+                    let source = RuleSource { layer: SettingsLayer::CommandLine, file: None, place: None };
                     let key = keys::key(&format!("permissions.{}", behavior.name()));
                     settings.statements.extend(key.map(|key| Statement {
                         key,
@@ -439,11 +441,18 @@ impl SettingsSources {
                     let name = behavior.name();
                     let message =
                         format!("The rule `{text}` ({name}) of the command line is ignored: {error}.");
-                    let problem = Problem { file: None, place: None, severity: Severity::Error, message };
+                    let problem = SettingsProblem {
+                        file: None,
+                        place: None,
+                        severity: ProblemSeverity::Error,
+                        message,
+                    };
                     match behavior {
                         Behavior::Deny | Behavior::Ask => settings.lose(problem),
                         Behavior::Allow => {
-                            settings.problems.push(Problem { severity: Severity::Warning, ..problem });
+                            settings
+                                .problems
+                                .push(SettingsProblem { severity: ProblemSeverity::Warning, ..problem });
                         }
                     }
                 }
@@ -487,7 +496,7 @@ impl Settings {
         }
     }
 
-    fn lose(&mut self, problem: Problem) {
+    fn lose(&mut self, problem: SettingsProblem) {
         self.has_lost = true;
         self.problems.push(problem);
     }

@@ -13,7 +13,7 @@ use crate::extension::places::{Origin, Part, Place, Places, check_within};
 use crate::extension::problem::Fault;
 use kode_base::paths::AbsPath;
 use kode_base::regular;
-use kode_permission::rules::Problem;
+use kode_permission::rules::SettingsProblem;
 
 /// The name of the style that is used where nobody chooses one.
 pub const DEFAULT: &str = "Default";
@@ -58,7 +58,7 @@ pub struct Styles {
     /// Styles that others of the same name hide.
     pub shadowed: Vec<Shadowed>,
     /// What is wrong with files.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<SettingsProblem>,
 }
 
 /// What a file says of itself.

@@ -22,7 +22,7 @@ use url::Url;
 
 use crate::elicit;
 use kode_base::paths::AbsPath;
-use kode_tool::{Asker, Progress};
+use kode_tool::{ProgressReporter, QuestionAsker};
 
 /// So many calls that nobody follows yet can have told of their progress.
 const MAX_EARLY: usize = 32;
@@ -32,9 +32,9 @@ const MAX_PROGRESS: usize = 500;
 /// A call that runs.
 pub(crate) struct Ongoing {
     /// Takes what it tells of its progress.
-    pub(crate) progress: Progress,
+    pub(crate) progress: ProgressReporter,
     /// Asks the user of the call.
-    pub(crate) ask: Option<Asker>,
+    pub(crate) ask: Option<QuestionAsker>,
     clock: Mutex<Clock>,
 }
 
@@ -49,7 +49,7 @@ struct Clock {
 
 impl Ongoing {
     /// A call that begins now.
-    pub(crate) fn new(progress: Progress, ask: Option<Asker>) -> Arc<Self> {
+    pub(crate) fn new(progress: ProgressReporter, ask: Option<QuestionAsker>) -> Arc<Self> {
         let now = Instant::now();
         let clock = Clock { began: now, last_sign: now, waited: Duration::ZERO, waits: 0, waits_since: now };
         Arc::new(Self { progress, ask, clock: Mutex::new(clock) })

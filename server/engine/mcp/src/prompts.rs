@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::{Servers, failure, result};
 use kode_config::mcp::fault::Failure;
-use kode_tool::offer::{PromptArgument, PromptInfo, PromptPart};
+use kode_tool::offer::{McpPromptPart, PromptArgument, PromptInfo};
 
 impl Servers {
     /// The prompts there are, by server and name.
@@ -47,7 +47,7 @@ impl Servers {
         server: &str,
         name: &str,
         arguments: &[(Option<String>, String)],
-    ) -> Result<Vec<PromptPart>, Failure> {
+    ) -> Result<Vec<McpPromptPart>, Failure> {
         let found = self.find(server)?;
         let known = self.prompts().into_iter().find(|known| known.server == server && known.name == name);
         let known = known.ok_or_else(|| {
@@ -68,8 +68,8 @@ impl Servers {
         let got = got.map_err(|error| failure::of_request(server, &error))?;
         let parts = got.messages.into_iter().flat_map(|message| {
             let (text, images) = result::told(vec![message.content]);
-            let text = (!text.is_empty()).then_some(PromptPart::Text(text));
-            text.into_iter().chain(images.into_iter().map(PromptPart::Image))
+            let text = (!text.is_empty()).then_some(McpPromptPart::Text(text));
+            text.into_iter().chain(images.into_iter().map(McpPromptPart::Image))
         });
         Ok(parts.collect())
     }

@@ -37,7 +37,7 @@ use kode_process::sandbox::Sandbox;
 use kode_process::shell::Secrets;
 use kode_tool::offer::ToolInfo;
 use kode_tool::servers::ServerListener;
-use kode_tool::status::{ServerInfo, State};
+use kode_tool::status::{ServerInfo, ServerState};
 use kode_tool::{ErasedTool, ToolSource, erased};
 
 /// So many servers a workspace can have.
@@ -101,7 +101,7 @@ type Tools = Arc<Vec<Arc<dyn ErasedTool>>>;
 struct MadeOf {
     entry: Entry,
     definition: Option<Definition>,
-    resting: Option<State>,
+    resting: Option<ServerState>,
     limits: Limits,
     /// Nothing where no program is started for it.
     around: Option<Around>,
@@ -425,9 +425,13 @@ impl Servers {
     fn usable(&self, name: &str) -> Result<Arc<Server>, Failure> {
         let server = self.find(name)?;
         let why = match server.state() {
-            State::Disabled => "is switched off; switch it on first",
-            State::WaitingForApproval => "waits for your approval; approve the file it stands in first",
-            State::Stopped | State::Starting | State::Connected | State::NeedsAuth | State::Failed => {
+            ServerState::Disabled => "is switched off; switch it on first",
+            ServerState::WaitingForApproval => "waits for your approval; approve the file it stands in first",
+            ServerState::Stopped
+            | ServerState::Starting
+            | ServerState::Connected
+            | ServerState::NeedsAuth
+            | ServerState::Failed => {
                 return match (&server.definition, server.info().failure) {
                     (None, Some(failure)) => Err(failure),
                     (None | Some(_), _) => Ok(server),
@@ -606,8 +610,8 @@ fn entered(
         }
     };
     let resting = match &entry.approval {
-        _ if is_off => Some(State::Disabled),
-        Approval::Waiting(_) => Some(State::WaitingForApproval),
+        _ if is_off => Some(ServerState::Disabled),
+        Approval::Waiting(_) => Some(ServerState::WaitingForApproval),
         Approval::NotNeeded | Approval::Approved => None,
     };
     let limits = surroundings.limits;
@@ -615,7 +619,8 @@ fn entered(
     // Where it stands in its file may change without a change of it.
     made.entry.source.place = None;
     if let Some(resting) = resting {
-        let reason = (resting == State::WaitingForApproval).then(|| why_waiting(entry, state)).flatten();
+        let reason =
+            (resting == ServerState::WaitingForApproval).then(|| why_waiting(entry, state)).flatten();
         return (Entered::Resting(resting, reason), made);
     }
     let is_secret =

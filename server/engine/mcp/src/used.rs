@@ -13,7 +13,7 @@ use crate::{Member, Servers};
 use kode_config::mcp::fault::Failure;
 use kode_config::mcp::file_servers::FileServers;
 use kode_tool::ErasedTool;
-use kode_tool::offer::{PromptInfo, PromptPart, ResourceInfo, ResourceText, ToolInfo};
+use kode_tool::offer::{McpPromptPart, PromptInfo, ResourceInfo, ResourceText, ToolInfo};
 use kode_tool::servers::{McpServers, Membership, ServerListener, StartHold};
 use kode_tool::status::ServerInfo;
 
@@ -83,7 +83,7 @@ impl McpServers for Servers {
         server: &str,
         name: &str,
         arguments: &[(Option<String>, String)],
-    ) -> Result<Vec<PromptPart>, Failure> {
+    ) -> Result<Vec<McpPromptPart>, Failure> {
         Self::prompt(self, server, name, arguments).await
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Rule: an answer reaches no further than the prompt offers.
 
-use crate::{Answer, Decision, Outcome, PermissionPrompt, Scope};
+use crate::{PermissionDecision, PermissionOutcome, PermissionPrompt, PromptAnswer, Scope};
 use kode_base::broker::{self, UserRequest};
 use kode_base::ids::PermissionId;
 
@@ -10,10 +10,10 @@ use kode_base::ids::PermissionId;
 pub type Broker = broker::Broker<PermissionPrompt>;
 
 /// How asking for a permission ended.
-pub type Answered = broker::BrokerOutcome<Answer>;
+pub type PromptOutcome = broker::BrokerOutcome<PromptAnswer>;
 
 /// Why an answer to a permission prompt was not taken.
-pub type RespondError = broker::RespondError<PermissionId, ScopeNotOffered>;
+pub type PromptRespondError = broker::RespondError<PermissionId, ScopeNotOffered>;
 
 /// The scope is not among those the prompt offers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,18 +22,18 @@ pub struct ScopeNotOffered(pub PermissionId);
 
 impl UserRequest for PermissionPrompt {
     type Id = PermissionId;
-    type Answer = Answer;
+    type Answer = PromptAnswer;
     type Unfit = ScopeNotOffered;
 
     fn id(&self) -> &PermissionId {
         &self.id
     }
 
-    fn check(&self, answer: &Answer) -> Result<(), ScopeNotOffered> {
+    fn check(&self, answer: &PromptAnswer) -> Result<(), ScopeNotOffered> {
         if self.scopes.contains(&answer.scope) { Ok(()) } else { Err(ScopeNotOffered(self.id.clone())) }
     }
 
-    fn closed_by(&self, answer: Option<&Answer>) -> String {
+    fn closed_by(&self, answer: Option<&PromptAnswer>) -> String {
         self.decision(answer).by
     }
 }
@@ -41,21 +41,21 @@ impl UserRequest for PermissionPrompt {
 impl PermissionPrompt {
     /// How the prompt was closed; without an answer it was cancelled.
     #[must_use]
-    pub fn decision(&self, answer: Option<&Answer>) -> Decision {
+    pub fn decision(&self, answer: Option<&PromptAnswer>) -> PermissionDecision {
         let (id, call) = (self.id.clone(), self.call.clone());
         match answer {
-            Some(answer) => Decision {
+            Some(answer) => PermissionDecision {
                 id,
                 call,
-                outcome: if answer.allow { Outcome::Allow } else { Outcome::Deny },
+                outcome: if answer.allow { PermissionOutcome::Allow } else { PermissionOutcome::Deny },
                 scope: answer.scope,
                 by: answer.by.clone(),
                 feedback: answer.feedback.clone(),
             },
-            None => Decision {
+            None => PermissionDecision {
                 id,
                 call,
-                outcome: Outcome::Cancelled,
+                outcome: PermissionOutcome::Cancelled,
                 scope: Scope::Once,
                 by: "cancel".to_owned(),
                 feedback: None,
@@ -93,8 +93,8 @@ mod tests {
         }
     }
 
-    fn answer(allow: bool, by: &str) -> Answer {
-        Answer {
+    fn answer(allow: bool, by: &str) -> PromptAnswer {
+        PromptAnswer {
             allow,
             scope: Scope::Once,
             feedback: None,
@@ -110,7 +110,7 @@ mod tests {
 
     impl BrokerListener<PermissionPrompt> for Silent {
         fn asked(&self, _: &PermissionPrompt) {}
-        fn closed(&self, _: &PermissionPrompt, _: Option<&Answer>) {}
+        fn closed(&self, _: &PermissionPrompt, _: Option<&PromptAnswer>) {}
     }
 
     fn broker() -> Arc<Broker> {
@@ -121,7 +121,7 @@ mod tests {
         broker: &Arc<Broker>,
         prompt: PermissionPrompt,
         cancel: &CancellationToken,
-    ) -> tokio::task::JoinHandle<Answered> {
+    ) -> tokio::task::JoinHandle<PromptOutcome> {
         let (asker, cancel, count) = (Arc::clone(broker), cancel.clone(), broker.pending().len());
         let task = tokio::spawn(async move { asker.ask(prompt, &cancel).await });
         while broker.pending().len() == count {
@@ -139,9 +139,9 @@ mod tests {
         broker.respond(&id, answer(false, "panel")).unwrap();
         assert_eq!(
             broker.respond(&id, answer(true, "status bar")),
-            Err(RespondError::AlreadyResolved { id: id.clone(), by: "panel".into() })
+            Err(PromptRespondError::AlreadyResolved { id: id.clone(), by: "panel".into() })
         );
-        assert_eq!(task.await.unwrap(), Answered::By(answer(false, "panel")));
+        assert_eq!(task.await.unwrap(), PromptOutcome::By(answer(false, "panel")));
         assert_eq!(broker.pending(), vec![]);
     }
 
@@ -154,12 +154,12 @@ mod tests {
         let cancelled = asked(&broker, one, &cancel).await;
         let kept = asked(&broker, two, &CancellationToken::new()).await;
         cancel.cancel();
-        assert_eq!(cancelled.await.unwrap(), Answered::Cancelled);
+        assert_eq!(cancelled.await.unwrap(), PromptOutcome::Cancelled);
         assert!(
-            matches!(broker.respond(&first, answer(true, "panel")), Err(RespondError::AlreadyResolved { by, .. }) if by == "cancel")
+            matches!(broker.respond(&first, answer(true, "panel")), Err(PromptRespondError::AlreadyResolved { by, .. }) if by == "cancel")
         );
         broker.respond(&second, answer(true, "panel")).unwrap();
-        assert_eq!(kept.await.unwrap(), Answered::By(answer(true, "panel")));
+        assert_eq!(kept.await.unwrap(), PromptOutcome::By(answer(true, "panel")));
     }
 
     #[tokio::test]
@@ -168,12 +168,12 @@ mod tests {
         let prompt = prompt(vec![Scope::Once]);
         let id = prompt.id.clone();
         let _task = asked(&broker, prompt, &CancellationToken::new()).await;
-        let wide = Answer { scope: Scope::Session, ..answer(true, "panel") };
-        assert_eq!(broker.respond(&id, wide), Err(RespondError::Unfit(ScopeNotOffered(id.clone()))));
+        let wide = PromptAnswer { scope: Scope::Session, ..answer(true, "panel") };
+        assert_eq!(broker.respond(&id, wide), Err(PromptRespondError::Unfit(ScopeNotOffered(id.clone()))));
         assert_eq!(broker.pending().len(), 1);
         assert!(matches!(
             broker.respond(&PermissionId::generate(), answer(true, "panel")),
-            Err(RespondError::Unknown(_))
+            Err(PromptRespondError::Unknown(_))
         ));
     }
 }

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::rules::{Behavior, Layer, PlacedRule, Rule, Source};
+use crate::rules::{Behavior, PlacedRule, Rule, RuleSource, SettingsLayer};
 use kode_base::effort::Effort;
 
 /// What a skill or command brings along.
@@ -53,7 +53,7 @@ impl Equipment {
         let of = |behavior: Behavior, rules: &[String]| {
             let placed = move |text: &String| {
                 let rule = text.parse::<Rule>().ok().filter(|rule| rule.check(behavior).is_ok())?;
-                let source = Source { layer: Layer::Session, file: None, place: None };
+                let source = RuleSource { layer: SettingsLayer::Session, file: None, place: None };
                 Some(PlacedRule { behavior, rule, source, root: None })
             };
             rules.iter().filter_map(placed).collect::<Vec<_>>()

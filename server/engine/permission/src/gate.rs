@@ -12,7 +12,7 @@ mod tests;
 
 use serde_json::Value;
 
-use crate::rules::{Behavior, PlacedRule, Rules, Subject};
+use crate::rules::{Behavior, PlacedRule, RuleSet, RuleSubject};
 use crate::{Delivery, Grant, Sensitive};
 use kode_base::call::{Exposure, ToolKind, Touch};
 use kode_base::mask::masked_text;
@@ -22,7 +22,7 @@ use kode_command::{Analysis, CommandPattern};
 
 /// What is to happen with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Decision {
+pub enum GateDecision {
     /// It runs.
     Allow,
     /// The user decides.
@@ -33,7 +33,7 @@ pub enum Decision {
 
 /// How far a yes of the user's may reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum AnswerReach {
     /// This call alone: the user has a rule that says to ask.
     Never,
     /// The very same thing, until the session ends.
@@ -46,24 +46,24 @@ pub enum Standing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// What is to happen.
-    pub decision: Decision,
+    pub decision: GateDecision,
     /// Why, for people and for the model; without a final period.
     pub reason: String,
     /// The rule that decided, if one did.
-    pub rule: Option<Cited>,
+    pub rule: Option<CitedRule>,
     /// How far a yes may reach, where the user decides.
-    pub standing: Standing,
+    pub standing: AnswerReach,
 }
 
 /// A rule as it is named to people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cited {
+pub struct CitedRule {
     /// Its text, without secrets.
     pub text: String,
     /// What it does.
     pub behavior: Behavior,
     /// Where it stands.
-    pub source: crate::rules::Source,
+    pub source: crate::rules::RuleSource,
 }
 
 impl Confinement {
@@ -79,7 +79,7 @@ impl Confinement {
 
 /// A call, as far as the gate looks at it.
 #[derive(Clone, Copy, Debug)]
-pub struct Case<'a> {
+pub struct GateCase<'a> {
     /// The tool's canonical name.
     pub tool: &'a str,
     /// What it does to the world.
@@ -113,7 +113,7 @@ pub struct Circumstances<'a> {
     /// The session's mode.
     pub mode: Mode,
     /// The rules in force.
-    pub rules: &'a Rules,
+    pub rules: &'a RuleSet,
     /// The session's standing answers.
     pub grants: &'a [Grant],
     /// Which files hold secrets.
@@ -140,17 +140,17 @@ pub struct Circumstances<'a> {
 
 /// Judges a call. A tool that touches nothing is judged by its kind.
 #[must_use]
-pub fn judge(case: &Case<'_>, circumstances: &Circumstances<'_>) -> Verdict {
+pub fn judge(case: &GateCase<'_>, circumstances: &Circumstances<'_>) -> Verdict {
     let mut verdict = judge_all(case, circumstances);
-    if let (Some(lost), Decision::Allow, false) =
+    if let (Some(lost), GateDecision::Allow, false) =
         (circumstances.lost, verdict.decision, case.touches.is_empty())
     {
         // What cannot be read may have forbidden this.
         verdict = Verdict::ask(format!("settings cannot be read in full ({lost})")).within_session();
     }
     match (verdict.decision, circumstances.mode) {
-        (Decision::Ask, Mode::DontAsk) => Verdict {
-            decision: Decision::Deny,
+        (GateDecision::Ask, Mode::DontAsk) => Verdict {
+            decision: GateDecision::Deny,
             reason: format!("mode dontAsk never asks, and {}", verdict.reason),
             ..verdict
         },
@@ -158,13 +158,13 @@ pub fn judge(case: &Case<'_>, circumstances: &Circumstances<'_>) -> Verdict {
     }
 }
 
-fn judge_all(case: &Case<'_>, circumstances: &Circumstances<'_>) -> Verdict {
+fn judge_all(case: &GateCase<'_>, circumstances: &Circumstances<'_>) -> Verdict {
     let rules = circumstances.rules;
-    let tool = Subject::Tool { name: case.tool, input: case.input };
+    let tool = RuleSubject::Tool { name: case.tool, input: case.input };
     if let Some(rule) = rules.find(Behavior::Deny, &tool) {
-        return Verdict::by_rule(Decision::Deny, rule);
+        return Verdict::by_rule(GateDecision::Deny, rule);
     }
-    let asked = rules.find(Behavior::Ask, &tool).map(|rule| Verdict::by_rule(Decision::Ask, rule));
+    let asked = rules.find(Behavior::Ask, &tool).map(|rule| Verdict::by_rule(GateDecision::Ask, rule));
     let allowed = rules.find(Behavior::Allow, &tool);
     let touches = case.touches.iter().map(|touch| judge_touch(touch, allowed, circumstances));
     let untouched = case.touches.is_empty().then(|| judge_kind(case, allowed, circumstances));
@@ -175,31 +175,36 @@ fn judge_all(case: &Case<'_>, circumstances: &Circumstances<'_>) -> Verdict {
         .fold(Verdict::allowed("nothing speaks against it"), Verdict::and)
 }
 
-fn judge_kind(case: &Case<'_>, allowed: Option<&PlacedRule>, circumstances: &Circumstances<'_>) -> Verdict {
+fn judge_kind(
+    case: &GateCase<'_>,
+    allowed: Option<&PlacedRule>,
+    circumstances: &Circumstances<'_>,
+) -> Verdict {
     let act = match case.kind {
         ToolKind::ReadOnly => return Verdict::allowed("it only looks"),
         ToolKind::Write => ActionClass::Edit,
         ToolKind::Execute => ActionClass::Command,
     };
     match allowed {
-        Some(rule) => Verdict::by_rule(Decision::Allow, rule),
+        Some(rule) => Verdict::by_rule(GateDecision::Allow, rule),
         None => Verdict::by_mode(circumstances.mode, act),
     }
 }
 
 fn judge_touch(touch: &Touch, allowed: Option<&PlacedRule>, circumstances: &Circumstances<'_>) -> Verdict {
     match touch {
-        Touch::Read(target) => file::judge(file::Access::Read, target, allowed, circumstances),
-        Touch::Write(target) => file::judge(file::Access::Write, target, allowed, circumstances),
+        Touch::Read(target) => file::judge(file::TargetAccess::Read, target, allowed, circumstances),
+        Touch::Write(target) => file::judge(file::TargetAccess::Write, target, allowed, circumstances),
         Touch::Command { command, directory, outside_sandbox } => {
-            let command = command::Line { command, directory, outside_sandbox: *outside_sandbox };
+            let command = command::GateLine { command, directory, outside_sandbox: *outside_sandbox };
             command::judge(&command, allowed, circumstances)
         }
         Touch::Fetch { url } => {
             let host = url.host_str().unwrap_or_default();
-            let verdict = judge_subject(&Subject::Fetch { host }, ActionClass::Reach, allowed, circumstances);
+            let verdict =
+                judge_subject(&RuleSubject::Fetch { host }, ActionClass::Reach, allowed, circumstances);
             match verdict.rule {
-                None if verdict.decision == Decision::Ask => {
+                None if verdict.decision == GateDecision::Ask => {
                     Verdict::ask(format!("{host} learns of the request, and its page reaches the model"))
                 }
                 _ => verdict,
@@ -207,11 +212,11 @@ fn judge_touch(touch: &Touch, allowed: Option<&PlacedRule>, circumstances: &Circ
         }
         Touch::Named { tool, name } => {
             let act = if *tool == "WebSearch" { ActionClass::Reach } else { ActionClass::Look };
-            judge_subject(&Subject::Named { tool, name }, act, allowed, circumstances)
+            judge_subject(&RuleSubject::Named { tool, name }, act, allowed, circumstances)
         }
         // The rules for the tool as a whole are all there are for it.
         Touch::Foreign { tool: _, shown: _, only_looks } => match allowed {
-            Some(rule) => Verdict::by_rule(Decision::Allow, rule),
+            Some(rule) => Verdict::by_rule(GateDecision::Allow, rule),
             None => Verdict::by_mode(
                 circumstances.mode,
                 if *only_looks { ActionClass::Look } else { ActionClass::Reach },
@@ -221,20 +226,20 @@ fn judge_touch(touch: &Touch, allowed: Option<&PlacedRule>, circumstances: &Circ
 }
 
 fn judge_subject(
-    subject: &Subject<'_>,
+    subject: &RuleSubject<'_>,
     act: ActionClass,
     allowed: Option<&PlacedRule>,
     circumstances: &Circumstances<'_>,
 ) -> Verdict {
     let rules = circumstances.rules;
     if let Some(rule) = rules.find(Behavior::Deny, subject) {
-        return Verdict::by_rule(Decision::Deny, rule);
+        return Verdict::by_rule(GateDecision::Deny, rule);
     }
     if let Some(rule) = rules.find(Behavior::Ask, subject) {
-        return Verdict::by_rule(Decision::Ask, rule);
+        return Verdict::by_rule(GateDecision::Ask, rule);
     }
     match rules.find(Behavior::Allow, subject).or(allowed) {
-        Some(rule) => Verdict::by_rule(Decision::Allow, rule),
+        Some(rule) => Verdict::by_rule(GateDecision::Allow, rule),
         None => Verdict::by_mode(circumstances.mode, act),
     }
 }
@@ -243,14 +248,14 @@ fn judge_subject(
 #[must_use]
 pub fn may_read(target: &Target, look: Exposure, circumstances: &Circumstances<'_>) -> bool {
     let real = (circumstances.real)(target);
-    let verdict = file::held_back(file::Access::Read, target, &real, circumstances);
+    let verdict = file::held_back(file::TargetAccess::Read, target, &real, circumstances);
     match (look, verdict.decision) {
-        (_, Decision::Allow) | (Exposure::Name, Decision::Ask) => true,
-        (Exposure::Name, Decision::Deny) => verdict.rule.is_none(),
-        (Exposure::Content, Decision::Ask) => {
+        (_, GateDecision::Allow) | (Exposure::Name, GateDecision::Ask) => true,
+        (Exposure::Name, GateDecision::Deny) => verdict.rule.is_none(),
+        (Exposure::Content, GateDecision::Ask) => {
             verdict.rule.is_none() && circumstances.grants.iter().any(|grant| grant.covers_read(&real))
         }
-        (Exposure::Content, Decision::Deny) => false,
+        (Exposure::Content, GateDecision::Deny) => false,
     }
 }
 
@@ -258,8 +263,8 @@ pub fn may_read(target: &Target, look: Exposure, circumstances: &Circumstances<'
 /// not.
 #[must_use]
 pub fn judge_named(target: &Target, circumstances: &Circumstances<'_>) -> Verdict {
-    let tool = Subject::Tool { name: "Read", input: &Value::Null };
-    for (behavior, decision) in [(Behavior::Deny, Decision::Deny), (Behavior::Ask, Decision::Ask)] {
+    let tool = RuleSubject::Tool { name: "Read", input: &Value::Null };
+    for (behavior, decision) in [(Behavior::Deny, GateDecision::Deny), (Behavior::Ask, GateDecision::Ask)] {
         if let Some(rule) = circumstances.rules.find(behavior, &tool) {
             return Verdict::by_rule(decision, rule);
         }
@@ -268,48 +273,48 @@ pub fn judge_named(target: &Target, circumstances: &Circumstances<'_>) -> Verdic
         return Verdict::ask(format!("settings cannot be read in full ({lost})"));
     }
     let real = (circumstances.real)(target);
-    let verdict = file::held_back(file::Access::Read, target, &real, circumstances);
+    let verdict = file::held_back(file::TargetAccess::Read, target, &real, circumstances);
     let is_granted = || circumstances.grants.iter().any(|grant| grant.covers_read(&real));
     match verdict.decision {
-        Decision::Ask if verdict.rule.is_none() && is_granted() => {
+        GateDecision::Ask if verdict.rule.is_none() && is_granted() => {
             Verdict::allowed("the user has allowed it for this session")
         }
-        Decision::Allow | Decision::Ask | Decision::Deny => verdict,
+        GateDecision::Allow | GateDecision::Ask | GateDecision::Deny => verdict,
     }
 }
 
 impl Verdict {
     pub(crate) fn allowed(reason: impl Into<String>) -> Self {
-        Self { decision: Decision::Allow, reason: reason.into(), rule: None, standing: Standing::Rule }
+        Self { decision: GateDecision::Allow, reason: reason.into(), rule: None, standing: AnswerReach::Rule }
     }
 
     pub(crate) fn ask(reason: impl Into<String>) -> Self {
-        Self { decision: Decision::Ask, reason: reason.into(), rule: None, standing: Standing::Rule }
+        Self { decision: GateDecision::Ask, reason: reason.into(), rule: None, standing: AnswerReach::Rule }
     }
 
     /// A refusal.
     pub fn deny(reason: impl Into<String>) -> Self {
-        Self { decision: Decision::Deny, reason: reason.into(), rule: None, standing: Standing::Never }
+        Self { decision: GateDecision::Deny, reason: reason.into(), rule: None, standing: AnswerReach::Never }
     }
 
     fn within_session(self) -> Self {
-        Self { standing: Standing::Session, ..self }
+        Self { standing: AnswerReach::Session, ..self }
     }
 
-    fn by_rule(decision: Decision, placed: &PlacedRule) -> Self {
+    fn by_rule(decision: GateDecision, placed: &PlacedRule) -> Self {
         let verb = match decision {
-            Decision::Allow => "allows it",
-            Decision::Ask => "asks for it",
-            Decision::Deny => "denies it",
+            GateDecision::Allow => "allows it",
+            GateDecision::Ask => "asks for it",
+            GateDecision::Deny => "denies it",
         };
         // It reaches people and the model.
         let text = masked_text(&placed.rule.to_string());
-        let cited = Cited { text, behavior: placed.behavior, source: placed.source.clone() };
+        let cited = CitedRule { text, behavior: placed.behavior, source: placed.source.clone() };
         Self {
             decision,
             reason: format!("the rule {} in {} {verb}", cited.text, cited.source),
             rule: Some(cited),
-            standing: Standing::Never,
+            standing: AnswerReach::Never,
         }
     }
 
@@ -330,9 +335,9 @@ impl Verdict {
     /// The stricter of two verdicts, the first of equals; a yes reaches only as far as both let it.
     fn and(self, other: Self) -> Self {
         let standing = match (self.decision, other.decision) {
-            (Decision::Ask, Decision::Ask) => self.standing.min(other.standing),
-            (Decision::Ask, _) => self.standing,
-            (_, Decision::Ask) => other.standing,
+            (GateDecision::Ask, GateDecision::Ask) => self.standing.min(other.standing),
+            (GateDecision::Ask, _) => self.standing,
+            (_, GateDecision::Ask) => other.standing,
             _ => self.standing.min(other.standing),
         };
         // Of two that allow, the one that names a rule says more.

@@ -20,9 +20,9 @@ use serde_json::Value;
 
 use kode_base::ids::{AgentId, CallId, HunkId, ItemId, PermissionId};
 
-pub use broker::{Answered, Broker, RespondError, ScopeNotOffered};
+pub use broker::{Broker, PromptOutcome, PromptRespondError, ScopeNotOffered};
 pub use delivery::{BadRule, Deliveries, Delivery, DeliveryRule};
-pub use gate::{Decision as GateDecision, Verdict};
+pub use gate::{GateDecision, Verdict};
 pub use grant::Grant;
 pub use sensitive::{Sensitive, Sensitivity};
 
@@ -132,7 +132,7 @@ pub enum Scope {
 
 /// What the user says to a prompt.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct PromptAnswer {
     /// Yes or no.
     pub allow: bool,
     /// How far a yes reaches.
@@ -152,13 +152,13 @@ pub struct Answer {
 /// What became of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Decision {
+pub struct PermissionDecision {
     /// The prompt.
     pub id: PermissionId,
     /// The call.
     pub call: CallId,
     /// What was decided.
-    pub outcome: Outcome,
+    pub outcome: PermissionOutcome,
     /// How far a yes reaches; `Once` for everything else.
     pub scope: Scope,
     /// Which surface or client decided, or `cancel`.
@@ -171,7 +171,7 @@ pub struct Decision {
 /// How a prompt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum PermissionOutcome {
     /// The call runs.
     Allow,
     /// The call is refused.

@@ -20,14 +20,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use index::Index;
+use index::RuleIndex;
 use kode_base::paths::{AbsPath, Target};
 use kode_command::CommandPattern;
 
 pub use host::HostPattern;
 pub use path::PathPattern;
-pub use places::Places;
-pub use rule::{NamePattern, Note, Rule, RuleError, Specifier};
+pub use places::PathBases;
+pub use rule::{NamePattern, Rule, RuleError, RuleNote, Specifier};
 
 /// What a rule says about what it speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,7 +67,7 @@ pub enum Order {
 
 /// Where a setting comes from, the strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Layer {
+pub enum SettingsLayer {
     /// The administrator's file.
     Managed,
     /// The command line.
@@ -88,7 +88,7 @@ pub enum Layer {
     Default,
 }
 
-impl Layer {
+impl SettingsLayer {
     /// The name shown to people.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -108,7 +108,7 @@ impl Layer {
 
 /// A range in a file: lines and UTF-16 columns from zero, the end not included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct FileRange {
     /// The first line.
     pub line: u32,
     /// Where on it.
@@ -121,27 +121,27 @@ pub struct Place {
 
 /// Where a rule comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct RuleSource {
     /// The layer.
-    pub layer: Layer,
+    pub layer: SettingsLayer,
     /// The file, if it is from one.
     pub file: Option<AbsPath>,
     /// The rule's text in that file.
-    pub place: Option<Place>,
+    pub place: Option<FileRange>,
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for RuleSource {
     /// As people are told, for example `project settings, /w/.kode/settings.json:3`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.layer {
-            Layer::CommandLine | Layer::Session => formatter.write_str(self.layer.name())?,
-            Layer::Managed
-            | Layer::Editor
-            | Layer::Local
-            | Layer::Project
-            | Layer::User
-            | Layer::Plugin
-            | Layer::Default => {
+            SettingsLayer::CommandLine | SettingsLayer::Session => formatter.write_str(self.layer.name())?,
+            SettingsLayer::Managed
+            | SettingsLayer::Editor
+            | SettingsLayer::Local
+            | SettingsLayer::Project
+            | SettingsLayer::User
+            | SettingsLayer::Plugin
+            | SettingsLayer::Default => {
                 write!(formatter, "{} settings", self.layer.name())?;
             }
         }
@@ -163,14 +163,14 @@ pub struct PlacedRule {
     /// What it speaks of.
     pub rule: Rule,
     /// Where it comes from.
-    pub source: Source,
+    pub source: RuleSource,
     /// The folder that `/x` in it is relative to; the working directory when `None`.
     pub root: Option<AbsPath>,
 }
 
 /// How bad a problem is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
+pub enum ProblemSeverity {
     /// Something the user relies on is not in force.
     Error,
     /// Something is ignored or taken for something else.
@@ -181,20 +181,20 @@ pub enum Severity {
 
 /// Something wrong with settings or rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct SettingsProblem {
     /// The file it is in; `None` for what is from no file.
     pub file: Option<AbsPath>,
     /// Where in that file; the whole file when `None`.
-    pub place: Option<Place>,
+    pub place: Option<FileRange>,
     /// How bad it is.
-    pub severity: Severity,
+    pub severity: ProblemSeverity,
     /// What is wrong and what to do, for people.
     pub message: String,
 }
 
 /// What a rule may speak of.
 #[derive(Clone, Copy, Debug)]
-pub enum Subject<'a> {
+pub enum RuleSubject<'a> {
     /// A call of a tool: for rules on the tool as a whole or on its arguments.
     Tool {
         /// The tool's name.
@@ -241,27 +241,27 @@ pub enum Commands<'a> {
 
 /// Rules ready for use. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Rules(Arc<Compiled>, Order);
+pub struct RuleSet(Arc<CompiledRules>, Order);
 
 #[derive(Debug)]
-struct Compiled {
+struct CompiledRules {
     /// The strongest layer first, and within one as given.
     rules: Vec<PlacedRule>,
-    deny: Index,
-    ask: Index,
-    allow: Index,
+    deny: RuleIndex,
+    ask: RuleIndex,
+    allow: RuleIndex,
 }
 
-impl Rules {
+impl RuleSet {
     /// Makes rules ready for use. Those that cannot have their behavior are left out and told.
     #[must_use]
-    pub fn new(rules: Vec<PlacedRule>, places: &Places<'_>) -> (Self, Vec<Problem>) {
+    pub fn new(rules: Vec<PlacedRule>, places: &PathBases<'_>) -> (Self, Vec<SettingsProblem>) {
         let mut problems = Vec::new();
         let check = |rule: &PlacedRule| match rule.rule.check(rule.behavior) {
             Ok(()) if rule.needs_home() && places.home.is_none() => {
                 let severity = match rule.behavior {
-                    Behavior::Deny | Behavior::Ask => Severity::Error,
-                    Behavior::Allow => Severity::Warning,
+                    Behavior::Deny | Behavior::Ask => ProblemSeverity::Error,
+                    Behavior::Allow => ProblemSeverity::Warning,
                 };
                 let reason = "there is no home folder; write the whole path after `//`".to_owned();
                 problems.push(rule.problem(severity, reason));
@@ -269,14 +269,14 @@ impl Rules {
             }
             Ok(()) => true,
             Err(error) => {
-                problems.push(rule.problem(Severity::Warning, error.to_string()));
+                problems.push(rule.problem(ProblemSeverity::Warning, error.to_string()));
                 false
             }
         };
         let mut rules: Vec<_> = rules.into_iter().filter(check).collect();
         rules.sort_by_key(|rule| rule.source.layer);
-        let [deny, ask, allow] = Behavior::ALL.map(|behavior| Index::new(behavior, &rules, places));
-        (Self(Arc::new(Compiled { rules, deny, ask, allow }), Order::default()), problems)
+        let [deny, ask, allow] = Behavior::ALL.map(|behavior| RuleIndex::new(behavior, &rules, places));
+        (Self(Arc::new(CompiledRules { rules, deny, ask, allow }), Order::default()), problems)
     }
 
     /// The same rules in another order.
@@ -294,7 +294,7 @@ impl Rules {
     /// The first rule of this behavior, the strongest layer first, that speaks of the subject. With an allow on a
     /// path that leads elsewhere, both ends are allowed, and the weaker of the two rules is told.
     #[must_use]
-    pub fn find(&self, behavior: Behavior, subject: &Subject<'_>) -> Option<&PlacedRule> {
+    pub fn find(&self, behavior: Behavior, subject: &RuleSubject<'_>) -> Option<&PlacedRule> {
         let is_beaten =
             behavior == Behavior::Ask && self.1 == Order::AllowFirst && self.0.allow.find(subject).is_some();
         if is_beaten {
@@ -320,7 +320,7 @@ impl Rules {
         self.0.rules.iter()
     }
 
-    fn index(&self, behavior: Behavior) -> &Index {
+    fn index(&self, behavior: Behavior) -> &RuleIndex {
         match behavior {
             Behavior::Deny => &self.0.deny,
             Behavior::Ask => &self.0.ask,
@@ -332,7 +332,7 @@ impl Rules {
 impl PlacedRule {
     fn needs_home(&self) -> bool {
         match self.rule.specifier() {
-            Some(Specifier::Path(pattern)) => pattern.anchor() == path::Anchor::Home,
+            Some(Specifier::Path(pattern)) => pattern.anchor() == path::PathAnchor::Home,
             Some(
                 Specifier::Command(_)
                 | Specifier::Domain(_)
@@ -343,8 +343,8 @@ impl PlacedRule {
         }
     }
 
-    fn problem(&self, severity: Severity, message: String) -> Problem {
+    fn problem(&self, severity: ProblemSeverity, message: String) -> SettingsProblem {
         let message = format!("The rule `{}` in {} is ignored: {message}.", self.rule, self.behavior.name());
-        Problem { file: self.source.file.clone(), place: self.source.place, severity, message }
+        SettingsProblem { file: self.source.file.clone(), place: self.source.place, severity, message }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::rules::places::real_on_disk;
-use crate::rules::{Behavior, Rules, Subject};
+use crate::rules::{Behavior, RuleSet, RuleSubject};
 use kode_base::paths::{AbsPath, Target};
 
 /// Keys, credentials and environments: with them somebody else can act as the user.
@@ -106,7 +106,7 @@ static MEDIUM_FILES: LazyLock<GlobSet> = LazyLock::new(|| table(&MEDIUM));
 /// Which files are sensitive.
 #[derive(Clone, Debug, Default)]
 pub struct Sensitive {
-    own: Option<Rules>,
+    own: Option<RuleSet>,
     /// Folders and files that are refused with all that lies in them.
     places: Vec<AbsPath>,
 }
@@ -115,7 +115,7 @@ impl Sensitive {
     /// The built-in table with the user's own lines before it, as rules for reading: deny is high, ask is medium, allow
     /// is none.
     #[must_use]
-    pub fn with(own: Rules) -> Self {
+    pub fn with(own: RuleSet) -> Self {
         Self { own: Some(own), ..Self::default() }
     }
 
@@ -138,7 +138,7 @@ impl Sensitive {
         }
         let own = self.own.as_ref().and_then(|own| {
             let target = Target::File(path.clone());
-            let subject = Subject::Read { given: &target, real: &target };
+            let subject = RuleSubject::Read { given: &target, real: &target };
             Behavior::ALL.into_iter().find(|behavior| own.find(*behavior, &subject).is_some())
         });
         match own {
@@ -201,7 +201,7 @@ fn table(patterns: &[&str]) -> GlobSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::{Layer, PlacedRule, Places, Source};
+    use crate::rules::{PathBases, PlacedRule, RuleSource, SettingsLayer};
     use kode_base::secret_places::places;
 
     fn level(path: &str) -> Sensitivity {
@@ -274,7 +274,7 @@ mod tests {
         let line = |behavior, text: &str| PlacedRule {
             behavior,
             rule: text.parse().unwrap(),
-            source: Source { layer: Layer::User, file: None, place: None },
+            source: RuleSource { layer: SettingsLayer::User, file: None, place: None },
             root: Some(root.clone()),
         };
         let lines = vec![
@@ -282,8 +282,9 @@ mod tests {
             line(Behavior::Deny, "Read(vault/)"),
             line(Behavior::Allow, "Read(.env.ci)"),
         ];
-        let places = Places { cwd: &root, home: None, real: &Clone::clone, is_case_insensitive: &|_| false };
-        let sensitive = Sensitive::with(Rules::new(lines, &places).0);
+        let places =
+            PathBases { cwd: &root, home: None, real: &Clone::clone, is_case_insensitive: &|_| false };
+        let sensitive = Sensitive::with(RuleSet::new(lines, &places).0);
         let of = |path: &str| sensitive.of(&AbsPath::new(path).unwrap());
         assert_eq!(of("/w/a.log"), Sensitivity::None);
         assert_eq!(of("/w/vault/a/b"), Sensitivity::High);

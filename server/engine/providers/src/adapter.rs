@@ -12,7 +12,7 @@ use crate::anthropic::Anthropic;
 use crate::chat::ChatCompletions;
 use crate::responses::Responses;
 use crate::scripted::{Script, ScriptedServer};
-use crate::textual::Textual;
+use crate::textual::TextualModel;
 use kode_model::profile::Profile;
 use kode_model::provider::Provider;
 use kode_model::{
@@ -26,7 +26,7 @@ use kode_model::{
 /// [`ModelErrorKind::Configuration`] when the profile cannot work.
 pub(crate) async fn connect(profile: &Profile) -> Result<Arc<dyn Model>, ModelError> {
     let model = adapter(profile).await?;
-    Ok(if profile.capabilities.tool_use { model } else { Arc::new(Textual::new(model)) })
+    Ok(if profile.capabilities.tool_use { model } else { Arc::new(TextualModel::new(model)) })
 }
 
 /// The model in the wire format of its provider.

@@ -14,11 +14,11 @@ mod wire;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use crate::exchange::{Exchange, KeyHeader};
+use crate::exchange::{KeyHeader, ModelExchange};
 use kode_model::profile::Profile;
 use kode_model::{Capabilities, DeltaSink, Model, ModelError, ModelRequest, ModelResponse, Wire};
 
-pub(super) use self::answer::Answer;
+pub(super) use self::answer::MessagesAnswer;
 
 /// What stands after the base URL.
 const PATH: &str = "/v1/messages";
@@ -29,7 +29,7 @@ const WIRE_VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
 /// A model behind an Anthropic Messages endpoint.
 pub struct Anthropic {
     model: String,
-    exchange: Exchange,
+    exchange: ModelExchange,
     capabilities: Capabilities,
 }
 
@@ -39,7 +39,7 @@ impl Anthropic {
     /// # Errors
     /// [`kode_model::ModelErrorKind::Configuration`] when the profile's address or headers cannot be used.
     pub fn new(profile: &Profile) -> Result<Self, ModelError> {
-        let exchange = Exchange::new(profile, PATH, KeyHeader::Named("x-api-key"), &[WIRE_VERSION])?;
+        let exchange = ModelExchange::new(profile, PATH, KeyHeader::Named("x-api-key"), &[WIRE_VERSION])?;
         Ok(Self { model: profile.model.clone(), exchange, capabilities: profile.capabilities })
     }
 }
@@ -65,7 +65,7 @@ impl Model for Anthropic {
         cancel: &CancellationToken,
     ) -> Result<ModelResponse, ModelError> {
         let body = request::body(&self.model, self.capabilities, request);
-        self.exchange.run(&body, Answer::to(&request.messages), on_delta, cancel).await
+        self.exchange.run(&body, MessagesAnswer::to(&request.messages), on_delta, cancel).await
     }
 }
 

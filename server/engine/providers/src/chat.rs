@@ -17,13 +17,13 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use self::request::Dialect;
-use crate::exchange::{Exchange, KeyHeader};
+use crate::exchange::{KeyHeader, ModelExchange};
 use kode_model::profile::Profile;
 use kode_model::{
     Capabilities, DeltaSink, Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Wire,
 };
 
-pub(super) use self::answer::Answer;
+pub(super) use self::answer::ChatAnswer;
 
 /// What stands after the base URL.
 const PATH: &str = "/chat/completions";
@@ -37,7 +37,7 @@ const USAGE_OPTION_NAMES: [&str; 2] = ["stream_options", "include_usage"];
 /// A model behind a Chat Completions endpoint.
 pub struct ChatCompletions {
     model: String,
-    exchange: Exchange,
+    exchange: ModelExchange,
     capabilities: Capabilities,
     takes_cache_key: bool,
     /// Set when the server has refused to be asked for token counts in streams.
@@ -50,7 +50,7 @@ impl ChatCompletions {
     /// # Errors
     /// [`ModelErrorKind::Configuration`] when the profile's address or headers cannot be used.
     pub fn new(profile: &Profile) -> Result<Self, ModelError> {
-        let exchange = Exchange::new(profile, PATH, KeyHeader::Bearer, &[])?;
+        let exchange = ModelExchange::new(profile, PATH, KeyHeader::Bearer, &[])?;
         Ok(Self {
             model: profile.model.clone(),
             takes_cache_key: exchange.endpoint().host_str() == Some(CACHE_KEY_HOST),
@@ -74,7 +74,7 @@ impl ChatCompletions {
             takes_cache_key: self.takes_cache_key,
         };
         let body = request::body(dialect, request);
-        self.exchange.run(&body, Answer::to(&request.messages), on_delta, cancel).await
+        self.exchange.run(&body, ChatAnswer::to(&request.messages), on_delta, cancel).await
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::adapter::connect;
-use crate::keyed::Keyed;
+use crate::keyed::KeyedModel;
 use kode_model::models::Connector;
 use kode_model::profile::Profile;
 use kode_model::{Model, ModelError};
@@ -20,7 +20,7 @@ pub struct Providers;
 impl Connector for Providers {
     async fn connect(&self, profile: &Profile) -> Result<Arc<dyn Model>, ModelError> {
         match &profile.key_helper {
-            Some(helper) => Ok(Arc::new(Keyed::new(profile.clone(), helper.clone()))),
+            Some(helper) => Ok(Arc::new(KeyedModel::new(profile.clone(), helper.clone()))),
             None => connect(profile).await,
         }
     }

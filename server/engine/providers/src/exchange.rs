@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::failure::{self, Reported};
+use crate::failure::{self, ReportedError};
 use kode_base::secret::Secret;
 use kode_model::profile::{Credentials, Profile};
 use kode_model::{DeltaSink, ModelError, ModelErrorKind, ModelResponse};
@@ -37,7 +37,7 @@ const MIN_SECRET_BYTES: usize = 8;
 
 /// How far an event brought the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Progress {
+pub(super) enum AnswerProgress {
     /// Only a sign of life came.
     SignOfLife,
     /// Something of the answer came.
@@ -54,13 +54,17 @@ pub(super) enum AnswerFault {
     /// It ended without saying why.
     NoStopReason,
     /// The server itself reported an error.
-    Reported(Reported),
+    Reported(ReportedError),
 }
 
 /// An answer of one wire format as it grows.
-pub(super) trait Answer: Send {
+pub(super) trait StreamedAnswer: Send {
     /// Takes the next event of a stream in.
-    fn apply(&mut self, event: &SseEvent, on_delta: &mut DeltaSink<'_>) -> Result<Progress, AnswerFault>;
+    fn apply(
+        &mut self,
+        event: &SseEvent,
+        on_delta: &mut DeltaSink<'_>,
+    ) -> Result<AnswerProgress, AnswerFault>;
 
     /// Takes an answer in that was not streamed.
     fn apply_whole(&mut self, body: &[u8], on_delta: &mut DeltaSink<'_>) -> Result<(), AnswerFault>;
@@ -87,7 +91,7 @@ pub(super) enum KeyHeader {
 }
 
 /// The way to one address of one server.
-pub(super) struct Exchange {
+pub(super) struct ModelExchange {
     endpoint: Url,
     /// Host and port, for messages.
     host: String,
@@ -98,7 +102,7 @@ pub(super) struct Exchange {
     http: HttpOptions,
 }
 
-impl Exchange {
+impl ModelExchange {
     /// The way to `path`, which begins with a slash, below the address of `profile`. `own_headers` are the wire
     /// format's. Sends nothing.
     ///
@@ -140,7 +144,7 @@ impl Exchange {
     ///
     /// # Errors
     /// [`ModelError`], with what had arrived of the answer.
-    pub(super) async fn run<A: Answer>(
+    pub(super) async fn run<A: StreamedAnswer>(
         &self,
         body: &impl serde::Serialize,
         mut answer: A,
@@ -169,7 +173,7 @@ impl Exchange {
     async fn send(
         &self,
         body: Vec<u8>,
-        answer: &mut impl Answer,
+        answer: &mut impl StreamedAnswer,
         on_delta: &mut DeltaSink<'_>,
     ) -> Result<(), ModelError> {
         let sending = http::client_for(&self.endpoint, &self.http)?
@@ -205,7 +209,7 @@ impl Exchange {
     async fn read_events(
         &self,
         mut response: Response,
-        answer: &mut impl Answer,
+        answer: &mut impl StreamedAnswer,
         on_delta: &mut DeltaSink<'_>,
     ) -> Result<(), ModelError> {
         let mut events = EventReader::new(&self.host);
@@ -220,9 +224,9 @@ impl Exchange {
                 Err(error) => return Err(error),
             };
             match events.feed(&chunk, answer, on_delta)? {
-                Progress::Content => last_progress = Instant::now(),
-                Progress::SignOfLife => {}
-                Progress::Done => {
+                AnswerProgress::Content => last_progress = Instant::now(),
+                AnswerProgress::SignOfLife => {}
+                AnswerProgress::Done => {
                     let _ = timeout(END_OF_BODY_WAIT, response.chunk()).await;
                     return Ok(());
                 }
@@ -238,7 +242,7 @@ impl Exchange {
     async fn read_whole(
         &self,
         mut response: Response,
-        answer: &mut impl Answer,
+        answer: &mut impl StreamedAnswer,
         on_delta: &mut DeltaSink<'_>,
     ) -> Result<(), ModelError> {
         let mut body = Vec::new();
@@ -284,7 +288,7 @@ impl Exchange {
 }
 
 /// What the bytes of a stream mean that came in these pieces and then ended.
-pub(super) fn replay<'a, A: Answer>(
+pub(super) fn replay<'a, A: StreamedAnswer>(
     mut answer: A,
     pieces: impl IntoIterator<Item = &'a [u8]>,
     on_delta: &mut DeltaSink<'_>,
@@ -292,7 +296,7 @@ pub(super) fn replay<'a, A: Answer>(
     let mut events = EventReader::new("the recording");
     let read = || {
         for piece in pieces {
-            if events.feed(piece, &mut answer, on_delta)? == Progress::Done {
+            if events.feed(piece, &mut answer, on_delta)? == AnswerProgress::Done {
                 return Ok(());
             }
         }
@@ -318,15 +322,15 @@ impl<'a> EventReader<'a> {
     fn feed(
         &mut self,
         chunk: &[u8],
-        answer: &mut impl Answer,
+        answer: &mut impl StreamedAnswer,
         on_delta: &mut DeltaSink<'_>,
-    ) -> Result<Progress, ModelError> {
+    ) -> Result<AnswerProgress, ModelError> {
         let fed = self.parser.feed(chunk, &mut self.events);
-        let mut furthest = Progress::SignOfLife;
+        let mut furthest = AnswerProgress::SignOfLife;
         for event in self.events.drain(..) {
             let progress = answer.apply(&event, on_delta).map_err(|fault| describe(fault, self.host))?;
             furthest = furthest.max(progress);
-            if furthest == Progress::Done {
+            if furthest == AnswerProgress::Done {
                 return Ok(furthest);
             }
         }
@@ -335,7 +339,7 @@ impl<'a> EventReader<'a> {
     }
 
     /// What it means that no more bytes come.
-    fn end(&self, answer: &impl Answer) -> Result<(), ModelError> {
+    fn end(&self, answer: &impl StreamedAnswer) -> Result<(), ModelError> {
         if answer.is_whole() {
             return Ok(());
         }
@@ -343,7 +347,10 @@ impl<'a> EventReader<'a> {
     }
 }
 
-fn conclude<A: Answer>(answer: A, ended: Result<(), ModelError>) -> Result<ModelResponse, ModelError> {
+fn conclude<A: StreamedAnswer>(
+    answer: A,
+    ended: Result<(), ModelError>,
+) -> Result<ModelResponse, ModelError> {
     match ended {
         Ok(()) => Ok(answer.into_response()),
         Err(error) => Err(ModelError { partial: answer.into_partial().map(Box::new), ..error }),

@@ -74,7 +74,7 @@ pub(super) async fn from_response(mut response: Response, host: &str) -> ModelEr
 
 /// An error as a server reports it: in the body of a refusal, or in the middle of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Reported {
+pub(super) struct ReportedError {
     /// The server's name for the class of the error.
     pub(super) kind: String,
     /// Its name or number for the very error.
@@ -85,7 +85,7 @@ pub(super) struct Reported {
     pub(super) request_id: Option<String>,
 }
 
-impl Reported {
+impl ReportedError {
     /// The error in a body, in any of the shapes that servers write: `{"error": {"type", "code", "message"}}`,
     /// `{"error": "words"}`, `{"detail": …}`, `{"message": "words"}`, or a list that begins with one of them.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
@@ -176,9 +176,9 @@ fn scalar(value: Option<&Value>) -> Option<String> {
 
 fn describe(status: StatusCode, headers: &HeaderMap, body: &[u8], host: &str) -> ModelError {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let reported = Reported::read(body).unwrap_or_else(|| Reported {
+    let reported = ReportedError::read(body).unwrap_or_else(|| ReportedError {
         message: String::from_utf8_lossy(body).trim().to_owned(),
-        ..Reported::default()
+        ..ReportedError::default()
     });
     let name = [&reported.kind, &reported.code].into_iter().find(|name| !name.is_empty());
     let mut message = format!("{host} answered {}", status.as_u16());
@@ -387,7 +387,7 @@ mod tests {
     fn every_shape_of_an_error_is_read() {
         let reported = |kind: &str, code: &str, message: &str| {
             let [kind, code, message] = [kind, code, message].map(str::to_owned);
-            Some(Reported { kind, code, message, request_id: None })
+            Some(ReportedError { kind, code, message, request_id: None })
         };
         for (body, expected) in [
             (r#"{"type":"error","error":{"type":"a","message":"b"}}"#, reported("a", "", "b")),
@@ -406,7 +406,7 @@ mod tests {
             ("7", None),
             ("<html>", None),
         ] {
-            assert_eq!(Reported::read(body.as_bytes()), expected, "{body}");
+            assert_eq!(ReportedError::read(body.as_bytes()), expected, "{body}");
         }
     }
 
@@ -466,10 +466,10 @@ mod tests {
             ("invalid_request_error", "invalid_api_key", "", Authentication),
         ] {
             let [kind, code, message] = [kind, code, message].map(str::to_owned);
-            let reported = Reported { kind, code, message, request_id: None };
+            let reported = ReportedError { kind, code, message, request_id: None };
             assert_eq!(reported.clone().into_error("h").kind, expected, "{reported:?}");
         }
-        let named = Reported { code: "c".into(), message: "wo\nrds".into(), ..Reported::default() };
+        let named = ReportedError { code: "c".into(), message: "wo\nrds".into(), ..ReportedError::default() };
         assert_eq!(named.into_error("h").message, "h broke the answer off (c): wo rds");
     }
 }

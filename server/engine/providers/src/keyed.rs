@@ -25,19 +25,19 @@ const TIME_LIMIT: Duration = Duration::from_secs(30);
 const MAX_KEY_BYTES: usize = 8 * 1024;
 
 /// A model whose key a command prints.
-pub(crate) struct Keyed {
+pub(crate) struct KeyedModel {
     profile: Profile,
     helper: KeyHelper,
-    ready: tokio::sync::Mutex<Option<Ready>>,
+    ready: tokio::sync::Mutex<Option<ReadyModel>>,
 }
 
 /// The model with the newest key.
-struct Ready {
+struct ReadyModel {
     model: Arc<dyn Model>,
     since: Instant,
 }
 
-impl Keyed {
+impl KeyedModel {
     pub(crate) fn new(profile: Profile, helper: KeyHelper) -> Self {
         Self { profile, helper, ready: tokio::sync::Mutex::default() }
     }
@@ -56,7 +56,7 @@ impl Keyed {
         let profile = Profile { credentials, ..self.profile.clone() };
         profile.check()?;
         let model = connect(&profile).await?;
-        *ready = Some(Ready { model: Arc::clone(&model), since: Instant::now() });
+        *ready = Some(ReadyModel { model: Arc::clone(&model), since: Instant::now() });
         Ok(model)
     }
 
@@ -81,7 +81,7 @@ impl Keyed {
 }
 
 #[async_trait]
-impl Model for Keyed {
+impl Model for KeyedModel {
     #[expect(clippy::misnamed_getters, reason = "the name of a model is not that of its profile")]
     fn name(&self) -> &str {
         &self.profile.model
@@ -179,7 +179,7 @@ mod tests {
     }
 
     /// A model whose helper prints the next line of a list at each run.
-    async fn keyed(folder: &std::path::Path, keys: &str, good: &'static str, ttl: Duration) -> Keyed {
+    async fn keyed(folder: &std::path::Path, keys: &str, good: &'static str, ttl: Duration) -> KeyedModel {
         let list = folder.join("keys");
         std::fs::write(&list, keys).unwrap();
         let list = list.display();
@@ -191,10 +191,10 @@ mod tests {
             credentials: Credentials::None,
             ..Profile::demo()
         };
-        Keyed::new(profile, KeyHelper { command, ttl })
+        KeyedModel::new(profile, KeyHelper { command, ttl })
     }
 
-    async fn ask(model: &Keyed) -> Result<String, ModelError> {
+    async fn ask(model: &KeyedModel) -> Result<String, ModelError> {
         let messages = vec![Message::user(vec![Block::Text { text: "hi".into() }])];
         let request = ModelRequest { messages: messages.into(), max_tokens: 10, ..ModelRequest::default() };
         let response = model.complete(&request, &CancellationToken::new()).await?;

@@ -18,8 +18,8 @@ pub fn replay<'a>(
     on_delta: &mut DeltaSink<'_>,
 ) -> Result<ModelResponse, ModelError> {
     match wire {
-        Wire::AnthropicMessages => exchange::replay(anthropic::Answer::to(&[]), pieces, on_delta),
-        Wire::ChatCompletions => exchange::replay(chat::Answer::to(&[]), pieces, on_delta),
+        Wire::AnthropicMessages => exchange::replay(anthropic::MessagesAnswer::to(&[]), pieces, on_delta),
+        Wire::ChatCompletions => exchange::replay(chat::ChatAnswer::to(&[]), pieces, on_delta),
         Wire::Responses => {
             let answer = responses::ResponsesAnswer::to(&[], Arc::new(AtomicBool::new(true)));
             exchange::replay(answer, pieces, on_delta)

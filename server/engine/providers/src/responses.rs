@@ -21,9 +21,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use self::kept::Kept;
-use self::request::{Bookmark, Features};
-use crate::exchange::{Exchange, KeyHeader};
+use self::kept::StoredAnswers;
+use self::request::{Features, ResponseBookmark};
+use crate::exchange::{KeyHeader, ModelExchange};
 use kode_model::profile::Profile;
 use kode_model::{
     Capabilities, DeltaSink, Message, Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Wire,
@@ -43,18 +43,18 @@ const PLAIN_VARIANT: &str = "-chat";
 /// A model behind a Responses endpoint.
 pub struct Responses {
     model: String,
-    exchange: Exchange,
+    exchange: ModelExchange,
     /// Whether the server may keep answers.
     stored: bool,
-    kept: Kept,
+    kept: StoredAnswers,
     capabilities: Capabilities,
     /// What the server has refused so far.
-    lacks: Lacks,
+    lacks: MissingFeatures,
 }
 
 /// What a server has refused; it is not asked again.
 #[derive(Default)]
-struct Lacks {
+struct MissingFeatures {
     storage: AtomicBool,
     summaries: AtomicBool,
     sealed: AtomicBool,
@@ -68,11 +68,11 @@ impl Responses {
     pub fn new(profile: &Profile) -> Result<Self, ModelError> {
         Ok(Self {
             model: profile.model.clone(),
-            exchange: Exchange::new(profile, "/responses", KeyHeader::Bearer, &[])?,
+            exchange: ModelExchange::new(profile, "/responses", KeyHeader::Bearer, &[])?,
             stored: profile.store,
-            kept: Kept::default(),
+            kept: StoredAnswers::default(),
             capabilities: profile.capabilities,
-            lacks: Lacks::default(),
+            lacks: MissingFeatures::default(),
         })
     }
 
@@ -137,19 +137,19 @@ impl Model for Responses {
                 }
                 Err(error) => error,
             };
-            let Some(missing) = Missing::of(&error, features, bookmark).filter(|_| !shown) else {
+            let Some(missing) = MissingFeature::of(&error, features, bookmark).filter(|_| !shown) else {
                 return Err(error);
             };
             tracing::warn!(model = %self.model, without = ?missing, %error, "the request is sent again");
             match missing {
-                Missing::Bookmark(id) => {
+                MissingFeature::Bookmark(id) => {
                     self.kept.forget(id);
                     from_bookmark = false;
                 }
-                Missing::Storage => self.lacks.storage.store(true, Ordering::Relaxed),
-                Missing::Summaries => self.lacks.summaries.store(true, Ordering::Relaxed),
-                Missing::Sealed => self.lacks.sealed.store(true, Ordering::Relaxed),
-                Missing::OwnReasoning => reasoning_back = false,
+                MissingFeature::Storage => self.lacks.storage.store(true, Ordering::Relaxed),
+                MissingFeature::Summaries => self.lacks.summaries.store(true, Ordering::Relaxed),
+                MissingFeature::Sealed => self.lacks.sealed.store(true, Ordering::Relaxed),
+                MissingFeature::OwnReasoning => reasoning_back = false,
             }
         }
     }
@@ -157,7 +157,7 @@ impl Model for Responses {
 
 /// What a server does not have although the request relied on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Missing<'a> {
+enum MissingFeature<'a> {
     /// The answer to go on from, or what belongs to it.
     Bookmark(&'a str),
     /// Any storage: nothing of this organization is kept.
@@ -170,9 +170,9 @@ enum Missing<'a> {
     OwnReasoning,
 }
 
-impl<'a> Missing<'a> {
+impl<'a> MissingFeature<'a> {
     /// What the error says is missing, if the request relied on it.
-    fn of(error: &ModelError, features: Features, bookmark: Option<Bookmark<'a>>) -> Option<Self> {
+    fn of(error: &ModelError, features: Features, bookmark: Option<ResponseBookmark<'a>>) -> Option<Self> {
         if error.kind == ModelErrorKind::Cancelled {
             return None;
         }
@@ -181,7 +181,7 @@ impl<'a> Missing<'a> {
         if says(&["zero data retention"]) {
             return features.stored.then_some(Self::Storage);
         }
-        if let Some(Bookmark { response, .. }) = bookmark {
+        if let Some(ResponseBookmark { response, .. }) = bookmark {
             let forgotten = [
                 &["previous_response_not_found"][..],
                 &["previous response", "not found"],

@@ -15,5 +15,5 @@ mod server;
 mod timed;
 mod validate;
 
-pub use script::{Content, Fault, Program, Quirks, Script, Step, StepUsage};
+pub use script::{Quirks, Script, ScriptContent, ScriptFault, ScriptProgram, ScriptStep, StepUsage};
 pub use server::ScriptedServer;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use self::reader::Reader;
+use self::reader::TextualReader;
 use crate::arguments;
 use crate::call_ids::CallIds;
 use kode_model::{
@@ -21,11 +21,11 @@ use kode_model::{
 };
 
 /// A model that is told of tools in its system prompt and calls them in its text.
-pub struct Textual {
+pub struct TextualModel {
     model: Arc<dyn Model>,
 }
 
-impl Textual {
+impl TextualModel {
     /// Around `model`, which is never told of tools in its own format.
     #[must_use]
     pub fn new(model: Arc<dyn Model>) -> Self {
@@ -34,7 +34,7 @@ impl Textual {
 }
 
 #[async_trait]
-impl Model for Textual {
+impl Model for TextualModel {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -58,7 +58,7 @@ impl Model for Textual {
             return self.model.stream(&told, on_delta, cancel).await;
         }
         let ids = CallIds::of(&request.messages);
-        let mut shown = Reader::new(ids.clone(), on_delta);
+        let mut shown = TextualReader::new(ids.clone(), on_delta);
         let ended = self.model.stream(&told, &mut |delta| shown.show(delta), cancel).await;
         match ended {
             Ok(response) => {
@@ -100,7 +100,7 @@ fn without_calls(partial: ModelResponse) -> ModelResponse {
 
 fn blocks(content: Vec<Block>, ids: CallIds, may_close: bool) -> Vec<Block> {
     let mut ignore = |_: Delta| {};
-    let mut reader = Reader::new(ids, &mut ignore);
+    let mut reader = TextualReader::new(ids, &mut ignore);
     for (index, block) in content.into_iter().enumerate() {
         match block {
             Block::Text { text } => reader.show(Delta::Text { index, text }),

@@ -42,9 +42,9 @@ pub struct Compaction {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub focus: Option<String>,
     /// Messages before and after.
-    pub messages: Change,
+    pub messages: BeforeAfter,
     /// Tokens of the next request before and after, as well as they are known.
-    pub tokens: Change,
+    pub tokens: BeforeAfter,
     /// The tokens from which on it is done unasked, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger: Option<u64>,
@@ -77,7 +77,7 @@ pub struct Compaction {
 
 /// A number before and after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct BeforeAfter {
     /// Before.
     pub before: u64,
     /// After.
@@ -107,9 +107,9 @@ pub struct RecoveredFile {
 
 /// A history as it was before it was compacted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Window {
+pub struct CompactedWindow {
     /// The messages as they were.
-    pub messages: Stored,
+    pub messages: StoredMessages,
     /// The number of its first message.
     pub first: usize,
     /// The compaction that ended the window.
@@ -118,7 +118,7 @@ pub struct Window {
 
 /// The messages of a window: on the session's shelf, or in memory where it has none or could not take them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Stored {
+pub enum StoredMessages {
     /// In memory.
     Here(History),
     /// On the shelf.
@@ -130,7 +130,7 @@ pub enum Stored {
     },
 }
 
-impl Stored {
+impl StoredMessages {
     /// Puts messages on a shelf, if there is one that takes them.
     pub fn put(messages: History, shelf: Option<&Shelf>) -> Self {
         let Some(shelf) = shelf else { return Self::Here(messages) };
@@ -168,7 +168,7 @@ impl Stored {
     }
 }
 
-impl Window {
+impl CompactedWindow {
     /// Whether something is told in the place of its messages.
     pub fn tells(&self) -> bool {
         !self.compaction.head.is_empty()

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// The prompt that the user has not sent yet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Draft {
+pub struct PromptDraft {
     /// The words.
     pub text: String,
     /// What goes with them, as the client writes it; `null` for nothing.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::background::BackgroundTask;
 use crate::compaction::{Cause, Compaction};
 use crate::context::ContextUse;
-use crate::draft::Draft;
+use crate::draft::PromptDraft;
 use crate::hook::HookOutcome;
 use crate::options::TurnOptions;
 use crate::phases::PhaseTimes;
@@ -30,13 +30,13 @@ use kode_config::settings::{TrustWaiting, Withheld};
 use kode_journal::lease::SessionWriter;
 use kode_model::price::Cost;
 use kode_model::{ModelErrorKind, Usage};
-use kode_permission::rules::Problem;
-use kode_permission::{Decision, PermissionPrompt};
+use kode_permission::rules::SettingsProblem;
+use kode_permission::{PermissionDecision, PermissionPrompt};
 use kode_text::workspace::WatchReport;
 use kode_tool::status::ServerInfo;
 
 pub use item::{AuditEntry, CallOutcome, CallState, Item, ItemBody, NoticeKind, NoticeLevel, ToolCallItem};
-pub use log::{EventLog, Gap, Kept, Subscription};
+pub use log::{EventLog, Gap, RecentEvents, Subscription};
 
 /// The three streams of events, subscribed to separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -233,7 +233,7 @@ pub enum Event {
     /// A prompt was answered or withdrawn.
     PermissionDecided {
         /// What was decided and by whom.
-        decision: Decision,
+        decision: PermissionDecision,
     },
     /// The model asks the user something.
     QuestionAsked {
@@ -285,7 +285,7 @@ pub enum Event {
     /// The unsent prompt changed.
     DraftChanged {
         /// What it is now.
-        draft: Option<Draft>,
+        draft: Option<PromptDraft>,
     },
     /// A call waits for its turn to run.
     ToolQueued {
@@ -399,7 +399,7 @@ pub enum Event {
         /// The files whose contents are others than before.
         files: Vec<AbsPath>,
         /// What cannot be used.
-        problems: Vec<Problem>,
+        problems: Vec<SettingsProblem>,
         /// What files of the workspace ask for and the user has not approved.
         withheld: Vec<Withheld>,
     },
@@ -408,7 +408,7 @@ pub enum Event {
         /// How many there are now.
         counts: Counts,
         /// What is wrong with the files.
-        problems: Vec<Problem>,
+        problems: Vec<SettingsProblem>,
     },
     /// Files of the workspace ask for something that the user has not been asked about yet.
     TrustRequired {

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use kode_base::paths::Target;
 use kode_journal::BlobId;
 use kode_text::edit::change::apply_edits;
-use kode_text::edit::ledger::Change;
+use kode_text::edit::ledger::ChangeOrigin;
 use kode_text::edit::{AppliedFile, FileChange, TextEdit};
-use kode_text::file_text::{FileText, Source};
+use kode_text::file_text::{FileText, TextSource};
 
 /// A change that is about to be made in one text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ pub struct Intent {
     /// What is changed.
     pub target: Target,
     /// Whose it is.
-    pub change: Change,
+    pub change: ChangeOrigin,
     /// Whether the file is made by it.
     pub created: bool,
     /// The edits, of the text before.
@@ -31,7 +31,7 @@ pub struct Intent {
 
 impl Intent {
     /// What is recorded before a change of this file is written.
-    pub fn of(file: &FileChange, change: &Change) -> Self {
+    pub fn of(file: &FileChange, change: &ChangeOrigin) -> Self {
         let old = file.old_text();
         let removed =
             file.edits.iter().map(|edit| old.get(edit.range.clone()).unwrap_or_default().to_owned());
@@ -57,7 +57,7 @@ impl Intent {
             Some(TextEdit { range: start..start + edit.new_text.len(), new_text: removed.clone() })
         });
         let old_text = apply_edits(&now.text, &back.collect::<Option<Vec<_>>>()?);
-        let is_closed = matches!(now.source, Source::Disk);
+        let is_closed = matches!(now.source, TextSource::Disk);
         let bytes = (is_closed && !self.created).then(|| now.format.encode(&old_text).ok()).flatten();
         Some(AppliedFile {
             target: self.target.clone(),

@@ -16,7 +16,7 @@ pub const MAX_SELECTED: usize = 50_000;
 /// Lines as people count them: from 1, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Lines {
+pub struct LineSpan {
     /// The first one.
     pub first: u32,
     /// The last one.
@@ -26,14 +26,14 @@ pub struct Lines {
 /// Something that goes with a prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Part {
+pub enum PromptPart {
     /// A file, folder or document that the user names.
     Mention {
         /// What is named.
         target: Target,
         /// The lines that are meant; all of it when `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        lines: Option<Lines>,
+        lines: Option<LineSpan>,
     },
     /// Something that is defined in the code.
     Symbol {
@@ -44,7 +44,7 @@ pub enum Part {
         target: Option<Target>,
         /// The lines of the definition.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        lines: Option<Lines>,
+        lines: Option<LineSpan>,
     },
     /// What the editor's language servers say.
     Diagnostics {
@@ -53,7 +53,7 @@ pub enum Part {
         target: Option<Target>,
         /// About these lines of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        lines: Option<Lines>,
+        lines: Option<LineSpan>,
         /// One that the editor hands in as it stands.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
@@ -81,7 +81,7 @@ pub enum Part {
         /// The document.
         target: Target,
         /// Where in it.
-        lines: Lines,
+        lines: LineSpan,
         /// The text as it was when it was selected.
         text: String,
     },
@@ -118,13 +118,13 @@ pub struct EditorContext {
     pub active: Option<Target>,
     /// The line of the cursor, or the selected lines.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub selection: Option<Lines>,
+    pub selection: Option<LineSpan>,
     /// The selected text; empty when nothing is selected.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub selected: String,
     /// The lines that are seen.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub visible: Option<Lines>,
+    pub visible: Option<LineSpan>,
     /// The documents that are open.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<Target>,
@@ -202,7 +202,7 @@ impl Attachment {
     }
 }
 
-impl Lines {
+impl LineSpan {
     /// How many they are.
     #[must_use]
     pub fn count(self) -> usize {

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::prompt::Part;
+use crate::prompt::PromptPart;
 use kode_base::ids::QueueId;
 use kode_model::Block;
 
@@ -22,7 +22,7 @@ pub enum QueueChange {
         content: Vec<Block>,
         /// What goes with it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        parts: Vec<Part>,
+        parts: Vec<PromptPart>,
     },
     /// It was dropped.
     Removed {

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use crate::background::TaskEntry;
 use crate::compaction::Compaction;
 use crate::context::ContextUse;
-use crate::draft::Draft;
+use crate::draft::PromptDraft;
 use crate::event::{CallOutcome, CallState, Item, QueuedPrompt, ResumeStrategy, TurnEnd};
 use crate::intent::Intent;
 use crate::options::TurnOptions;
 use crate::phases::PhaseTimes;
-use crate::prompt::{Attachment, Part};
+use crate::prompt::{Attachment, PromptPart};
 use crate::queue::QueueChange;
 use crate::title::TitledBy;
 use kode_base::effort::Effort;
@@ -28,9 +28,9 @@ use kode_config::hooks::declared::UsedHooks;
 use kode_journal::JournalEntry;
 use kode_model::{Block, Message, Usage};
 use kode_permission::equipment::Equipment;
-use kode_permission::{Decision, DeliveryRule, Grant};
+use kode_permission::{DeliveryRule, Grant, PermissionDecision};
 use kode_process::worktree::Worktree;
-use kode_text::edit::ledger::Entry;
+use kode_text::edit::ledger::LedgerEntry;
 use kode_text::workspace::KnownText;
 
 /// A fact about a session.
@@ -61,7 +61,7 @@ pub enum Record {
         content: Vec<Block>,
         /// What goes with it; looked up when its turn begins.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        parts: Vec<Part>,
+        parts: Vec<PromptPart>,
         /// Whether it waits for the running turn, and not for one of its own.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         steering: bool,
@@ -75,7 +75,7 @@ pub enum Record {
     Drafted {
         /// What it is; `None` when there is none any more.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        draft: Option<Draft>,
+        draft: Option<PromptDraft>,
     },
     /// A turn began with a prompt.
     Prompt {
@@ -90,7 +90,7 @@ pub enum Record {
         content: Vec<Block>,
         /// What goes with it; [`Record::Attached`] says what became of it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        parts: Vec<Part>,
+        parts: Vec<PromptPart>,
         /// What was said about how the turn goes.
         #[serde(default, skip_serializing_if = "TurnOptions::is_default")]
         options: TurnOptions,
@@ -158,7 +158,7 @@ pub enum Record {
         content: Vec<Block>,
         /// What goes with it; [`Record::Attached`] says what became of it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        parts: Vec<Part>,
+        parts: Vec<PromptPart>,
     },
     /// The model answered; also a part of an answer that broke off.
     Answer {
@@ -232,7 +232,7 @@ pub enum Record {
         instructed: Vec<AbsPath>,
         /// The call as it was carried out; absent where a call was sealed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        executed: Option<Executed>,
+        executed: Option<ExecutedCall>,
     },
     /// Something the model is told that nobody typed, such as an interruption.
     Remark {
@@ -256,7 +256,7 @@ pub enum Record {
     /// The user decided about a call.
     Decided {
         /// The decision.
-        decision: Decision,
+        decision: PermissionDecision,
         /// What it allows from now on without asking.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         grants: Vec<Grant>,
@@ -319,7 +319,7 @@ pub enum Record {
     /// Something became of the agent's changes. Folded by the ledger.
     Edits {
         /// What.
-        entry: Entry,
+        entry: LedgerEntry,
     },
     /// Texts are about to be changed: what of it is not entered was not made, or not entered any more. Replaces what was
     /// said before.
@@ -429,7 +429,7 @@ impl JournalEntry for Record {
     fn payloads(&mut self) -> Vec<&mut String> {
         let (parts, content) = prompt_of(self);
         let of_parts = parts.into_iter().flatten().filter_map(|part| match part {
-            Part::Image(image) => Some(&mut image.data),
+            PromptPart::Image(image) => Some(&mut image.data),
             _ => None,
         });
         let of_content = content.into_iter().flatten().filter_map(|block| match block {
@@ -442,7 +442,7 @@ impl JournalEntry for Record {
     fn replace_lost(&mut self, is_lost: &dyn Fn(&str) -> bool) {
         let (parts, content) = prompt_of(self);
         if let Some(parts) = parts {
-            parts.retain(|part| !matches!(part, Part::Image(image) if is_lost(&image.data)));
+            parts.retain(|part| !matches!(part, PromptPart::Image(image) if is_lost(&image.data)));
         }
         for block in content.into_iter().flatten() {
             if matches!(block, Block::Image(image) if is_lost(&image.data)) {
@@ -453,7 +453,7 @@ impl JournalEntry for Record {
 }
 
 /// The parts and the content of the prompt that a record has.
-fn prompt_of(record: &mut Record) -> (Option<&mut Vec<Part>>, Option<&mut Vec<Block>>) {
+fn prompt_of(record: &mut Record) -> (Option<&mut Vec<PromptPart>>, Option<&mut Vec<Block>>) {
     match record {
         Record::Queued { parts, content, .. }
         | Record::Prompt { parts, content, .. }
@@ -469,7 +469,7 @@ fn prompt_of(record: &mut Record) -> (Option<&mut Vec<Part>>, Option<&mut Vec<Bl
 /// A call as it was carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Executed {
+pub struct ExecutedCall {
     /// The tool.
     pub name: String,
     /// Milliseconds of the run.
@@ -511,7 +511,7 @@ mod tests {
             body,
         };
         let id = item.id.clone();
-        let parts = vec![Part::Image(image.clone())];
+        let parts = vec![PromptPart::Image(image.clone())];
         let prompt = Record::Prompt {
             turn: turn.clone(),
             queued: None,

@@ -18,7 +18,7 @@ pub(crate) const DATE_GRANULARITY: Duration = Duration::from_secs(2);
 
 /// What tells without reading whether a text is still the one that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stamp {
+pub(crate) enum TextStamp {
     /// The version of an open document.
     Document { uri: String, version: i32 },
     /// What the system says of a file.
@@ -35,7 +35,7 @@ pub(crate) struct FileStamp {
     pub(crate) taken: SystemTime,
 }
 
-impl Stamp {
+impl TextStamp {
     pub(crate) fn of_document(document: &DocumentSnapshot) -> Self {
         Self::Document { uri: document.uri.clone(), version: document.version }
     }
@@ -87,7 +87,7 @@ pub struct FileText {
     /// What it is the text of.
     pub target: Target,
     /// Where it came from.
-    pub source: Source,
+    pub source: TextSource,
     /// The text, decoded, line endings as they are, without byte order mark.
     pub text: Arc<str>,
     /// How it is written on disk. UTF-8 for an open document: there the editor decides.
@@ -95,12 +95,12 @@ pub struct FileText {
     /// SHA-256 of the bytes on disk, or of the document's text.
     pub hash: [u8; 32],
     /// What tells without reading whether it is still the same.
-    pub(crate) stamp: Stamp,
+    pub(crate) stamp: TextStamp,
 }
 
 /// Where a text came from.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum TextSource {
     /// An open document.
     Document(DocumentSnapshot),
     /// The file on disk.
@@ -118,8 +118,8 @@ impl FileText {
     #[must_use]
     pub fn version(&self) -> Option<i32> {
         match &self.source {
-            Source::Document(document) => Some(document.version),
-            Source::Disk => None,
+            TextSource::Document(document) => Some(document.version),
+            TextSource::Disk => None,
         }
     }
 
@@ -130,8 +130,8 @@ impl FileText {
     /// [`EncodeError`] with the reason.
     pub fn check_writable_as(&self, new_text: &str) -> Result<(), EncodeError> {
         match self.source {
-            Source::Document(_) => Ok(()),
-            Source::Disk => {
+            TextSource::Document(_) => Ok(()),
+            TextSource::Disk => {
                 let not_faithful = || EncodeError::NotFaithful { encoding: self.format.to_string() };
                 let written = self.format.encode(&self.text).map_err(|_| not_faithful())?;
                 if hash(&written) != self.hash {
@@ -145,14 +145,14 @@ impl FileText {
     pub(crate) fn of_document(target: Target, document: DocumentSnapshot) -> Self {
         let text: Arc<str> = document.text.to_string().into();
         let hash = hash(text.as_bytes());
-        let stamp = Stamp::of_document(&document);
-        Self { target, source: Source::Document(document), text, format: TextFormat::UTF_8, hash, stamp }
+        let stamp = TextStamp::of_document(&document);
+        Self { target, source: TextSource::Document(document), text, format: TextFormat::UTF_8, hash, stamp }
     }
 
-    pub(crate) fn of_bytes(target: Target, bytes: &[u8], stamp: Stamp) -> Result<Self, NotText> {
+    pub(crate) fn of_bytes(target: Target, bytes: &[u8], stamp: TextStamp) -> Result<Self, NotText> {
         let decoded = kode_base::encoding::decode(bytes)?;
         let (text, format) = (decoded.text.into(), decoded.format);
-        Ok(Self { target, source: Source::Disk, text, format, hash: hash(bytes), stamp })
+        Ok(Self { target, source: TextSource::Disk, text, format, hash: hash(bytes), stamp })
     }
 }
 

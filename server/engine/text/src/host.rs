@@ -123,7 +123,7 @@ pub struct Diagnostic {
     /// The column, from 1: in characters where the text is known, else as the editor counts.
     pub column: u32,
     /// How bad it is.
-    pub severity: Severity,
+    pub severity: DiagnosticSeverity,
     /// What is wrong.
     pub message: String,
     /// Which server says so; may be empty.
@@ -134,7 +134,7 @@ pub struct Diagnostic {
 
 /// How bad a diagnostic is, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
+pub enum DiagnosticSeverity {
     /// It does not work.
     Error,
     /// It may not work.

@@ -19,15 +19,15 @@ pub struct ShellChange {
     #[serde(with = "lossless")]
     pub path: AbsPath,
     /// What was there before the command.
-    pub before: Image,
+    pub before: FileImage,
     /// What was there after it.
-    pub after: Image,
+    pub after: FileImage,
 }
 
 /// What is at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Image {
+pub enum FileImage {
     /// No file and no link. A folder may be there: folders are not tracked.
     Absent,
     /// A file whose bytes are kept.
@@ -112,7 +112,7 @@ mod lossless {
 
     #[derive(Serialize, Deserialize)]
     #[serde(untagged)]
-    enum Written {
+    enum PathText {
         Text(String),
         Bytes { bytes: Vec<u8> },
     }
@@ -120,8 +120,8 @@ mod lossless {
     pub(super) fn serialize<S: Serializer>(path: impl AsRef<Path>, serializer: S) -> Result<S::Ok, S::Error> {
         let name = path.as_ref().as_os_str();
         let written = match name.to_str() {
-            Some(text) => Written::Text(text.to_owned()),
-            None => Written::Bytes { bytes: name.as_encoded_bytes().to_vec() },
+            Some(text) => PathText::Text(text.to_owned()),
+            None => PathText::Bytes { bytes: name.as_encoded_bytes().to_vec() },
         };
         written.serialize(serializer)
     }
@@ -131,9 +131,9 @@ mod lossless {
         P: TryFrom<PathBuf, Error: std::fmt::Display>,
         D: Deserializer<'de>,
     {
-        let name = match Written::deserialize(deserializer)? {
-            Written::Text(text) => OsString::from(text),
-            Written::Bytes { bytes } => os_string(bytes).map_err(D::Error::custom)?,
+        let name = match PathText::deserialize(deserializer)? {
+            PathText::Text(text) => OsString::from(text),
+            PathText::Bytes { bytes } => os_string(bytes).map_err(D::Error::custom)?,
         };
         P::try_from(PathBuf::from(name)).map_err(D::Error::custom)
     }

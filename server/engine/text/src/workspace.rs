@@ -15,10 +15,10 @@ pub mod unsaved;
 mod watch;
 pub mod write;
 
-pub use changes::{Origin, OutsideChange, WatchReport};
+pub use changes::{ChangeAuthor, OutsideChange, WatchReport};
 pub use error::{PathError, ReadError};
 pub use overlay::Workspace;
-pub use reads::{AccessOrder, Accessed, Freshness, KnownText, Portion};
+pub use reads::{AccessOrder, AccessedText, Freshness, KnownText, Portion};
 pub(crate) use real_paths::RealPaths;
 pub use stream::{OpenText, TextStream};
 pub use write::ApplyError;

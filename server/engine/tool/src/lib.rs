@@ -60,16 +60,16 @@ pub struct ToolFacts {
 }
 
 /// What a call will do, known before anything is asked or done.
-pub struct Plan {
+pub struct CallPlan {
     /// One line for people, for example `Edit src/main.rs`.
     pub title: String,
     /// Everything it touches.
     pub touches: Vec<Touch>,
     /// What happens once it may.
-    pub action: Action,
+    pub action: CallAction,
 }
 
-impl fmt::Debug for Plan {
+impl fmt::Debug for CallPlan {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Plan")
@@ -80,7 +80,7 @@ impl fmt::Debug for Plan {
 }
 
 /// The work of a call: either something run, or a change set that the pipeline has applied.
-pub enum Action {
+pub enum CallAction {
     /// Runs the work.
     Run(RunFn),
     /// Has these changes applied; the result is written from what was applied.
@@ -94,12 +94,12 @@ pub enum Action {
     /// Has a sub-agent do it; the result is written from its last words.
     Delegate(Box<Delegation>),
     /// Has the text of a skill or command made, or a sub-agent do what it says.
-    Use(Box<Use>),
+    Use(Box<ExtensionUse>),
 }
 
 /// A skill or command that the model wants to use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Use {
+pub struct ExtensionUse {
     /// What it is.
     pub extension: Extension,
     /// Its arguments, as one text.
@@ -138,10 +138,10 @@ pub struct ToolOutput {
 }
 
 /// Reports what a running call has put out so far. Rate limiting is the receiver's.
-pub type Progress = Arc<dyn Fn(String) + Send + Sync>;
+pub type ProgressReporter = Arc<dyn Fn(String) + Send + Sync>;
 
 /// Asks the user something for a running call; gives nothing when the call is cancelled first, or nobody can be asked.
-pub type Asker = Arc<dyn Fn(QuestionDraft) -> BoxFuture<'static, Option<Reply>> + Send + Sync>;
+pub type QuestionAsker = Arc<dyn Fn(QuestionDraft) -> BoxFuture<'static, Option<Reply>> + Send + Sync>;
 
 /// What a call may use while it plans and runs.
 #[derive(Clone)]
@@ -163,11 +163,11 @@ pub struct CallContext {
     /// Fires when the call, the turn or the session is cancelled.
     pub cancel: CancellationToken,
     /// Takes output while the call runs.
-    pub progress: Progress,
+    pub progress: ProgressReporter,
     /// The most bytes of text in the result; `None` for the bound of the tool.
     pub text_limit: Option<usize>,
     /// Asks the user while the call runs; nothing where nobody can be asked.
-    pub ask: Option<Asker>,
+    pub ask: Option<QuestionAsker>,
 }
 
 /// A tool with a typed input. Implement this; the registry erases the type.
@@ -194,7 +194,7 @@ pub trait Tool: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`ToolError`] when the call cannot work; it is the call's result.
-    async fn plan(&self, input: Self::Input, context: &CallContext) -> Result<Plan, ToolError>;
+    async fn plan(&self, input: Self::Input, context: &CallContext) -> Result<CallPlan, ToolError>;
 }
 
 /// A tool whose input type is erased: parsing happens here, once.
@@ -212,14 +212,14 @@ pub trait ErasedTool: Send + Sync {
     ///
     /// # Errors
     /// [`ToolErrorKind::InvalidInput`] with the path and the known fields, or the tool's own error.
-    async fn plan(&self, input: Value, context: &CallContext) -> Result<Plan, ToolError>;
+    async fn plan(&self, input: Value, context: &CallContext) -> Result<CallPlan, ToolError>;
 }
 
-struct Erased<T>(T);
+struct TypedTool<T>(T);
 
 /// A tool with its input type erased.
 pub fn erased<T: Tool>(tool: T) -> Arc<dyn ErasedTool> {
-    Arc::new(Erased(tool))
+    Arc::new(TypedTool(tool))
 }
 
 /// Tools that come and go while a session goes on.
@@ -232,7 +232,7 @@ pub trait ToolSource: Send + Sync {
 }
 
 #[async_trait]
-impl<T: Tool> ErasedTool for Erased<T> {
+impl<T: Tool> ErasedTool for TypedTool<T> {
     fn facts(&self) -> ToolFacts {
         self.0.facts()
     }
@@ -254,7 +254,7 @@ impl<T: Tool> ErasedTool for Erased<T> {
         schema
     }
 
-    async fn plan(&self, input: Value, context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: Value, context: &CallContext) -> Result<CallPlan, ToolError> {
         let input = input::parse(self.facts().name, &self.input_schema(), input)?;
         self.0.plan(input, context).await
     }
@@ -270,12 +270,12 @@ pub struct Registry {
 }
 
 /// Some of the tools of a source, as they were; they go by the same names.
-struct Only {
+struct ToolSubset {
     source: Arc<dyn ToolSource>,
     named: Arc<Vec<Arc<dyn ErasedTool>>>,
 }
 
-impl ToolSource for Only {
+impl ToolSource for ToolSubset {
     fn tools(&self) -> Arc<Vec<Arc<dyn ErasedTool>>> {
         Arc::clone(&self.named)
     }
@@ -294,7 +294,7 @@ impl Registry {
         for alias in facts.aliases {
             self.aliases.insert(alias, facts.name);
         }
-        self.tools.insert(facts.name, Arc::new(Erased(tool)));
+        self.tools.insert(facts.name, Arc::new(TypedTool(tool)));
     }
 
     /// Finds a tool by its name or an alias of it.
@@ -334,7 +334,7 @@ impl Registry {
         let tools: BTreeMap<_, _> = tools.collect();
         let named = Arc::new(tools.values().cloned().collect::<Vec<_>>());
         let source =
-            self.source.clone().map(|source| Arc::new(Only { source, named }) as Arc<dyn ToolSource>);
+            self.source.clone().map(|source| Arc::new(ToolSubset { source, named }) as Arc<dyn ToolSource>);
         Self { tools, aliases: self.aliases.clone(), source }
     }
 

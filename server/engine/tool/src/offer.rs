@@ -32,7 +32,7 @@ pub struct PromptArgument {
 
 /// A part of a prompt, as the server has put it together.
 #[derive(Clone, Debug, PartialEq)]
-pub enum PromptPart {
+pub enum McpPromptPart {
     /// Text.
     Text(String),
     /// A picture.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use url::Url;
 
-use crate::offer::{PromptInfo, PromptPart, ResourceInfo, ResourceText, ToolInfo};
+use crate::offer::{McpPromptPart, PromptInfo, ResourceInfo, ResourceText, ToolInfo};
 use crate::status::ServerInfo;
 use crate::{ErasedTool, ToolSource};
 use kode_base::paths::AbsPath;
@@ -118,7 +118,7 @@ pub trait McpServers: ToolSource {
         server: &str,
         name: &str,
         arguments: &[(Option<String>, String)],
-    ) -> Result<Vec<PromptPart>, Failure>;
+    ) -> Result<Vec<McpPromptPart>, Failure>;
 
     /// Reads a resource.
     ///

@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use kode_config::mcp::fault::Failure;
-use kode_permission::rules::Source;
+use kode_permission::rules::RuleSource;
 
 /// What becomes of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ServerState {
     /// The user, or its entry, has switched it off.
     Disabled,
     /// Its entry stands in a file of the workspace, and the user has not approved it.
@@ -36,9 +36,9 @@ pub struct ServerInfo {
     /// What is started or reached.
     pub target: String,
     /// What becomes of it.
-    pub state: State,
+    pub state: ServerState,
     /// Where its entry stands.
-    pub source: Source,
+    pub source: RuleSource,
     /// So many attempts in a row have failed.
     pub attempts: u32,
     /// What went wrong last; nothing once it is connected again.
@@ -64,13 +64,13 @@ impl ServerInfo {
     #[must_use]
     pub fn absence(&self) -> Option<String> {
         let why = match self.state {
-            State::Connected => return None,
-            State::Disabled => "it is switched off",
-            State::WaitingForApproval => "it waits for your approval (`/trust`)",
-            State::Stopped => "it is not running",
-            State::Starting => "it is still starting",
-            State::NeedsAuth => "you have to sign in to it",
-            State::Failed => "it failed",
+            ServerState::Connected => return None,
+            ServerState::Disabled => "it is switched off",
+            ServerState::WaitingForApproval => "it waits for your approval (`/trust`)",
+            ServerState::Stopped => "it is not running",
+            ServerState::Starting => "it is still starting",
+            ServerState::NeedsAuth => "you have to sign in to it",
+            ServerState::Failed => "it failed",
         };
         let failure = self.failure.as_ref().map(|failure| format!(": {failure}"));
         Some(format!("{why}{}", failure.unwrap_or_default()))

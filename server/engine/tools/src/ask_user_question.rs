@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_base::question::{Inquiry, QuestionDraft, QuestionKind, QuestionOption};
-use kode_tool::{Action, CallContext, Plan, Tool, ToolFacts};
+use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolFacts};
 
 /// The most questions of one call.
 const MAX_QUESTIONS: usize = 4;
@@ -74,7 +74,7 @@ impl Tool for AskUserQuestion {
         }
     }
 
-    async fn plan(&self, input: AskUserQuestionInput, _context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: AskUserQuestionInput, _context: &CallContext) -> Result<CallPlan, ToolError> {
         let asked = input.questions.len();
         if !(1..=MAX_QUESTIONS).contains(&asked) {
             return Err(wrong(format!(
@@ -87,7 +87,7 @@ impl Tool for AskUserQuestion {
         let headers: Vec<_> = questions.iter().map(|inquiry| inquiry.header.as_str()).collect();
         let title = format!("Ask: {}", headers.join(", "));
         let draft = QuestionDraft { kind: QuestionKind::Choice, questions, plan: None, candidates: vec![] };
-        Ok(Plan { title, touches: Vec::new(), action: Action::Ask(Box::new(draft)) })
+        Ok(CallPlan { title, touches: Vec::new(), action: CallAction::Ask(Box::new(draft)) })
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
     #[tokio::test]
     async fn a_question_that_can_be_answered_is_put() {
         let plan = Fixture::new().plan(AskUserQuestion, one("Library", &["serde", "other"])).await.unwrap();
-        let Action::Ask(draft) = plan.action else { panic!("it asks") };
+        let CallAction::Ask(draft) = plan.action else { panic!("it asks") };
         assert_eq!((plan.title.as_str(), draft.questions[0].options.len()), ("Ask: Library", 2));
     }
 

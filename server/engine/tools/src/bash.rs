@@ -23,8 +23,8 @@ use kode_base::paths::Target;
 use kode_process::outcome::{Exit, OutputFile};
 use kode_process::sandbox::GuardReport;
 use kode_process::shell::{CommandOutcome, CommandSpec, ShellError, StartError};
-use kode_text::workspace::unsaved::NotSaved;
-use kode_tool::{Action, CallContext, Plan, Progress, Tool, ToolFacts, ToolOutput};
+use kode_text::workspace::unsaved::UnsavedDocument;
+use kode_tool::{CallAction, CallContext, CallPlan, ProgressReporter, Tool, ToolFacts, ToolOutput};
 
 /// How long a command may take if the call does not say, in milliseconds.
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
@@ -95,7 +95,7 @@ impl Tool for Bash {
         None
     }
 
-    async fn plan(&self, input: BashInput, context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: BashInput, context: &CallContext) -> Result<CallPlan, ToolError> {
         let directory = context.shell.directory();
         let timeout = check(&input, &|name| context.shell.variable(name))?;
         let (command, call) = (input.command.clone(), Some(context.call_id.clone()));
@@ -114,7 +114,7 @@ impl Tool for Bash {
             directory,
             outside_sandbox: input.outside_sandbox,
         }];
-        let action = Action::Run(Box::new(move |context| {
+        let action = CallAction::Run(Box::new(move |context| {
             // What holds it back was settled together with the verdict.
             let spec = CommandSpec { sandbox: context.sandbox.clone(), ..spec };
             match is_background {
@@ -122,7 +122,7 @@ impl Tool for Bash {
                 false => run(spec, context).boxed(),
             }
         }));
-        Ok(Plan { title, touches, action })
+        Ok(CallPlan { title, touches, action })
     }
 }
 
@@ -235,7 +235,7 @@ async fn unseen_notes(context: &CallContext) -> Vec<String> {
     };
     let unsaved = context.workspace.unsaved_documents().await;
     let mut notes = Vec::new();
-    for NotSaved { target, reason } in not_saved.iter().take(MAX_NAMED) {
+    for UnsavedDocument { target, reason } in not_saved.iter().take(MAX_NAMED) {
         let file = context.workspace.display(target);
         notes.push(format!("Note: `{file}` could not be saved before the command ran: {reason}."));
     }
@@ -296,14 +296,14 @@ async fn run_reporting(spec: CommandSpec, context: &CallContext) -> Result<Comma
 
 /// Reports the end of a growing output, the first of it at once and then not more often than allowed.
 struct Reporter {
-    progress: Progress,
+    progress: ProgressReporter,
     end: String,
     last: Option<Instant>,
     waiting: bool,
 }
 
 impl Reporter {
-    fn new(progress: Progress) -> Self {
+    fn new(progress: ProgressReporter) -> Self {
         Self { progress, end: String::new(), last: None, waiting: false }
     }
 

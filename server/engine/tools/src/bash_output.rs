@@ -16,7 +16,7 @@ use crate::bash::{guard_notes, kept_note};
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_process::outcome::CapturedOutput;
 use kode_process::shell::{ShellTask, TaskEnd, TaskState, TaskView, Tasks};
-use kode_tool::{Action, CallContext, Plan, Tool, ToolFacts, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolFacts, ToolOutput};
 
 /// How long is waited if the call does not say, in milliseconds.
 const DEFAULT_WAIT_MS: u64 = 30_000;
@@ -71,7 +71,7 @@ impl Tool for BashOutput {
         None
     }
 
-    async fn plan(&self, input: BashOutputInput, context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: BashOutputInput, context: &CallContext) -> Result<CallPlan, ToolError> {
         let id = one_id(
             "BashOutput",
             &[("task_id", &input.task_id), ("shell_id", &input.shell_id), ("bash_id", &input.bash_id)],
@@ -89,7 +89,7 @@ impl Tool for BashOutput {
         let title = format!("Look at {}", describe(context.shell.tasks(), id));
         let (id, wait) = (id.to_owned(), input.block.then(|| Duration::from_millis(timeout)));
         let run = move |context: CallContext| look(id, wait, filter, context).boxed();
-        Ok(Plan { title, touches: Vec::new(), action: Action::Run(Box::new(run)) })
+        Ok(CallPlan { title, touches: Vec::new(), action: CallAction::Run(Box::new(run)) })
     }
 }
 

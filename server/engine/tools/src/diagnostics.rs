@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::paths::Target;
-use kode_text::host::{Diagnostic, DiagnosticsError, FileDiagnostics, Severity};
+use kode_text::host::{Diagnostic, DiagnosticSeverity, DiagnosticsError, FileDiagnostics};
 use kode_text::workspace::Workspace;
 use kode_tool::names::DIAGNOSTICS;
-use kode_tool::{Action, CallContext, Offering, Plan, Tool, ToolFacts, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, Offering, Tool, ToolFacts, ToolOutput};
 
 /// The most diagnostics of one file.
 const MAX_OF_FILE: usize = 100;
@@ -75,12 +75,12 @@ impl Tool for Diagnostics {
         offer.can_diagnose.then(|| self.facts().description.to_owned())
     }
 
-    async fn plan(&self, input: DiagnosticsInput, context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: DiagnosticsInput, context: &CallContext) -> Result<CallPlan, ToolError> {
         let mildest = match input.severity {
-            Some(SeverityInput::Error) => Severity::Error,
-            None | Some(SeverityInput::Warning) => Severity::Warning,
-            Some(SeverityInput::Information) => Severity::Information,
-            Some(SeverityInput::Hint) => Severity::Hint,
+            Some(SeverityInput::Error) => DiagnosticSeverity::Error,
+            None | Some(SeverityInput::Warning) => DiagnosticSeverity::Warning,
+            Some(SeverityInput::Information) => DiagnosticSeverity::Information,
+            Some(SeverityInput::Hint) => DiagnosticSeverity::Hint,
         };
         let target = input.path.as_deref().map(|path| context.workspace.resolve(path)).transpose();
         let target = target.map_err(|error| {
@@ -103,7 +103,7 @@ impl Tool for Diagnostics {
             }
             .boxed()
         };
-        Ok(Plan { title, touches, action: Action::Run(Box::new(run)) })
+        Ok(CallPlan { title, touches, action: CallAction::Run(Box::new(run)) })
     }
 }
 
@@ -115,7 +115,7 @@ fn unknown(error: &DiagnosticsError) -> ToolError {
     ToolError::new(ToolErrorKind::Failed, format!("Nothing is known of the code: {error}."), hint)
 }
 
-fn report(files: Vec<FileDiagnostics>, mildest: Severity, workspace: &Workspace) -> ToolOutput {
+fn report(files: Vec<FileDiagnostics>, mildest: DiagnosticSeverity, workspace: &Workspace) -> ToolOutput {
     let mut files: Vec<FileDiagnostics> = files
         .into_iter()
         .map(|mut file| {
@@ -187,12 +187,12 @@ fn value(path: &str, diagnostic: &Diagnostic) -> Value {
     })
 }
 
-fn name(severity: Severity) -> &'static str {
+fn name(severity: DiagnosticSeverity) -> &'static str {
     match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Information => "information",
-        Severity::Hint => "hint",
+        DiagnosticSeverity::Error => "error",
+        DiagnosticSeverity::Warning => "warning",
+        DiagnosticSeverity::Information => "information",
+        DiagnosticSeverity::Hint => "hint",
     }
 }
 
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
     use crate::testing::Fixture;
 
-    fn diagnostic(line: u32, severity: Severity) -> Diagnostic {
+    fn diagnostic(line: u32, severity: DiagnosticSeverity) -> Diagnostic {
         Diagnostic {
             line,
             column: 3,
@@ -220,16 +220,19 @@ mod tests {
     #[tokio::test]
     async fn the_worst_comes_first_and_what_is_of_an_older_text_is_marked() {
         let mut fixture = Fixture::new();
-        let mild = file(&fixture, "mild.rs", vec![diagnostic(1, Severity::Warning)]);
+        let mild = file(&fixture, "mild.rs", vec![diagnostic(1, DiagnosticSeverity::Warning)]);
         let old = vec![
-            diagnostic(9, Severity::Warning),
-            diagnostic(2, Severity::Hint),
-            diagnostic(7, Severity::Error),
+            diagnostic(9, DiagnosticSeverity::Warning),
+            diagnostic(2, DiagnosticSeverity::Hint),
+            diagnostic(7, DiagnosticSeverity::Error),
         ];
         let old = file(&fixture, "old.rs", old);
         let target = Target::File(fixture.root().parent().unwrap().join("outside.rs"));
-        let outside =
-            FileDiagnostics { target, is_outdated: false, diagnostics: vec![diagnostic(1, Severity::Error)] };
+        let outside = FileDiagnostics {
+            target,
+            is_outdated: false,
+            diagnostics: vec![diagnostic(1, DiagnosticSeverity::Error)],
+        };
         fixture.diagnose(vec![mild, old, outside]);
         let text = fixture.text(Diagnostics, json!({})).await;
         let expected = "old.rs (of an older text; lines may have moved)\n  7:3 error: not so [rustc E1]\n  9:3 \
@@ -242,7 +245,7 @@ mod tests {
     #[tokio::test]
     async fn numbers_are_bounded_and_what_is_left_out_is_counted() {
         let mut fixture = Fixture::new();
-        let many = || (0..120).map(|line| diagnostic(line, Severity::Error)).collect();
+        let many = || (0..120).map(|line| diagnostic(line, DiagnosticSeverity::Error)).collect();
         fixture.diagnose((0..7).map(|number| file(&fixture, &format!("{number}.rs"), many())).collect());
         let text = fixture.text(Diagnostics, json!({})).await;
         assert_eq!(text.matches("error").count(), 500);

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::replacement::{Replacement, replace};
 use kode_base::call::{ToolError, ToolKind};
-use kode_tool::{CallContext, Plan, Tool, ToolFacts};
+use kode_tool::{CallContext, CallPlan, Tool, ToolFacts};
 
 /// Arguments of `Edit`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -43,7 +43,7 @@ impl Tool for Edit {
         }
     }
 
-    async fn plan(&self, input: EditInput, context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: EditInput, context: &CallContext) -> Result<CallPlan, ToolError> {
         let target = context.workspace.resolve(&input.file_path)?;
         let path = context.workspace.display(&target);
         let replacement = Replacement {

@@ -24,7 +24,7 @@ use kode_base::call::{Exposure, ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::paths::{AbsPath, Target};
 use kode_text::document::DocumentSnapshot;
 use kode_text::workspace::Workspace;
-use kode_tool::{Action, CallContext, Plan, Tool, ToolFacts, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolFacts, ToolOutput};
 
 /// How many files are listed at most.
 const MAX_FILES: usize = 100;
@@ -63,7 +63,7 @@ impl Tool for Glob {
         }
     }
 
-    async fn plan(&self, input: GlobInput, context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: GlobInput, context: &CallContext) -> Result<CallPlan, ToolError> {
         let workspace = &context.workspace;
         let pattern = Pattern::parse(&input.pattern)?;
         let bases = bases(&pattern, input.path.as_deref(), workspace)?;
@@ -83,7 +83,7 @@ impl Tool for Glob {
             }
             .boxed()
         };
-        Ok(Plan { title, touches, action: Action::Run(Box::new(run)) })
+        Ok(CallPlan { title, touches, action: CallAction::Run(Box::new(run)) })
     }
 }
 

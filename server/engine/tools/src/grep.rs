@@ -30,7 +30,7 @@ use kode_base::paths::{AbsPath, Target};
 use kode_text::document::DocumentSnapshot;
 use kode_text::workspace::Workspace;
 use kode_tool::names::GREP;
-use kode_tool::{Action, CallContext, Plan, Tool, ToolFacts, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolFacts, ToolOutput};
 
 /// How many lines or files are given if the call does not say.
 const DEFAULT_HEAD_LIMIT: usize = 250;
@@ -135,7 +135,7 @@ impl Tool for Grep {
         }
     }
 
-    async fn plan(&self, input: GrepInput, context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: GrepInput, context: &CallContext) -> Result<CallPlan, ToolError> {
         let title = match &input.path {
             Some(path) => format!("Search `{}` in {path}", input.pattern),
             None => format!("Search `{}`", input.pattern),
@@ -149,7 +149,7 @@ impl Tool for Grep {
             }
             .boxed()
         };
-        Ok(Plan { title, touches, action: Action::Run(Box::new(run)) })
+        Ok(CallPlan { title, touches, action: CallAction::Run(Box::new(run)) })
     }
 }
 

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::bash_output::{describe, one_id, shown, unknown};
 use kode_base::call::{ToolError, ToolKind};
-use kode_tool::{Action, CallContext, Plan, Tool, ToolFacts, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolFacts, ToolOutput};
 
 /// The arguments of KillShell.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -49,12 +49,12 @@ impl Tool for KillShell {
         None
     }
 
-    async fn plan(&self, input: KillShellInput, context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: KillShellInput, context: &CallContext) -> Result<CallPlan, ToolError> {
         let id = one_id("KillShell", &[("shell_id", &input.shell_id), ("task_id", &input.task_id)])?;
         let title = format!("End {}", describe(context.shell.tasks(), id));
         let id = id.to_owned();
         let run = move |context: CallContext| kill(id, context).boxed();
-        Ok(Plan { title, touches: Vec::new(), action: Action::Run(Box::new(run)) })
+        Ok(CallPlan { title, touches: Vec::new(), action: CallAction::Run(Box::new(run)) })
     }
 }
 

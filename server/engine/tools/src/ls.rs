@@ -22,7 +22,7 @@ use kode_base::paths::{AbsPath, Target};
 use kode_text::document::DocumentSnapshot;
 use kode_text::workspace::Workspace;
 use kode_tool::names::LS;
-use kode_tool::{Action, CallContext, Plan, Tool, ToolFacts, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolFacts, ToolOutput};
 
 /// How many entries are listed at most.
 const MAX_ENTRIES: usize = 1_000;
@@ -71,7 +71,7 @@ impl Tool for Ls {
         }
     }
 
-    async fn plan(&self, input: LsInput, context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: LsInput, context: &CallContext) -> Result<CallPlan, ToolError> {
         let folder = folder(input.path.as_deref(), &context.workspace)?;
         if input.depth == Some(0) {
             return Err(invalid(
@@ -101,7 +101,7 @@ impl Tool for Ls {
             }
             .boxed()
         };
-        Ok(Plan { title, touches, action: Action::Run(Box::new(run)) })
+        Ok(CallPlan { title, touches, action: CallAction::Run(Box::new(run)) })
     }
 }
 

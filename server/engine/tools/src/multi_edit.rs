@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::replacement::{Replacement, replace};
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
-use kode_tool::{CallContext, Plan, Tool, ToolFacts};
+use kode_tool::{CallContext, CallPlan, Tool, ToolFacts};
 
 /// The most edits of one call.
 const MAX_EDITS: usize = 200;
@@ -55,7 +55,7 @@ impl Tool for MultiEdit {
         }
     }
 
-    async fn plan(&self, input: MultiEditInput, context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: MultiEditInput, context: &CallContext) -> Result<CallPlan, ToolError> {
         if input.edits.is_empty() || input.edits.len() > MAX_EDITS {
             return Err(ToolError::new(
                 ToolErrorKind::InvalidInput,

@@ -15,7 +15,7 @@ use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_text::edit::change::apply_edits;
 use kode_text::edit::{Author, ChangeSet, FileChange, TextEdit};
 use kode_text::workspace::Freshness;
-use kode_tool::{Action, CallContext, Plan, Tool, ToolFacts};
+use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolFacts};
 use notebook::Notebook;
 
 pub use notebook::CellType;
@@ -70,7 +70,7 @@ impl Tool for NotebookEdit {
         }
     }
 
-    async fn plan(&self, input: NotebookEditInput, context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: NotebookEditInput, context: &CallContext) -> Result<CallPlan, ToolError> {
         let workspace = &context.workspace;
         let target = workspace.resolve(&input.notebook_path)?;
         let path = workspace.display(&target);
@@ -104,10 +104,10 @@ impl Tool for NotebookEdit {
         let touches = vec![Touch::Write(target.clone())];
         let label = format!("Kode: {title}");
         let files = vec![FileChange { target, base: Some(file), edits }];
-        Ok(Plan {
+        Ok(CallPlan {
             title,
             touches,
-            action: Action::Change(ChangeSet { label, summary, files, author: Author::Agent }),
+            action: CallAction::Change(ChangeSet { label, summary, files, author: Author::Agent }),
         })
     }
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_base::mode::Mode;
 use kode_base::question::{MAX_PLAN, QuestionDraft};
-use kode_tool::{Action, CallContext, Offering, Plan, Tool, ToolFacts};
+use kode_tool::{CallAction, CallContext, CallPlan, Offering, Tool, ToolFacts};
 
 /// The arguments of EnterPlanMode: none.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -53,9 +53,9 @@ impl Tool for EnterPlanMode {
         (offer.mode != Mode::Plan).then(|| self.facts().description.to_owned())
     }
 
-    async fn plan(&self, _input: EnterPlanModeInput, _context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, _input: EnterPlanModeInput, _context: &CallContext) -> Result<CallPlan, ToolError> {
         let title = "Enter plan mode".to_owned();
-        Ok(Plan { title, touches: Vec::new(), action: Action::SetMode(Mode::Plan) })
+        Ok(CallPlan { title, touches: Vec::new(), action: CallAction::SetMode(Mode::Plan) })
     }
 }
 
@@ -80,7 +80,7 @@ impl Tool for ExitPlanMode {
         (offer.mode == Mode::Plan).then(|| self.facts().description.to_owned())
     }
 
-    async fn plan(&self, input: ExitPlanModeInput, _context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: ExitPlanModeInput, _context: &CallContext) -> Result<CallPlan, ToolError> {
         let length = input.plan.chars().count();
         if input.plan.trim().is_empty() || length > MAX_PLAN {
             return Err(ToolError::new(
@@ -90,10 +90,10 @@ impl Tool for ExitPlanMode {
             ));
         }
         let draft = QuestionDraft::plan(input.plan);
-        Ok(Plan {
+        Ok(CallPlan {
             title: "Present the plan".to_owned(),
             touches: Vec::new(),
-            action: Action::Ask(Box::new(draft)),
+            action: CallAction::Ask(Box::new(draft)),
         })
     }
 }
@@ -109,7 +109,7 @@ mod tests {
     async fn a_plan_is_presented_whole_and_an_empty_one_is_refused() {
         let fixture = Fixture::new();
         let plan = fixture.plan(ExitPlanMode, json!({ "plan": "1. Do it." })).await.unwrap();
-        let Action::Ask(draft) = plan.action else { panic!("it asks") };
+        let CallAction::Ask(draft) = plan.action else { panic!("it asks") };
         assert_eq!(draft.plan.as_deref(), Some("1. Do it."));
         let error = fixture.plan(ExitPlanMode, json!({ "plan": " " })).await.unwrap_err();
         assert!(error.message.contains("`plan`") && !error.hint.is_empty(), "{error}");

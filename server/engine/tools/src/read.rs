@@ -18,11 +18,11 @@ use kode_base::encoding::TextFormat;
 use kode_base::paths::Target;
 use kode_model::Image;
 use kode_model::image::{MAX_IMAGE_BYTES, media_type};
-use kode_text::file_text::{FileText, Source};
+use kode_text::file_text::{FileText, TextSource};
 use kode_text::workspace::overlay::MAX_FILE_BYTES;
 use kode_text::workspace::{OpenText, Portion, ReadError, TextStream, Workspace};
 use kode_tool::names::READ;
-use kode_tool::{Action, CallContext, Plan, Tool, ToolFacts, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolFacts, ToolOutput};
 use page::{MAX_OUTPUT_BYTES, Page};
 
 /// Lines shown when no limit is given.
@@ -63,7 +63,7 @@ impl Tool for Read {
         }
     }
 
-    async fn plan(&self, input: ReadInput, context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: ReadInput, context: &CallContext) -> Result<CallPlan, ToolError> {
         let target = context.workspace.resolve(&input.file_path)?;
         if input.limit == Some(0) {
             return Err(ToolError::new(
@@ -84,7 +84,7 @@ impl Tool for Read {
         let run = move |context: CallContext| -> futures::future::BoxFuture<'static, _> {
             Box::pin(read(target, window, context))
         };
-        Ok(Plan { title, touches, action: Action::Run(Box::new(run)) })
+        Ok(CallPlan { title, touches, action: CallAction::Run(Box::new(run)) })
     }
 }
 
@@ -217,8 +217,8 @@ fn read_whole(file: &FileText, mut page: Page) -> Reading {
     page.end();
     let total = Some(page.lines());
     let (source, format) = match file.source {
-        Source::Document(_) => ("document", None),
-        Source::Disk => ("disk", Some(file.format)),
+        TextSource::Document(_) => ("document", None),
+        TextSource::Disk => ("disk", Some(file.format)),
     };
     Reading { page, total, source, format, too_long: None }
 }

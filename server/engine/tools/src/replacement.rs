@@ -14,9 +14,9 @@ use kode_text::edit::compose::compose_edits;
 use kode_text::edit::diff::split_lines;
 use kode_text::edit::matching::{Matches, nearest};
 use kode_text::edit::{Author, ChangeSet, FileChange, TextEdit};
-use kode_text::file_text::{FileText, Source};
+use kode_text::file_text::{FileText, TextSource};
 use kode_text::workspace::{Freshness, ReadError};
-use kode_tool::{Action, CallContext, Plan};
+use kode_tool::{CallAction, CallContext, CallPlan};
 
 /// The code of the error that says there is more than one match.
 const MORE_THAN_ONE_MATCH: u32 = 1;
@@ -106,12 +106,12 @@ pub(super) fn refuse_unread(file: &FileText, freshness: Freshness, path: &str) -
             format!("`{path}` has not been read in this session"),
             "Read it first, then edit what stands there.",
         )),
-        (Freshness::Changed, Source::Disk) => Err(mismatch(
+        (Freshness::Changed, TextSource::Disk) => Err(mismatch(
             format!("`{path}` has changed on disk since it was read"),
             "Read it again, then edit what stands there now.",
         )),
         // What the user typed since is safe: the edit is by content, and is rebased once more when it is made.
-        (Freshness::Changed, Source::Document(_)) | (Freshness::Current, _) => Ok(()),
+        (Freshness::Changed, TextSource::Document(_)) | (Freshness::Current, _) => Ok(()),
     }
 }
 
@@ -122,7 +122,7 @@ pub(super) fn is_notebook(target: &Target) -> bool {
 
 impl Replaced {
     /// The plan that makes the change, with a title for people and what is said first in the result.
-    pub(super) fn into_plan(self, target: Target, title: String, summary: String) -> Plan {
+    pub(super) fn into_plan(self, target: Target, title: String, summary: String) -> CallPlan {
         let Self { base, edits, .. } = self;
         let mut touches = vec![Touch::Write(target.clone())];
         if base.is_none() {
@@ -130,10 +130,10 @@ impl Replaced {
         }
         let label = format!("Kode: {title}");
         let files = vec![FileChange { target, base, edits }];
-        Plan {
+        CallPlan {
             title,
             touches,
-            action: Action::Change(ChangeSet { label, summary, files, author: Author::Agent }),
+            action: CallAction::Change(ChangeSet { label, summary, files, author: Author::Agent }),
         }
     }
 }

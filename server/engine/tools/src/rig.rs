@@ -15,7 +15,7 @@ use kode_testing::text::Rig;
 use kode_text::edit::ChangeSet;
 use kode_text::workspace::Workspace;
 use kode_tool::report::report;
-use kode_tool::{Action, CallContext, Registry, ToolOutput};
+use kode_tool::{CallAction, CallContext, Registry, ToolOutput};
 
 /// A temporary workspace with its editor and its tools.
 pub(crate) struct ToolRig {
@@ -64,17 +64,17 @@ impl ToolRig {
         input: Value,
     ) -> Result<ToolOutput, ToolError> {
         match self.tools.find(tool).unwrap().plan(input, context).await?.action {
-            Action::Run(run) => run(context.clone()).await,
-            Action::Change(change) => {
+            CallAction::Run(run) => run(context.clone()).await,
+            CallAction::Change(change) => {
                 let summary = change.summary.clone();
                 let applied = context.workspace.apply(change, &context.cancel).await?;
                 Ok(report(&summary, &applied, &context.workspace))
             }
-            Action::Ask(_)
-            | Action::SetMode(_)
-            | Action::SetTodos(_)
-            | Action::Delegate(_)
-            | Action::Use(_) => {
+            CallAction::Ask(_)
+            | CallAction::SetMode(_)
+            | CallAction::SetTodos(_)
+            | CallAction::Delegate(_)
+            | CallAction::Use(_) => {
                 panic!("{tool} wants a session")
             }
         }
@@ -83,13 +83,13 @@ impl ToolRig {
     /// The change set a call would have applied.
     pub(crate) async fn plan(&self, tool: &str, input: Value) -> ChangeSet {
         match self.tools.find(tool).unwrap().plan(input, &self.context).await.unwrap().action {
-            Action::Change(change) => change,
-            Action::Run(_)
-            | Action::Ask(_)
-            | Action::SetMode(_)
-            | Action::SetTodos(_)
-            | Action::Delegate(_)
-            | Action::Use(_) => {
+            CallAction::Change(change) => change,
+            CallAction::Run(_)
+            | CallAction::Ask(_)
+            | CallAction::SetMode(_)
+            | CallAction::SetTodos(_)
+            | CallAction::Delegate(_)
+            | CallAction::Use(_) => {
                 panic!("{tool} plans no change")
             }
         }

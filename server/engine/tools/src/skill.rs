@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_config::extension::{Catalog, Extension, ExtensionKind};
-use kode_tool::{Action, CallContext, Offering, Plan, Tool, ToolFacts, Use};
+use kode_tool::{CallAction, CallContext, CallPlan, ExtensionUse, Offering, Tool, ToolFacts};
 
 /// The arguments of Skill.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -48,7 +48,7 @@ impl Tool for Skill {
         Some(format!("{}\n\nThe skills:\n{listing}", self.facts().description))
     }
 
-    async fn plan(&self, input: SkillInput, context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: SkillInput, context: &CallContext) -> Result<CallPlan, ToolError> {
         let name = input.skill.trim().trim_start_matches('/').to_owned();
         use_extension(NAME, ExtensionKind::Skill, &name, input.args.unwrap_or_default(), context)
     }
@@ -61,14 +61,18 @@ pub(super) fn use_extension(
     name: &str,
     arguments: String,
     context: &CallContext,
-) -> Result<Plan, ToolError> {
+) -> Result<CallPlan, ToolError> {
     let found = find(&context.catalog, tool, kind, name)?.clone();
     let title = match arguments.trim() {
         "" => format!("{tool} {name}"),
         arguments => format!("{tool} {name}: {arguments}"),
     };
     let touches = vec![Touch::Named { tool, name: name.to_owned() }];
-    Ok(Plan { title, touches, action: Action::Use(Box::new(Use { extension: found, arguments })) })
+    Ok(CallPlan {
+        title,
+        touches,
+        action: CallAction::Use(Box::new(ExtensionUse { extension: found, arguments })),
+    })
 }
 
 fn find<'a>(
@@ -125,10 +129,10 @@ mod tests {
         let input = json!({ "skill": "kode-release", "args": "1.2" });
         let plan = fixture.plan(Skill, input.clone()).await.unwrap();
         assert_eq!(plan.touches, [Touch::Named { tool: "Skill", name: "kode-release".into() }]);
-        let Action::Use(wanted) = plan.action else { panic!("it is used") };
+        let CallAction::Use(wanted) = plan.action else { panic!("it is used") };
         assert_eq!((wanted.extension.name.as_str(), wanted.arguments.as_str()), ("kode-release", "1.2"));
         let plan = fixture.plan(SlashCommand, json!({ "command": "/kode-git:commit all" })).await.unwrap();
-        let Action::Use(wanted) = plan.action else { panic!("it is used") };
+        let CallAction::Use(wanted) = plan.action else { panic!("it is used") };
         assert_eq!((wanted.extension.name.as_str(), wanted.arguments.as_str()), ("kode-git:commit", "all"));
     }
 

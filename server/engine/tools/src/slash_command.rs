@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::skill::use_extension;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_config::extension::ExtensionKind;
-use kode_tool::{CallContext, Offering, Plan, Tool, ToolFacts};
+use kode_tool::{CallContext, CallPlan, Offering, Tool, ToolFacts};
 
 /// The arguments of SlashCommand.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -45,7 +45,7 @@ impl Tool for SlashCommand {
         Some(format!("{}\n\nThe commands:\n{listing}", self.facts().description))
     }
 
-    async fn plan(&self, input: SlashCommandInput, context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: SlashCommandInput, context: &CallContext) -> Result<CallPlan, ToolError> {
         let command = input.command.trim().trim_start_matches('/').trim();
         let (name, arguments) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         if name.is_empty() {

@@ -14,7 +14,7 @@ use kode_config::agents::{DEFAULT_TYPE, TASK};
 use kode_permission::equipment::Equipment;
 use kode_process::plain_git::is_plain;
 use kode_tool::delegation::Delegation;
-use kode_tool::{Action, CallContext, Offering, Plan, Tool, ToolFacts};
+use kode_tool::{CallAction, CallContext, CallPlan, Offering, Tool, ToolFacts};
 
 /// The arguments of Task.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -88,7 +88,7 @@ impl Tool for Task {
         Some(format!("{}\n\nTypes of agents:\n{}", self.facts().description, offer.agents.listing()))
     }
 
-    async fn plan(&self, input: TaskInput, context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: TaskInput, context: &CallContext) -> Result<CallPlan, ToolError> {
         let invalid =
             |message: String, hint: &str| ToolError::new(ToolErrorKind::InvalidInput, message, hint);
         if input.prompt.trim().is_empty() {
@@ -132,10 +132,10 @@ impl Tool for Task {
             in_background,
             carried: Equipment::default(),
         };
-        Ok(Plan {
+        Ok(CallPlan {
             title: format!("{kind}: {}", delegation.description),
             touches,
-            action: Action::Delegate(Box::new(delegation)),
+            action: CallAction::Delegate(Box::new(delegation)),
         })
     }
 }

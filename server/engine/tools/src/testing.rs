@@ -22,7 +22,7 @@ use kode_text::host::{
     DiagnosticsError, DocumentEdit, DocumentEditOutcome, DocumentObserver, FileDiagnostics, Host, SaveOutcome,
 };
 use kode_text::workspace::Workspace;
-use kode_tool::{Action, CallContext, Plan, Tool, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolOutput};
 
 /// Files in a temporary folder and documents open beside them.
 pub(crate) struct Fixture {
@@ -121,7 +121,7 @@ impl Fixture {
         self.progress.lock().unwrap().clone()
     }
 
-    pub(crate) async fn plan<T: Tool>(&self, tool: T, input: Value) -> Result<Plan, ToolError>
+    pub(crate) async fn plan<T: Tool>(&self, tool: T, input: Value) -> Result<CallPlan, ToolError>
     where
         T::Input: DeserializeOwned,
     {
@@ -140,13 +140,13 @@ impl Fixture {
     ) -> Result<ToolOutput, ToolError> {
         let plan = tool.plan(serde_json::from_value(input).unwrap(), &context).await?;
         match plan.action {
-            Action::Run(run) => run(context).await,
-            Action::Change(_) => panic!("the tool makes a change set"),
-            Action::Ask(_)
-            | Action::SetMode(_)
-            | Action::SetTodos(_)
-            | Action::Delegate(_)
-            | Action::Use(_) => {
+            CallAction::Run(run) => run(context).await,
+            CallAction::Change(_) => panic!("the tool makes a change set"),
+            CallAction::Ask(_)
+            | CallAction::SetMode(_)
+            | CallAction::SetTodos(_)
+            | CallAction::Delegate(_)
+            | CallAction::Use(_) => {
                 panic!("the tool wants the session")
             }
         }

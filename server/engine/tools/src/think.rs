@@ -10,7 +10,7 @@ use serde_json::json;
 
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_tool::names::THINK;
-use kode_tool::{Action, CallContext, Plan, Tool, ToolFacts, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolFacts, ToolOutput};
 
 /// The arguments of Think.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -40,7 +40,7 @@ impl Tool for Think {
         }
     }
 
-    async fn plan(&self, input: ThinkInput, _context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: ThinkInput, _context: &CallContext) -> Result<CallPlan, ToolError> {
         if input.thought.trim().is_empty() {
             return Err(ToolError::new(
                 ToolErrorKind::InvalidInput,
@@ -58,7 +58,7 @@ impl Tool for Think {
             };
             async move { Ok(output) }.boxed()
         };
-        Ok(Plan { title: THINK.to_owned(), touches: Vec::new(), action: Action::Run(Box::new(run)) })
+        Ok(CallPlan { title: THINK.to_owned(), touches: Vec::new(), action: CallAction::Run(Box::new(run)) })
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_base::todo::{MAX_TODOS, Todo, TodoStatus};
 use kode_tool::names::TODO_WRITE;
-use kode_tool::{Action, CallContext, Plan, Tool, ToolFacts};
+use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolFacts};
 
 /// The arguments of TodoWrite.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -65,10 +65,10 @@ impl Tool for TodoWrite {
         }
     }
 
-    async fn plan(&self, input: TodoWriteInput, _context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: TodoWriteInput, _context: &CallContext) -> Result<CallPlan, ToolError> {
         let todos = todos(input)?;
         let title = format!("Write the todo list ({} entries)", todos.len());
-        Ok(Plan { title, touches: Vec::new(), action: Action::SetTodos(todos) })
+        Ok(CallPlan { title, touches: Vec::new(), action: CallAction::SetTodos(todos) })
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
     async fn plan(input: Value) -> Result<Vec<Todo>, ToolError> {
         let tool = built_in().find("todo_write").unwrap();
         match tool.plan(input, &Fixture::new().context()).await?.action {
-            Action::SetTodos(todos) => Ok(todos),
+            CallAction::SetTodos(todos) => Ok(todos),
             _ => panic!("it writes the list"),
         }
     }

@@ -15,7 +15,7 @@ use url::Url;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_net::address::{MAX_URL_CHARS, parse_url};
 use kode_net::{FetchOutcome, WebClient, WebError, WebPage};
-use kode_tool::{Action, CallContext, Plan, Tool, ToolFacts, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolFacts, ToolOutput};
 
 /// The most characters of a URL in a title.
 const MAX_TITLE_CHARS: usize = 120;
@@ -63,7 +63,7 @@ impl Tool for WebFetch {
         }
     }
 
-    async fn plan(&self, input: WebFetchInput, _context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: WebFetchInput, _context: &CallContext) -> Result<CallPlan, ToolError> {
         let url = parse_url(input.url.trim()).map_err(|error| failure(&input.url, error))?;
         self.client.check(&url).map_err(|error| failure(&input.url, error))?;
         let title = format!("Fetch {}", shortened(url.as_str(), MAX_TITLE_CHARS));
@@ -81,7 +81,7 @@ impl Tool for WebFetch {
             }
             .boxed()
         };
-        Ok(Plan { title, touches, action: Action::Run(Box::new(run)) })
+        Ok(CallPlan { title, touches, action: CallAction::Run(Box::new(run)) })
     }
 }
 

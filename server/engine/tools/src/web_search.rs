@@ -14,7 +14,7 @@ use url::{Host, Url};
 
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_net::search::{HOW_TO_ENABLE, SearchError, SearchProvider, SearchResult};
-use kode_tool::{Action, CallContext, Offering, Plan, Tool, ToolFacts, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, Offering, Tool, ToolFacts, ToolOutput};
 
 /// The name of the tool.
 const NAME: &str = "WebSearch";
@@ -89,7 +89,7 @@ impl Tool for WebSearch {
         self.search.now().map(|_| self.facts().description.to_owned())
     }
 
-    async fn plan(&self, input: WebSearchInput, _context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: WebSearchInput, _context: &CallContext) -> Result<CallPlan, ToolError> {
         let Some(provider) = self.search.now() else {
             return Err(ToolError::new(
                 ToolErrorKind::NotFound,
@@ -131,7 +131,7 @@ impl Tool for WebSearch {
             }
             .boxed()
         };
-        Ok(Plan { title, touches, action: Action::Run(Box::new(run)) })
+        Ok(CallPlan { title, touches, action: CallAction::Run(Box::new(run)) })
     }
 }
 

@@ -12,9 +12,9 @@ use kode_base::paths::Target;
 use kode_text::edit::diff::line_changes;
 use kode_text::edit::matching::adopt_line_breaks;
 use kode_text::edit::{Author, ChangeSet, FileChange, TextEdit};
-use kode_text::file_text::{FileText, Source};
+use kode_text::file_text::{FileText, TextSource};
 use kode_text::workspace::{Freshness, ReadError};
-use kode_tool::{Action, CallContext, Plan, Tool, ToolFacts};
+use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolFacts};
 
 /// Arguments of `Write`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -43,7 +43,7 @@ impl Tool for Write {
         }
     }
 
-    async fn plan(&self, input: WriteInput, context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: WriteInput, context: &CallContext) -> Result<CallPlan, ToolError> {
         let workspace = &context.workspace;
         let target = workspace.resolve(&input.file_path)?;
         let path = workspace.display(&target);
@@ -65,10 +65,10 @@ impl Tool for Write {
         let title = format!("{} {path}", if base.is_some() { "Write" } else { "Create" });
         let label = format!("Kode: {title}");
         let files = vec![FileChange { target, base, edits }];
-        Ok(Plan {
+        Ok(CallPlan {
             title,
             touches,
-            action: Action::Change(ChangeSet { label, summary, files, author: Author::Agent }),
+            action: CallAction::Change(ChangeSet { label, summary, files, author: Author::Agent }),
         })
     }
 }
@@ -123,13 +123,13 @@ fn edits_of_existing(
                 "Read it first, then use Edit, or Write if all of it has to change.",
             );
         }
-        (Freshness::Changed, Source::Disk) => {
+        (Freshness::Changed, TextSource::Disk) => {
             return mismatch(
                 format!("`{path}` has changed on disk since it was read"),
                 "Read it again before writing over it.",
             );
         }
-        (Freshness::Changed, Source::Document(_)) => {
+        (Freshness::Changed, TextSource::Document(_)) => {
             return mismatch(
                 format!("the user has changed `{path}` in the editor since it was read"),
                 "Read it again before writing over it, or use Edit for the passage that has to change.",

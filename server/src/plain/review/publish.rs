@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use kode_engine::agent::session::Session;
 use kode_engine::base::ids::{CallId, SessionId};
-use kode_engine::permission::rules::Problem;
+use kode_engine::permission::rules::SettingsProblem;
 use kode_engine::record::event::{Item, ItemBody};
 use lsp_types::{Diagnostic, MessageType, Url};
 use tokio::time::sleep;
@@ -51,7 +51,7 @@ struct State {
     refresh: Refresh,
     published: BTreeMap<Url, Vec<Diagnostic>>,
     /// What is wrong with files of agents, skills and commands, and whether that has to be looked at again.
-    problems: Vec<Problem>,
+    problems: Vec<SettingsProblem>,
     problems_stale: bool,
     tools: HashMap<SessionId, HashMap<CallId, Option<String>>>,
     decided_last: Option<SessionId>,
@@ -169,7 +169,7 @@ async fn tell_all(shared: &Arc<Shared>) {
 }
 
 /// What is wrong with files of agents, skills and commands of the workspace.
-async fn problems(shared: &Arc<Shared>) -> Vec<Problem> {
+async fn problems(shared: &Arc<Shared>) -> Vec<SettingsProblem> {
     let is_stale = std::mem::take(&mut shared.review.lock().problems_stale);
     if let (true, Some(agent)) = (is_stale, shared.live_agent()) {
         let found = agent.engine.file_problems(agent.folders()).await;

@@ -5,7 +5,7 @@
 
 use kode_engine::base::paths::{AbsPath, Target};
 use kode_engine::permission::rules::{
-    Behavior, Layer, PathPattern, PlacedRule, Places, Rule, Rules, Source, Subject,
+    Behavior, PathBases, PathPattern, PlacedRule, Rule, RuleSet, RuleSource, RuleSubject, SettingsLayer,
 };
 
 use crate::input::Input;
@@ -35,16 +35,16 @@ pub(crate) fn run(bytes: &[u8]) {
     }
 }
 
-fn compiled(behavior: Behavior, rule: &Rule) -> Rules {
+fn compiled(behavior: Behavior, rule: &Rule) -> RuleSet {
     let [cwd, home] = ["/w", "/home/me"].map(|path| AbsPath::new(path).expect("an absolute path"));
     let (real, is_case_insensitive) = (|path: &AbsPath| path.clone(), |_: &AbsPath| false);
     let places =
-        Places { cwd: &cwd, home: Some(&home), real: &real, is_case_insensitive: &is_case_insensitive };
-    let source = Source { layer: Layer::User, file: None, place: None };
-    Rules::new(vec![PlacedRule { behavior, rule: rule.clone(), source, root: None }], &places).0
+        PathBases { cwd: &cwd, home: Some(&home), real: &real, is_case_insensitive: &is_case_insensitive };
+    let source = RuleSource { layer: SettingsLayer::User, file: None, place: None };
+    RuleSet::new(vec![PlacedRule { behavior, rule: rule.clone(), source, root: None }], &places).0
 }
 
-fn finds(rules: &Rules, behavior: Behavior, path: &AbsPath) -> bool {
+fn finds(rules: &RuleSet, behavior: Behavior, path: &AbsPath) -> bool {
     let target = Target::File(path.clone());
-    rules.find(behavior, &Subject::Read { given: &target, real: &target }).is_some()
+    rules.find(behavior, &RuleSubject::Read { given: &target, real: &target }).is_some()
 }

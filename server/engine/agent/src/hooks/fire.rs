@@ -26,7 +26,7 @@ use kode_config::hooks::config::{Action, Handler};
 use kode_config::hooks::event::HookEvent;
 use kode_config::hooks::matcher::Subject;
 use kode_config::in_force::InForce;
-use kode_permission::gate::Case;
+use kode_permission::gate::GateCase;
 use kode_process::outcome::Exit;
 use kode_record::event::{Event, NoticeKind, NoticeLevel};
 use kode_record::hook::HookOutcome;
@@ -39,7 +39,7 @@ pub(crate) struct Moment<'a> {
     pub(crate) value: Option<&'a str>,
     /// What hooks are told besides what they are told always.
     pub(crate) fields: Map<String, Value>,
-    pub(crate) call: Option<&'a Case<'a>>,
+    pub(crate) call: Option<&'a GateCase<'a>>,
     /// The turn, where one runs.
     pub(crate) turn: Option<&'a TurnId>,
     /// The most time there is, whatever handlers say.

@@ -16,7 +16,7 @@ use kode_config::hooks::event::HookEvent;
 use kode_config::policy::PolicySource;
 use kode_config::settings::Wish;
 use kode_config::settings::declared::Approval;
-use kode_permission::rules::{Problem, Source};
+use kode_permission::rules::{RuleSource, SettingsProblem};
 use kode_record::hook::HookOutcome;
 
 /// All hooks, and what is wrong with them.
@@ -27,7 +27,7 @@ pub struct HookList {
     /// The hooks: those of settings, the strongest layer first, then those that other files bring along.
     pub hooks: Vec<HookInfo>,
     /// What is wrong, and where.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<SettingsProblem>,
 }
 
 /// What brings a hook along that stands in no settings file.
@@ -78,7 +78,7 @@ pub struct HookInfo {
     /// The beginning of what it runs.
     pub head: String,
     /// Where it stands.
-    pub source: Source,
+    pub source: RuleSource,
     /// Whether it may run.
     pub approval: Approval,
     /// Whether all hooks are switched off.

@@ -16,7 +16,7 @@ use crate::session::lock;
 use kode_base::ids::TurnId;
 use kode_config::hooks::config::Hooks;
 use kode_config::hooks::event::HookEvent;
-use kode_permission::rules::Source;
+use kode_permission::rules::RuleSource;
 
 /// How a session comes to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub(crate) struct HookState {
 struct Told {
     turn: Option<TurnId>,
     problems: HashSet<u64>,
-    waiting: Vec<Source>,
+    waiting: Vec<RuleSource>,
 }
 
 impl StartSource {

@@ -17,8 +17,8 @@ use kode_base::call::{ToolError, ToolErrorKind};
 use kode_base::ids::{CallId, TurnId};
 use kode_base::reminder;
 use kode_config::hooks::event::HookEvent;
-use kode_permission::gate::Case;
-use kode_permission::{Answer, Offer, Scope};
+use kode_permission::gate::GateCase;
+use kode_permission::{Offer, PromptAnswer, Scope};
 use kode_text::workspace::Workspace;
 use kode_tool::ToolOutput;
 
@@ -36,7 +36,7 @@ const PATHS: [&str; 3] = ["file_path", "notebook_path", "path"];
 pub(crate) struct Looked<'a> {
     pub(crate) turn: &'a TurnId,
     pub(crate) call: &'a CallId,
-    pub(crate) case: &'a Case<'a>,
+    pub(crate) case: &'a GateCase<'a>,
 }
 
 /// What hooks say before a call.
@@ -53,7 +53,7 @@ pub(crate) struct Before {
 
 /// The answer of a hook to a permission prompt.
 pub(crate) struct Answered {
-    pub(crate) answer: Answer,
+    pub(crate) answer: PromptAnswer,
     /// What it changes of the permissions, where its yes counts.
     pub(crate) updates: Updates,
     /// Whether the turn ends.
@@ -75,7 +75,7 @@ impl Conversation<'_> {
             return before;
         }
         let input = before.input.as_ref().unwrap_or(looked.case.input);
-        let case = Case { input, ..*looked.case };
+        let case = GateCase { input, ..*looked.case };
         let moment = self.moment(HookEvent::PreToolUse, Looked { case: &case, ..looked }, Map::new());
         let fired = self.fire(moment, cancel).await;
         before.is_stopped = self.note_stop(looked.turn, fired.stop);
@@ -205,15 +205,15 @@ impl Conversation<'_> {
     }
 }
 
-fn answer(allow: bool, updated_input: Option<Value>, feedback: Option<String>) -> Answer {
+fn answer(allow: bool, updated_input: Option<Value>, feedback: Option<String>) -> PromptAnswer {
     let by = BY_HOOK.to_owned();
-    Answer { allow, scope: Scope::Once, feedback, updated_input, rules: None, hunks: None, by }
+    PromptAnswer { allow, scope: Scope::Once, feedback, updated_input, rules: None, hunks: None, by }
 }
 
 /// What hooks are told of how a call ended.
 fn fields_after(
     result: &Result<ToolOutput, ToolError>,
-    case: &Case<'_>,
+    case: &GateCase<'_>,
     took: Duration,
     workspace: &Workspace,
 ) -> Map<String, Value> {
@@ -233,7 +233,7 @@ fn fields_after(
 }
 
 /// A result in the form that scripts read: what the tool says for machines, with the text, and the names others have for it.
-fn response(output: &ToolOutput, case: &Case<'_>, workspace: &Workspace) -> Value {
+fn response(output: &ToolOutput, case: &GateCase<'_>, workspace: &Workspace) -> Value {
     let mut fields = match &output.structured {
         Some(Value::Object(fields)) => fields.clone(),
         Some(other) => Map::from_iter([("data".to_owned(), other.clone())]),

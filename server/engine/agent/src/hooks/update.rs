@@ -9,7 +9,7 @@ use crate::session::Session;
 use kode_base::blocking;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
-use kode_permission::rules::{Behavior, Layer, PlacedRule, Rule};
+use kode_permission::rules::{Behavior, PlacedRule, Rule, SettingsLayer};
 use kode_permission::{Grant, Offer, Scope};
 
 /// The most entries of one answer, and the most rules of one entry.
@@ -212,9 +212,9 @@ impl Session {
 
     fn rules_in(&self, behavior: Behavior, destination: Destination) -> Vec<PlacedRule> {
         let layer = match destination {
-            Destination::Session => Layer::Session,
-            Destination::Local => Layer::Local,
-            Destination::User => Layer::User,
+            Destination::Session => SettingsLayer::Session,
+            Destination::Local => SettingsLayer::Local,
+            Destination::User => SettingsLayer::User,
         };
         let in_force = self.in_force();
         let rules = in_force.policy.rules.iter();

@@ -19,7 +19,7 @@ use kode_base::paths::{AbsPath, Target};
 use kode_model::Block;
 use kode_model::image::{MAX_ALL_IMAGES_BYTES, MAX_IMAGES};
 use kode_record::event::NoticeLevel;
-use kode_record::prompt::{Attachment, AttachmentKind, Part};
+use kode_record::prompt::{Attachment, AttachmentKind, PromptPart};
 use kode_record::record::Record;
 
 /// The most bytes of text that go with one prompt.
@@ -100,7 +100,7 @@ impl Session {
     }
 
     async fn gather(&self, prompt: &Prompt, cancel: &CancellationToken, gathered: &mut Gathered) {
-        let mut wanted: Vec<(Part, bool)> = Vec::new();
+        let mut wanted: Vec<(PromptPart, bool)> = Vec::new();
         for part in &prompt.parts {
             if !wanted.iter().any(|(known, _)| known == part) {
                 wanted.push((part.clone(), true));
@@ -120,7 +120,7 @@ impl Session {
         let look_up = LookUp::new(self, cancel);
         for (part, is_certain) in wanted {
             let room = MAX_TOTAL_BYTES.saturating_sub(gathered.bytes);
-            let is_image = matches!(part, Part::Image(_));
+            let is_image = matches!(part, PromptPart::Image(_));
             let found = if room < MIN_ROOM && !is_image {
                 Some(Found::problem(
                     look_up.named(&part),
@@ -136,7 +136,7 @@ impl Session {
                 Some(found) => {
                     let is_read = found.shown.kind == AttachmentKind::File && found.shown.problem.is_none();
                     gathered.take(found);
-                    if let (Part::Mention { target, .. }, true) = (&part, is_read)
+                    if let (PromptPart::Mention { target, .. }, true) = (&part, is_read)
                         && let Some(Beside { text, folders }) =
                             self.instructions_beside(&Conversation::main(self), target).await
                     {
@@ -144,7 +144,7 @@ impl Session {
                         gathered.instructed.extend(folders);
                     }
                 }
-                None if is_certain && !matches!(part, Part::Editor(_)) => {
+                None if is_certain && !matches!(part, PromptPart::Editor(_)) => {
                     gathered.take(Found::problem(look_up.named(&part), "nothing was found"));
                 }
                 None => {}
@@ -153,22 +153,24 @@ impl Session {
     }
 
     /// What a mention means here; `None` when there is nothing of that name.
-    async fn part_of(&self, mention: &Mention) -> Option<Part> {
+    async fn part_of(&self, mention: &Mention) -> Option<PromptPart> {
         Some(match &mention.named {
             Named::Path { path, lines } => {
-                Part::Mention { target: self.existing(path).await?, lines: *lines }
+                PromptPart::Mention { target: self.existing(path).await?, lines: *lines }
             }
-            Named::Symbol(name) => Part::Symbol { name: name.clone(), target: None, lines: None },
-            Named::Diagnostics(None) => Part::Diagnostics { target: None, lines: None, message: None },
-            Named::Diagnostics(Some(path)) => {
-                Part::Diagnostics { target: Some(self.existing(path).await?), lines: None, message: None }
-            }
-            Named::Diff(of) => Part::Diff { of: of.clone() },
-            Named::Session(session) => Part::Session { session: session.clone() },
+            Named::Symbol(name) => PromptPart::Symbol { name: name.clone(), target: None, lines: None },
+            Named::Diagnostics(None) => PromptPart::Diagnostics { target: None, lines: None, message: None },
+            Named::Diagnostics(Some(path)) => PromptPart::Diagnostics {
+                target: Some(self.existing(path).await?),
+                lines: None,
+                message: None,
+            },
+            Named::Diff(of) => PromptPart::Diff { of: of.clone() },
+            Named::Session(session) => PromptPart::Session { session: session.clone() },
             // Without such a server it is a word like any other.
             Named::Resource { server, uri } => {
                 self.servers().info(server).ok()?;
-                Part::Resource { server: server.clone(), uri: uri.clone() }
+                PromptPart::Resource { server: server.clone(), uri: uri.clone() }
             }
         })
     }

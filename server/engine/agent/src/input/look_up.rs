@@ -18,14 +18,14 @@ use kode_base::ids::CallId;
 use kode_base::paths::Target;
 use kode_model::{Block, Image};
 use kode_permission::GateDecision;
-use kode_permission::gate::Case;
+use kode_permission::gate::GateCase;
 use kode_process::outcome::Exit;
 use kode_process::shell::CommandSpec;
 use kode_record::prompt::{
-    Attachment, AttachmentKind, DiffOf, EditorContext, Lines, MAX_OPEN, MAX_SELECTED, Part,
+    Attachment, AttachmentKind, DiffOf, EditorContext, LineSpan, MAX_OPEN, MAX_SELECTED, PromptPart,
 };
 use kode_tool::names::{DIAGNOSTICS, GREP, LS, READ};
-use kode_tool::{Action, CallContext, ToolOutput};
+use kode_tool::{CallAction, CallContext, ToolOutput};
 
 /// The most lines of one file.
 const MAX_LINES: usize = 2_000;
@@ -103,56 +103,62 @@ impl<'a> LookUp<'a> {
     }
 
     /// What something is called, before it is looked up.
-    pub(super) fn named(&self, part: &Part) -> Attachment {
+    pub(super) fn named(&self, part: &PromptPart) -> Attachment {
         let display = |target: &Target| self.session.workspace.display(target);
-        let place = |target: &Target, lines: &Option<Lines>| match lines {
+        let place = |target: &Target, lines: &Option<LineSpan>| match lines {
             Some(lines) => format!("{}#{}", display(target), lines_of(*lines)),
             None => display(target),
         };
         let (kind, label, target) = match part {
-            Part::Mention { target, lines } => (AttachmentKind::File, place(target, lines), Some(target)),
-            Part::Symbol { name, target, .. } => (AttachmentKind::Symbol, name.clone(), target.as_ref()),
-            Part::Diagnostics { target, lines, .. } => {
+            PromptPart::Mention { target, lines } => {
+                (AttachmentKind::File, place(target, lines), Some(target))
+            }
+            PromptPart::Symbol { name, target, .. } => {
+                (AttachmentKind::Symbol, name.clone(), target.as_ref())
+            }
+            PromptPart::Diagnostics { target, lines, .. } => {
                 let of = target.as_ref().map(|target| place(target, lines));
                 let label = of.map_or("diagnostics".to_owned(), |of| format!("diagnostics of {of}"));
                 (AttachmentKind::Diagnostics, label, target.as_ref())
             }
-            Part::Diff { of: DiffOf::Head } => (AttachmentKind::Diff, "diff".to_owned(), None),
-            Part::Diff { of: DiffOf::Staged } => (AttachmentKind::Diff, "staged diff".to_owned(), None),
-            Part::Diff { of: DiffOf::Revision(revision) } => {
+            PromptPart::Diff { of: DiffOf::Head } => (AttachmentKind::Diff, "diff".to_owned(), None),
+            PromptPart::Diff { of: DiffOf::Staged } => (AttachmentKind::Diff, "staged diff".to_owned(), None),
+            PromptPart::Diff { of: DiffOf::Revision(revision) } => {
                 (AttachmentKind::Diff, format!("diff of {revision}"), None)
             }
-            Part::Session { session } => (AttachmentKind::Session, session.clone(), None),
-            Part::Resource { server, uri } => (AttachmentKind::File, format!("{server}:{uri}"), None),
-            Part::Selection { target, lines, .. } => {
+            PromptPart::Session { session } => (AttachmentKind::Session, session.clone(), None),
+            PromptPart::Resource { server, uri } => (AttachmentKind::File, format!("{server}:{uri}"), None),
+            PromptPart::Selection { target, lines, .. } => {
                 (AttachmentKind::Selection, place(target, &Some(*lines)), Some(target))
             }
-            Part::Image(image) => (AttachmentKind::Image, image.media_type.clone(), None),
-            Part::Pasted { .. } => (AttachmentKind::Pasted, "pasted text".to_owned(), None),
-            Part::Editor(_) => (AttachmentKind::Editor, "editor".to_owned(), None),
+            PromptPart::Image(image) => (AttachmentKind::Image, image.media_type.clone(), None),
+            PromptPart::Pasted { .. } => (AttachmentKind::Pasted, "pasted text".to_owned(), None),
+            PromptPart::Editor(_) => (AttachmentKind::Editor, "editor".to_owned(), None),
         };
         let path = target.and_then(Target::file).cloned();
         Attachment { kind, label, path, lines: None, bytes: 0, cut: false, problem: None }
     }
 
     /// Looks something up; `None` when there is nothing to say of it. `room` is how many bytes of text it may have.
-    pub(super) async fn find(&self, part: &Part, room: usize) -> Option<Found> {
+    pub(super) async fn find(&self, part: &PromptPart, room: usize) -> Option<Found> {
         let shown = self.named(part);
         match part {
-            Part::Mention { target, lines } => Some(self.file(shown, target, *lines, room).await),
-            Part::Symbol { target: Some(target), lines, .. } => {
+            PromptPart::Mention { target, lines } => Some(self.file(shown, target, *lines, room).await),
+            PromptPart::Symbol { target: Some(target), lines, .. } => {
                 Some(self.file(shown, target, *lines, room).await)
             }
-            Part::Symbol { name, target: None, .. } => self.symbol(shown, name, room).await,
-            Part::Diagnostics { message: Some(message), .. } => {
+            PromptPart::Symbol { name, target: None, .. } => self.symbol(shown, name, room).await,
+            PromptPart::Diagnostics { message: Some(message), .. } => {
                 let attributes = [("of", shown.label.clone())];
                 Some(Found::text(shown, "diagnostics", &attributes, &bounded(message, room)))
             }
-            Part::Diagnostics { target, .. } => Some(self.diagnostics(shown, target.as_ref(), room).await),
-            Part::Diff { of } => Some(self.diff(shown, of, room).await),
-            Part::Session { session } => Some(self.past_session(shown, session, room).await),
-            Part::Resource { server, uri } => Some(self.resource(shown, server, uri, room).await),
-            Part::Selection { target, lines, text } => {
+            PromptPart::Diagnostics { target, .. } => {
+                Some(self.diagnostics(shown, target.as_ref(), room).await)
+            }
+            PromptPart::Diff { of } => Some(self.diff(shown, of, room).await),
+            PromptPart::Session { session } => Some(self.past_session(shown, session, room).await),
+            PromptPart::Resource { server, uri } => Some(self.resource(shown, server, uri, room).await),
+            PromptPart::Selection { target, lines, text } => {
                 if let Err(reason) = self.session.may_mention(target) {
                     return Some(Found::problem(shown, reason));
                 }
@@ -160,16 +166,16 @@ impl<'a> LookUp<'a> {
                 let attributes = [("path", path), ("lines", lines_of(*lines))];
                 Some(Found::text(shown, "selection", &attributes, &bounded(text, room.min(MAX_SELECTED))))
             }
-            Part::Image(image) => Some(picture(shown, image.clone())),
-            Part::Pasted { text } => {
+            PromptPart::Image(image) => Some(picture(shown, image.clone())),
+            PromptPart::Pasted { text } => {
                 let body = bounded(text, room.min(MAX_PASTED_BYTES));
                 Some(Found::text(shown, "pasted-text", &[], &body))
             }
-            Part::Editor(context) => self.editor(shown, context, room),
+            PromptPart::Editor(context) => self.editor(shown, context, room),
         }
     }
 
-    async fn file(&self, shown: Attachment, target: &Target, lines: Option<Lines>, room: usize) -> Found {
+    async fn file(&self, shown: Attachment, target: &Target, lines: Option<LineSpan>, room: usize) -> Found {
         if let Err(reason) = self.session.may_mention(target) {
             return Found::problem(shown, reason);
         }
@@ -277,7 +283,7 @@ impl<'a> LookUp<'a> {
             directory: directory.clone(),
             outside_sandbox: false,
         }];
-        let case = Case { tool: "Bash", kind: ToolKind::Execute, input: &input, touches: &touches };
+        let case = GateCase { tool: "Bash", kind: ToolKind::Execute, input: &input, touches: &touches };
         let judged = self.session.judge(&case, self.session.mode());
         if judged.verdict.decision != GateDecision::Allow {
             return Found::problem(shown, judged.verdict.reason);
@@ -351,13 +357,13 @@ impl<'a> LookUp<'a> {
         let context = CallContext { text_limit, ..self.context.clone() };
         let plan = found.plan(input, &context).await?;
         match plan.action {
-            Action::Run(run) => run(context).await,
-            Action::Change(_)
-            | Action::Ask(_)
-            | Action::SetMode(_)
-            | Action::SetTodos(_)
-            | Action::Delegate(_)
-            | Action::Use(_) => Ok(ToolOutput::default()),
+            CallAction::Run(run) => run(context).await,
+            CallAction::Change(_)
+            | CallAction::Ask(_)
+            | CallAction::SetMode(_)
+            | CallAction::SetTodos(_)
+            | CallAction::Delegate(_)
+            | CallAction::Use(_) => Ok(ToolOutput::default()),
         }
     }
 }
@@ -367,7 +373,7 @@ fn text_of_file(
     shown: Attachment,
     path: String,
     first: usize,
-    wanted: Option<Lines>,
+    wanted: Option<LineSpan>,
     output: ToolOutput,
 ) -> Found {
     let facts = output.structured.unwrap_or_default();

@@ -4,7 +4,7 @@
 //! what is not there stays text. An `@` inside a word, and one in code, is none.
 
 use kode_config::memory::spans::without_spans;
-use kode_record::prompt::{DiffOf, Lines};
+use kode_record::prompt::{DiffOf, LineSpan};
 
 /// So many mentions of one text are looked up.
 pub const MAX_MENTIONS: usize = 50;
@@ -33,7 +33,7 @@ pub enum Named {
         /// As written.
         path: String,
         /// The lines that are meant.
-        lines: Option<Lines>,
+        lines: Option<LineSpan>,
     },
     /// A definition.
     Symbol(String),
@@ -169,7 +169,7 @@ fn is_symbol(name: &str) -> bool {
 }
 
 /// A name with lines behind it: `#L10-20`, `#L10-L20`, `#L10`, `:10-20`, `:10`.
-fn range(word: &str) -> Option<(&str, Lines)> {
+fn range(word: &str) -> Option<(&str, LineSpan)> {
     let (name, lines) = match word.rsplit_once("#L") {
         Some((name, lines)) => (name, lines),
         None => word.rsplit_once(':')?,
@@ -180,7 +180,7 @@ fn range(word: &str) -> Option<(&str, Lines)> {
     };
     let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number > 0);
     let (first, last) = (number(first)?, number(last)?);
-    Some((name, Lines { first, last: last.max(first) }))
+    Some((name, LineSpan { first, last: last.max(first) }))
 }
 
 #[cfg(test)]
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     fn path(path: &str, lines: Option<(u32, u32)>) -> Named {
-        Named::Path { path: path.into(), lines: lines.map(|(first, last)| Lines { first, last }) }
+        Named::Path { path: path.into(), lines: lines.map(|(first, last)| LineSpan { first, last }) }
     }
 
     #[test]

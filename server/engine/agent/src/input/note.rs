@@ -14,9 +14,9 @@ use kode_base::call::{ToolKind, Touch};
 use kode_base::ids::TurnId;
 use kode_base::paths::Target;
 use kode_permission::GateDecision;
-use kode_permission::gate::Case;
+use kode_permission::gate::GateCase;
 use kode_record::event::NoticeLevel;
-use kode_record::prompt::Part;
+use kode_record::prompt::PromptPart;
 use kode_text::edit::{Author, ChangeSet, FileChange, TextEdit};
 use kode_text::workspace::ReadError;
 
@@ -38,7 +38,7 @@ pub fn of(prompt: &Prompt) -> Option<&str> {
         && !note.starts_with(|char: char| char.is_ascii_digit() || char == '!' || char == '#')
         && !note.trim().is_empty()
         && note.chars().count() <= MAX_NOTE
-        && prompt.parts.iter().all(|part| matches!(part, Part::Editor(_)));
+        && prompt.parts.iter().all(|part| matches!(part, PromptPart::Editor(_)));
     is_note.then(|| note.trim())
 }
 
@@ -114,7 +114,7 @@ impl Session {
         }
         let input = json!({ "file_path": target.file() });
         let touches = [Touch::Write(target.clone())];
-        let case = Case { tool: "Write", kind: ToolKind::Write, input: &input, touches: &touches };
+        let case = GateCase { tool: "Write", kind: ToolKind::Write, input: &input, touches: &touches };
         let verdict = self.judge(&case, self.mode()).verdict;
         match verdict.decision {
             GateDecision::Allow | GateDecision::Ask => Ok(()),
@@ -141,7 +141,7 @@ mod tests {
         ] {
             assert_eq!(of(&Prompt::text(text)), note, "{text}");
         }
-        let shown = Part::Pasted { text: "log".into() };
+        let shown = PromptPart::Pasted { text: "log".into() };
         assert_eq!(of(&Prompt { text: "# see".into(), parts: vec![shown], ..Prompt::default() }), None);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Rule: what is quoted cannot end the element it stands in, and a cut is said.
 
-use kode_record::prompt::Lines;
+use kode_record::prompt::LineSpan;
 
 /// A text, or the beginning of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(super) fn element(tag: &str, attributes: &[(&str, String)], body: &str) -> S
 }
 
 /// Lines as they are written behind a path.
-pub(super) fn lines_of(lines: Lines) -> String {
+pub(super) fn lines_of(lines: LineSpan) -> String {
     if lines.first == lines.last {
         format!("L{}", lines.first)
     } else {

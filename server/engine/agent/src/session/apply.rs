@@ -14,7 +14,7 @@ use kode_base::blocking;
 use kode_base::ids::{CallId, ChangeId, HunkId, TurnId};
 use kode_base::paths::{AbsPath, Target};
 use kode_text::edit::diff::line_changes;
-use kode_text::edit::ledger::Change;
+use kode_text::edit::ledger::ChangeOrigin;
 use kode_text::edit::ledger::review::HunkKind;
 use kode_text::edit::{Author, ChangeSet, FileChange};
 use kode_text::workspace::{ApplyError, ReadError};
@@ -87,7 +87,7 @@ impl Session {
         }
         let turn = self.state().newest_turn().cloned().unwrap_or_else(TurnId::generate);
         let (id, call, kind) = (ChangeId::generate(), CallId::generate(), HunkKind::Text);
-        let change = Change { id, turn, call: call.clone(), kind, permission: None };
+        let change = ChangeOrigin { id, turn, call: call.clone(), kind, permission: None };
         let files = vec![FileChange { target: target.clone(), base, edits }];
         let (label, summary) = (format!("Kode: Apply to {path}"), String::new());
         let set = ChangeSet { label, summary, files, author: Author::User };

@@ -34,13 +34,13 @@ use kode_record::resolution::ResolutionOutcome;
 use kode_text::edit::change::apply_edits;
 use kode_text::edit::diff::word_changes;
 use kode_text::edit::ledger::review::{HunkKind, HunkState, ReviewAction};
-use kode_text::edit::ledger::{Before, Change, Entry, Ledger, NewHunk, split};
+use kode_text::edit::ledger::{ChangeOrigin, FileBefore, Ledger, LedgerEntry, NewHunk, split};
 use kode_text::edit::rebase::{Rebase, contains, rebase};
 use kode_text::edit::{AppliedFile, ChangeSet, FileChange, TextEdit};
-use kode_text::file_text::{FileText, Source};
+use kode_text::file_text::{FileText, TextSource};
 use kode_text::host::DocumentEvent;
-use kode_text::shell_change::Image;
-use kode_text::workspace::shadow::{Limits, Shadow};
+use kode_text::shell_change::FileImage;
+use kode_text::workspace::shadow::{Shadow, ShadowLimits};
 use kode_text::workspace::{ApplyError, ReadError, Workspace};
 
 /// How often a resolution is computed anew for a text that keeps moving.
@@ -98,7 +98,7 @@ impl Changes {
         let feed = Arc::new(Feed::default());
         ledger.targets().for_each(|target| feed.follow(target));
         let book = Book { ledger, ..Book::default() };
-        let shadow = Arc::new(Shadow::new(roots, blobs.clone(), Limits::default()));
+        let shadow = Arc::new(Shadow::new(roots, blobs.clone(), ShadowLimits::default()));
         let (writing, news) = (tokio::sync::Mutex::default(), Mutex::default());
         let resolving = Arc::default();
         Self { book: Mutex::new(book), feed, blobs, shadow, writing, resolving, news }
@@ -124,7 +124,7 @@ impl Session {
     pub(crate) async fn apply_change(
         &self,
         set: ChangeSet,
-        change: &Change,
+        change: &ChangeOrigin,
         names: &[HunkId],
         cancel: &CancellationToken,
     ) -> Result<Vec<AppliedFile>, ApplyError> {
@@ -136,7 +136,7 @@ impl Session {
         &self,
         workspace: &Workspace,
         set: ChangeSet,
-        change: &Change,
+        change: &ChangeOrigin,
         names: &[HunkId],
         cancel: &CancellationToken,
     ) -> Result<Vec<AppliedFile>, ApplyError> {
@@ -167,16 +167,18 @@ impl Session {
     }
 
     /// Waits for a change that was sent to the editor and not shown in time: when it comes, it is the agent's.
-    async fn expect_late(&self, files: &[FileChange], change: &Change) {
+    async fn expect_late(&self, files: &[FileChange], change: &ChangeOrigin) {
         let Some(file) = files.first() else { return };
-        let Some(Source::Document(document)) = file.base.as_ref().map(|base| &base.source) else { return };
+        let Some(TextSource::Document(document)) = file.base.as_ref().map(|base| &base.source) else {
+            return;
+        };
         let target = document.target();
         let old_text = file.old_text();
         let base = self.keep_bytes(old_text.as_bytes().into()).await;
         let mut book = self.changes.book();
         self.begin_tracking(&mut book, &target, base, old_text);
-        let (turn, before) = (change.turn.clone(), Before::Document { text: base });
-        self.enter(&mut book, Entry::Before { turn, target: target.clone(), before }, None);
+        let (turn, before) = (change.turn.clone(), FileBefore::Document { text: base });
+        self.enter(&mut book, LedgerEntry::Before { turn, target: target.clone(), before }, None);
         if book.late.len() >= MAX_LATE {
             book.late.remove(0);
         }
@@ -203,7 +205,7 @@ impl Session {
         self.reconcile(book, &target, &before.text);
         let hunks = split(&then, &edits).into_iter().map(|edits| NewHunk { id: HunkId::generate(), edits });
         let hunks = hunks.collect();
-        self.enter(book, Entry::Changed { target: target.clone(), change, hunks }, None);
+        self.enter(book, LedgerEntry::Changed { target: target.clone(), change, hunks }, None);
         self.reconcile(book, &target, &after.text);
         true
     }
@@ -212,7 +214,7 @@ impl Session {
     pub(super) fn begin_tracking(&self, book: &mut Book, target: &Target, base: BlobId, text: &str) {
         if !book.ledger.is_tracked(target) {
             self.changes.feed.follow(target);
-            self.enter(book, Entry::Tracked { target: target.clone(), base }, Some(text));
+            self.enter(book, LedgerEntry::Tracked { target: target.clone(), base }, Some(text));
         }
     }
 
@@ -225,7 +227,7 @@ impl Session {
     }
 
     /// Enters a change that has been made.
-    async fn enter_change(&self, applied: &AppliedFile, change: &Change, names: &mut Vec<HunkId>) {
+    async fn enter_change(&self, applied: &AppliedFile, change: &ChangeOrigin, names: &mut Vec<HunkId>) {
         if applied.edits.is_empty() && !applied.created {
             return;
         }
@@ -251,35 +253,35 @@ impl Session {
             });
             let hunks = hunks.collect();
             let kind = if applied.created { HunkKind::Created } else { change.kind };
-            let change = Change { kind, ..change.clone() };
-            Some(Entry::Changed { target: target.clone(), change, hunks })
+            let change = ChangeOrigin { kind, ..change.clone() };
+            Some(LedgerEntry::Changed { target: target.clone(), change, hunks })
         });
     }
 
     /// Keeps what a file was before its first change of a turn.
-    async fn keep_before(&self, target: &Target, applied: &AppliedFile, change: &Change) {
+    async fn keep_before(&self, target: &Target, applied: &AppliedFile, change: &ChangeOrigin) {
         let is_known =
             |book: &Book| book.ledger.before(&change.turn).is_some_and(|files| files.contains_key(target));
         if is_known(&self.changes.book()) {
             return;
         }
         let before = match (&applied.bytes, applied.created) {
-            (_, true) => Before::Absent,
+            (_, true) => FileBefore::Absent,
             (Some(bytes), false) => {
                 let blob = self.keep_bytes(Arc::clone(bytes)).await;
                 // The mode bits have stayed. What is behind a link is told by its bytes alone.
                 let (shadow, path) = (Arc::clone(&self.changes.shadow), target.file().cloned());
                 let mode = blocking(move || path.and_then(|path| shadow.mode(&path))).await;
-                mode.map_or(Before::File { bytes: blob }, |mode| Before::Image {
-                    image: Image::Kept { blob, mode },
+                mode.map_or(FileBefore::File { bytes: blob }, |mode| FileBefore::Image {
+                    image: FileImage::Kept { blob, mode },
                 })
             }
             (None, false) => {
-                Before::Document { text: self.keep_bytes(applied.old_text.as_bytes().into()).await }
+                FileBefore::Document { text: self.keep_bytes(applied.old_text.as_bytes().into()).await }
             }
         };
         let (turn, target) = (change.turn.clone(), target.clone());
-        self.enter(&mut self.changes.book(), Entry::Before { turn, target, before }, None);
+        self.enter(&mut self.changes.book(), LedgerEntry::Before { turn, target, before }, None);
     }
 
     /// Says that a command runs as long as the answer lives: what it changes is entered at its end, as its own.
@@ -315,7 +317,7 @@ impl Session {
         book: &mut Book,
         target: &Target,
         applied: &AppliedFile,
-        entry: impl FnOnce(&Ledger) -> Option<Entry>,
+        entry: impl FnOnce(&Ledger) -> Option<LedgerEntry>,
     ) {
         let mut events = self.changes.feed.take(target);
         let is_it = |event: &DocumentEvent| match (event, &applied.shown) {
@@ -517,11 +519,11 @@ impl Session {
     fn enter_typing(&self, book: &mut Book, target: &Target, edits: &[TextEdit]) -> bool {
         let (typed, moves) = book.ledger.tell_apart(target, edits);
         if !typed.is_empty() {
-            self.enter(book, Entry::Typed { target: target.clone(), steps: vec![typed] }, None);
+            self.enter(book, LedgerEntry::Typed { target: target.clone(), steps: vec![typed] }, None);
         }
         let moved = !moves.is_empty();
         if moved {
-            let entry = Entry::Moved { target: target.clone(), resolution: None, reverts: None, moves };
+            let entry = LedgerEntry::Moved { target: target.clone(), resolution: None, reverts: None, moves };
             self.enter(book, entry, None);
         }
         moved
@@ -537,7 +539,7 @@ impl Session {
         let moves: Vec<_> = applied.into_iter().map(|hunk| (hunk, HunkState::Kept)).collect();
         let resolved = moves.iter().map(|(hunk, _)| hunk.clone()).collect();
         let entry =
-            Entry::Moved { target: target.clone(), resolution: Some(id.clone()), reverts: None, moves };
+            LedgerEntry::Moved { target: target.clone(), resolution: Some(id.clone()), reverts: None, moves };
         self.enter(book, entry, None);
         let action = Some(ReviewAction::Keep);
         let outcome = ResolutionOutcome { id, action, resolved, conflicts: vec![], failed: vec![] };
@@ -547,11 +549,11 @@ impl Session {
     // -- entries ------------------------------------------------------------------------------------------------
 
     /// Writes an entry to the journal and folds it into the ledger. `text` is that of the blob it names.
-    pub(super) fn enter(&self, book: &mut Book, entry: Entry, text: Option<&str>) {
+    pub(super) fn enter(&self, book: &mut Book, entry: LedgerEntry, text: Option<&str>) {
         if book.is_closed {
             return;
         }
-        if let Entry::Typed { target, steps } = &entry {
+        if let LedgerEntry::Typed { target, steps } = &entry {
             if !book.grow_typing(target, steps) {
                 self.write_typing(book);
                 book.typing = Some((target.clone(), steps.clone()));
@@ -583,7 +585,7 @@ impl Session {
     /// Writes the newest typing to the journal.
     pub(super) fn write_typing(&self, book: &mut Book) {
         if let Some((target, steps)) = book.typing.take() {
-            self.commit(Record::Edits { entry: Entry::Typed { target, steps } });
+            self.commit(Record::Edits { entry: LedgerEntry::Typed { target, steps } });
         }
     }
 }
@@ -594,7 +596,7 @@ struct Late {
     target: Target,
     base: String,
     edits: Vec<TextEdit>,
-    change: Change,
+    change: ChangeOrigin,
 }
 
 impl Book {

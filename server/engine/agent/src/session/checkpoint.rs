@@ -25,8 +25,8 @@ use kode_record::record::Record;
 use kode_record::resolution::ResolutionOutcome;
 use kode_text::edit::diff::{Patch, line_changes};
 use kode_text::edit::ledger::review::{HunkKind, HunkState};
-use kode_text::edit::ledger::{Before, Change, Entry, NewHunk, split};
-use kode_text::shell_change::Image;
+use kode_text::edit::ledger::{ChangeOrigin, FileBefore, LedgerEntry, NewHunk, split};
+use kode_text::shell_change::FileImage;
 use kode_text::workspace::ReadError;
 
 /// The mode of a file whose own is not known and that has to be made again.
@@ -40,8 +40,9 @@ impl Session {
         let book = self.sync_changes();
         let view = |prompt: PromptFacts| {
             let files = book.ledger.before(&prompt.turn);
-            let is_uncovered =
-                |before: &Before| matches!(before, Before::Image { image: Image::NotKept { .. } });
+            let is_uncovered = |before: &FileBefore| {
+                matches!(before, FileBefore::Image { image: FileImage::NotKept { .. } })
+            };
             let (uncovered, covered): (Vec<_>, Vec<_>) =
                 files.into_iter().flatten().partition(|(_, before)| is_uncovered(before));
             CheckpointView {
@@ -175,7 +176,7 @@ impl Session {
     }
 
     /// What the files were before these turns.
-    fn befores(&self, turns: &[TurnId]) -> BTreeMap<Target, Before> {
+    fn befores(&self, turns: &[TurnId]) -> BTreeMap<Target, FileBefore> {
         let book = self.changes.book();
         let mut befores = BTreeMap::new();
         for (target, before) in turns.iter().filter_map(|turn| book.ledger.before(turn)).flatten() {
@@ -187,7 +188,7 @@ impl Session {
     async fn preview_file(
         &self,
         target: Target,
-        before: &Before,
+        before: &FileBefore,
         hunks: &[HunkId],
         edits: UserEdits,
     ) -> Option<RestoreFile> {
@@ -253,12 +254,12 @@ impl Session {
     }
 
     /// An image in a few words.
-    async fn in_words(&self, image: &Image) -> String {
+    async fn in_words(&self, image: &FileImage) -> String {
         match image {
-            Image::Absent => "no file".to_owned(),
-            Image::Symlink { target } => format!("a link to `{}`", target.display()),
-            Image::NotKept { reason } => format!("not known: {reason}"),
-            Image::Kept { blob, mode } => {
+            FileImage::Absent => "no file".to_owned(),
+            FileImage::Symlink { target } => format!("a link to `{}`", target.display()),
+            FileImage::NotKept { reason } => format!("not known: {reason}"),
+            FileImage::Kept { blob, mode } => {
                 let (blobs, id) = (self.changes.blobs.clone(), *blob);
                 let bytes = blocking(move || blobs.get(&id)).await.unwrap_or_default();
                 let what = if encoding::decode(&bytes).is_ok() { "text" } else { "binary" };
@@ -269,7 +270,7 @@ impl Session {
 
     /// What a closed file of the workspace is and was; `None` for what is told by its text alone: an open document, a
     /// file elsewhere or behind a link, and one too large to be kept.
-    async fn images(&self, target: &Target, before: &Before) -> Option<(Image, Image)> {
+    async fn images(&self, target: &Target, before: &FileBefore) -> Option<(FileImage, FileImage)> {
         let path =
             target.file().filter(|path| self.workspace.roots().iter().any(|root| path.is_within(root)))?;
         if self.workspace.open_document(target).await.is_some() {
@@ -278,17 +279,22 @@ impl Session {
         let (shadow, path) = (Arc::clone(&self.changes.shadow), path.clone());
         let now = blocking(move || shadow.image(&path)).await;
         let then = match (before, &now) {
-            (_, Image::NotKept { .. }) | (Before::Image { image: Image::NotKept { .. } }, _) => return None,
-            (Before::Absent, _) => Image::Absent,
-            (Before::Image { image }, _) => image.clone(),
-            (Before::File { bytes: blob } | Before::Document { text: blob }, Image::Absent) => {
-                Image::Kept { blob: *blob, mode: NEW_MODE }
+            (_, FileImage::NotKept { .. }) | (FileBefore::Image { image: FileImage::NotKept { .. } }, _) => {
+                return None;
             }
-            (Before::File { bytes: blob }, Image::Kept { mode, .. }) => {
-                Image::Kept { blob: *blob, mode: *mode }
+            (FileBefore::Absent, _) => FileImage::Absent,
+            (FileBefore::Image { image }, _) => image.clone(),
+            (FileBefore::File { bytes: blob } | FileBefore::Document { text: blob }, FileImage::Absent) => {
+                FileImage::Kept { blob: *blob, mode: NEW_MODE }
+            }
+            (FileBefore::File { bytes: blob }, FileImage::Kept { mode, .. }) => {
+                FileImage::Kept { blob: *blob, mode: *mode }
             }
             // What the document was on the disk nobody has looked.
-            (Before::File { .. } | Before::Document { .. }, Image::Kept { .. } | Image::Symlink { .. }) => {
+            (
+                FileBefore::File { .. } | FileBefore::Document { .. },
+                FileImage::Kept { .. } | FileImage::Symlink { .. },
+            ) => {
                 return None;
             }
         };
@@ -320,11 +326,11 @@ impl Session {
     async fn discard(
         &self,
         target: &Target,
-        before: &Before,
+        before: &FileBefore,
         turns: &[TurnId],
         step: &Step,
     ) -> Result<Vec<HunkId>, String> {
-        let change = Change {
+        let change = ChangeOrigin {
             id: ChangeId::generate(),
             turn: turns.first().cloned().unwrap_or_else(TurnId::generate),
             call: CallId::from_external(step.id.as_str()),
@@ -339,7 +345,7 @@ impl Session {
             // The document is empty now, and has no file again.
             let shadow = Arc::clone(&self.changes.shadow);
             let now = blocking(move || shadow.image(&path)).await;
-            resolved.extend(self.discard_whole(target, change, now, Image::Absent, step).await?);
+            resolved.extend(self.discard_whole(target, change, now, FileImage::Absent, step).await?);
         }
         Ok(resolved)
     }
@@ -347,9 +353,9 @@ impl Session {
     async fn discard_whole(
         &self,
         target: &Target,
-        change: Change,
-        before: Image,
-        after: Image,
+        change: ChangeOrigin,
+        before: FileImage,
+        after: FileImage,
         step: &Step,
     ) -> Result<Vec<HunkId>, String> {
         if before == after {
@@ -357,16 +363,16 @@ impl Session {
         }
         let is_open = self.workspace.open_document(target).await.is_some();
         let text = self.text_of(&before).await;
-        let change = Change { kind: kind_of(&before, &after), ..change };
+        let change = ChangeOrigin { kind: kind_of(&before, &after), ..change };
         let (target, hunk) = (target.clone(), HunkId::generate());
         let sets_aside = !is_open && content(&before) != content(&after);
         {
             let mut book = self.sync_changes();
-            if let (Some(text), Image::Kept { .. }, true) = (text, &before, sets_aside) {
+            if let (Some(text), FileImage::Kept { .. }, true) = (text, &before, sets_aside) {
                 self.reconcile(&mut book, &target, &Rope::from_str(&text));
             }
             let (file, id) = (target.clone(), hunk.clone());
-            let entry = Entry::Replaced { target: file, change, hunk: id, before, after, sets_aside };
+            let entry = LedgerEntry::Replaced { target: file, change, hunk: id, before, after, sets_aside };
             self.enter(&mut book, entry, None);
             self.enter_not_yet(&mut book, &target, std::slice::from_ref(&hunk));
         }
@@ -376,8 +382,8 @@ impl Session {
     async fn discard_text(
         &self,
         target: &Target,
-        before: &Before,
-        change: Change,
+        before: &FileBefore,
+        change: ChangeOrigin,
         step: &Step,
     ) -> Result<Vec<HunkId>, String> {
         let then = self.text_before(before).await?;
@@ -399,16 +405,16 @@ impl Session {
             .collect();
         let names: Vec<HunkId> = hunks.iter().map(|hunk| hunk.id.clone()).collect();
         // Not in the text yet: it comes into it like everything else that is switched.
-        let change = Change { permission: Some(PermissionId::generate()), ..change };
+        let change = ChangeOrigin { permission: Some(PermissionId::generate()), ..change };
         let kept: Vec<_> = names.iter().map(|hunk| (hunk.clone(), HunkState::Kept)).collect();
         {
             let mut book = self.sync_changes();
             if !book.ledger.is_tracked(target) {
                 self.changes.feed.follow(target);
-                self.enter(&mut book, Entry::Tracked { target: target.clone(), base }, Some(&now));
+                self.enter(&mut book, LedgerEntry::Tracked { target: target.clone(), base }, Some(&now));
             }
             self.reconcile(&mut book, target, &Rope::from_str(&now));
-            self.enter(&mut book, Entry::Changed { target: target.clone(), change, hunks }, None);
+            self.enter(&mut book, LedgerEntry::Changed { target: target.clone(), change, hunks }, None);
             self.enter_not_yet(&mut book, target, &names);
         }
         Ok(self.switch(target, &kept, step).await?.resolved)
@@ -417,21 +423,21 @@ impl Session {
     /// Enters that hunks wait to be switched.
     fn enter_not_yet(&self, book: &mut Book, target: &Target, hunks: &[HunkId]) {
         let moves = hunks.iter().map(|hunk| (hunk.clone(), HunkState::Undone)).collect();
-        let moved = Entry::Moved { target: target.clone(), resolution: None, reverts: None, moves };
+        let moved = LedgerEntry::Moved { target: target.clone(), resolution: None, reverts: None, moves };
         self.enter(book, moved, None);
     }
 
     /// The text a file had; empty when there was none.
-    async fn text_before(&self, before: &Before) -> Result<String, String> {
+    async fn text_before(&self, before: &FileBefore) -> Result<String, String> {
         let id = match before {
-            Before::Absent | Before::Image { image: Image::Absent } => return Ok(String::new()),
-            Before::Document { text: id }
-            | Before::File { bytes: id }
-            | Before::Image { image: Image::Kept { blob: id, .. } } => *id,
-            Before::Image { image: Image::Symlink { target } } => {
+            FileBefore::Absent | FileBefore::Image { image: FileImage::Absent } => return Ok(String::new()),
+            FileBefore::Document { text: id }
+            | FileBefore::File { bytes: id }
+            | FileBefore::Image { image: FileImage::Kept { blob: id, .. } } => *id,
+            FileBefore::Image { image: FileImage::Symlink { target } } => {
                 return Err(format!("it was a link to `{}`", target.display()));
             }
-            Before::Image { image: Image::NotKept { reason } } => {
+            FileBefore::Image { image: FileImage::NotKept { reason } } => {
                 return Err(format!("what it was is not known: {reason}"));
             }
         };
@@ -442,12 +448,12 @@ impl Session {
     }
 
     /// The text of an image; `None` when it is none.
-    pub(super) async fn text_of(&self, image: &Image) -> Option<String> {
+    pub(super) async fn text_of(&self, image: &FileImage) -> Option<String> {
         match image {
-            Image::Absent | Image::Kept { .. } => {
-                self.text_before(&Before::Image { image: image.clone() }).await.ok()
+            FileImage::Absent | FileImage::Kept { .. } => {
+                self.text_before(&FileBefore::Image { image: image.clone() }).await.ok()
             }
-            Image::Symlink { .. } | Image::NotKept { .. } => None,
+            FileImage::Symlink { .. } | FileImage::NotKept { .. } => None,
         }
     }
 
@@ -472,6 +478,6 @@ impl Session {
 }
 
 /// Whether there was no file.
-fn is_absence(before: &Before) -> bool {
-    matches!(before, Before::Absent | Before::Image { image: Image::Absent })
+fn is_absence(before: &FileBefore) -> bool {
+    matches!(before, FileBefore::Absent | FileBefore::Image { image: FileImage::Absent })
 }

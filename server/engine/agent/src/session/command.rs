@@ -18,9 +18,9 @@ use kode_journal::BlobId;
 use kode_text::document::DocumentSnapshot;
 use kode_text::edit::diff::line_changes;
 use kode_text::edit::ledger::review::{HunkKind, HunkState};
-use kode_text::edit::ledger::{Before, Change, Entry, NewHunk, split};
+use kode_text::edit::ledger::{ChangeOrigin, FileBefore, LedgerEntry, NewHunk, split};
 use kode_text::host::DocumentEvent;
-use kode_text::shell_change::{Image, ShellChange};
+use kode_text::shell_change::{FileImage, ShellChange};
 use kode_text::workspace::shadow::{Scan, ShellChanges};
 
 /// So many files that one command has changed are entered hunk by hunk, the others each as a whole.
@@ -61,7 +61,7 @@ impl Session {
     }
 
     /// Enters what a command has changed.
-    pub(crate) async fn after_command(&self, began: Began, change: &Change) {
+    pub(crate) async fn after_command(&self, began: Began, change: &ChangeOrigin) {
         let shadow = Arc::clone(&self.changes.shadow);
         let Began { scan, open, watch } = began;
         let ShellChanges { changes, coverage } = blocking(move || shadow.after(&scan)).await;
@@ -102,7 +102,7 @@ impl Session {
         &self,
         target: &Target,
         mut made: ShellChange,
-        change: &Change,
+        change: &ChangeOrigin,
         (open, watch): (&BTreeMap<Target, Rope>, &Watch),
         in_hunks: bool,
     ) -> bool {
@@ -118,22 +118,23 @@ impl Session {
         if let Some(saved) = &saved {
             // The command found what was saved, not what was there when it began.
             let mode = match made.before {
-                Image::Kept { mode, .. } => mode,
-                Image::Absent | Image::Symlink { .. } | Image::NotKept { .. } => SAVED_MODE,
+                FileImage::Kept { mode, .. } => mode,
+                FileImage::Absent | FileImage::Symlink { .. } | FileImage::NotKept { .. } => SAVED_MODE,
             };
             made.before =
-                Image::Kept { blob: self.keep_bytes(saved.to_string().as_bytes().into()).await, mode };
+                FileImage::Kept { blob: self.keep_bytes(saved.to_string().as_bytes().into()).await, mode };
         }
         let before = self.text_of(&made.before).await;
         {
             let (turn, image) = (change.turn.clone(), made.before.clone());
-            let entry = Entry::Before { turn, target: target.clone(), before: Before::Image { image } };
+            let entry =
+                LedgerEntry::Before { turn, target: target.clone(), before: FileBefore::Image { image } };
             let mut book = self.sync_changes();
             if book.ledger.before(&change.turn).is_none_or(|files| !files.contains_key(target)) {
                 self.enter(&mut book, entry, None);
             }
         }
-        if matches!(made.before, Image::NotKept { .. }) {
+        if matches!(made.before, FileImage::NotKept { .. }) {
             return false;
         }
         let began = saved.as_ref().or_else(|| open.get(target));
@@ -176,7 +177,7 @@ impl Session {
         &self,
         target: &Target,
         base: BlobId,
-        change: &Change,
+        change: &ChangeOrigin,
         made: &ShellChange,
         (before, after): (&str, &str),
     ) {
@@ -204,11 +205,11 @@ impl Session {
         &self,
         target: &Target,
         made: ShellChange,
-        change: &Change,
+        change: &ChangeOrigin,
         before: Option<&str>,
         is_closed: bool,
     ) {
-        let change = Change { kind: kind_of(&made.before, &made.after), ..change.clone() };
+        let change = ChangeOrigin { kind: kind_of(&made.before, &made.after), ..change.clone() };
         let sets_aside = is_closed && content(&made.before) != content(&made.after);
         let mut book = self.sync_changes();
         if let (Some(before), true) = (before, sets_aside) {
@@ -216,13 +217,17 @@ impl Session {
         }
         let ShellChange { before, after, .. } = made;
         let (target, hunk) = (target.clone(), HunkId::generate());
-        self.enter(&mut book, Entry::Replaced { target, change, hunk, before, after, sets_aside }, None);
+        self.enter(
+            &mut book,
+            LedgerEntry::Replaced { target, change, hunk, before, after, sets_aside },
+            None,
+        );
     }
 
     /// The text a file is followed from. Mostly the bytes are the text, and kept already.
     async fn base_before(&self, made: &ShellChange, before: &str) -> BlobId {
         match &made.before {
-            Image::Kept { blob, .. } if *blob == BlobId::of(before.as_bytes()) => *blob,
+            FileImage::Kept { blob, .. } if *blob == BlobId::of(before.as_bytes()) => *blob,
             _ => self.keep_bytes(before.as_bytes().into()).await,
         }
     }
@@ -231,7 +236,7 @@ impl Session {
     fn follow(&self, book: &mut Book, target: &Target, base: BlobId, before: &str) {
         if !book.ledger.is_tracked(target) {
             self.changes.feed.follow(target);
-            self.enter(book, Entry::Tracked { target: target.clone(), base }, Some(before));
+            self.enter(book, LedgerEntry::Tracked { target: target.clone(), base }, Some(before));
         }
         self.reconcile(book, target, &Rope::from_str(before));
     }
@@ -240,15 +245,15 @@ impl Session {
         &self,
         book: &mut Book,
         target: &Target,
-        change: &Change,
+        change: &ChangeOrigin,
         made: &ShellChange,
         (before, after): (&str, &str),
     ) {
-        let kind = if made.before == Image::Absent { HunkKind::Created } else { change.kind };
+        let kind = if made.before == FileImage::Absent { HunkKind::Created } else { change.kind };
         let hunks = split(before, &line_changes(before, after)).into_iter();
         let hunks = hunks.map(|edits| NewHunk { id: HunkId::generate(), edits }).collect();
-        let change = Change { kind, ..change.clone() };
-        self.enter(book, Entry::Changed { target: target.clone(), change, hunks }, None);
+        let change = ChangeOrigin { kind, ..change.clone() };
+        self.enter(book, LedgerEntry::Changed { target: target.clone(), change, hunks }, None);
     }
 
     /// Enters that the editor has loaded a file again that a command has replaced: its lines are the agent's. Answers
@@ -266,10 +271,10 @@ impl Session {
             .collect();
         let moves = hunks.iter().map(|hunk| (hunk.id.clone(), HunkState::Kept)).collect();
         let target = target.clone();
-        self.enter(book, Entry::Withdrawn { target: target.clone(), hunks: vec![hunk] }, None);
-        self.enter(book, Entry::Changed { target: target.clone(), change, hunks }, None);
+        self.enter(book, LedgerEntry::Withdrawn { target: target.clone(), hunks: vec![hunk] }, None);
+        self.enter(book, LedgerEntry::Changed { target: target.clone(), change, hunks }, None);
         if is_kept {
-            let moved = Entry::Moved { target: target.clone(), resolution: None, reverts: None, moves };
+            let moved = LedgerEntry::Moved { target: target.clone(), resolution: None, reverts: None, moves };
             self.enter(book, moved, None);
         }
         book.ledger.adopt(&target, &after.text);
@@ -288,27 +293,27 @@ fn shown(document: &DocumentSnapshot, began: Option<&Rope>, before: &str, after:
 }
 
 /// What becomes of a file as a whole.
-pub(super) fn kind_of(before: &Image, after: &Image) -> HunkKind {
+pub(super) fn kind_of(before: &FileImage, after: &FileImage) -> HunkKind {
     match (before, after) {
-        (Image::Absent, _) => HunkKind::Created,
-        (_, Image::Absent) => HunkKind::Deleted,
+        (FileImage::Absent, _) => HunkKind::Created,
+        (_, FileImage::Absent) => HunkKind::Deleted,
         _ => HunkKind::Binary,
     }
 }
 
 /// The bytes of an image, if it has any.
-pub(super) fn content(image: &Image) -> Option<BlobId> {
+pub(super) fn content(image: &FileImage) -> Option<BlobId> {
     match image {
-        Image::Kept { blob, .. } => Some(*blob),
-        Image::Absent | Image::Symlink { .. } | Image::NotKept { .. } => None,
+        FileImage::Kept { blob, .. } => Some(*blob),
+        FileImage::Absent | FileImage::Symlink { .. } | FileImage::NotKept { .. } => None,
     }
 }
 
 /// Whether the mode bits are the same, or there is nothing to compare.
-fn keeps_mode(before: &Image, after: &Image) -> bool {
+fn keeps_mode(before: &FileImage, after: &FileImage) -> bool {
     match (before, after) {
-        (Image::Kept { mode, .. }, Image::Kept { mode: now, .. }) => mode == now,
-        (Image::Absent, Image::Kept { .. }) => true,
+        (FileImage::Kept { mode, .. }, FileImage::Kept { mode: now, .. }) => mode == now,
+        (FileImage::Absent, FileImage::Kept { .. }) => true,
         _ => false,
     }
 }

@@ -25,7 +25,7 @@ use kode_journal::BlobId;
 use kode_process::outcome::Exit;
 use kode_process::shell::CommandSpec;
 use kode_text::edit::ledger::review::HunkState;
-use kode_text::shell_change::Image;
+use kode_text::shell_change::FileImage;
 use kode_text::workspace::overlay::FileOnDisk;
 
 /// How often the log is looked at while hunks wait.
@@ -190,11 +190,15 @@ impl Book {
         let whole = self.ledger.replacements(&undone).into_iter().next();
         is_text
             && whole.is_none_or(|whole| match (&whole.expected, &candidate.file) {
-                (Image::Kept { blob, .. }, Some(bytes)) => *blob == BlobId::of(bytes),
-                (Image::Absent, None) => true,
-                (Image::Kept { .. } | Image::Absent | Image::Symlink { .. } | Image::NotKept { .. }, _) => {
-                    false
-                }
+                (FileImage::Kept { blob, .. }, Some(bytes)) => *blob == BlobId::of(bytes),
+                (FileImage::Absent, None) => true,
+                (
+                    FileImage::Kept { .. }
+                    | FileImage::Absent
+                    | FileImage::Symlink { .. }
+                    | FileImage::NotKept { .. },
+                    _,
+                ) => false,
             })
     }
 }

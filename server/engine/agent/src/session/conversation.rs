@@ -26,11 +26,11 @@ use kode_config::in_force::{InForce, View};
 use kode_model::profile::Profile;
 use kode_model::{Block, Usage};
 use kode_permission::equipment::Equipment;
-use kode_permission::gate::Case;
+use kode_permission::gate::GateCase;
 use kode_process::shell::Shell;
 use kode_record::context::ContextUse;
 use kode_record::event::{CallOutcome, CallState, Item, ItemBody, NoticeKind, NoticeLevel};
-use kode_record::record::{Executed, Record};
+use kode_record::record::{ExecutedCall, Record};
 use kode_text::workspace::real_paths::RealPaths;
 use kode_text::workspace::{KnownText, Workspace};
 use kode_tool::Registry;
@@ -201,12 +201,12 @@ impl<'a> Conversation<'a> {
     }
 
     /// Judges a call of this conversation by everything that is in force now.
-    pub(crate) fn judge(&self, case: &Case<'_>) -> Judged {
+    pub(crate) fn judge(&self, case: &GateCase<'_>) -> Judged {
         self.judge_by(&self.equipment(), case, Session::judge_by)
     }
 
     /// Judges a command that stands in the text of a file, with what that file brings along.
-    pub(crate) fn judge_embedded(&self, case: &Case<'_>, of_file: &Equipment) -> Judged {
+    pub(crate) fn judge_embedded(&self, case: &GateCase<'_>, of_file: &Equipment) -> Judged {
         let mut equipment = self.equipment();
         equipment.take(of_file.clone());
         self.judge_by(&equipment, case, Session::judge_embedded)
@@ -215,8 +215,8 @@ impl<'a> Conversation<'a> {
     fn judge_by(
         &self,
         equipment: &Equipment,
-        case: &Case<'_>,
-        judge: fn(&Session, &View, &Case<'_>, Mode) -> Judged,
+        case: &GateCase<'_>,
+        judge: fn(&Session, &View, &GateCase<'_>, Mode) -> Judged,
     ) -> Judged {
         let mode = self.mode(self.session.mode());
         let in_workspace = judge(self.session, &self.session.view(equipment), case, mode);
@@ -365,7 +365,7 @@ impl<'a> Conversation<'a> {
         item: &ItemId,
         outcome: CallOutcome,
         (result, instructed): (Block, Vec<AbsPath>),
-        executed: Option<Executed>,
+        executed: Option<ExecutedCall>,
     ) {
         let at = Timestamp::now();
         self.commit(Record::CallEnded { item: item.clone(), at, outcome, result, instructed, executed });

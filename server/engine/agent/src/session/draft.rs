@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use crate::session::Session;
-use kode_record::draft::Draft;
+use kode_record::draft::PromptDraft;
 use kode_record::record::Record;
 
 /// The most bytes of a draft, with what goes with it.
@@ -50,7 +50,7 @@ impl Session {
     ///
     /// # Errors
     /// [`DraftError`]; the one before stays then.
-    pub fn set_draft(&self, draft: Option<Draft>) -> Result<(), DraftError> {
+    pub fn set_draft(&self, draft: Option<PromptDraft>) -> Result<(), DraftError> {
         let size = draft.as_ref().map_or(0, |draft| draft.text.len() + draft.parts.to_string().len());
         if size > MAX_DRAFT {
             return Err(DraftError::TooLong { size });

@@ -28,7 +28,7 @@ use kode_base::paths::{AbsPath, Target};
 use kode_journal::growing::{Growth, JournalTail};
 use kode_journal::lease::{Lease, SessionWriter};
 use kode_journal::{Blobs, LineStamp, Shelf};
-use kode_record::event::{Event, EventLog, Kept};
+use kode_record::event::{Event, EventLog, RecentEvents};
 use kode_record::record::Record;
 use kode_text::edit::ledger::Ledger;
 use kode_text::edit::ledger::review::FileReview;
@@ -399,7 +399,7 @@ fn begun(mut state: SessionState, beginning: Option<&Record>) -> Replay {
         state.id.clone_from(session);
     }
     attach_shelf(&mut state);
-    Replay { state, kept: Kept::default() }
+    Replay { state, kept: RecentEvents::default() }
 }
 
 /// Lets what is old leave memory for a file of this process: the session's own shelf is that of whoever writes.

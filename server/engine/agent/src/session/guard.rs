@@ -22,9 +22,9 @@ use kode_config::in_force::{Added, InForce, View};
 use kode_config::policy::{KeepError, ModeDisabled, Policy, PolicySource};
 use kode_config::settings::{TrustWaiting, Wish, Withheld};
 use kode_permission::equipment::Equipment;
-use kode_permission::gate::{self, Case};
+use kode_permission::gate::{self, GateCase};
 use kode_permission::rules::places::real_on_disk;
-use kode_permission::rules::{Behavior, Problem, Rule, RuleError};
+use kode_permission::rules::{Behavior, Rule, RuleError, SettingsProblem};
 use kode_permission::{GateDecision, Scope, Spared, Verdict};
 use kode_process::sandbox::Sandbox;
 use kode_record::event::{Event, ItemBody};
@@ -89,7 +89,7 @@ pub(crate) struct Judged {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Complaints {
     /// What cannot be used.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<SettingsProblem>,
     /// What files of the workspace ask for and the user has not approved.
     pub withheld: Vec<Withheld>,
 }
@@ -273,7 +273,7 @@ impl Session {
     }
 
     /// Judges a call by what is in force, and says what is to hold it back by the same settings.
-    pub(crate) fn judge(&self, case: &Case<'_>, mode: Mode) -> Judged {
+    pub(crate) fn judge(&self, case: &GateCase<'_>, mode: Mode) -> Judged {
         self.judge_by(&self.view(&Equipment::default()), case, mode)
     }
 
@@ -292,7 +292,7 @@ impl Session {
     }
 
     /// As [`Session::judge_by`], for a command in the text of a file: whoever plans runs only what looks, whatever rules allow.
-    pub(crate) fn judge_embedded(&self, view: &View, case: &Case<'_>, mode: Mode) -> Judged {
+    pub(crate) fn judge_embedded(&self, view: &View, case: &GateCase<'_>, mode: Mode) -> Judged {
         let judged = self.judge_by(view, case, mode);
         let is_allowed = judged.verdict.decision == GateDecision::Allow;
         if view.in_force.mode(mode) != Mode::Plan || !is_allowed {
@@ -310,7 +310,7 @@ impl Session {
     }
 
     /// Judges a call by this view of things.
-    pub(crate) fn judge_by(&self, view: &View, case: &Case<'_>, mode: Mode) -> Judged {
+    pub(crate) fn judge_by(&self, view: &View, case: &GateCase<'_>, mode: Mode) -> Judged {
         let View { in_force, workspace } = view;
         let mode = in_force.mode(mode);
         let deliveries = self.deliveries();
@@ -328,7 +328,7 @@ impl Session {
     }
 
     /// Whether a call would run unasked if there were these rules beside what is in force now.
-    pub(crate) fn would_run(&self, case: &Case<'_>, mode: Mode, rules: &[String]) -> bool {
+    pub(crate) fn would_run(&self, case: &GateCase<'_>, mode: Mode, rules: &[String]) -> bool {
         let with = self.in_force().with_rules(rules, &self.workspace.cwd());
         let verdict = with.judge(case, with.mode(mode), &self.workspace, &|_| None);
         verdict.decision == GateDecision::Allow
@@ -416,7 +416,7 @@ impl Session {
         let resolve = |path: &str| self.workspace.resolve(path).ok();
         let runs = |picture: &InForce, (tool, kind, input): &(String, ToolKind, Value)| {
             let touches = declared(tool, input, &cwd, &resolve)?;
-            let case = Case { tool, kind: *kind, input, touches: &touches };
+            let case = GateCase { tool, kind: *kind, input, touches: &touches };
             Some(picture.judge(&case, mode, &self.workspace, &|_| None).decision == GateDecision::Allow)
         };
         let spared = calls

@@ -11,7 +11,7 @@ use kode_base::call::{Exposure, MayRead, ToolKind, Touch};
 use kode_base::paths::{AbsPath, Target};
 use kode_config::in_force::{InForce, View};
 use kode_config::policy::Policy;
-use kode_permission::gate::{Case, Confinement};
+use kode_permission::gate::{Confinement, GateCase};
 use kode_permission::rules::PlacedRule;
 use kode_permission::rules::places::real_on_disk;
 use kode_permission::{GateDecision, Verdict};
@@ -108,7 +108,7 @@ impl Isolated {
     /// Judges a call of its sub-agent: `in_workspace` is what would be said of it there.
     pub(crate) fn judge(
         &self,
-        case: &Case<'_>,
+        case: &GateCase<'_>,
         in_workspace: Judged,
         own: impl FnOnce() -> Judged,
     ) -> Judged {

@@ -9,7 +9,7 @@ use kode_base::ids::{HunkId, TurnId};
 use kode_base::reminder;
 use kode_text::edit::diff::Patch;
 use kode_text::edit::ledger::review::HunkState;
-use kode_text::edit::ledger::{Entry, News};
+use kode_text::edit::ledger::{HunkNews, LedgerEntry};
 
 /// Hunks that one prompt tells of; the others are only counted.
 const MAX_TOLD: usize = 20;
@@ -52,7 +52,7 @@ impl Session {
         let book = self.sync_changes();
         let told = lock(&self.changes.news).told.clone();
         let news = book.ledger.news(&forgotten).into_iter().filter(|news| !told.contains(&news.hunk));
-        let news: Vec<News> = news.collect();
+        let news: Vec<HunkNews> = news.collect();
         let text = (!news.is_empty()).then(|| self.describe(&news));
         drop(book);
         let mut waiting = lock(&self.changes.news);
@@ -83,11 +83,11 @@ impl Session {
     pub(super) fn note_told(&self, turn: &TurnId) {
         let hunks = std::mem::take(&mut lock(&self.changes.news).told);
         if !hunks.is_empty() {
-            self.enter(&mut self.sync_changes(), Entry::Told { turn: Some(turn.clone()), hunks }, None);
+            self.enter(&mut self.sync_changes(), LedgerEntry::Told { turn: Some(turn.clone()), hunks }, None);
         }
     }
 
-    fn describe(&self, news: &[News]) -> String {
+    fn describe(&self, news: &[HunkNews]) -> String {
         let mut text =
             "What the user did to your changes since. Do not make them again unless asked to:".to_owned();
         for one in news.iter().take(MAX_TOLD) {

@@ -13,9 +13,9 @@ use crate::session::{SessionState, told};
 use kode_journal::base::{self, BASE, BaseError};
 use kode_journal::disk::Disk;
 use kode_journal::{BlobId, Blobs, JournalLines, SHELF, Shelf};
-use kode_record::event::Kept;
+use kode_record::event::RecentEvents;
 use kode_record::record::Record;
-use kode_text::edit::ledger::{Entry, Ledger};
+use kode_text::edit::ledger::{Ledger, LedgerEntry};
 
 /// How far reading a journal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub(crate) fn open(source: &Source<'_>, since: Option<u64>, tell: &dyn Fn(Loadin
         let base = Newest { skipped: lines.skipped(), ..Newest::default() };
         return Ok(Opening { replay: None, ledger: Ledger::default(), base, read: lines.at() });
     };
-    let mut replay = Replay { state: beginning, kept: Kept::default() };
+    let mut replay = Replay { state: beginning, kept: RecentEvents::default() };
     replay.state.attach(&shelf);
     let mut fold = Fold { replay, ledger: Ledger::default(), blobs: source.blobs };
     let mut lines = JournalLines::open_on(source.disk, journal, 0)?;
@@ -99,7 +99,7 @@ fn from_base(
     let offset = base.header.mark.offset;
     let shelf = Arc::new(Shelf::open(&journal.with_file_name(SHELF), base.header.shelf)?);
     state.attach(&shelf);
-    let replay = Replay { state, kept: Kept::after(newest) };
+    let replay = Replay { state, kept: RecentEvents::after(newest) };
     let mut fold = Fold { replay, ledger, blobs: source.blobs };
     let mut lines = JournalLines::open_on(source.disk, journal, offset)?;
     fold.take_all(&mut lines, tell)?;
@@ -125,7 +125,7 @@ pub(crate) fn changes_of(journal: &Path, blobs: &Blobs) -> io::Result<Ledger> {
     Ok(ledger)
 }
 
-fn enter(ledger: &mut Ledger, blobs: &Blobs, entry: Entry) {
+fn enter(ledger: &mut Ledger, blobs: &Blobs, entry: LedgerEntry) {
     let load = |id: &BlobId| String::from_utf8(blobs.get(id)?).map_err(io::Error::other);
     if let Err(error) = ledger.apply(entry, load) {
         let folder = blobs.folder().display();

@@ -13,7 +13,7 @@ use kode_base::ids::{AgentId, ItemId, WindowId};
 use kode_journal::base::BASE;
 use kode_journal::{JournalLines, SHELF, Shelf};
 use kode_model::Message;
-use kode_record::compaction::Stored;
+use kode_record::compaction::StoredMessages;
 use kode_record::event::Item;
 use kode_record::record::Record;
 
@@ -157,7 +157,7 @@ impl Session {
         &self,
         agent: Option<&AgentId>,
         window: &WindowId,
-    ) -> Result<(Stored, Option<Arc<Shelf>>), PagingError> {
+    ) -> Result<(StoredMessages, Option<Arc<Shelf>>), PagingError> {
         let state = self.state();
         let stored = state.thread(agent).and_then(|thread| thread.window(window)).cloned();
         let stored = stored.ok_or_else(|| PagingError::UnknownWindow(window.clone()))?;

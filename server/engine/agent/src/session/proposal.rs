@@ -9,7 +9,7 @@ use crate::session::Session;
 use kode_base::ids::HunkId;
 use kode_base::paths::Target;
 use kode_text::edit::ledger::review::{HunkKind, HunkState};
-use kode_text::edit::ledger::{Change, Entry, NewHunk, split};
+use kode_text::edit::ledger::{ChangeOrigin, LedgerEntry, NewHunk, split};
 use kode_text::edit::rebase::{Rebase, rebase};
 use kode_text::edit::{ChangeSet, FileChange};
 use kode_text::file_text::FileText;
@@ -74,7 +74,7 @@ impl Accepted {
 
 impl Session {
     /// Enters a change that the user is asked about.
-    pub(crate) async fn propose(&self, set: &ChangeSet, change: &Change) -> Proposal {
+    pub(crate) async fn propose(&self, set: &ChangeSet, change: &ChangeOrigin) -> Proposal {
         let proposal = Proposal::of(set);
         for (number, file) in set.files.iter().enumerate() {
             let target = self.followed_as(&file.target).await;
@@ -84,7 +84,13 @@ impl Session {
         proposal
     }
 
-    async fn propose_file(&self, target: &Target, file: &FileChange, change: &Change, hunks: Vec<NewHunk>) {
+    async fn propose_file(
+        &self,
+        target: &Target,
+        file: &FileChange,
+        change: &ChangeOrigin,
+        hunks: Vec<NewHunk>,
+    ) {
         let base = self.base_of(target, file.old_text()).await;
         self.changes.feed.follow(target);
         let now = self.workspace.text(target).await.ok();
@@ -101,8 +107,8 @@ impl Session {
         });
         let hunks: Vec<NewHunk> = moved.collect();
         let kind = if file.base.is_none() { HunkKind::Created } else { change.kind };
-        let change = Change { kind, ..change.clone() };
-        self.enter(&mut book, Entry::Changed { target: target.clone(), change, hunks }, None);
+        let change = ChangeOrigin { kind, ..change.clone() };
+        self.enter(&mut book, LedgerEntry::Changed { target: target.clone(), change, hunks }, None);
     }
 
     /// Those of the proposals that the user has refused one by one, while the prompt was still open.
@@ -113,7 +119,7 @@ impl Session {
 
     /// Forgets these proposals as far as they have not become changes.
     pub(crate) fn withdraw_proposals(&self, names: &[HunkId]) {
-        let withdraw = |target: &Target, hunks| Entry::Withdrawn { target: target.clone(), hunks };
+        let withdraw = |target: &Target, hunks| LedgerEntry::Withdrawn { target: target.clone(), hunks };
         self.end_proposals(names, withdraw);
     }
 
@@ -131,12 +137,12 @@ impl Session {
     pub(crate) fn reject_proposals(&self, names: &[HunkId]) {
         let reject = |target: &Target, hunks: Vec<HunkId>| {
             let moves = hunks.into_iter().map(|hunk| (hunk, HunkState::Undone)).collect();
-            Entry::Moved { target: target.clone(), resolution: None, reverts: None, moves }
+            LedgerEntry::Moved { target: target.clone(), resolution: None, reverts: None, moves }
         };
         self.end_proposals(names, reject);
     }
 
-    fn end_proposals(&self, names: &[HunkId], entry: impl Fn(&Target, Vec<HunkId>) -> Entry) {
+    fn end_proposals(&self, names: &[HunkId], entry: impl Fn(&Target, Vec<HunkId>) -> LedgerEntry) {
         let mut book = self.sync_changes();
         let open = names.iter().filter(|name| book.ledger.state(name) == Some(HunkState::Proposed));
         let open: Vec<HunkId> = open.cloned().collect();

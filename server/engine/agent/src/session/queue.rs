@@ -11,7 +11,7 @@ use kode_base::ids::{QueueId, TurnId};
 use kode_config::command::Typed;
 use kode_model::Block;
 use kode_record::event::{Event, ItemBody, NoticeLevel, QueuedPrompt, TurnEnd};
-use kode_record::prompt::Part;
+use kode_record::prompt::PromptPart;
 use kode_record::queue::QueueChange;
 use kode_record::record::Record;
 
@@ -46,7 +46,12 @@ impl Session {
     ///
     /// # Errors
     /// [`QueueError`]; nothing was changed then.
-    pub fn edit_queued(&self, id: &QueueId, text: &str, parts: Option<Vec<Part>>) -> Result<(), QueueError> {
+    pub fn edit_queued(
+        &self,
+        id: &QueueId,
+        text: &str,
+        parts: Option<Vec<PromptPart>>,
+    ) -> Result<(), QueueError> {
         self.change_queue(|state| {
             let waiting = state.waiting(id).ok_or_else(|| state.not_waiting(id))?;
             let content = if parts.is_some() { content_of(text) } else { waiting.with_text(text) };

@@ -5,7 +5,7 @@
 
 use crate::session::SessionState;
 use kode_journal::LineStamp;
-use kode_record::event::{Event, Kept};
+use kode_record::event::{Event, RecentEvents};
 use kode_record::record::Record;
 
 /// A session folded from the lines of its journal.
@@ -14,7 +14,7 @@ pub struct Replay {
     /// What the records add up to.
     pub state: SessionState,
     /// The newest events that they tell.
-    pub kept: Kept,
+    pub kept: RecentEvents,
 }
 
 impl Replay {
@@ -28,7 +28,7 @@ impl Replay {
             before.push(line);
             state
         })?;
-        let mut replay = Self { state, kept: Kept::default() };
+        let mut replay = Self { state, kept: RecentEvents::default() };
         before.into_iter().chain(lines).for_each(|(stamp, record)| replay.add(stamp, record));
         Some(replay)
     }

@@ -13,7 +13,7 @@ use crate::session::changes::switch::Step;
 use crate::session::review::{Amended, ResolveError, Side};
 use kode_base::ids::{HunkId, PermissionId, ResolutionId};
 use kode_base::paths::Target;
-use kode_permission::{Answer, Scope};
+use kode_permission::{PromptAnswer, Scope};
 use kode_record::event::Event;
 use kode_record::resolution::ResolutionOutcome;
 use kode_text::edit::ledger::Ledger;
@@ -166,7 +166,7 @@ impl Session {
                 all.iter().filter(|hunk| book.decided.get(hunk) == Some(&true)).cloned().collect();
             book.decided.retain(|hunk, _| !all.contains(hunk));
             let said = book.said.remove(&prompt).unwrap_or_default();
-            let answer = Answer {
+            let answer = PromptAnswer {
                 allow: !accepted.is_empty(),
                 scope: Scope::Once,
                 feedback: (!said.is_empty()).then(|| said.join("\n")),

@@ -12,7 +12,7 @@ use kode_base::paths::AbsPath;
 use kode_config::policy::KeepError;
 use kode_config::settings::{TrustState, Withheld};
 use kode_permission::Scope;
-use kode_permission::rules::{Behavior, PlacedRule, Problem, Rule};
+use kode_permission::rules::{Behavior, PlacedRule, Rule, SettingsProblem};
 
 /// What is in force, and what is not and why.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct RulesInForce {
     /// What files of the workspace ask for and the user has not approved.
     pub withheld: Vec<Withheld>,
     /// What cannot be used.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<SettingsProblem>,
     /// The mode that counts.
     pub mode: Mode,
 }

@@ -18,7 +18,7 @@ use kode_model::price::Cost;
 use kode_permission::PermissionPrompt;
 use kode_record::background::BackgroundTask;
 use kode_record::context::ContextUse;
-use kode_record::draft::Draft;
+use kode_record::draft::PromptDraft;
 use kode_record::event::{Bookmark, Item, QueuedPrompt, RunState};
 
 /// A session as a client sees it: what all the events up to `bookmark` add up to.
@@ -53,7 +53,7 @@ pub struct Snapshot {
     /// Whether prompts wait and nothing begins them by itself.
     pub queue_paused: bool,
     /// The prompt that the user has not sent yet.
-    pub draft: Option<Draft>,
+    pub draft: Option<PromptDraft>,
     /// The background commands that run, oldest first.
     pub tasks: Vec<BackgroundTask>,
     /// The sub-agents that work.

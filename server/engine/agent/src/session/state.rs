@@ -28,13 +28,13 @@ use kode_model::{Block, Message, Usage};
 use kode_permission::equipment::Equipment;
 use kode_permission::{DeliveryRule, Grant};
 use kode_record::background::TaskEntry;
-use kode_record::draft::Draft;
+use kode_record::draft::PromptDraft;
 use kode_record::event::{
     Event, Item, ItemBody, QueuedPrompt, ResumeStrategy, RunState, SealedCall, TurnEnd,
 };
 use kode_record::intent::Intent;
 use kode_record::options::TurnOptions;
-use kode_record::prompt::Part;
+use kode_record::prompt::PromptPart;
 use kode_record::record::{Record, TurnFigures};
 use kode_record::title::TitledBy;
 
@@ -74,7 +74,7 @@ pub struct SessionState {
     /// The newest of what waited and has begun, oldest first.
     pub(super) begun: VecDeque<QueueId>,
     /// The prompt that the user has not sent yet.
-    pub draft: Option<Draft>,
+    pub draft: Option<PromptDraft>,
     /// The prompt of the running turn, until what goes with it was looked up.
     pub attaching: Option<Attaching>,
     /// What the user has allowed for the whole session.
@@ -140,7 +140,7 @@ pub struct Waiting {
     /// Its words as the model gets them.
     pub content: Vec<Block>,
     /// What goes with it.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PromptPart>,
 }
 
 /// A prompt whose turn has begun, and that waits for what goes with it.
@@ -501,7 +501,7 @@ impl SessionState {
         self.agent_mut(id).thread.apply(record).into_iter().chain(own).collect()
     }
 
-    fn take_draft(&mut self, draft: Option<Draft>) -> Event {
+    fn take_draft(&mut self, draft: Option<PromptDraft>) -> Event {
         self.draft.clone_from(&draft);
         Event::DraftChanged { draft }
     }
@@ -542,7 +542,7 @@ impl SessionState {
     }
 
     /// Begins a turn with its prompt; whether the session has a title by that.
-    fn begin_turn(&mut self, turn: &TurnId, item: &Item, parts: &[Part]) -> bool {
+    fn begin_turn(&mut self, turn: &TurnId, item: &Item, parts: &[PromptPart]) -> bool {
         let mut is_named = false;
         if let (true, ItemBody::UserMessage { text, .. }) = (self.title.is_empty(), &item.body)
             && !command::is_unsaid(text)
@@ -563,7 +563,7 @@ impl SessionState {
     }
 
     /// Notes that what a prompt names is still to be looked up.
-    fn attach_to(&mut self, item: &Item, parts: &[Part]) {
+    fn attach_to(&mut self, item: &Item, parts: &[PromptPart]) {
         if let ItemBody::UserMessage { text, .. } = &item.body {
             let prompt = Prompt { text: text.clone(), parts: parts.to_vec(), ..Prompt::default() };
             self.attaching = Some(Attaching { item: item.id.clone(), prompt });

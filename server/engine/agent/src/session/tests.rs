@@ -56,7 +56,7 @@ use kode_record::event::{
     EventRecord, NoticeKind, NoticeLevel, QueuedPrompt, RunState, Subscription, TurnEnd,
 };
 use kode_text::host::{Host, NoEditor};
-use kode_tool::{Action, CallContext, Plan, Tool, ToolFacts, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolFacts, ToolOutput};
 use kode_tools::built_in::built_in;
 
 /// What the model does when it is asked.
@@ -216,12 +216,12 @@ impl Tool for Probe {
         }
     }
 
-    async fn plan(&self, input: ProbeInput, _context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: ProbeInput, _context: &CallContext) -> Result<CallPlan, ToolError> {
         let probe = self.clone();
-        Ok(Plan {
+        Ok(CallPlan {
             title: input.what.clone(),
             touches: vec![],
-            action: Action::Run(Box::new(move |context| {
+            action: CallAction::Run(Box::new(move |context| {
                 Box::pin(async move {
                     let now = probe.running.fetch_add(1, Ordering::SeqCst) + 1;
                     probe.most.fetch_max(now, Ordering::SeqCst);

@@ -21,7 +21,7 @@ use kode_config::command::{self, CommandUse};
 use kode_journal::Shelf;
 use kode_model::normalise::{append, normalise};
 use kode_model::{Block, History, Message, Role, Usage};
-use kode_record::compaction::{Compaction, Stored, Window};
+use kode_record::compaction::{CompactedWindow, Compaction, StoredMessages};
 use kode_record::event::{CallOutcome, CallState, Event, Item, ItemBody, ToolCallItem};
 use kode_record::record::Record;
 
@@ -41,7 +41,7 @@ pub struct Thread {
     /// Whether the model has not answered since it was last asked something new.
     is_fresh: bool,
     /// What it was before each time it was compacted, oldest first.
-    windows: Vec<Window>,
+    windows: Vec<CompactedWindow>,
     /// The number of the first message: messages are counted on when the conversation is compacted.
     first: usize,
     /// Grows whenever messages change in another way than by being added.
@@ -133,7 +133,7 @@ pub(super) struct Cut {
     /// All messages as they were.
     messages: History,
     /// The windows that the conversation went back before.
-    windows: Vec<Window>,
+    windows: Vec<CompactedWindow>,
     first: usize,
     instructed: Vec<Instructed>,
 }
@@ -357,7 +357,7 @@ impl Thread {
 
     /// The messages as they were before the compaction of that id; they may have left memory.
     #[must_use]
-    pub fn window(&self, id: &WindowId) -> Option<&Stored> {
+    pub fn window(&self, id: &WindowId) -> Option<&StoredMessages> {
         let window = self.windows.iter().find(|window| window.compaction.window == *id)?;
         Some(&window.messages)
     }
@@ -443,7 +443,7 @@ impl Thread {
             Some(window) => {
                 let now = (window.first + at).checked_sub(self.first);
                 // The first message tells of a compaction, where one told anything; those behind it were kept.
-                let is_told = self.windows[place.window..].iter().any(Window::tells);
+                let is_told = self.windows[place.window..].iter().any(CompactedWindow::tells);
                 (self.messages_of(window).ok()?, now.filter(|at| *at > 0 || !is_told))
             }
             None => (Cow::Borrowed(&*self.messages), Some(at)),
@@ -595,7 +595,7 @@ impl Thread {
     }
 
     /// The messages of a window, read back if they have left memory.
-    fn messages_of<'a>(&self, window: &'a Window) -> io::Result<Cow<'a, [Message]>> {
+    fn messages_of<'a>(&self, window: &'a CompactedWindow) -> io::Result<Cow<'a, [Message]>> {
         window.messages.read(self.items.shelf().map(Arc::as_ref))
     }
 
@@ -653,8 +653,8 @@ impl Thread {
         let first = (self.first + self.messages.len()).saturating_sub(messages.len());
         let messages = std::mem::replace(&mut self.messages, messages);
         let first = std::mem::replace(&mut self.first, first);
-        let messages = Stored::put(messages, self.items.shelf().map(Arc::as_ref));
-        self.windows.push(Window { messages, first, compaction });
+        let messages = StoredMessages::put(messages, self.items.shelf().map(Arc::as_ref));
+        self.windows.push(CompactedWindow { messages, first, compaction });
         self.rewrite();
     }
 

@@ -10,8 +10,8 @@ use kode_model::{Block, Usage};
 use kode_record::background::{BackgroundTask, TaskEntry};
 use kode_record::compaction::Compaction;
 use kode_record::event::{CallOutcome, CallState, CompressionStep, Event, RunState, SealedCall, TurnEnd};
-use kode_record::record::{Executed, TurnFigures};
-use kode_text::edit::ledger::Entry;
+use kode_record::record::{ExecutedCall, TurnFigures};
+use kode_text::edit::ledger::LedgerEntry;
 
 /// A turn began; `shown` is its prompt.
 pub(super) fn begun(turn: TurnId, shown: Vec<Event>) -> Vec<Event> {
@@ -37,9 +37,9 @@ pub(super) fn compacted(agent: Option<AgentId>, compaction: &Compaction) -> Even
 pub(super) fn execution(
     outcome: &CallOutcome,
     result: &Block,
-    executed: Option<Executed>,
+    executed: Option<ExecutedCall>,
 ) -> (Option<Event>, Option<Event>) {
-    let (Some(Executed { name, duration_ms }), Block::ToolResult { tool_use_id, content, is_error, .. }) =
+    let (Some(ExecutedCall { name, duration_ms }), Block::ToolResult { tool_use_id, content, is_error, .. }) =
         (executed, result)
     else {
         return (None, None);
@@ -56,13 +56,16 @@ pub(super) fn execution(
 }
 
 /// The file or document whose hunks are others since an entry.
-pub(super) fn of_edits(entry: &Entry) -> Option<Event> {
+pub(super) fn of_edits(entry: &LedgerEntry) -> Option<Event> {
     let target = match entry {
-        Entry::Changed { target, .. }
-        | Entry::Replaced { target, .. }
-        | Entry::Moved { target, .. }
-        | Entry::Withdrawn { target, .. } => target,
-        Entry::Tracked { .. } | Entry::Typed { .. } | Entry::Before { .. } | Entry::Told { .. } => {
+        LedgerEntry::Changed { target, .. }
+        | LedgerEntry::Replaced { target, .. }
+        | LedgerEntry::Moved { target, .. }
+        | LedgerEntry::Withdrawn { target, .. } => target,
+        LedgerEntry::Tracked { .. }
+        | LedgerEntry::Typed { .. }
+        | LedgerEntry::Before { .. }
+        | LedgerEntry::Told { .. } => {
             return None;
         }
     };

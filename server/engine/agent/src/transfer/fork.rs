@@ -10,7 +10,7 @@ use crate::session::thread::Thread;
 use crate::turn::sealing;
 use kode_base::ids::{AgentId, ItemId, SessionId};
 use kode_model::Usage;
-use kode_record::draft::Draft;
+use kode_record::draft::PromptDraft;
 use kode_record::event::{Item, ItemBody, TurnEnd};
 use kode_record::record::{Record, TurnFigures};
 
@@ -53,7 +53,7 @@ pub(crate) fn fork(
 }
 
 /// How many records are taken over, and the prompt that is none yet.
-fn end_of(records: &[Record], at: &ForkPoint) -> Result<(usize, Option<Draft>), UnknownItem> {
+fn end_of(records: &[Record], at: &ForkPoint) -> Result<(usize, Option<PromptDraft>), UnknownItem> {
     let has = |record: &Record, item: &ItemId| items_of(record).any(|known| known == item);
     match at {
         ForkPoint::End => Ok((records.len(), None)),
@@ -73,9 +73,11 @@ fn end_of(records: &[Record], at: &ForkPoint) -> Result<(usize, Option<Draft>), 
     }
 }
 
-fn said(item: &Item) -> Option<Draft> {
+fn said(item: &Item) -> Option<PromptDraft> {
     match &item.body {
-        ItemBody::UserMessage { text, .. } => Some(Draft { text: text.clone(), ..Draft::default() }),
+        ItemBody::UserMessage { text, .. } => {
+            Some(PromptDraft { text: text.clone(), ..PromptDraft::default() })
+        }
         _ => None,
     }
 }

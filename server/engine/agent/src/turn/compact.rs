@@ -25,7 +25,7 @@ use head::Head;
 use kode_base::ids::{TurnId, WindowId};
 use kode_model::profile::Profile;
 use kode_model::{Block, History, Message, ModelError, Usage};
-use kode_record::compaction::{Cause, Change, Compaction};
+use kode_record::compaction::{BeforeAfter, Cause, Compaction};
 use kode_record::event::{CompressionStep, Event, NoticeKind, NoticeLevel, TurnEnd};
 use kode_record::record::Record;
 #[cfg(test)]
@@ -389,8 +389,8 @@ fn record(
         turn: turn.clone(),
         cause: request.cause,
         focus: request.focus,
-        messages: Change { before: count(messages), after: count(left) },
-        tokens: Change { before: before.measured.usage.tokens, after: after.tokens },
+        messages: BeforeAfter { before: count(messages), after: count(left) },
+        tokens: BeforeAfter { before: before.measured.usage.tokens, after: after.tokens },
         trigger: before.measured.usage.trigger,
         model: summary.map(|summary| summary.model.clone()),
         usage: summary.map_or_else(Usage::default, |summary| summary.usage),

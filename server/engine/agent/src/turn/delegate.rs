@@ -41,7 +41,7 @@ use kode_record::options::TurnOptions;
 use kode_record::record::{Record, TurnFigures};
 use kode_tool::delegation::Delegation;
 use kode_tool::servers::McpServers;
-use kode_tool::{Progress, ToolOutput};
+use kode_tool::{ProgressReporter, ToolOutput};
 
 /// The most model calls of a sub-agent for one call.
 pub(crate) const AGENT_MODEL_CALL_LIMIT: u32 = 50;
@@ -61,7 +61,7 @@ pub(super) fn run<'a>(
     parent: &'a Conversation<'a>,
     call: &'a Call,
     delegation: Delegation,
-    progress: Progress,
+    progress: ProgressReporter,
     cancel: &'a CancellationToken,
 ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
     async move {
@@ -153,7 +153,7 @@ impl Work<'_> {
         &self,
         parent: &Conversation<'_>,
         again: Option<TakenUp>,
-        progress: Progress,
+        progress: ProgressReporter,
         cancel: &CancellationToken,
     ) -> Result<ToolOutput, ToolError> {
         let (turn, kind) = (&self.call.turn, self.kind);
@@ -203,7 +203,7 @@ impl Work<'_> {
         &self,
         parent: &Conversation<'_>,
         is_taken_up: bool,
-        progress: &Progress,
+        progress: &ProgressReporter,
         cancel: &CancellationToken,
     ) -> Result<Option<Arc<Isolated>>, ToolError> {
         let session = parent.session;
@@ -265,7 +265,7 @@ impl Work<'_> {
         &self,
         parent: &Conversation<'a>,
         isolated: Option<Arc<Isolated>>,
-        progress: Progress,
+        progress: ProgressReporter,
     ) -> Result<Conversation<'a>, ToolError> {
         let (kind, id) = (self.kind, &self.id);
         let depth = parent.depth() + 1;
@@ -532,7 +532,7 @@ fn busy(id: &AgentId) -> ToolError {
 }
 
 /// Tells the call what its sub-agent begins to do, not too often.
-fn teller(progress: Progress) -> Box<dyn Fn(&str) + Send + Sync> {
+fn teller(progress: ProgressReporter) -> Box<dyn Fn(&str) + Send + Sync> {
     let state = Mutex::new((0_u32, None::<Instant>));
     Box::new(move |title| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -22,7 +22,7 @@ use kode_base::paths::AbsPath;
 use kode_permission::equipment::Equipment;
 use kode_process::outcome::Exit;
 use kode_process::shell::CommandSpec;
-use kode_tool::{Action, CallContext, Plan, Tool, ToolFacts, ToolOutput, erased};
+use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolFacts, ToolOutput, erased};
 
 /// So long one command may take.
 const COMMAND_TIME: Duration = Duration::from_secs(30);
@@ -101,7 +101,7 @@ impl Tool for Embedded {
         None
     }
 
-    async fn plan(&self, input: Line, _context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: Line, _context: &CallContext) -> Result<CallPlan, ToolError> {
         let Line { command } = input;
         let directory = self.directory.clone();
         let title = format!("Run `{command}`, which stands in {}", self.place);
@@ -111,7 +111,7 @@ impl Tool for Embedded {
             outside_sandbox: false,
         }];
         let work = move |context| work(command, directory, context).boxed();
-        Ok(Plan { title, touches, action: Action::Run(Box::new(work)) })
+        Ok(CallPlan { title, touches, action: CallAction::Run(Box::new(work)) })
     }
 }
 

@@ -34,11 +34,11 @@ use kode_base::paths::AbsPath;
 use kode_config::hooks::event::HookEvent;
 use kode_model::Block;
 use kode_permission::equipment::Equipment;
-use kode_permission::gate::{Case, Standing};
+use kode_permission::gate::{AnswerReach, GateCase};
 use kode_permission::{GateDecision, Verdict};
 use kode_record::event::{CallOutcome, CallState};
-use kode_record::record::Executed;
-use kode_tool::{CallContext, ErasedTool, Plan, ToolOutput};
+use kode_record::record::ExecutedCall;
+use kode_tool::{CallContext, CallPlan, ErasedTool, ToolOutput};
 
 pub(super) use self::refusal::cancelled;
 
@@ -109,7 +109,7 @@ fn trace(call: &Call, stage: Stage) {
 
 /// A call that hooks have looked at.
 struct Hooked {
-    plan: Plan,
+    plan: CallPlan,
     judged: Judged,
     /// The arguments, where a hook has changed them.
     input: Option<Value>,
@@ -235,7 +235,7 @@ impl Pipeline<'_> {
     async fn pre_hook(
         &self,
         tool: &dyn ErasedTool,
-        plan: Plan,
+        plan: CallPlan,
         judged: Judged,
         context: &CallContext,
     ) -> Result<Hooked, ToolError> {
@@ -288,7 +288,7 @@ impl Pipeline<'_> {
             };
             let reason = format!("a hook asks for it: {reason}");
             judged.verdict =
-                Verdict { decision, reason, rule: verdict.rule.clone(), standing: Standing::Never };
+                Verdict { decision, reason, rule: verdict.rule.clone(), standing: AnswerReach::Never };
             judged = unless_refused(&plan, judged)?;
         }
         Ok(Hooked { plan, judged, input, context: told, is_allowed })
@@ -312,12 +312,12 @@ impl Pipeline<'_> {
         self.conversation.after_call(self.looked(&case), result, took, told, self.cancel).await
     }
 
-    fn case<'c>(&self, tool: &dyn ErasedTool, input: &'c Value, touches: &'c [Touch]) -> Case<'c> {
+    fn case<'c>(&self, tool: &dyn ErasedTool, input: &'c Value, touches: &'c [Touch]) -> GateCase<'c> {
         let facts = tool.facts();
-        Case { tool: facts.name, kind: facts.kind, input, touches }
+        GateCase { tool: facts.name, kind: facts.kind, input, touches }
     }
 
-    fn looked<'c>(&'c self, case: &'c Case<'c>) -> Looked<'c> {
+    fn looked<'c>(&'c self, case: &'c GateCase<'c>) -> Looked<'c> {
         Looked { turn: &self.call.turn, call: &self.call.id, case }
     }
 
@@ -345,7 +345,7 @@ impl Pipeline<'_> {
         tool: &dyn ErasedTool,
         input: Value,
         context: &CallContext,
-    ) -> Result<Plan, ToolError> {
+    ) -> Result<CallPlan, ToolError> {
         tokio::select! {
             plan = tool.plan(input, context) => plan,
             () = self.cancel.cancelled() => Err(cancelled()),
@@ -363,12 +363,12 @@ impl Pipeline<'_> {
     }
 
     /// What is in force now says of a call; a refusal is the error.
-    fn judge(&self, tool: &dyn ErasedTool, plan: &Plan, input: &Value) -> Result<Judged, ToolError> {
+    fn judge(&self, tool: &dyn ErasedTool, plan: &CallPlan, input: &Value) -> Result<Judged, ToolError> {
         unless_refused(plan, self.look(tool, plan, input))
     }
 
     /// What is in force now says of a call. The settings were looked at before.
-    fn look(&self, tool: &dyn ErasedTool, plan: &Plan, input: &Value) -> Judged {
+    fn look(&self, tool: &dyn ErasedTool, plan: &CallPlan, input: &Value) -> Judged {
         let case = self.case(tool, input, &plan.touches);
         match self.embedded {
             Some(equipment) => self.conversation.judge_embedded(&case, equipment),
@@ -413,6 +413,6 @@ fn format_result(
         },
     };
     let result = Block::ToolResult { tool_use_id: id.as_str().to_owned(), content, images, is_error };
-    let executed = Some(Executed { name, duration_ms });
+    let executed = Some(ExecutedCall { name, duration_ms });
     conversation.end_call(&call.item, outcome, (result, instructed), executed);
 }

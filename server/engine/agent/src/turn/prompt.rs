@@ -14,10 +14,10 @@ use kode_base::call::{ToolKind, Touch};
 use kode_base::ids::PermissionId;
 use kode_base::mode::Mode;
 use kode_base::paths::{AbsPath, Target};
-use kode_permission::gate::{Case, Standing};
+use kode_permission::gate::{AnswerReach, GateCase};
 use kode_permission::{Grant, Offer, PermissionPrompt, Preview, Scope, Verdict, standing};
 use kode_text::workspace::Workspace;
-use kode_tool::{Action, ErasedTool, Plan};
+use kode_tool::{CallAction, CallPlan, ErasedTool};
 
 /// Longer lines are shown with both ends only; such a line gets no standing yes, because nobody has seen all of it.
 const SHOWN_WHOLE: usize = 4_000;
@@ -27,7 +27,7 @@ pub(super) fn prompt(
     conversation: &Conversation<'_>,
     tool: &dyn ErasedTool,
     call: &Call,
-    plan: &Plan,
+    plan: &CallPlan,
     judged: &Judged,
 ) -> PermissionPrompt {
     let verdict = &judged.verdict;
@@ -65,7 +65,7 @@ pub(super) fn id(call: &Call) -> PermissionId {
 }
 
 /// What a yes for the session allows.
-pub(super) fn grants(session: &Session, plan: &Plan) -> Vec<Grant> {
+pub(super) fn grants(session: &Session, plan: &CallPlan) -> Vec<Grant> {
     Grant::for_touches(&plan.touches, &|target| session.workspace.real(target))
 }
 
@@ -74,7 +74,7 @@ pub(super) fn offers(
     conversation: &Conversation<'_>,
     tool: &dyn ErasedTool,
     input: &Value,
-    plan: &Plan,
+    plan: &CallPlan,
     verdict: &Verdict,
 ) -> Vec<Offer> {
     let session = conversation.session;
@@ -83,7 +83,7 @@ pub(super) fn offers(
         Touch::Foreign { shown, .. } => shown.len() > SHOWN_WHOLE,
         Touch::Read(_) | Touch::Write(_) | Touch::Fetch { .. } | Touch::Named { .. } => false,
     });
-    if cut || verdict.standing == Standing::Never {
+    if cut || verdict.standing == AnswerReach::Never {
         return Vec::new();
     }
     let mut offers = Vec::new();
@@ -93,12 +93,12 @@ pub(super) fn offers(
     }
     // A rule speaks of the workspace: one that lets a call run in a worktree would be gone with the worktree.
     let is_in_workspace = conversation.isolated().is_none();
-    if verdict.standing == Standing::Rule && is_in_workspace && session.can_keep_rules() {
+    if verdict.standing == AnswerReach::Rule && is_in_workspace && session.can_keep_rules() {
         for scope in [Scope::Project, Scope::User] {
             let root = (scope == Scope::Project).then(|| session.workspace.cwd());
             let mode = conversation.mode(session.mode());
             let facts = tool.facts();
-            let case = Case { tool: facts.name, kind: facts.kind, input, touches: &plan.touches };
+            let case = GateCase { tool: facts.name, kind: facts.kind, input, touches: &plan.touches };
             if let Some(rules) = covering(session, &case, mode, root.as_ref()) {
                 let spared = Some(session.spared_by(&rules));
                 offers.push(Offer { scope, rules, spared });
@@ -109,7 +109,12 @@ pub(super) fn offers(
 }
 
 /// Rules with which the same call runs unasked the next time; `None` when there are none.
-fn covering(session: &Session, case: &Case<'_>, mode: Mode, root: Option<&AbsPath>) -> Option<Vec<String>> {
+fn covering(
+    session: &Session,
+    case: &GateCase<'_>,
+    mode: Mode,
+    root: Option<&AbsPath>,
+) -> Option<Vec<String>> {
     let mut rules = standing::rules(case.touches, root);
     if rules.is_empty() {
         return None;
@@ -128,7 +133,7 @@ fn covering(session: &Session, case: &Case<'_>, mode: Mode, root: Option<&AbsPat
             | Touch::Foreign { .. } => ("Read", ToolKind::ReadOnly),
         };
         let touches = [touch];
-        let file = Case { tool, kind, input: &Value::Null, touches: &touches };
+        let file = GateCase { tool, kind, input: &Value::Null, touches: &touches };
         if !session.would_run(&file, mode, &rules) {
             rules.extend(standing::rules(&touches, root));
         }
@@ -137,9 +142,9 @@ fn covering(session: &Session, case: &Case<'_>, mode: Mode, root: Option<&AbsPat
     session.would_run(case, mode, &rules).then_some(rules)
 }
 
-fn preview(workspace: &Workspace, plan: &Plan) -> Preview {
+fn preview(workspace: &Workspace, plan: &CallPlan) -> Preview {
     match (&plan.action, plan.touches.as_slice()) {
-        (Action::Change(change), _) => Preview::Diff {
+        (CallAction::Change(change), _) => Preview::Diff {
             paths: change.files.iter().map(|file| workspace.display(&file.target)).collect(),
             unified: kode_text::workspace::preview::preview(change, workspace),
         },
@@ -186,7 +191,7 @@ fn mixed_word(text: &str) -> Option<&str> {
 }
 
 /// What could go wrong with a call, worst first.
-fn risks(plan: &Plan, judged: &Judged, contains: impl Fn(&Target) -> bool) -> Vec<String> {
+fn risks(plan: &CallPlan, judged: &Judged, contains: impl Fn(&Target) -> bool) -> Vec<String> {
     let mut risks = Vec::new();
     for touch in &plan.touches {
         let (risk, text) = match touch {

@@ -15,10 +15,10 @@ use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_config::agents::TASK;
 use kode_permission::GateDecision;
 use kode_permission::equipment::Equipment;
-use kode_permission::gate::Case;
+use kode_permission::gate::GateCase;
 use kode_record::event::NoticeLevel;
 use kode_tool::delegation::Delegation;
-use kode_tool::{ToolOutput, Use};
+use kode_tool::{ExtensionUse, ToolOutput};
 
 /// What comes of a skill or command.
 pub(super) enum Used {
@@ -32,7 +32,7 @@ pub(super) enum Used {
 pub(super) async fn expand(
     conversation: &Conversation<'_>,
     call: &Call,
-    wanted: &Use,
+    wanted: &ExtensionUse,
     cancel: &CancellationToken,
 ) -> Result<Used, ToolError> {
     let (session, name) = (conversation.session, &wanted.extension.name);
@@ -105,7 +105,7 @@ fn may_delegate(conversation: &Conversation<'_>, call: &Call, kind: &str) -> Res
     }
     let input = json!({ "subagent_type": kind });
     let touches = [Touch::Named { tool: TASK, name: kind.to_owned() }];
-    let case = Case { tool: TASK, kind: ToolKind::ReadOnly, input: &input, touches: &touches };
+    let case = GateCase { tool: TASK, kind: ToolKind::ReadOnly, input: &input, touches: &touches };
     let verdict = conversation.judge(&case).verdict;
     match verdict.decision {
         GateDecision::Allow => Ok(()),

@@ -21,7 +21,7 @@ use kode_base::effort::Effort;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
 use kode_base::regular;
-use kode_permission::rules::Problem;
+use kode_permission::rules::SettingsProblem;
 
 /// The most bytes of a file.
 const MAX_BYTES: u64 = 256 * 1024;
@@ -82,7 +82,7 @@ enum Names {
 pub(super) struct FromFile {
     pub(super) file: AbsPath,
     pub(super) agent: Option<AgentType>,
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<SettingsProblem>,
 }
 
 /// Reads the files of a place and the folders in it, in the order of their paths.

@@ -138,7 +138,7 @@ fn what_a_file_says_beside_is_kept_and_what_does_not_count_is_told_on_its_line()
         let (_, faults) = parse(&agent("one", &format!("{line}\n"))).unwrap();
         assert_eq!(faults.len(), 1, "{line}: {faults:?}");
         assert!(faults[0].message.contains(key) && faults[0].line == Some(3), "{faults:?}");
-        assert_eq!(faults[0].severity, kode_permission::rules::Severity::Warning);
+        assert_eq!(faults[0].severity, kode_permission::rules::ProblemSeverity::Warning);
     }
     assert!(parsed("isolation: worktree\n").unwrap().is_isolated && !all.is_isolated);
     for nothing in ["background: false", "isolation: none", "isolation: worktree", "forkContext: false"] {

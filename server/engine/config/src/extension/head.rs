@@ -10,7 +10,7 @@ use crate::extension::places::Origin;
 use crate::settings::declared::Approval;
 use crate::settings::{Wish, text_with_contents};
 use kode_base::paths::AbsPath;
-use kode_permission::rules::{Layer, Place, Source};
+use kode_permission::rules::{FileRange, RuleSource, SettingsLayer};
 
 /// A file with a head.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,16 +26,16 @@ pub struct HeadFile {
 
 impl HeadFile {
     /// What stands on a line, from zero, as settings say where something is from.
-    pub(crate) fn source(&self, line: u32) -> Source {
+    pub(crate) fn source(&self, line: u32) -> RuleSource {
         let layer = match self.origin {
-            Origin::Managed => Layer::Managed,
-            Origin::Project => Layer::Project,
-            Origin::User => Layer::User,
-            Origin::Plugin => Layer::Plugin,
-            Origin::BuiltIn => Layer::Default,
+            Origin::Managed => SettingsLayer::Managed,
+            Origin::Project => SettingsLayer::Project,
+            Origin::User => SettingsLayer::User,
+            Origin::Plugin => SettingsLayer::Plugin,
+            Origin::BuiltIn => SettingsLayer::Default,
         };
-        let place = Some(Place { line, column: 0, end_line: line + 1, end_column: 0 });
-        Source { layer, file: Some(self.file.clone()), place }
+        let place = Some(FileRange { line, column: 0, end_line: line + 1, end_column: 0 });
+        RuleSource { layer, file: Some(self.file.clone()), place }
     }
 
     /// What it asks for with this; nothing where it is not the project's. Blocks on the disk.

@@ -23,7 +23,7 @@ use crate::settings::{Wish, files_named_by};
 use crate::style::Styles;
 use kode_base::blocking;
 use kode_base::paths::AbsPath;
-use kode_permission::rules::Problem;
+use kode_permission::rules::SettingsProblem;
 
 /// Says whether a name means a model.
 pub type HasModel = Arc<dyn Fn(&str) -> bool + Send + Sync>;
@@ -117,7 +117,7 @@ impl Extensions {
 
     /// What is wrong with files, as they were read last. Looks at no file.
     #[must_use]
-    pub fn problems(&self) -> Vec<Problem> {
+    pub fn problems(&self) -> Vec<SettingsProblem> {
         self.known().map(|loaded| loaded.problems()).unwrap_or_default()
     }
 
@@ -184,7 +184,7 @@ impl Loaded {
 
     /// What is wrong with files.
     #[must_use]
-    pub fn problems(&self) -> Vec<Problem> {
+    pub fn problems(&self) -> Vec<SettingsProblem> {
         let of_catalog = self.catalog.problems.iter().filter_map(|(path, reason)| {
             let file = AbsPath::new(path).ok()?;
             let what = if path.ends_with("SKILL.md") { "skill" } else { "command" };

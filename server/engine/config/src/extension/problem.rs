@@ -4,12 +4,12 @@
 //! stopped.
 
 use kode_base::paths::AbsPath;
-use kode_permission::rules::{Place, Problem, Severity};
+use kode_permission::rules::{FileRange, ProblemSeverity, SettingsProblem};
 
 /// A fault of a file, before it is known which file it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
-    pub(crate) severity: Severity,
+    pub(crate) severity: ProblemSeverity,
     pub(crate) message: String,
     /// The line it is on; `None` for the whole file.
     pub(crate) line: Option<u32>,
@@ -18,12 +18,12 @@ pub(crate) struct Fault {
 impl Fault {
     /// The file is left out.
     pub(crate) fn error(message: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, message: message.into(), line: None }
+        Self { severity: ProblemSeverity::Error, message: message.into(), line: None }
     }
 
     /// The file is used, and something of it is not.
     pub(crate) fn warning(message: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, message: message.into(), line: None }
+        Self { severity: ProblemSeverity::Warning, message: message.into(), line: None }
     }
 
     /// The same on the line of the head where this key stands.
@@ -45,12 +45,12 @@ impl Fault {
     }
 
     /// The fault as one of this file, whose text shows how long its line is.
-    pub(crate) fn of(self, file: &AbsPath, text: &str) -> Problem {
+    pub(crate) fn of(self, file: &AbsPath, text: &str) -> SettingsProblem {
         let place = self.line.map(|line| {
             let length = text.lines().nth(line as usize).map_or(0, |text| text.encode_utf16().count());
             let end_column = u32::try_from(length).unwrap_or(u32::MAX);
-            Place { line, column: 0, end_line: line, end_column }
+            FileRange { line, column: 0, end_line: line, end_column }
         });
-        Problem { file: Some(file.clone()), place, severity: self.severity, message: self.message }
+        SettingsProblem { file: Some(file.clone()), place, severity: self.severity, message: self.message }
     }
 }

@@ -12,7 +12,7 @@ use crate::plugin::{Listed, PluginState};
 use crate::policy::Policy;
 use crate::settings::declared::Entry;
 use kode_base::paths::AbsPath;
-use kode_permission::rules::{Problem, Severity};
+use kode_permission::rules::{ProblemSeverity, SettingsProblem};
 
 /// A kind of thing that files describe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,7 +106,7 @@ pub struct Report {
     /// What was found, by kind, then by name.
     pub findings: Vec<Finding>,
     /// What is wrong with files, settings included.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<SettingsProblem>,
 }
 
 impl Report {
@@ -263,8 +263,8 @@ fn shadowed(subject: Subject, hidden: &Shadowed) -> Finding {
 }
 
 /// A file that is left out; what is used in part stands among the problems alone.
-fn left_out(problem: &Problem) -> Option<Finding> {
-    let file = problem.file.clone().filter(|_| problem.severity == Severity::Error)?;
+fn left_out(problem: &SettingsProblem) -> Option<Finding> {
+    let file = problem.file.clone().filter(|_| problem.severity == ProblemSeverity::Error)?;
     let is_beneath = |folder: &str| file.as_path().components().any(|part| part.as_os_str() == folder);
     let subject = match () {
         () if file.file_name() == "SKILL.md" => Subject::Skill,

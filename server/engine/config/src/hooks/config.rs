@@ -22,8 +22,10 @@ use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
 use kode_permission::GateDecision;
 use kode_permission::equipment::Equipment;
-use kode_permission::gate::Case;
-use kode_permission::rules::{Behavior, Layer, PlacedRule, Problem, Rule, Severity, Source};
+use kode_permission::gate::GateCase;
+use kode_permission::rules::{
+    Behavior, PlacedRule, ProblemSeverity, Rule, RuleSource, SettingsLayer, SettingsProblem,
+};
 use kode_text::workspace::Workspace;
 
 /// The most handlers of all files together.
@@ -68,7 +70,7 @@ pub struct Handler {
     /// Whether nobody waits for it.
     pub is_async: bool,
     /// Where its group stands.
-    pub source: Source,
+    pub source: RuleSource,
     /// The folder that the file's own relative paths are relative to.
     pub root: AbsPath,
     /// The plugin that brings it, if one does.
@@ -129,9 +131,9 @@ pub struct Hooks {
     /// Everything that is declared, also what never runs, as people see it.
     pub listed: Vec<DeclaredHook>,
     /// What is wrong, and where.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<SettingsProblem>,
     /// Groups that wait for the user's approval, by their files.
-    pub waiting: Vec<Source>,
+    pub waiting: Vec<RuleSource>,
     /// Whether all of them are switched off.
     pub is_disabled: bool,
 }
@@ -148,7 +150,7 @@ pub struct DeclaredHook {
     /// The beginning of what is run, without secrets.
     pub head: String,
     /// Where it is declared.
-    pub source: Source,
+    pub source: RuleSource,
     /// Whether it needs the user's approval.
     pub approval: Approval,
     /// Why it does not run.
@@ -189,7 +191,7 @@ impl Condition {
     pub(super) fn parse(text: &str, anchor: Anchor<'_>) -> Result<Self, String> {
         let (rule, _) =
             Rule::parse(text).map_err(|error| format!("`{text}` is no permission rule: {error}"))?;
-        let source = Source { layer: Layer::Default, file: None, place: None };
+        let source = RuleSource { layer: SettingsLayer::Default, file: None, place: None };
         // Deny rules mean all that they could mean.
         let root = Some(anchor.root.clone());
         let rules = vec![PlacedRule { behavior: Behavior::Deny, rule, source, root }];
@@ -206,7 +208,7 @@ impl Condition {
     }
 
     /// Whether the rule speaks of a call.
-    pub(super) fn holds(&self, call: &Case<'_>, workspace: &Workspace) -> bool {
+    pub(super) fn holds(&self, call: &GateCase<'_>, workspace: &Workspace) -> bool {
         let verdict = self.0.judge(call, Mode::BypassPermissions, workspace, &|_| None);
         verdict.decision == GateDecision::Deny && verdict.rule.is_some()
     }
@@ -224,7 +226,7 @@ impl Handler {
     /// Whether a file of the workspace has it run.
     #[must_use]
     pub fn is_of_workspace(&self) -> bool {
-        matches!(self.source.layer, Layer::Local | Layer::Project)
+        matches!(self.source.layer, SettingsLayer::Local | SettingsLayer::Project)
     }
 }
 
@@ -328,7 +330,7 @@ impl Hooks {
             if self.listed.len() == MAX_HANDLERS {
                 let message =
                     format!("there are more than {MAX_HANDLERS} hooks; those from here on do not run");
-                self.tell(entry, Severity::Error, &message);
+                self.tell(entry, ProblemSeverity::Error, &message);
             }
             return;
         }
@@ -340,13 +342,13 @@ impl Hooks {
                     problem: notes.first().cloned(),
                     ..listed
                 });
-                notes.iter().for_each(|note| self.tell(entry, Severity::Warning, note));
+                notes.iter().for_each(|note| self.tell(entry, ProblemSeverity::Warning, note));
                 if entry.is_in_force() {
                     self.by_event[event as usize].push(Arc::new(handler));
                 }
             }
             Err(problem) => {
-                self.tell(entry, Severity::Warning, &format!("it does not run: {problem}"));
+                self.tell(entry, ProblemSeverity::Warning, &format!("it does not run: {problem}"));
                 self.listed.push(DeclaredHook { problem: Some(problem), ..listed });
             }
         }
@@ -355,9 +357,9 @@ impl Hooks {
     /// Notes a group none of whose handlers run.
     fn wrong(&mut self, entry: &Entry, matcher: Option<&Value>, problem: &str) {
         let severity = if HookEvent::is_known_elsewhere(&entry.name) {
-            Severity::Information
+            ProblemSeverity::Information
         } else {
-            Severity::Warning
+            ProblemSeverity::Warning
         };
         self.tell(entry, severity, problem);
         let handlers = entry.value.get("hooks").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -370,8 +372,8 @@ impl Hooks {
         }));
     }
 
-    fn tell(&mut self, entry: &Entry, severity: Severity, problem: &str) {
-        self.problems.push(Problem {
+    fn tell(&mut self, entry: &Entry, severity: ProblemSeverity, problem: &str) {
+        self.problems.push(SettingsProblem {
             file: entry.source.file.clone(),
             place: entry.source.place,
             severity,

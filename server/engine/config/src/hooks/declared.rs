@@ -14,7 +14,7 @@ use crate::hooks::event::HookEvent;
 use crate::settings::Wish;
 use crate::settings::declared::{Approval, Entry};
 use kode_base::ids::TurnId;
-use kode_permission::rules::Problem;
+use kode_permission::rules::SettingsProblem;
 
 /// What an approval of them is kept under, before the name of the event.
 pub const HOOKS_KEY: &str = "hooks.";
@@ -87,7 +87,7 @@ impl FileHooks {
     }
 
     /// What is wrong with it, and on which line.
-    pub(crate) fn problems(&self) -> Vec<Problem> {
+    pub(crate) fn problems(&self) -> Vec<SettingsProblem> {
         let entries = self.groups.iter().map(|group| self.entry(group, false, Approval::NotNeeded));
         Hooks::of_entries(entries, false, &self.at.root).problems
     }

@@ -8,7 +8,7 @@ use globset::{Glob, GlobMatcher};
 use serde_json::Value;
 
 use crate::hooks::config::{Anchor, Condition};
-use kode_permission::gate::Case;
+use kode_permission::gate::GateCase;
 use kode_permission::rules::names;
 use kode_text::workspace::Workspace;
 
@@ -44,7 +44,7 @@ pub struct Subject<'a> {
     /// The value of the event: the name of a tool, a source, a reason, a type. Events without one match always.
     pub value: Option<&'a str>,
     /// The call, for events about one.
-    pub call: Option<&'a Case<'a>>,
+    pub call: Option<&'a GateCase<'a>>,
     /// The workspace that paths are relative to.
     pub workspace: &'a Workspace,
 }

@@ -19,7 +19,7 @@ use crate::hooks::config::Hooks;
 use crate::settings::Declared;
 use crate::settings::declared::{Approval, Entry};
 use kode_base::paths::AbsPath;
-use kode_permission::rules::{Layer, Place, Problem, Severity, Source};
+use kode_permission::rules::{FileRange, ProblemSeverity, RuleSource, SettingsLayer, SettingsProblem};
 
 /// Where hooks stand if nothing else is said.
 const HOOKS: &str = "hooks/hooks.json";
@@ -59,7 +59,7 @@ impl Plugin {
     /// What it brings, line by line, for people who decide about it: names, and whatever it has run. With it comes what is wrong
     /// with any of its files. Blocks on the disk.
     #[must_use]
-    pub fn contents(self: &Arc<Self>) -> (Vec<String>, Vec<Problem>) {
+    pub fn contents(self: &Arc<Self>) -> (Vec<String>, Vec<SettingsProblem>) {
         let loaded = Loaded::read(&Places::default().with_plugins(vec![Arc::clone(self)]), &|_| true);
         let of_kind = |kind: ExtensionKind| {
             let found = loaded.catalog.all().filter(move |extension| extension.kind == kind);
@@ -101,7 +101,7 @@ fn words(value: &Value) -> String {
 /// A plugin while it is read.
 struct Opening {
     folders: Arc<Folders>,
-    problems: Vec<Problem>,
+    problems: Vec<SettingsProblem>,
     files: Vec<AbsPath>,
     file: Option<AbsPath>,
 }
@@ -132,10 +132,10 @@ impl Opening {
         // A file may say what its hooks are for, beside them.
         for (event, groups, place, file) in read.into_iter().filter(|(event, ..)| event != "description") {
             let Value::Array(groups) = groups else {
-                self.problems.push(Problem {
+                self.problems.push(SettingsProblem {
                     file: Some(file),
                     place: Some(place),
-                    severity: Severity::Warning,
+                    severity: ProblemSeverity::Warning,
                     message: format!("`{event}` has to be a list of groups of hooks; none of it runs."),
                 });
                 continue;
@@ -154,11 +154,11 @@ impl Opening {
         servers.take(MAX_ENTRIES).collect()
     }
 
-    fn entry(&self, name: String, value: Value, place: Place, file: &AbsPath) -> Entry {
+    fn entry(&self, name: String, value: Value, place: FileRange, file: &AbsPath) -> Entry {
         Entry {
             name,
             value,
-            source: Source { layer: Layer::Plugin, file: Some(file.clone()), place: Some(place) },
+            source: RuleSource { layer: SettingsLayer::Plugin, file: Some(file.clone()), place: Some(place) },
             root: self.folders.root.clone(),
             approval: Approval::NotNeeded,
             plugin: Some(Arc::clone(&self.folders)),
@@ -166,7 +166,12 @@ impl Opening {
     }
 
     /// The entries of the usual file, of the files that the manifest names, and of the manifest itself.
-    fn given(&mut self, given: &[Given], usual: &str, around: &str) -> Vec<(String, Value, Place, AbsPath)> {
+    fn given(
+        &mut self,
+        given: &[Given],
+        usual: &str,
+        around: &str,
+    ) -> Vec<(String, Value, FileRange, AbsPath)> {
         let usual = self.folders.root.join(usual);
         let mut all = self.entries_of(&usual, around).unwrap_or_default();
         let mut read = vec![usual];
@@ -193,7 +198,11 @@ impl Opening {
     }
 
     /// The entries of a file; `None` where it is not there or cannot be read, which is told.
-    fn entries_of(&mut self, file: &AbsPath, around: &str) -> Option<Vec<(String, Value, Place, AbsPath)>> {
+    fn entries_of(
+        &mut self,
+        file: &AbsPath,
+        around: &str,
+    ) -> Option<Vec<(String, Value, FileRange, AbsPath)>> {
         self.files.push(file.clone());
         let root = self.folders.root.clone();
         let take = |document: &mut Document<'_>, object: &jsonc_parser::ast::Object<'_>| {
@@ -208,7 +217,7 @@ impl Opening {
     }
 
     /// A path of the manifest, if it may be used.
-    fn path(&mut self, path: &str, place: Place) -> Option<AbsPath> {
+    fn path(&mut self, path: &str, place: FileRange) -> Option<AbsPath> {
         let root = self.folders.root.clone();
         let is_dot = path == "." || path == "./";
         let found = root.join(path);
@@ -230,9 +239,9 @@ impl Opening {
     }
 
     /// Tells what is wrong at a place of the manifest.
-    fn tell(&mut self, place: Place, message: String) {
+    fn tell(&mut self, place: FileRange, message: String) {
         let (file, place) = (self.file.clone(), Some(place));
-        self.problems.push(Problem { file, place, severity: Severity::Warning, message });
+        self.problems.push(SettingsProblem { file, place, severity: ProblemSeverity::Warning, message });
     }
 }
 

@@ -9,7 +9,7 @@ use jsonc_parser::{CollectOptions, parse_to_ast};
 use crate::extension::places::check_within;
 use crate::settings::{OPTIONS, Text};
 use kode_base::paths::AbsPath;
-use kode_permission::rules::{Place, Problem, Severity};
+use kode_permission::rules::{FileRange, ProblemSeverity, SettingsProblem};
 
 /// The most bytes of such a file.
 pub(super) const MAX_BYTES: u64 = 1 << 20;
@@ -20,20 +20,20 @@ pub(super) struct Document<'a> {
     pub(super) file: &'a AbsPath,
     text: &'a Text,
     /// What is wrong in it.
-    pub(super) problems: &'a mut Vec<Problem>,
+    pub(super) problems: &'a mut Vec<SettingsProblem>,
 }
 
 /// Has the object in a file read; `None` where there is no file. What hinders that is told.
 pub(super) fn read<T>(
     file: &AbsPath,
     within: &AbsPath,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<SettingsProblem>,
     take: impl FnOnce(&mut Document<'_>, &Object<'_>) -> T,
 ) -> Option<T> {
-    let broken = |place: Option<Place>, reason: String| Problem {
+    let broken = |place: Option<FileRange>, reason: String| SettingsProblem {
         file: Some(file.clone()),
         place,
-        severity: Severity::Error,
+        severity: ProblemSeverity::Error,
         message: format!("Nothing of this file is used: {reason}."),
     };
     if file.as_path().symlink_metadata().is_err() {
@@ -64,9 +64,9 @@ pub(super) fn read<T>(
 
 impl Document<'_> {
     /// Tells what is wrong at a place.
-    pub(super) fn tell(&mut self, severity: Severity, range: Range, message: impl Into<String>) {
+    pub(super) fn tell(&mut self, severity: ProblemSeverity, range: Range, message: impl Into<String>) {
         let place = Some(self.place(range));
-        self.problems.push(Problem {
+        self.problems.push(SettingsProblem {
             file: Some(self.file.clone()),
             place,
             severity,
@@ -75,7 +75,7 @@ impl Document<'_> {
     }
 
     /// Where something stands.
-    pub(super) fn place(&self, range: Range) -> Place {
+    pub(super) fn place(&self, range: Range) -> FileRange {
         self.text.place(range)
     }
 
@@ -85,18 +85,18 @@ impl Document<'_> {
             return Some(text.value.to_string());
         }
         let message = format!("`{}` has to be a text in quotes; it does not count.", property.name.as_str());
-        self.tell(Severity::Warning, property.value.range(), message);
+        self.tell(ProblemSeverity::Warning, property.value.range(), message);
         None
     }
 
     /// One text or a list of them, each with its place; what is neither is told.
-    pub(super) fn texts(&mut self, name: &str, node: &Node<'_>) -> Vec<(String, Place)> {
+    pub(super) fn texts(&mut self, name: &str, node: &Node<'_>) -> Vec<(String, FileRange)> {
         match node {
             Node::StringLit(text) => vec![(text.value.to_string(), self.place(node.range()))],
             Node::Array(list) => list.elements.iter().flat_map(|item| self.texts(name, item)).collect(),
             other => {
                 let message = format!("`{name}` has to be a path or a list of paths; this does not count.");
-                self.tell(Severity::Warning, other.range(), message);
+                self.tell(ProblemSeverity::Warning, other.range(), message);
                 Vec::new()
             }
         }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::PluginId;
 use kode_base::paths::AbsPath;
 use kode_base::regular;
-use kode_permission::rules::{Problem, Severity};
+use kode_permission::rules::{ProblemSeverity, SettingsProblem};
 
 /// Our record, in that folder.
 pub(super) const OURS: &str = "installed.json";
@@ -40,7 +40,7 @@ pub struct Installed {
     /// The folder of the state in which plugins have folders of their own.
     data: Option<AbsPath>,
     /// What is wrong with the records.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<SettingsProblem>,
 }
 
 /// A plugin that is installed.
@@ -233,10 +233,10 @@ impl Installed {
     }
 
     fn tell(&mut self, file: &AbsPath, reason: String) {
-        self.problems.push(Problem {
+        self.problems.push(SettingsProblem {
             file: Some(file.clone()),
             place: None,
-            severity: Severity::Warning,
+            severity: ProblemSeverity::Warning,
             message: format!("Plugins of this record are not used: {reason}."),
         });
     }

@@ -12,7 +12,7 @@ use super::{FOLDERS, check_name};
 use crate::extension::places::Part;
 use crate::settings::json;
 use kode_base::paths::AbsPath;
-use kode_permission::rules::{Place, Problem, Severity};
+use kode_permission::rules::{FileRange, ProblemSeverity, SettingsProblem};
 
 /// The name of the file.
 pub(super) const FILE: &str = "plugin.json";
@@ -44,9 +44,9 @@ const UNUSED: [(&str, &str); 3] = [
 #[derive(Clone, Debug)]
 pub(super) enum Given {
     /// The path of a file.
-    Path(String, Place),
+    Path(String, FileRange),
     /// The thing itself: names, values and places.
-    Inline(Vec<(String, Value, Place)>),
+    Inline(Vec<(String, Value, FileRange)>),
 }
 
 /// What a plugin says of itself.
@@ -56,7 +56,7 @@ pub(super) struct Manifest {
     pub(super) version: Option<String>,
     pub(super) description: String,
     /// Paths of files and folders of parts.
-    pub(super) paths: Vec<(Part, String, Place)>,
+    pub(super) paths: Vec<(Part, String, FileRange)>,
     pub(super) hooks: Vec<Given>,
     pub(super) servers: Vec<Given>,
 }
@@ -91,7 +91,7 @@ pub(super) fn take(document: &mut Document<'_>, object: &Object<'_>) -> Manifest
             _ => {
                 if let Some((_, why)) = UNUSED.iter().find(|(unused, _)| *unused == name) {
                     let message = format!("`{name}` is not in use: {why}.");
-                    document.tell(Severity::Information, property.name.range(), message);
+                    document.tell(ProblemSeverity::Information, property.name.range(), message);
                 }
             }
         }
@@ -102,7 +102,7 @@ pub(super) fn take(document: &mut Document<'_>, object: &Object<'_>) -> Manifest
     };
     if let Some(message) = wrong {
         let named = object.properties.iter().find(|property| property.name.as_str() == "name");
-        document.tell(Severity::Error, named.map_or(object.range(), |named| named.range()), message);
+        document.tell(ProblemSeverity::Error, named.map_or(object.range(), |named| named.range()), message);
     }
     manifest
 }
@@ -126,7 +126,7 @@ fn given(document: &mut Document<'_>, name: &str, node: &Node<'_>) -> Vec<Given>
 }
 
 /// The entries of an object with their places.
-pub(super) fn entries(document: &Document<'_>, object: &Object<'_>) -> Vec<(String, Value, Place)> {
+pub(super) fn entries(document: &Document<'_>, object: &Object<'_>) -> Vec<(String, Value, FileRange)> {
     let entry = |property: &jsonc_parser::ast::ObjectProp<'_>| {
         let place = document.place(property.value.range());
         (property.name.as_str().to_owned(), json(&property.value), place)
@@ -135,7 +135,10 @@ pub(super) fn entries(document: &Document<'_>, object: &Object<'_>) -> Vec<(Stri
 }
 
 /// What is wrong with a manifest that is there, and what it says.
-pub(super) fn read(root: &AbsPath, problems: &mut Vec<Problem>) -> Option<(AbsPath, Option<Manifest>)> {
+pub(super) fn read(
+    root: &AbsPath,
+    problems: &mut Vec<SettingsProblem>,
+) -> Option<(AbsPath, Option<Manifest>)> {
     let file = file_in(root)?;
     let manifest = document::read(&file, root, problems, take);
     Some((file, manifest))

@@ -11,7 +11,7 @@ use super::document::{self, Document};
 use super::store::{download, npm};
 use super::{FOLDERS, check_name};
 use kode_base::paths::AbsPath;
-use kode_permission::rules::{Problem, Severity};
+use kode_permission::rules::{ProblemSeverity, SettingsProblem};
 
 /// The name of the file.
 pub(super) const FILE: &str = "marketplace.json";
@@ -240,7 +240,7 @@ impl Marketplace {
     /// Reads the list in a folder, or the list that a file is. `None` where there is none or it cannot be used, which is told
     /// then. Blocks on the disk.
     #[must_use]
-    pub fn read(place: &AbsPath, problems: &mut Vec<Problem>) -> Option<Self> {
+    pub fn read(place: &AbsPath, problems: &mut Vec<SettingsProblem>) -> Option<Self> {
         let (file, root) = match place.as_path().is_file() {
             true => {
                 let folder = place.parent()?;
@@ -270,7 +270,7 @@ fn take(document: &mut Document<'_>, object: &Object<'_>, root: &AbsPath) -> Opt
         Ok(name) => name,
         Err(reason) => {
             document.tell(
-                Severity::Error,
+                ProblemSeverity::Error,
                 object.range(),
                 format!("This marketplace is not used: {reason}."),
             );
@@ -304,7 +304,11 @@ fn take(document: &mut Document<'_>, object: &Object<'_>, root: &AbsPath) -> Opt
                 said,
             }),
             Err(reason) => {
-                document.tell(Severity::Warning, node.range(), format!("This plugin is left out: {reason}."));
+                document.tell(
+                    ProblemSeverity::Warning,
+                    node.range(),
+                    format!("This plugin is left out: {reason}."),
+                );
             }
         }
     }

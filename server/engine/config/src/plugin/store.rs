@@ -28,7 +28,7 @@ use crate::extension::places::check_within;
 use crate::settings::{Lock, SettingsError};
 use kode_base::paths::AbsPath;
 use kode_base::{atomic, blocking, regular};
-use kode_permission::rules::Problem;
+use kode_permission::rules::SettingsProblem;
 
 pub use unpack::unpack;
 
@@ -156,7 +156,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`], when there is none of that name or its list cannot be used.
-    pub fn marketplace(&self, name: &str) -> Result<(Marketplace, Vec<Problem>), StoreError> {
+    pub fn marketplace(&self, name: &str) -> Result<(Marketplace, Vec<SettingsProblem>), StoreError> {
         let (marketplace, problems, _) = self.list_of(name)?;
         Ok((marketplace, problems))
     }
@@ -358,7 +358,7 @@ impl Store {
         })
     }
 
-    fn list_of(&self, name: &str) -> Result<(Marketplace, Vec<Problem>, bool), StoreError> {
+    fn list_of(&self, name: &str) -> Result<(Marketplace, Vec<SettingsProblem>, bool), StoreError> {
         let added = self.find(name)?;
         let mut problems = Vec::new();
         let list = read_list(&added.source, &added.place, &mut problems)?;
@@ -551,7 +551,7 @@ impl Store {
 fn read_list(
     source: &Source,
     place: &AbsPath,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<SettingsProblem>,
 ) -> Result<Marketplace, StoreError> {
     let mut list = Marketplace::read(place, problems).ok_or_else(|| no_list(place, problems))?;
     if matches!(source, Source::Web(_)) {
@@ -567,7 +567,7 @@ fn read_list(
 }
 
 /// The list that a place does not have.
-fn no_list(place: &AbsPath, problems: &[Problem]) -> StoreError {
+fn no_list(place: &AbsPath, problems: &[SettingsProblem]) -> StoreError {
     let reason = match problems.first() {
         Some(problem) => problem.message.trim_end_matches('.').to_owned(),
         None => "there is no `.claude-plugin/marketplace.json` in it".to_owned(),

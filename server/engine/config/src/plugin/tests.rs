@@ -33,8 +33,8 @@ impl Desk {
 }
 
 /// What is told, with the number of the line.
-fn told(problems: &[Problem]) -> Vec<String> {
-    let line = |problem: &Problem| problem.place.map_or(0, |place| place.line + 1);
+fn told(problems: &[SettingsProblem]) -> Vec<String> {
+    let line = |problem: &SettingsProblem| problem.place.map_or(0, |place| place.line + 1);
     problems.iter().map(|problem| format!("{}: {}", line(problem), problem.message)).collect()
 }
 

@@ -16,7 +16,7 @@ use super::scripts::{NamedFile, named_files};
 use super::{Settings, Wish};
 use crate::plugin::{Folders, Listed, Plugin, PluginState};
 use kode_base::paths::AbsPath;
-use kode_permission::rules::{Severity, Source};
+use kode_permission::rules::{ProblemSeverity, RuleSource};
 
 /// Everything that is declared, each list the strongest first.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,7 +45,7 @@ pub struct Entry {
     /// What the file says of it.
     pub value: Value,
     /// Where it stands.
-    pub source: Source,
+    pub source: RuleSource,
     /// The folder that relative paths in it are relative to.
     pub root: AbsPath,
     /// Whether it may be used.
@@ -185,7 +185,7 @@ impl Reader<'_, '_> {
                     "`{name}` does not count here: servers of a project are approved one by one, as they stand. It counts in \
                      your own settings."
                 );
-                self.tell(Severity::Information, property.name.range(), message);
+                self.tell(ProblemSeverity::Information, property.name.range(), message);
             }
             "enableAllProjectMcpServers" => {
                 if let Some(value) = self.switch(name, property, true) {
@@ -221,11 +221,11 @@ impl Reader<'_, '_> {
             (Node::StringLit(_), true) => self.declare(Kind::Variable, name, &property.value),
             (_, true) => {
                 let message = format!("`{name}` has to be a text in quotes; the variable is not set.");
-                self.tell(Severity::Warning, property.value.range(), message);
+                self.tell(ProblemSeverity::Warning, property.value.range(), message);
             }
             (_, false) => {
                 let message = format!("`{name}` cannot be the name of a variable; it is not set.");
-                self.tell(Severity::Warning, property.name.range(), message);
+                self.tell(ProblemSeverity::Warning, property.name.range(), message);
             }
         }
     }

@@ -8,7 +8,7 @@ use super::Settings;
 use super::keys::{KEYS, Key, Shape};
 use super::statement::{Standing, Statement};
 use kode_base::mask::{masked, masked_variable};
-use kode_permission::rules::Source;
+use kode_permission::rules::RuleSource;
 
 /// What counts of one key, or of one name in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Effective {
     /// The value, secrets masked; none where nobody says anything and there is no default.
     pub value: Option<Value>,
     /// Where the value comes from; none for a default. Of a list, where its first item does.
-    pub source: Option<Source>,
+    pub source: Option<RuleSource>,
     /// All that files state of it, the strongest first, secrets masked.
     pub stated: Vec<Stated>,
 }
@@ -31,7 +31,7 @@ pub struct Stated {
     /// The value, secrets masked.
     pub value: Value,
     /// Where it stands.
-    pub source: Source,
+    pub source: RuleSource,
     /// What becomes of it.
     pub standing: Standing,
 }

@@ -19,7 +19,7 @@ use kode_base::paths::AbsPath;
 use kode_model::catalog::CatalogEntry;
 use kode_model::models::{ModelSources, Pointer, ProfileLayer};
 use kode_model::profile::{HELPER_TTL, KeyHelper, ProfileOptions};
-use kode_permission::rules::Severity;
+use kode_permission::rules::ProblemSeverity;
 
 /// The file in which Kode keeps its profiles, in the home folder.
 const KODE: &str = ".kode.json";
@@ -96,7 +96,7 @@ impl Reader<'_, '_> {
                         "`{name}` is ignored here: files in the workspace cannot say where conversations are sent or with \
                          which key. Set this in your user settings, ~/.kode/settings.json."
                     );
-                    self.tell(Severity::Warning, property.name.range(), message);
+                    self.tell(ProblemSeverity::Warning, property.name.range(), message);
                 } else {
                     self.own_model_setting(property);
                 }
@@ -137,7 +137,7 @@ impl Reader<'_, '_> {
             let Some(pointer) = Pointer::ALL.into_iter().find(|pointer| pointer.name() == name) else {
                 let message =
                     format!("There is no pointer `{name}`; there are main, task, compact and quick.");
-                return reader.tell(Severity::Warning, property.name.range(), message);
+                return reader.tell(ProblemSeverity::Warning, property.name.range(), message);
             };
             let Some(target) = reader.read_model_value::<String>(property) else { return };
             // Kode writes empty ones.
@@ -166,7 +166,7 @@ impl Reader<'_, '_> {
                     let name = node.as_object().and_then(|object| object.get_string("name"));
                     if name.is_none() {
                         let message = "A profile in a list needs a `name`; this one is ignored.".to_owned();
-                        self.tell(Severity::Warning, node.range(), message);
+                        self.tell(ProblemSeverity::Warning, node.range(), message);
                     }
                     Some((name?.value.to_string(), node))
                 })
@@ -174,14 +174,14 @@ impl Reader<'_, '_> {
             other => {
                 let message =
                     "`modelProfiles` has to be an object by name, or a list of profiles.".to_owned();
-                return self.tell(Severity::Warning, other.range(), message);
+                return self.tell(ProblemSeverity::Warning, other.range(), message);
             }
         };
         for (name, node) in named {
             let Some(profile) = profile(json(node), false) else { continue };
             if let Err(reason) = &profile {
                 let message = format!("The model profile `{name}` cannot be used: {reason}.");
-                self.tell(Severity::Warning, node.range(), message);
+                self.tell(ProblemSeverity::Warning, node.range(), message);
             }
             self.layer().profiles.entry(name).or_insert(profile);
         }
@@ -198,7 +198,7 @@ impl Reader<'_, '_> {
             Node::Array(list) => list.elements.iter().map(|node| (None, node)).collect(),
             other => {
                 let message = "`modelCatalog` has to be an object by model, or a list of entries.".to_owned();
-                return self.tell(Severity::Warning, other.range(), message);
+                return self.tell(ProblemSeverity::Warning, other.range(), message);
             }
         };
         for (name, node) in entries {
@@ -212,10 +212,14 @@ impl Reader<'_, '_> {
                 }
                 Ok(_) => {
                     let message = "This entry is ignored: a price has to be a number from 0 on.".to_owned();
-                    self.tell(Severity::Warning, node.range(), message);
+                    self.tell(ProblemSeverity::Warning, node.range(), message);
                 }
                 Err(reason) => {
-                    self.tell(Severity::Warning, node.range(), format!("This entry is ignored: {reason}."));
+                    self.tell(
+                        ProblemSeverity::Warning,
+                        node.range(),
+                        format!("This entry is ignored: {reason}."),
+                    );
                 }
             }
         }
@@ -239,7 +243,7 @@ impl Reader<'_, '_> {
             Ok(value) => Some(value),
             Err(reason) => {
                 let message = format!("`{}` is ignored: {reason}.", property.name.as_str());
-                self.tell(Severity::Warning, property.value.range(), message);
+                self.tell(ProblemSeverity::Warning, property.value.range(), message);
                 None
             }
         }

@@ -12,7 +12,7 @@ use super::declared::Approval;
 use super::read::{Owner, Reader, json};
 use crate::plugin::installed::{Installed, InstalledPlugin};
 use crate::plugin::{Listed, Plugin, PluginId, PluginState, Tree, marketplace};
-use kode_permission::rules::{Problem, Severity, Source};
+use kode_permission::rules::{ProblemSeverity, RuleSource, SettingsProblem};
 
 /// What a file says of one plugin.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub(super) struct PluginSwitch {
     /// Whether it is to be on.
     is_on: bool,
     approval: SwitchApproval,
-    source: Source,
+    source: RuleSource,
 }
 
 /// Whether a switch counts.
@@ -38,11 +38,13 @@ impl Reader<'_, '_> {
         let (name, range) = (property.name.as_str(), property.value.range());
         let id = match PluginId::parse(name) {
             Ok(id) => id,
-            Err(reason) => return self.tell(Severity::Warning, property.name.range(), format!("{reason}.")),
+            Err(reason) => {
+                return self.tell(ProblemSeverity::Warning, property.name.range(), format!("{reason}."));
+            }
         };
         let Node::BooleanLit(value) = &property.value else {
             let message = "Write true or false; the plugin stays as it would be without this.".to_owned();
-            return self.tell(Severity::Warning, range, message);
+            return self.tell(ProblemSeverity::Warning, range, message);
         };
         let approval = match (value.value, self.owner()) {
             (false, _) | (true, Owner::Person) => Some(SwitchApproval::NotNeeded),
@@ -62,14 +64,14 @@ impl Reader<'_, '_> {
                 "The plugin `{id}` is wanted here and not installed. `kode-ls plugin install {id}` installs it, once its \
                  marketplace is added."
             );
-            self.tell(Severity::Information, range, message);
+            self.tell(ProblemSeverity::Information, range, message);
             return None;
         };
         let tree = match Tree::of(&plugin.root) {
             Ok(tree) => tree,
             Err(reason) => {
                 let message = format!("The plugin `{id}` cannot be approved, for {reason}; it stays off.");
-                self.tell(Severity::Warning, range, message);
+                self.tell(ProblemSeverity::Warning, range, message);
                 return None;
             }
         };
@@ -94,7 +96,7 @@ impl Reader<'_, '_> {
             ),
             Err(reason) => format!("The marketplace `{name}` cannot be added: {reason}."),
         };
-        self.tell(Severity::Information, property.name.range(), message);
+        self.tell(ProblemSeverity::Information, property.name.range(), message);
     }
 }
 
@@ -142,12 +144,12 @@ impl Settings {
         let left_out = |settings: &mut Self, severity, reason: String| {
             let message = format!("The plugin `{id}` is not used: {reason}.");
             let (file, place) = (switch.source.file.clone(), switch.source.place);
-            settings.problems.push(Problem { file, place, severity, message });
+            settings.problems.push(SettingsProblem { file, place, severity, message });
             PluginState::LeftOut(reason)
         };
         let Some(plugin) = plugin else {
             let reason = format!("it is not installed; `kode-ls plugin install {id}` installs it");
-            return left_out(self, Severity::Information, reason);
+            return left_out(self, ProblemSeverity::Information, reason);
         };
         if let Some(digest) = &plugin.digest {
             let tree = Tree::of(&plugin.root);
@@ -162,7 +164,7 @@ impl Settings {
             };
             if let Some(reason) = changed {
                 let reason = format!("{reason}; `kode-ls plugin update {id}` installs it anew");
-                return left_out(self, Severity::Error, reason);
+                return left_out(self, ProblemSeverity::Error, reason);
             }
         }
         let data = installed.data_of(id, plugin);

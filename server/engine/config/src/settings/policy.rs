@@ -24,7 +24,9 @@ use kode_base::secret_places::places;
 use kode_command::CommandPattern;
 use kode_model::models::{ModelSources, ProfileLayer};
 use kode_permission::gate::Confinement;
-use kode_permission::rules::{Behavior, PlacedRule, Places, Problem, Rule, Rules, Severity};
+use kode_permission::rules::{
+    Behavior, PathBases, PlacedRule, ProblemSeverity, Rule, RuleSet, SettingsProblem,
+};
 use kode_permission::{Scope, Sensitive, Sensitivity};
 use kode_process::sandbox::{HostEntry, Network, ResourceLimits, Sandbox, SandboxOptions, detect};
 
@@ -255,7 +257,7 @@ impl SettingsPolicy {
         let mut problems = settings.problems.clone();
         let (confinement, sandbox) = self.confinement(settings, &mut problems);
         let lost = settings.has_lost_protection().then(|| {
-            let broken = problems.iter().find(|problem| problem.severity == Severity::Error);
+            let broken = problems.iter().find(|problem| problem.severity == ProblemSeverity::Error);
             broken.map(|problem| problem.message.clone()).unwrap_or_default()
         });
         Policy {
@@ -300,15 +302,15 @@ impl SettingsPolicy {
             source: line.source.clone(),
             root: line.root.clone(),
         };
-        let places = Places::on_disk(cwd, self.options.home.as_ref());
-        Sensitive::with(Rules::new(lines.iter().map(rule).collect(), &places).0)
+        let places = PathBases::on_disk(cwd, self.options.home.as_ref());
+        Sensitive::with(RuleSet::new(lines.iter().map(rule).collect(), &places).0)
     }
 
     /// What holds commands back by these settings.
     fn confinement(
         &self,
         settings: &Settings,
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<SettingsProblem>,
     ) -> (Confinement, Option<Arc<Sandbox>>) {
         let wanted = &settings.values.sandbox;
         if wanted.enabled == Some(false) {
@@ -341,10 +343,10 @@ impl SettingsPolicy {
                 .value
                 .parse::<CommandPattern>()
                 .inspect_err(|error| {
-                    problems.push(Problem {
+                    problems.push(SettingsProblem {
                         file: pattern.source.file.clone(),
                         place: pattern.source.place,
-                        severity: Severity::Warning,
+                        severity: ProblemSeverity::Warning,
                         message: format!(
                             "`{}` in sandbox.excludedCommands is ignored: {error}.",
                             pattern.value
@@ -387,12 +389,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Which network commands get. An entry that cannot be read allows nothing, and where one that denies cannot be read,
 /// nothing is allowed.
-fn network(wanted: &super::Sandbox, problems: &mut Vec<Problem>) -> Network {
-    let mut read = |entries: &[Sourced<String>], severity: Severity, consequence: &str| {
+fn network(wanted: &super::Sandbox, problems: &mut Vec<SettingsProblem>) -> Network {
+    let mut read = |entries: &[Sourced<String>], severity: ProblemSeverity, consequence: &str| {
         let patterns = entries.iter().filter_map(|entry| match entry.value.parse::<HostEntry>() {
             Ok(pattern) => Some(pattern),
             Err(error) => {
-                problems.push(Problem {
+                problems.push(SettingsProblem {
                     file: entry.source.file.clone(),
                     place: entry.source.place,
                     severity,
@@ -403,10 +405,10 @@ fn network(wanted: &super::Sandbox, problems: &mut Vec<Problem>) -> Network {
         });
         patterns.collect::<Vec<_>>()
     };
-    let hosts = read(&wanted.allowed_domains, Severity::Warning, ".allowedDomains is ignored");
+    let hosts = read(&wanted.allowed_domains, ProblemSeverity::Warning, ".allowedDomains is ignored");
     let denied = read(
         &wanted.denied_domains,
-        Severity::Error,
+        ProblemSeverity::Error,
         ".deniedDomains cannot be read, so commands have no network",
     );
     if hosts.is_empty() || denied.len() < wanted.denied_domains.len() {
@@ -484,10 +486,10 @@ impl PolicySource for SettingsPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kode_permission::rules::{Layer, Source};
+    use kode_permission::rules::{RuleSource, SettingsLayer};
 
-    fn network_of(allowed: &[&str], denied: &[&str]) -> (Network, Vec<Severity>) {
-        let source = Source { layer: Layer::User, file: None, place: None };
+    fn network_of(allowed: &[&str], denied: &[&str]) -> (Network, Vec<ProblemSeverity>) {
+        let source = RuleSource { layer: SettingsLayer::User, file: None, place: None };
         let entries = |texts: &[&str]| {
             let entry =
                 |text: &&str| Sourced { value: (*text).to_owned(), source: source.clone(), root: None };
@@ -548,11 +550,11 @@ mod tests {
         assert_eq!(network_of(&lists, &["c.b.example"]), (allowed(&lists, &["c.b.example"]), vec![]));
         assert_eq!(
             network_of(&["*", "a.example"], &[]),
-            (allowed(&["a.example"], &[]), vec![Severity::Warning])
+            (allowed(&["a.example"], &[]), vec![ProblemSeverity::Warning])
         );
-        assert_eq!(network_of(&["*"], &[]), (Network::Off, vec![Severity::Warning]));
+        assert_eq!(network_of(&["*"], &[]), (Network::Off, vec![ProblemSeverity::Warning]));
         assert_eq!(network_of(&[], &["a.example"]), (Network::Off, vec![]));
         // Who denies everything, in whatever words, is not to get anything through.
-        assert_eq!(network_of(&lists, &["*"]), (Network::Off, vec![Severity::Error]));
+        assert_eq!(network_of(&lists, &["*"]), (Network::Off, vec![ProblemSeverity::Error]));
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::read::Reader;
 use super::values::{Stated, append};
 use crate::budget::Budget;
-use kode_permission::rules::Severity;
+use kode_permission::rules::ProblemSeverity;
 
 /// The lowest share of the context window at which a conversation is compacted: below it summaries would be written all
 /// the time.
@@ -58,7 +58,7 @@ impl Reader<'_, '_> {
                         "`autoCompactThreshold` is ignored: write the share of the context window, a number from \
                          {MIN_COMPACT_THRESHOLD} to 1."
                     );
-                    self.tell(Severity::Warning, property.value.range(), message);
+                    self.tell(ProblemSeverity::Warning, property.value.range(), message);
                 }
             }
             // Not to ask a model costs nothing.
@@ -69,7 +69,7 @@ impl Reader<'_, '_> {
             "cleanupPeriodDays" if self.is_of_workspace() => {
                 let message =
                     "Files in the workspace cannot have sessions deleted; set this in your user settings.";
-                self.tell(Severity::Warning, property.value.range(), message.to_owned());
+                self.tell(ProblemSeverity::Warning, property.value.range(), message.to_owned());
             }
             "cleanupPeriodDays" => {
                 // Whoever says something that is no number of days does not mean that sessions are to go.
@@ -83,7 +83,7 @@ impl Reader<'_, '_> {
                     self.state(property, |stated| &mut stated.todo_reminder_rounds);
                 } else {
                     let message = "`todoReminderRounds` is ignored: write a whole number of rounds above 0.";
-                    self.tell(Severity::Warning, property.value.range(), message.to_owned());
+                    self.tell(ProblemSeverity::Warning, property.value.range(), message.to_owned());
                 }
             }
             "claudeMdExcludes" => self.list(property, |reader, node| {
@@ -111,7 +111,7 @@ impl Reader<'_, '_> {
             Some("powershell") => "kode-ls runs commands with bash alone; `defaultShell` is ignored.",
             Some(_) | None => "Write `\"bash\"`; `defaultShell` is ignored.",
         };
-        self.tell(Severity::Warning, property.value.range(), message.to_owned());
+        self.tell(ProblemSeverity::Warning, property.value.range(), message.to_owned());
     }
 
     /// A part of the budget of a turn: one of a workspace could be greater than the user's own.
@@ -120,7 +120,7 @@ impl Reader<'_, '_> {
             self.wish(property, field);
         } else {
             let message = format!("`{}` is ignored: write a number above 0.", property.name.as_str());
-            self.tell(Severity::Warning, property.value.range(), message);
+            self.tell(ProblemSeverity::Warning, property.value.range(), message);
         }
     }
 
@@ -149,7 +149,7 @@ impl Reader<'_, '_> {
             }
             Err(error) => {
                 let message = format!("`{}` is ignored: {error}.", property.name.as_str());
-                self.tell(Severity::Warning, property.value.range(), message);
+                self.tell(ProblemSeverity::Warning, property.value.range(), message);
             }
         }
     }

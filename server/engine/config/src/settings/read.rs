@@ -17,7 +17,9 @@ use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
 use kode_base::variables::{ExpandedText, expand};
 use kode_permission::Sensitivity;
-use kode_permission::rules::{Behavior, Layer, Order, PlacedRule, Problem, Rule, Severity, Source};
+use kode_permission::rules::{
+    Behavior, Order, PlacedRule, ProblemSeverity, Rule, RuleSource, SettingsLayer, SettingsProblem,
+};
 
 /// The mode of other agents in which a classifier decides.
 const CLASSIFIER: &str = "auto";
@@ -26,7 +28,7 @@ const CLASSIFIER: &str = "auto";
 pub(super) struct Origin<'a> {
     /// `None` for what the editor says.
     pub(super) file: Option<&'a AbsPath>,
-    pub(super) layer: Layer,
+    pub(super) layer: SettingsLayer,
     /// What `/x` in its rules is relative to.
     pub(super) root: &'a AbsPath,
     pub(super) owner: Owner<'a>,
@@ -55,10 +57,10 @@ pub(super) fn read(origin: &Origin<'_>, text: &Text, settings: &mut Settings) {
         Ok(parsed) => parsed,
         Err(error) => {
             let place = Some(text.place(error.range()));
-            settings.lose(Problem {
+            settings.lose(SettingsProblem {
                 file: origin.file.cloned(),
                 place,
-                severity: Severity::Error,
+                severity: ProblemSeverity::Error,
                 message: broken(&format!("{} here", error.kind())),
             });
             return;
@@ -166,14 +168,14 @@ impl Reader<'_, '_> {
                 };
                 let message = format!("This rule {effect}: {error}.");
                 return if error.is_about_unknown_tool() {
-                    self.tell(Severity::Warning, text.range, message);
+                    self.tell(ProblemSeverity::Warning, text.range, message);
                 } else {
                     self.bad(behavior, text.range, message);
                 };
             }
         };
         if let Some(note) = note {
-            self.tell(Severity::Warning, text.range, format!("In this rule, {note}."));
+            self.tell(ProblemSeverity::Warning, text.range, format!("In this rule, {note}."));
         }
         let root = Some(self.origin.root.clone());
         let placed = PlacedRule { behavior, rule, source: self.source(text.range), root };
@@ -190,15 +192,19 @@ impl Reader<'_, '_> {
         let Some(name) = self.text(&property.value) else { return };
         if name == CLASSIFIER {
             let message = "kode-ls has no mode in which a classifier decides; sessions begin in `default`.";
-            return self.tell(Severity::Information, range, message.to_owned());
+            return self.tell(ProblemSeverity::Information, range, message.to_owned());
         }
         let Some(mode) = Mode::parse(&name) else {
-            return self.tell(Severity::Warning, range, format!("There is no mode `{name}`; it is ignored."));
+            return self.tell(
+                ProblemSeverity::Warning,
+                range,
+                format!("There is no mode `{name}`; it is ignored."),
+            );
         };
         if mode == Mode::BypassPermissions && self.is_of_workspace() {
             let message =
                 "Files in the workspace cannot switch permissions off; set this in your user settings.";
-            return self.tell(Severity::Warning, range, message.to_owned());
+            return self.tell(ProblemSeverity::Warning, range, message.to_owned());
         }
         if self.is_in_force("permissions.defaultMode", &name, range) {
             let value = self.sourced(mode, range);
@@ -215,7 +221,7 @@ impl Reader<'_, '_> {
             "blade" => Order::AllowFirst,
             _ => {
                 let message = "Write `\"default\"` or `\"blade\"`; it is ignored.".to_owned();
-                return self.tell(Severity::Warning, range, message);
+                return self.tell(ProblemSeverity::Warning, range, message);
             }
         };
         if order == Order::AskFirst || self.is_in_force("permissions.order", &name, range) {
@@ -234,7 +240,7 @@ impl Reader<'_, '_> {
         };
         let Some(folder) = folder else {
             let message = "Write a folder: a whole path, one relative to this workspace, or one after `~/`.";
-            return self.tell(Severity::Warning, node.range(), message.to_owned());
+            return self.tell(ProblemSeverity::Warning, node.range(), message.to_owned());
         };
         if self.is_in_force("permissions.additionalDirectories", &text, node.range()) {
             // Whole by now, so that it is the same folder whichever file says so.
@@ -347,7 +353,7 @@ impl Reader<'_, '_> {
             _ => None,
         };
         let Some(number) = number else {
-            return self.tell(Severity::Warning, range, "Write a whole number from 1 on.".to_owned());
+            return self.tell(ProblemSeverity::Warning, range, "Write a whole number from 1 on.".to_owned());
         };
         if self.is_in_force("tools.maxConcurrency", &number.to_string(), range) {
             self.settings.values.max_concurrency.get_or_insert(number);
@@ -430,7 +436,7 @@ impl Reader<'_, '_> {
             if object.properties[..at].iter().any(|earlier| earlier.name.as_str() == name) {
                 let message =
                     format!("`{name}` stands here twice; lists of both count, else the first does.");
-                self.tell(Severity::Warning, property.name.range(), message);
+                self.tell(ProblemSeverity::Warning, property.name.range(), message);
             }
         }
         &object.properties
@@ -462,7 +468,7 @@ impl Reader<'_, '_> {
                 "The environment variable `{name}` is not set; the text stays as it is written. \
                  `${{{name}:-…}}` gives it a default."
             );
-            self.tell(Severity::Warning, range, message);
+            self.tell(ProblemSeverity::Warning, range, message);
         }
         text
     }
@@ -500,7 +506,7 @@ impl Reader<'_, '_> {
                     "`{key}` does not count from the settings of the editor, which may be the workspace's; set it in your \
                      own settings file."
                 );
-                self.tell(Severity::Warning, range, message);
+                self.tell(ProblemSeverity::Warning, range, message);
                 false
             }
         }
@@ -541,9 +547,9 @@ impl Reader<'_, '_> {
         self.origin.root
     }
 
-    pub(super) fn source(&self, range: Range) -> Source {
+    pub(super) fn source(&self, range: Range) -> RuleSource {
         let place = Some(self.text.place(range));
-        Source { layer: self.origin.layer, file: self.origin.file.cloned(), place }
+        RuleSource { layer: self.origin.layer, file: self.origin.file.cloned(), place }
     }
 
     fn sourced<T>(&self, value: T, range: Range) -> Sourced<T> {
@@ -554,23 +560,23 @@ impl Reader<'_, '_> {
     fn bad(&mut self, behavior: Behavior, range: Range, message: String) {
         match behavior {
             Behavior::Deny | Behavior::Ask => self.lose(range, message),
-            Behavior::Allow => self.tell(Severity::Warning, range, message),
+            Behavior::Allow => self.tell(ProblemSeverity::Warning, range, message),
         }
     }
 
     fn lose(&mut self, range: Range, message: String) {
-        let problem = self.problem(Severity::Error, range, message);
+        let problem = self.problem(ProblemSeverity::Error, range, message);
         self.settings.lose(problem);
     }
 
-    pub(super) fn tell(&mut self, severity: Severity, range: Range, message: String) {
+    pub(super) fn tell(&mut self, severity: ProblemSeverity, range: Range, message: String) {
         let problem = self.problem(severity, range, message);
         self.settings.problems.push(problem);
     }
 
-    fn problem(&self, severity: Severity, range: Range, message: String) -> Problem {
+    fn problem(&self, severity: ProblemSeverity, range: Range, message: String) -> SettingsProblem {
         let place = Some(self.text.place(range));
-        Problem { file: self.origin.file.cloned(), place, severity, message }
+        SettingsProblem { file: self.origin.file.cloned(), place, severity, message }
     }
 }
 

@@ -13,7 +13,7 @@ use super::text::{OPTIONS, Text};
 use super::{Settings, SettingsSources};
 use crate::plugin::installed::Installed;
 use kode_base::paths::AbsPath;
-use kode_permission::rules::{Layer, Problem, Severity};
+use kode_permission::rules::{ProblemSeverity, SettingsLayer, SettingsProblem};
 
 /// How large such a file may be, in bytes: some agents keep their whole state in it.
 const MAX_BYTES: u64 = 8 << 20;
@@ -34,7 +34,7 @@ pub(super) enum Shape {
 /// A file that may hold servers.
 pub(super) struct ServerFile<'a> {
     pub(super) file: AbsPath,
-    pub(super) layer: Layer,
+    pub(super) layer: SettingsLayer,
     pub(super) root: AbsPath,
     pub(super) workspace: Option<&'a AbsPath>,
     pub(super) shape: Shape,
@@ -42,7 +42,7 @@ pub(super) struct ServerFile<'a> {
 
 impl SettingsSources {
     /// The files with servers of a layer, the strongest first.
-    pub(super) fn server_files(&self, layer: Layer) -> Vec<ServerFile<'_>> {
+    pub(super) fn server_files(&self, layer: SettingsLayer) -> Vec<ServerFile<'_>> {
         let states = || {
             self.home
                 .iter()
@@ -56,8 +56,8 @@ impl SettingsSources {
             shape,
         };
         match layer {
-            Layer::Local => states().map(|state| of_user(state, Shape::OfProjects)).collect(),
-            Layer::Project => {
+            SettingsLayer::Local => states().map(|state| of_user(state, Shape::OfProjects)).collect(),
+            SettingsLayer::Project => {
                 let of_root = |root| {
                     [
                         (".mcprc", Shape::Bare),
@@ -79,19 +79,19 @@ impl SettingsSources {
                     .filter(|file| self.blade().is_none_or(|blade| blade != file.file))
                     .collect()
             }
-            Layer::User => {
+            SettingsLayer::User => {
                 let blade = self
                     .blade()
                     .zip(self.home.as_ref())
                     .map(|(file, home)| of_user((home, file), Shape::OfUser));
                 states().map(|state| of_user(state, Shape::OfUser)).chain(blade).collect()
             }
-            Layer::Managed
-            | Layer::CommandLine
-            | Layer::Session
-            | Layer::Editor
-            | Layer::Plugin
-            | Layer::Default => Vec::new(),
+            SettingsLayer::Managed
+            | SettingsLayer::CommandLine
+            | SettingsLayer::Session
+            | SettingsLayer::Editor
+            | SettingsLayer::Plugin
+            | SettingsLayer::Default => Vec::new(),
         }
     }
 
@@ -104,10 +104,10 @@ impl SettingsSources {
     ) {
         // What is wrong with a file of settings has been told.
         let is_settings = settings.files.contains(&place.file);
-        let told = |message: String, place: Option<_>, file: &AbsPath| Problem {
+        let told = |message: String, place: Option<_>, file: &AbsPath| SettingsProblem {
             file: Some(file.clone()),
             place,
-            severity: Severity::Error,
+            severity: ProblemSeverity::Error,
             message: format!("No MCP server of this file is used: {message}."),
         };
         let text = match Text::read_at_most(&place.file, MAX_BYTES) {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::keys::{self, Found, Key, Reach, Shape};
 use super::read::{Reader, json};
-use kode_permission::rules::{Behavior, Place, Severity, Source};
+use kode_permission::rules::{Behavior, FileRange, ProblemSeverity, RuleSource};
 
 /// A value that a file states.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Statement {
     /// The value; of a list, one item of it.
     pub value: Value,
     /// Where it stands.
-    pub source: Source,
+    pub source: RuleSource,
     /// What becomes of it.
     pub standing: Standing,
 }
@@ -77,7 +77,7 @@ impl Reader<'_, '_> {
                         "There is no setting `{path}`; did you mean `{}`? It is ignored.",
                         meant.path
                     );
-                    self.tell(Severity::Warning, property.name.range(), message);
+                    self.tell(ProblemSeverity::Warning, property.name.range(), message);
                 }
                 // Somebody else's.
                 Found::Nothing(None) => {}
@@ -89,7 +89,7 @@ impl Reader<'_, '_> {
         if let Reach::Ignored(why) = key.reach {
             if !why.is_empty() {
                 let message = format!("`{}` does nothing in kode-ls: {why}.", key.path);
-                self.tell(Severity::Information, property.name.range(), message);
+                self.tell(ProblemSeverity::Information, property.name.range(), message);
             }
             return self.state_value(key, None, &property.value, Some(Standing::Ignored), before);
         }
@@ -133,7 +133,7 @@ impl Reader<'_, '_> {
     /// What the reader made of a value.
     fn standing(&self, key: &Key, range: Range, before: Mark) -> Standing {
         let place = self.source(range).place;
-        let is_here = |found: &Source| found.file.as_ref() == self.origin_file() && found.place == place;
+        let is_here = |found: &RuleSource| found.file.as_ref() == self.origin_file() && found.place == place;
         if self.settings.withheld[before.withheld..].iter().any(|withheld| is_here(&withheld.source)) {
             return Standing::Waiting;
         }
@@ -142,8 +142,8 @@ impl Reader<'_, '_> {
             return if is_rule { Standing::InForce } else { Standing::Ignored };
         }
         let problems = self.settings.problems[before.problems..].iter();
-        let mut bad = problems.filter(|problem| problem.severity != Severity::Information);
-        let is_within = |problem: Place| {
+        let mut bad = problems.filter(|problem| problem.severity != ProblemSeverity::Information);
+        let is_within = |problem: FileRange| {
             place.is_some_and(|place| {
                 (place.line, place.column) <= (problem.line, problem.column)
                     && (problem.end_line, problem.end_column) <= (place.end_line, place.end_column)
@@ -167,10 +167,10 @@ impl Reader<'_, '_> {
         };
         let differing = of_file(Behavior::Ask)
             .filter(|ask| of_file(Behavior::Allow).any(|allow| allow.rule.tool() == ask.rule.tool()))
-            .map(|ask| kode_permission::rules::Problem {
+            .map(|ask| kode_permission::rules::SettingsProblem {
                 file: ask.source.file.clone(),
                 place: ask.source.place,
-                severity: Severity::Information,
+                severity: ProblemSeverity::Information,
                 message: "In Blade a rule that allows wins over this one; here this one does. \
                           `permissions.order: \"blade\"` in your settings makes it as in Blade."
                     .to_owned(),

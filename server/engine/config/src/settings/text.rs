@@ -10,7 +10,7 @@ use jsonc_parser::common::Range;
 
 use kode_base::paths::AbsPath;
 use kode_base::regular;
-use kode_permission::rules::Place;
+use kode_permission::rules::FileRange;
 
 /// How large a settings file may be, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -80,10 +80,10 @@ impl Text {
     }
 
     /// Where a range of bytes stands, for people and editors.
-    pub(crate) fn place(&self, range: Range) -> Place {
+    pub(crate) fn place(&self, range: Range) -> FileRange {
         let (line, column) = self.position(range.start);
         let (end_line, end_column) = self.position(range.end);
-        Place { line, column, end_line, end_column }
+        FileRange { line, column, end_line, end_column }
     }
 
     fn position(&self, at: usize) -> (u32, u32) {
@@ -121,7 +121,7 @@ mod tests {
         assert!(text.has_bom);
         let start = text.text.find('x').unwrap();
         let place = text.place(Range::new(start, start + 1));
-        assert_eq!(place, Place { line: 2, column: 6, end_line: 2, end_column: 7 });
+        assert_eq!(place, FileRange { line: 2, column: 6, end_line: 2, end_column: 7 });
         assert_eq!(text.with_bom(&text.text).chars().next(), Some(BOM));
     }
 }

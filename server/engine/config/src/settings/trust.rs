@@ -17,7 +17,7 @@ use super::{Settings, SettingsError, Withheld};
 use kode_base::atomic;
 use kode_base::mask::masked_wish;
 use kode_base::paths::AbsPath;
-use kode_permission::rules::{Source, places};
+use kode_permission::rules::{RuleSource, places};
 
 /// The file's name in the state folder.
 const FILE: &str = "approvals.json";
@@ -121,7 +121,7 @@ pub struct Waiting {
     /// What is asked for.
     pub wish: Wish,
     /// Where it stands.
-    pub source: Source,
+    pub source: RuleSource,
     /// What was approved in its place before, without secrets; perhaps only its beginning.
     pub earlier: Option<String>,
     /// Whether the user has said "not now".
@@ -136,7 +136,7 @@ pub struct Approved {
     /// What was asked for.
     pub wish: Wish,
     /// Where it stands.
-    pub source: Source,
+    pub source: RuleSource,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use kode_base::effort::Effort;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
 use kode_permission::Sensitivity;
-use kode_permission::rules::{Order, PathPattern, Source};
+use kode_permission::rules::{Order, PathPattern, RuleSource};
 
 /// A value and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Sourced<T> {
     /// The value.
     pub value: T,
     /// Where it comes from.
-    pub source: Source,
+    pub source: RuleSource,
     /// The folder that relative paths in it are relative to, if its file has one.
     pub root: Option<AbsPath>,
 }

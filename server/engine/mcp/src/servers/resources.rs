@@ -18,7 +18,7 @@ use crate::{Servers, failure};
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_config::mcp::fault::Failure;
 use kode_tool::offer::{ResourceInfo, ResourceText};
-use kode_tool::{Action, CallContext, Offering, Plan, Tool, ToolFacts, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, Offering, Tool, ToolFacts, ToolOutput};
 
 /// The tool that lists resources.
 pub(crate) const LIST: &str = "ListMcpResourcesTool";
@@ -81,7 +81,7 @@ impl Tool for ListResources {
         Some(self.facts().description.to_owned())
     }
 
-    async fn plan(&self, input: ListInput, _context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: ListInput, _context: &CallContext) -> Result<CallPlan, ToolError> {
         let servers = servers(&self.0)?;
         if let Some(server) = &input.server {
             servers.find(server).map_err(|failure| failed(&failure))?;
@@ -110,7 +110,7 @@ impl Tool for ListResources {
                 Ok(ToolOutput { model_text: text, display, ..ToolOutput::default() })
             })
         };
-        Ok(Plan { title, touches: Vec::new(), action: Action::Run(Box::new(run)) })
+        Ok(CallPlan { title, touches: Vec::new(), action: CallAction::Run(Box::new(run)) })
     }
 }
 
@@ -132,7 +132,7 @@ impl Tool for ReadResource {
         None
     }
 
-    async fn plan(&self, input: ReadInput, _context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: ReadInput, _context: &CallContext) -> Result<CallPlan, ToolError> {
         let servers = servers(&self.0)?;
         servers.find(&input.server).map_err(|failure| failed(&failure))?;
         let shown = format!("{}:{}", input.server, input.uri);
@@ -157,7 +157,11 @@ impl Tool for ReadResource {
                 Ok(ToolOutput { model_text, display, images, ..ToolOutput::default() })
             })
         };
-        Ok(Plan { title: format!("Read {shown}"), touches: vec![touch], action: Action::Run(Box::new(run)) })
+        Ok(CallPlan {
+            title: format!("Read {shown}"),
+            touches: vec![touch],
+            action: CallAction::Run(Box::new(run)),
+        })
     }
 }
 

@@ -20,8 +20,8 @@ use crate::{Servers, auth, seen};
 use kode_base::blocking;
 use kode_config::mcp::config::{Address, Definition, HEALTH_INTERVAL, Link, Recovery};
 use kode_config::mcp::fault::{Failure, FailureClass};
-use kode_permission::rules::Source;
-use kode_tool::status::{ServerInfo, State};
+use kode_permission::rules::RuleSource;
+use kode_tool::status::{ServerInfo, ServerState};
 
 /// A connection that has held so long was a good one: failures before it do not count.
 const STABLE: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ const JITTER: u32 = 4;
 /// What the task tells.
 #[derive(Clone, Debug, Default)]
 struct Told {
-    state: Option<State>,
+    state: Option<ServerState>,
     attempts: u32,
     failure: Option<Failure>,
     latency: Option<Duration>,
@@ -54,11 +54,11 @@ pub(crate) struct Server {
     /// Its part of the names of its tools.
     pub(crate) part: String,
     /// Where its entry stands.
-    pub(crate) source: Source,
+    pub(crate) source: RuleSource,
     /// How it is reached, where it may be.
     pub(crate) definition: Option<Arc<Definition>>,
     /// The state when no task runs.
-    resting: State,
+    resting: ServerState,
     /// Why its entry cannot be used.
     unusable: Option<Failure>,
     surroundings: Arc<Surroundings>,
@@ -84,22 +84,22 @@ pub(crate) enum Entered {
     /// A server that may be started.
     Usable(Box<Definition>),
     /// One that may not, and what is shown of it; with the reason, where there is more to say of it.
-    Resting(State, Option<String>),
+    Resting(ServerState, Option<String>),
     /// An entry that cannot be used.
     Unusable(Failure),
 }
 
 impl Server {
     pub(crate) fn new(
-        (name, part, source): (String, String, Source),
+        (name, part, source): (String, String, RuleSource),
         entered: Entered,
         surroundings: Arc<Surroundings>,
         all: Weak<Servers>,
     ) -> Arc<Self> {
         let (definition, resting, unusable, reason) = match entered {
-            Entered::Usable(definition) => (Some(Arc::new(*definition)), State::Stopped, None, None),
+            Entered::Usable(definition) => (Some(Arc::new(*definition)), ServerState::Stopped, None, None),
             Entered::Resting(state, reason) => (None, state, None, reason),
-            Entered::Unusable(failure) => (None, State::Failed, Some(failure), None),
+            Entered::Unusable(failure) => (None, ServerState::Failed, Some(failure), None),
         };
         Arc::new_cyclic(|me| Self {
             name,
@@ -130,7 +130,7 @@ impl Server {
             return;
         }
         let stop = CancellationToken::new();
-        *lock(&self.told) = Told { state: Some(State::Starting), ..Told::default() };
+        *lock(&self.told) = Told { state: Some(ServerState::Starting), ..Told::default() };
         let handle = tokio::spawn(Arc::clone(self).run(definition, stop.clone()));
         *task = Some(Task { stop, handle });
     }
@@ -160,14 +160,14 @@ impl Server {
     }
 
     /// What becomes of it now.
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> ServerState {
         lock(&self.told).state.unwrap_or(self.resting)
     }
 
     /// Whether it is being connected to for the first time and nothing has gone wrong yet.
     pub(crate) fn is_nearly_there(&self) -> bool {
         let told = lock(&self.told);
-        told.state == Some(State::Starting) && told.attempts == 0
+        told.state == Some(ServerState::Starting) && told.attempts == 0
     }
 
     /// What it offers.
@@ -265,18 +265,18 @@ impl Server {
         let ready = async {
             loop {
                 revision.borrow_and_update();
-                if let (State::Connected, Some(way)) = (self.state(), lock(&self.way).clone()) {
+                if let (ServerState::Connected, Some(way)) = (self.state(), lock(&self.way).clone()) {
                     return Ok(way);
                 }
                 match self.state() {
-                    State::Starting | State::Connected => {}
-                    State::Disabled | State::WaitingForApproval | State::Stopped => {
+                    ServerState::Starting | ServerState::Connected => {}
+                    ServerState::Disabled | ServerState::WaitingForApproval | ServerState::Stopped => {
                         return Err(Failure::permanent(
                             format!("the MCP server `{}` is not running", self.name),
                             "Go on without it; the user can start it with `/mcp`.",
                         ));
                     }
-                    State::NeedsAuth | State::Failed => {
+                    ServerState::NeedsAuth | ServerState::Failed => {
                         let failure = lock(&self.told).failure.clone().or_else(|| self.unusable.clone());
                         return Err(failure.unwrap_or_else(|| Failure::permanent("it failed", "Use `/mcp`.")));
                     }
@@ -319,7 +319,7 @@ impl Server {
                 break;
             }
             self.tell(|told| {
-                told.state = Some(State::Starting);
+                told.state = Some(ServerState::Starting);
                 told.attempts = attempts;
             });
             let began = Instant::now();
@@ -339,9 +339,9 @@ impl Server {
             tracing::info!(server = self.name, %failure, attempts, "a server cannot be used");
             let wait = wait_before(attempts, &failure, definition.recovery);
             let state = match (wait, failure.class) {
-                (Some(_), _) => State::Starting,
-                (None, FailureClass::Auth) => State::NeedsAuth,
-                (None, FailureClass::Transient | FailureClass::Permanent) => State::Failed,
+                (Some(_), _) => ServerState::Starting,
+                (None, FailureClass::Auth) => ServerState::NeedsAuth,
+                (None, FailureClass::Transient | FailureClass::Permanent) => ServerState::Failed,
             };
             if wait.is_none() {
                 *lock(&self.offered) = Arc::default();
@@ -400,7 +400,7 @@ impl Server {
         let note = connection.note.take();
         self.tell(|told| {
             let latency = told.latency;
-            *told = Told { state: Some(State::Connected), latency, title, note, ..Told::default() };
+            *told = Told { state: Some(ServerState::Connected), latency, title, note, ..Told::default() };
         });
         let held = self.hold(definition, &mut connection, stop).await;
         *lock(&self.way) = None;

@@ -24,7 +24,7 @@ use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_config::mcp::config::{CALL_TOTAL, Definition};
 use kode_config::mcp::fault::{Failure, bounded};
 use kode_config::mcp::names;
-use kode_tool::{Action, CallContext, ErasedTool, Offering, Plan, ToolFacts, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, ErasedTool, Offering, ToolFacts, ToolOutput};
 
 /// The longest description that the model gets.
 const MAX_DESCRIPTION: usize = 4_096;
@@ -160,7 +160,7 @@ impl ErasedTool for McpTool {
         self.schema.clone()
     }
 
-    async fn plan(&self, input: Value, _context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: Value, _context: &CallContext) -> Result<CallPlan, ToolError> {
         let arguments = self.check(&input)?;
         let line: String = input.to_string().chars().take(MAX_ARGUMENTS).collect();
         let mut title = match arguments.is_empty() {
@@ -184,7 +184,7 @@ impl ErasedTool for McpTool {
             only_looks: self.only_looks,
         };
         let run = move |context: CallContext| -> BoxFuture<'static, _> { Box::pin(call.run(context)) };
-        Ok(Plan { title, touches: vec![touch], action: Action::Run(Box::new(run)) })
+        Ok(CallPlan { title, touches: vec![touch], action: CallAction::Run(Box::new(run)) })
     }
 }
 

@@ -3,7 +3,7 @@
 //! Rule: a line runs unasked only when every command in it is covered, by a rule or because it only looks, and every file
 //! it touches may be touched so. What is not understood is asked for, and a deny rule that may concern it refuses it.
 
-use crate::gate::file::{self, Access as TargetAccess};
+use crate::gate::file::{self, TargetAccess};
 use crate::gate::guess::{self, Guess};
 use crate::gate::{Circumstances, Confinement};
 use crate::rules::{Behavior, Commands, Order, PlacedRule};
@@ -20,7 +20,7 @@ const NAME_READERS: [&str; 6] = ["ls", "find", "fd", "du", "tree", "stat"];
 
 /// A command line to judge.
 #[derive(Clone, Copy)]
-pub(super) struct Line<'a> {
+pub(super) struct GateLine<'a> {
     pub(super) command: &'a str,
     pub(super) directory: &'a AbsPath,
     pub(super) outside_sandbox: bool,
@@ -28,12 +28,12 @@ pub(super) struct Line<'a> {
 
 /// Judges a command line. `allowed` is a rule that allows all commands.
 pub(super) fn judge(
-    line: &Line<'_>,
+    line: &GateLine<'_>,
     allowed: Option<&PlacedRule>,
     circumstances: &Circumstances<'_>,
 ) -> Verdict {
     let analysis = analyse(line.command, line.directory);
-    let judge = Judge { line, allowed, circumstances, analysis: &analysis };
+    let judge = LineJudge { line, allowed, circumstances, analysis: &analysis };
     let held_back = judge.held_back();
     if held_back.decision == Decision::Deny {
         return held_back;
@@ -53,14 +53,14 @@ pub(super) fn judge(
     verdict.and(judge.confined())
 }
 
-struct Judge<'a> {
-    line: &'a Line<'a>,
+struct LineJudge<'a> {
+    line: &'a GateLine<'a>,
     allowed: Option<&'a PlacedRule>,
     circumstances: &'a Circumstances<'a>,
     analysis: &'a Analysis,
 }
 
-impl Judge<'_> {
+impl LineJudge<'_> {
     /// What rules, the floor, secrets and guarded places say against it.
     fn held_back(&self) -> Verdict {
         if let Some(danger) = self.analysis.dangers.first() {
@@ -264,7 +264,7 @@ impl Judge<'_> {
     }
 
     fn is_granted(&self) -> bool {
-        let Line { command, directory, outside_sandbox } = *self.line;
+        let GateLine { command, directory, outside_sandbox } = *self.line;
         self.circumstances
             .grants
             .iter()

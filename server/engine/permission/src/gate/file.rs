@@ -6,7 +6,7 @@
 use std::path::{Component, Path};
 
 use crate::gate::Circumstances;
-use crate::rules::{Behavior, PlacedRule, Subject};
+use crate::rules::{Behavior, PlacedRule, RuleSubject};
 use crate::{Delivery, GateDecision, Sensitivity, Verdict};
 use kode_base::mode::{ActionClass, Mode, Stance};
 use kode_base::paths::{AbsPath, Target};
@@ -44,7 +44,7 @@ const GUARDED: [&str; 27] = [
 
 /// What is done with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum TargetAccess {
     /// It is read.
     Read,
     /// It is made, changed or deleted.
@@ -53,7 +53,7 @@ pub(super) enum Access {
 
 /// Judges a file that is read or changed. `allowed` is a rule that allows the tool whatever it touches.
 pub(super) fn judge(
-    access: Access,
+    access: TargetAccess,
     given: &Target,
     allowed: Option<&PlacedRule>,
     circumstances: &Circumstances<'_>,
@@ -64,8 +64,8 @@ pub(super) fn judge(
         return held_back;
     }
     let granted = circumstances.grants.iter().any(|grant| match access {
-        Access::Read => grant.covers_read(&real),
-        Access::Write => grant.covers_write(&real),
+        TargetAccess::Read => grant.covers_read(&real),
+        TargetAccess::Write => grant.covers_write(&real),
     });
     // An ask rule asks every time; what is guarded or sensitive was meant when the user said yes to it.
     if held_back.decision == Decision::Ask && (!granted || held_back.rule.is_some()) {
@@ -83,7 +83,7 @@ pub(super) fn judge(
 
 /// What rules, secrets and guarded places say against it; allowed when they say nothing.
 pub(super) fn held_back(
-    access: Access,
+    access: TargetAccess,
     given: &Target,
     real: &Target,
     circumstances: &Circumstances<'_>,
@@ -102,7 +102,7 @@ pub(super) fn held_back(
         (Sensitivity::None, Sensitivity::None) => Sensitivity::None,
     };
     // The folder of the product's state is refused; what this session's own commands wrote there is not.
-    let is_own = || access == Access::Read && (circumstances.is_own)(given);
+    let is_own = || access == TargetAccess::Read && (circumstances.is_own)(given);
     if sensitivity == Sensitivity::High && !is_own() {
         return Verdict::deny(format!(
             "{given} looks like a secret; if it is none, the user can say so under `sensitiveFiles` in their own settings"
@@ -115,25 +115,25 @@ pub(super) fn held_back(
         return Verdict::ask(format!("{given} may hold other people's data")).within_session();
     }
     match guarded(given, circumstances.roots).or_else(|| guarded(real, circumstances.roots)) {
-        Some(name) if access == Access::Write => {
+        Some(name) if access == TargetAccess::Write => {
             Verdict::ask(format!("what lies in {name} decides what programs do later")).within_session()
         }
         _ => Verdict::allowed("nothing speaks against it"),
     }
 }
 
-fn by_mode(access: Access, target: &Target, circumstances: &Circumstances<'_>) -> Verdict {
+fn by_mode(access: TargetAccess, target: &Target, circumstances: &Circumstances<'_>) -> Verdict {
     let verdict = Verdict::by_mode(circumstances.mode, act(access));
-    let is_own = access == Access::Read && (circumstances.is_own)(target);
+    let is_own = access == TargetAccess::Read && (circumstances.is_own)(target);
     let outside = !is_own && !(circumstances.contains)(target);
     let bypasses = circumstances.mode.stance(ActionClass::Reach) == Stance::Allow;
     match verdict.decision {
         Decision::Deny => verdict,
         _ if outside && !bypasses => {
-            let verb = if access == Access::Read { "reads" } else { "changes" };
+            let verb = if access == TargetAccess::Read { "reads" } else { "changes" };
             Verdict::ask(format!("it {verb} {target}, which is outside the workspace"))
         }
-        _ if access == Access::Read => verdict,
+        _ if access == TargetAccess::Read => verdict,
         _ => match (circumstances.delivery)(target) {
             Some(Delivery::Apply) if circumstances.mode != Mode::Approval => {
                 Verdict::allowed("changes of this file are applied at once")
@@ -146,17 +146,17 @@ fn by_mode(access: Access, target: &Target, circumstances: &Circumstances<'_>) -
     }
 }
 
-fn act(access: Access) -> ActionClass {
+fn act(access: TargetAccess) -> ActionClass {
     match access {
-        Access::Read => ActionClass::Look,
-        Access::Write => ActionClass::Edit,
+        TargetAccess::Read => ActionClass::Look,
+        TargetAccess::Write => ActionClass::Edit,
     }
 }
 
-fn subject<'a>(access: Access, given: &'a Target, real: &'a Target) -> Subject<'a> {
+fn subject<'a>(access: TargetAccess, given: &'a Target, real: &'a Target) -> RuleSubject<'a> {
     match access {
-        Access::Read => Subject::Read { given, real },
-        Access::Write => Subject::Write { given, real },
+        TargetAccess::Read => RuleSubject::Read { given, real },
+        TargetAccess::Write => RuleSubject::Write { given, real },
     }
 }
 

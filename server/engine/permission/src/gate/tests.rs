@@ -4,7 +4,7 @@ use serde_json::json;
 use url::Url;
 
 use super::*;
-use crate::rules::{Layer, Places, Rule, Source};
+use crate::rules::{PathBases, Rule, RuleSource, SettingsLayer};
 
 fn file(path: &str) -> Target {
     Target::File(AbsPath::new(path).unwrap())
@@ -33,7 +33,7 @@ fn sandbox(runs_unasked: bool) -> Confinement {
 /// A gate with a workspace `/w` and these rules of the user's.
 struct Rig {
     mode: Mode,
-    rules: Rules,
+    rules: RuleSet,
     grants: Vec<Grant>,
     confinement: Confinement,
     delivery: Option<Delivery>,
@@ -45,12 +45,13 @@ impl Rig {
         let placed = |(behavior, text): &(Behavior, &str)| PlacedRule {
             behavior: *behavior,
             rule: text.parse::<Rule>().unwrap(),
-            source: Source { layer: Layer::User, file: None, place: None },
+            source: RuleSource { layer: SettingsLayer::User, file: None, place: None },
             root: Some(AbsPath::new("/w").unwrap()),
         };
         let cwd = AbsPath::new("/w").unwrap();
-        let places = Places { cwd: &cwd, home: None, real: &Clone::clone, is_case_insensitive: &|_| false };
-        let (rules, problems) = Rules::new(rules.iter().map(placed).collect(), &places);
+        let places =
+            PathBases { cwd: &cwd, home: None, real: &Clone::clone, is_case_insensitive: &|_| false };
+        let (rules, problems) = RuleSet::new(rules.iter().map(placed).collect(), &places);
         assert_eq!(problems, []);
         Self {
             mode,
@@ -89,20 +90,20 @@ impl Rig {
             is_plain_git: &|_| self.plain_git,
         };
         let input = json!({});
-        judge(&Case { tool, kind: ToolKind::Execute, input: &input, touches }, &circumstances)
+        judge(&GateCase { tool, kind: ToolKind::Execute, input: &input, touches }, &circumstances)
     }
 
-    fn decide(&self, touches: &[Touch]) -> Decision {
+    fn decide(&self, touches: &[Touch]) -> GateDecision {
         self.verdict(touches).decision
     }
 
-    fn run(&self, line: &str) -> Decision {
+    fn run(&self, line: &str) -> GateDecision {
         self.decide(&[command(line)])
     }
 }
 
 use Behavior::{Allow as ALLOW, Ask as ASK, Deny as DENY};
-use Decision::{Allow, Ask, Deny};
+use GateDecision::{Allow, Ask, Deny};
 
 #[test]
 fn the_mode_decides_by_what_a_call_does() {
@@ -387,7 +388,7 @@ fn a_bare_rule_speaks_of_the_whole_tool() {
 }
 
 /// A gate over a folder on disk, with a secret, a denied file and a repository in it.
-fn on_disk(mode: Mode, rules: &[(Behavior, &str)]) -> (tempfile::TempDir, impl Fn(&str) -> Decision) {
+fn on_disk(mode: Mode, rules: &[(Behavior, &str)]) -> (tempfile::TempDir, impl Fn(&str) -> GateDecision) {
     let folder = tempfile::tempdir().unwrap();
     let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
     for name in ["src/a.rs", "src/b.rs", "secrets/x", "hidden/.env", ".git/config", "plain/y"] {
@@ -398,11 +399,11 @@ fn on_disk(mode: Mode, rules: &[(Behavior, &str)]) -> (tempfile::TempDir, impl F
     let placed = |(behavior, text): &(Behavior, &str)| PlacedRule {
         behavior: *behavior,
         rule: text.parse::<Rule>().unwrap(),
-        source: Source { layer: Layer::User, file: None, place: None },
+        source: RuleSource { layer: SettingsLayer::User, file: None, place: None },
         root: Some(root.clone()),
     };
-    let places = Places { cwd: &root, home: None, real: &Clone::clone, is_case_insensitive: &|_| false };
-    let rules = Rules::new(rules.iter().map(placed).collect(), &places).0;
+    let places = PathBases { cwd: &root, home: None, real: &Clone::clone, is_case_insensitive: &|_| false };
+    let rules = RuleSet::new(rules.iter().map(placed).collect(), &places).0;
     let decide = move |line: &str| {
         let real = |target: &Target| match target {
             Target::File(path) => Target::File(crate::rules::places::real_on_disk(path)),
@@ -428,7 +429,7 @@ fn on_disk(mode: Mode, rules: &[(Behavior, &str)]) -> (tempfile::TempDir, impl F
             [Touch::Command { command: line.to_owned(), directory: root.clone(), outside_sandbox: false }];
         let input = json!({});
         judge(
-            &Case { tool: "Bash", kind: ToolKind::Execute, input: &input, touches: &touches },
+            &GateCase { tool: "Bash", kind: ToolKind::Execute, input: &input, touches: &touches },
             &circumstances,
         )
         .decision
@@ -467,10 +468,10 @@ fn a_sandbox_that_lets_commands_run_unasked_changes_no_strict_mode() {
 fn of_the_products_own_state_only_the_output_of_this_session_is_read() {
     let rig = Rig::new(Mode::BypassPermissions, &[]);
     let decision = |touch| rig.verdict(&[touch]).decision;
-    assert_eq!(decision(Touch::Read(file("/state/output/kept/x.log"))), Decision::Allow);
-    assert_eq!(decision(Touch::Read(file("/state/sessions/journal.jsonl"))), Decision::Deny);
-    assert_eq!(decision(Touch::Write(file("/state/output/kept/x.log"))), Decision::Deny);
-    assert_eq!(decision(command("cat /state/sessions/a")), Decision::Deny);
+    assert_eq!(decision(Touch::Read(file("/state/output/kept/x.log"))), GateDecision::Allow);
+    assert_eq!(decision(Touch::Read(file("/state/sessions/journal.jsonl"))), GateDecision::Deny);
+    assert_eq!(decision(Touch::Write(file("/state/output/kept/x.log"))), GateDecision::Deny);
+    assert_eq!(decision(command("cat /state/sessions/a")), GateDecision::Deny);
 }
 
 #[test]

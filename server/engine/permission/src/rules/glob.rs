@@ -5,7 +5,7 @@
 
 /// A pattern of one name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Glob(Vec<Token>);
+pub(super) struct NameGlob(Vec<Token>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Token {
@@ -32,7 +32,7 @@ pub(super) enum BadGlob {
     TrailingBackslash,
 }
 
-impl Glob {
+impl NameGlob {
     pub(super) fn parse(text: &str, brackets: Brackets) -> Result<Self, BadGlob> {
         let mut tokens = Vec::new();
         let mut letters = text.chars();
@@ -227,11 +227,11 @@ mod tests {
     use super::*;
 
     fn matches(pattern: &str, name: &str) -> bool {
-        Glob::parse(pattern, Brackets::Class).unwrap().matches(name, false)
+        NameGlob::parse(pattern, Brackets::Class).unwrap().matches(name, false)
     }
 
     fn matches_folded(pattern: &str, name: &str) -> bool {
-        Glob::parse(pattern, Brackets::Class).unwrap().folded().matches(&fold(name), true)
+        NameGlob::parse(pattern, Brackets::Class).unwrap().folded().matches(&fold(name), true)
     }
 
     #[test]

@@ -8,28 +8,28 @@ use std::path::Component;
 
 use serde_json::Value;
 
-use super::glob::Glob;
+use super::glob::NameGlob;
 use super::host::{self, HostPattern};
-use super::path::{Anchor, PathPattern, Variant};
-use super::places::Places;
+use super::path::{PathAnchor, PathPattern, PatternVariant};
+use super::places::PathBases;
 use super::rule::{NamePattern, Specifier};
-use super::tree::{Looked, PathTree};
-use super::{Behavior, Commands, PlacedRule, Subject, names};
+use super::tree::{PathQuery, PathTree};
+use super::{Behavior, Commands, PlacedRule, RuleSubject, names};
 use kode_base::paths::{AbsPath, Target};
 
 /// The rules of one behavior. A rule is known by its number in the whole list, where the lowest wins.
 #[derive(Debug)]
-pub(super) struct Index {
+pub(super) struct RuleIndex {
     behavior: Behavior,
     /// Tools by exact name: rules without parentheses.
     tools: HashMap<String, usize>,
     /// The same with `*` in the name.
-    wildcards: Vec<(Glob, usize)>,
-    parameters: HashMap<String, Vec<(String, Glob, usize)>>,
+    wildcards: Vec<(NameGlob, usize)>,
+    parameters: HashMap<String, Vec<(String, NameGlob, usize)>>,
     reads: Paths,
     writes: Paths,
     hosts: Hosts,
-    names: HashMap<(&'static str, String), Named>,
+    names: HashMap<(&'static str, String), NameRules>,
     all_names: HashMap<&'static str, usize>,
     commands: Vec<usize>,
 }
@@ -49,13 +49,13 @@ struct Hosts {
 }
 
 #[derive(Debug, Default)]
-struct Named {
+struct NameRules {
     exactly: Option<usize>,
     with_arguments: Option<usize>,
 }
 
-impl Index {
-    pub(super) fn new(behavior: Behavior, rules: &[PlacedRule], places: &Places<'_>) -> Self {
+impl RuleIndex {
+    pub(super) fn new(behavior: Behavior, rules: &[PlacedRule], places: &PathBases<'_>) -> Self {
         let mut index = Self {
             behavior,
             tools: HashMap::new(),
@@ -74,7 +74,7 @@ impl Index {
         index
     }
 
-    fn add(&mut self, number: usize, placed: &PlacedRule, places: &Places<'_>) {
+    fn add(&mut self, number: usize, placed: &PlacedRule, places: &PathBases<'_>) {
         let tool = placed.rule.tool();
         match placed.rule.specifier() {
             None => self.add_tool(number, tool),
@@ -85,7 +85,7 @@ impl Index {
             Some(Specifier::Parameter { name, value }) => {
                 self.parameters.entry(tool.to_owned()).or_default().push((
                     name.clone(),
-                    Glob::with_stars(value),
+                    NameGlob::with_stars(value),
                     number,
                 ));
             }
@@ -94,7 +94,7 @@ impl Index {
 
     fn add_tool(&mut self, number: usize, tool: &str) {
         if tool.contains('*') {
-            let wildcard = Glob::with_stars(tool);
+            let wildcard = NameGlob::with_stars(tool);
             // A wildcard that covers a tool covers what the tool's name alone covers.
             for name in names::built_in().filter(|name| wildcard.matches(name, false)) {
                 self.add_doings(number, name);
@@ -136,7 +136,7 @@ impl Index {
         tool: &str,
         pattern: &PathPattern,
         placed: &PlacedRule,
-        places: &Places<'_>,
+        places: &PathBases<'_>,
     ) {
         // Who may change a file may read it, and what may not be read may not be changed.
         let (reads, writes) = match (tool, self.behavior) {
@@ -149,7 +149,7 @@ impl Index {
         for base in bases(pattern, self.behavior, placed.root.as_ref(), places) {
             let is_folded = !is_allow || base.as_ref().is_some_and(|base| (places.is_case_insensitive)(base));
             let names = base.as_ref().map(names_of).unwrap_or_default();
-            for Variant { up, segments, cover } in pattern.variants().iter().chain(literally) {
+            for PatternVariant { up, segments, cover } in pattern.variants().iter().chain(literally) {
                 let names = &names[..names.len().saturating_sub(*up)];
                 for (_, paths) in [(reads, &mut self.reads), (writes, &mut self.writes)]
                     .into_iter()
@@ -198,18 +198,18 @@ impl Index {
         if self.behavior == Behavior::Allow { name.to_owned() } else { super::glob::fold(name) }
     }
 
-    pub(super) fn find(&self, subject: &Subject<'_>) -> Option<usize> {
+    pub(super) fn find(&self, subject: &RuleSubject<'_>) -> Option<usize> {
         match subject {
-            Subject::Tool { name, input } => {
+            RuleSubject::Tool { name, input } => {
                 first([self.find_tool(name), self.find_parameter(names::canonical(name), input)])
             }
-            Subject::Read { given, real } => self.find_path(&self.reads, given, real, true),
-            Subject::Write { given, real } => {
+            RuleSubject::Read { given, real } => self.find_path(&self.reads, given, real, true),
+            RuleSubject::Write { given, real } => {
                 // A file is no folder, so what is in it is not it. Who denies need not care.
                 self.find_path(&self.writes, given, real, self.behavior != Behavior::Allow)
             }
-            Subject::Fetch { host } => self.hosts.find(host),
-            Subject::Named { tool, name } => self.find_name(names::canonical(tool), name),
+            RuleSubject::Fetch { host } => self.hosts.find(host),
+            RuleSubject::Named { tool, name } => self.find_name(names::canonical(tool), name),
         }
     }
 
@@ -229,7 +229,7 @@ impl Index {
         let forms = names::mcp_forms(tool);
         let all = std::iter::once(tool).chain(forms.iter().flatten().map(String::as_str));
         let rules = all.filter_map(|tool| self.parameters.get(tool)).flatten();
-        let holds = |(name, pattern, _): &&(String, Glob, usize)| {
+        let holds = |(name, pattern, _): &&(String, NameGlob, usize)| {
             input.get(name).is_some_and(|value| any_text(value, &|text| pattern.matches(text, false)))
         };
         rules.filter(holds).map(|(_, _, number)| *number).min()
@@ -301,7 +301,7 @@ impl Paths {
         if behavior == Behavior::Allow && !is_text {
             return self.all;
         }
-        let looked = Looked::new(components.iter().map(AsRef::as_ref).collect(), has_contents);
+        let looked = PathQuery::new(components.iter().map(AsRef::as_ref).collect(), has_contents);
         first([self.all, self.exact.find(&looked), self.folded.find(&looked)])
     }
 }
@@ -333,18 +333,18 @@ fn bases(
     pattern: &PathPattern,
     behavior: Behavior,
     settings: Option<&AbsPath>,
-    places: &Places<'_>,
+    places: &PathBases<'_>,
 ) -> Vec<Option<AbsPath>> {
     let settings = settings.unwrap_or(places.cwd);
     let folders: Vec<Option<&AbsPath>> = match (pattern.anchor(), behavior) {
-        (Anchor::Root, _) => vec![None],
-        (Anchor::Home, _) => places.home.map(Some).into_iter().collect(),
-        (Anchor::Settings, Behavior::Allow) => vec![Some(settings)],
-        (Anchor::Settings, Behavior::Deny | Behavior::Ask) => vec![Some(settings), None],
-        (Anchor::Directory, Behavior::Allow) => vec![Some(places.cwd)],
-        (Anchor::Directory, Behavior::Deny | Behavior::Ask) if pattern.is_anywhere() => vec![None],
+        (PathAnchor::Root, _) => vec![None],
+        (PathAnchor::Home, _) => places.home.map(Some).into_iter().collect(),
+        (PathAnchor::Settings, Behavior::Allow) => vec![Some(settings)],
+        (PathAnchor::Settings, Behavior::Deny | Behavior::Ask) => vec![Some(settings), None],
+        (PathAnchor::Directory, Behavior::Allow) => vec![Some(places.cwd)],
+        (PathAnchor::Directory, Behavior::Deny | Behavior::Ask) if pattern.is_anywhere() => vec![None],
         // The working directory moves; what the rule was written for stays denied.
-        (Anchor::Directory, Behavior::Deny | Behavior::Ask) => vec![Some(places.cwd), Some(settings)],
+        (PathAnchor::Directory, Behavior::Deny | Behavior::Ask) => vec![Some(places.cwd), Some(settings)],
     };
     let mut bases = Vec::new();
     for folder in folders {

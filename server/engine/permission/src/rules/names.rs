@@ -5,7 +5,7 @@
 
 /// What the text in the parentheses of a rule means for a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
+pub enum SpecifierKind {
     /// Nothing but `parameter:value`.
     Nothing,
     /// A command.
@@ -20,86 +20,91 @@ pub enum Takes {
     Name,
 }
 
-struct Tool {
+struct RuleTool {
     name: &'static str,
     aliases: &'static [&'static str],
-    takes: Takes,
+    takes: SpecifierKind,
     /// What `parameter:value` can speak of. Those that could as well begin a command are left out of Bash's.
     parameters: &'static [&'static str],
 }
 
-const TOOLS: [Tool; 25] = [
-    Tool {
+const TOOLS: [RuleTool; 25] = [
+    RuleTool {
         name: "Read",
         aliases: &["fs_read", "read_file", "FileRead", "View"],
-        takes: Takes::ReadPath,
+        takes: SpecifierKind::ReadPath,
         parameters: &["file_path", "offset", "limit", "pages"],
     },
-    Tool {
+    RuleTool {
         name: "Write",
         aliases: &["fs_write", "write_file", "FileWrite", "Replace"],
-        takes: Takes::WritePath,
+        takes: SpecifierKind::WritePath,
         parameters: &["file_path", "content"],
     },
-    Tool {
+    RuleTool {
         name: "Edit",
         aliases: &["fs_edit", "edit_file", "edit_text", "FileEdit", "Update"],
-        takes: Takes::WritePath,
+        takes: SpecifierKind::WritePath,
         parameters: &["file_path", "old_string", "new_string", "replace_all"],
     },
-    Tool {
+    RuleTool {
         name: "MultiEdit",
         aliases: &["fs_multi_edit"],
-        takes: Takes::WritePath,
+        takes: SpecifierKind::WritePath,
         parameters: &["file_path"],
     },
-    Tool {
+    RuleTool {
         name: "NotebookEdit",
         aliases: &[],
-        takes: Takes::WritePath,
+        takes: SpecifierKind::WritePath,
         parameters: &["notebook_path", "cell_id", "new_source", "cell_type", "edit_mode"],
     },
-    Tool {
+    RuleTool {
         name: "NotebookRead",
         aliases: &["ReadNotebook"],
-        takes: Takes::ReadPath,
+        takes: SpecifierKind::ReadPath,
         parameters: &["notebook_path", "cell_id"],
     },
-    Tool {
+    RuleTool {
         name: "Glob",
         aliases: &["fs_glob", "GlobTool"],
-        takes: Takes::ReadPath,
+        takes: SpecifierKind::ReadPath,
         parameters: &["pattern", "path"],
     },
-    Tool {
+    RuleTool {
         name: "Grep",
         aliases: &["fs_grep", "GrepTool"],
-        takes: Takes::ReadPath,
+        takes: SpecifierKind::ReadPath,
         parameters: &["pattern", "path", "glob", "type", "output_mode", "multiline", "head_limit", "offset"],
     },
-    Tool { name: "LS", aliases: &["ListFiles"], takes: Takes::ReadPath, parameters: &["path", "ignore"] },
-    Tool {
+    RuleTool {
+        name: "LS",
+        aliases: &["ListFiles"],
+        takes: SpecifierKind::ReadPath,
+        parameters: &["path", "ignore"],
+    },
+    RuleTool {
         name: "Bash",
         aliases: &["bash", "bash_run", "run_command", "Shell"],
-        takes: Takes::Command,
+        takes: SpecifierKind::Command,
         parameters: &["description", "run_in_background", "dangerouslyDisableSandbox"],
     },
-    Tool {
+    RuleTool {
         name: "BashOutput",
         aliases: &["TaskOutput", "bash_logs", "AgentOutputTool"],
-        takes: Takes::Nothing,
+        takes: SpecifierKind::Nothing,
         parameters: &["task_id", "shell_id", "bash_id", "block", "timeout", "filter"],
     },
-    Tool {
+    RuleTool {
         name: "KillShell",
         aliases: &["TaskStop", "bash_kill", "KillBash"],
-        takes: Takes::Nothing,
+        takes: SpecifierKind::Nothing,
         parameters: &["shell_id", "task_id"],
     },
-    Tool {
+    RuleTool {
         name: "Task",
         aliases: &["Agent", "task_run"],
-        takes: Takes::Name,
+        takes: SpecifierKind::Name,
         parameters: &[
             "description",
             "prompt",
@@ -110,33 +115,63 @@ const TOOLS: [Tool; 25] = [
             "isolation",
         ],
     },
-    Tool { name: "TodoWrite", aliases: &["todo_write"], takes: Takes::Nothing, parameters: &["todos"] },
-    Tool { name: "AskUserQuestion", aliases: &[], takes: Takes::Nothing, parameters: &["questions"] },
-    Tool { name: "EnterPlanMode", aliases: &[], takes: Takes::Nothing, parameters: &[] },
-    Tool { name: "ExitPlanMode", aliases: &["exit_plan_mode"], takes: Takes::Nothing, parameters: &["plan"] },
-    Tool { name: "Skill", aliases: &["skills"], takes: Takes::Name, parameters: &["skill", "args"] },
-    Tool { name: "SlashCommand", aliases: &[], takes: Takes::Name, parameters: &["command"] },
-    Tool { name: "WebFetch", aliases: &["URLFetcher"], takes: Takes::Domain, parameters: &["url", "prompt"] },
-    Tool {
+    RuleTool {
+        name: "TodoWrite",
+        aliases: &["todo_write"],
+        takes: SpecifierKind::Nothing,
+        parameters: &["todos"],
+    },
+    RuleTool {
+        name: "AskUserQuestion",
+        aliases: &[],
+        takes: SpecifierKind::Nothing,
+        parameters: &["questions"],
+    },
+    RuleTool { name: "EnterPlanMode", aliases: &[], takes: SpecifierKind::Nothing, parameters: &[] },
+    RuleTool {
+        name: "ExitPlanMode",
+        aliases: &["exit_plan_mode"],
+        takes: SpecifierKind::Nothing,
+        parameters: &["plan"],
+    },
+    RuleTool {
+        name: "Skill",
+        aliases: &["skills"],
+        takes: SpecifierKind::Name,
+        parameters: &["skill", "args"],
+    },
+    RuleTool { name: "SlashCommand", aliases: &[], takes: SpecifierKind::Name, parameters: &["command"] },
+    RuleTool {
+        name: "WebFetch",
+        aliases: &["URLFetcher"],
+        takes: SpecifierKind::Domain,
+        parameters: &["url", "prompt"],
+    },
+    RuleTool {
         name: "WebSearch",
         aliases: &[],
-        takes: Takes::Nothing,
+        takes: SpecifierKind::Nothing,
         parameters: &["query", "allowed_domains", "blocked_domains"],
     },
-    Tool {
+    RuleTool {
         name: "ListMcpResourcesTool",
         aliases: &["ListMcpResources"],
-        takes: Takes::Nothing,
+        takes: SpecifierKind::Nothing,
         parameters: &["server"],
     },
-    Tool {
+    RuleTool {
         name: "ReadMcpResourceTool",
         aliases: &["ReadMcpResource"],
-        takes: Takes::Nothing,
+        takes: SpecifierKind::Nothing,
         parameters: &["server", "uri"],
     },
-    Tool { name: "Diagnostics", aliases: &[], takes: Takes::Nothing, parameters: &["path", "file_path"] },
-    Tool { name: "Think", aliases: &[], takes: Takes::Nothing, parameters: &["thought"] },
+    RuleTool {
+        name: "Diagnostics",
+        aliases: &[],
+        takes: SpecifierKind::Nothing,
+        parameters: &["path", "file_path"],
+    },
+    RuleTool { name: "Think", aliases: &[], takes: SpecifierKind::Nothing, parameters: &["thought"] },
 ];
 
 /// Tools that a bare `Read` speaks of.
@@ -169,7 +204,7 @@ pub fn built_in() -> impl Iterator<Item = &'static str> {
 }
 
 /// What the text in parentheses means for a tool; `None` for one that is not built in.
-pub(crate) fn takes(name: &str) -> Option<Takes> {
+pub(crate) fn takes(name: &str) -> Option<SpecifierKind> {
     find(name).map(|tool| tool.takes)
 }
 
@@ -210,7 +245,7 @@ pub fn mcp_forms(name: &str) -> Option<[String; 3]> {
     Some([format!("{MCP_PREFIX}{server}"), format!("mcp_{server}_{tool}"), format!("{server}__{tool}")])
 }
 
-fn find(name: &str) -> Option<&'static Tool> {
+fn find(name: &str) -> Option<&'static RuleTool> {
     TOOLS.iter().find(|tool| tool.name == name || tool.aliases.contains(&name))
 }
 

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::glob::{BadGlob, Brackets, Glob};
+use super::glob::{BadGlob, Brackets, NameGlob};
 use kode_base::paths::AbsPath;
 
 /// Into how many patterns the braces of one may unfold.
@@ -23,15 +23,15 @@ const MAX_LENGTH: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PathPattern {
     text: String,
-    anchor: Anchor,
-    variants: Vec<Variant>,
+    anchor: PathAnchor,
+    variants: Vec<PatternVariant>,
     /// The variants with brackets and braces taken for letters, where there are any.
-    literally: Option<Variant>,
+    literally: Option<PatternVariant>,
 }
 
 /// Where a pattern begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Anchor {
+pub enum PathAnchor {
     /// `//x`: the root of the file system.
     Root,
     /// `~/x`: the home folder.
@@ -44,24 +44,24 @@ pub enum Anchor {
 
 /// One way to unfold the braces of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Variant {
+pub(super) struct PatternVariant {
     /// How many folders above the anchor it begins.
     pub(super) up: usize,
     /// The names, from the anchor down.
-    pub(super) segments: Vec<Segment>,
+    pub(super) segments: Vec<PathSegment>,
     /// Whether it speaks of the last name itself or only of what is in it.
     pub(super) cover: Cover,
 }
 
 /// A part of a pattern between slashes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Segment {
+pub(super) enum PathSegment {
     /// `**`: any number of folders.
     Deep,
     /// A name.
     Name(String),
     /// A pattern of names.
-    Glob(Glob),
+    Glob(NameGlob),
 }
 
 /// What a pattern covers.
@@ -145,33 +145,38 @@ impl PathPattern {
                 }
                 text.push(letter);
             }
-            segments.push(Segment::Name(name.into_owned()));
+            segments.push(PathSegment::Name(name.into_owned()));
         }
-        let anchor = if anchor == "//" { Anchor::Root } else { Anchor::Settings };
-        Self { text, anchor, variants: vec![Variant { up: 0, segments, cover: Cover::All }], literally: None }
+        let anchor = if anchor == "//" { PathAnchor::Root } else { PathAnchor::Settings };
+        Self {
+            text,
+            anchor,
+            variants: vec![PatternVariant { up: 0, segments, cover: Cover::All }],
+            literally: None,
+        }
     }
 
     /// Where it begins.
     #[must_use]
-    pub fn anchor(&self) -> Anchor {
+    pub fn anchor(&self) -> PathAnchor {
         self.anchor
     }
 
     /// Whether it means names wherever they are, by having neither an anchor nor a slash before its end, or `**/` first.
     pub(super) fn is_anywhere(&self) -> bool {
-        let begins_anywhere = |variant: &Variant| variant.segments.first() == Some(&Segment::Deep);
-        self.anchor == Anchor::Directory
+        let begins_anywhere = |variant: &PatternVariant| variant.segments.first() == Some(&PathSegment::Deep);
+        self.anchor == PathAnchor::Directory
             && !self.text.starts_with("./")
             && self.variants.iter().all(begins_anywhere)
     }
 
     /// Its ways to be unfolded.
-    pub(super) fn variants(&self) -> &[Variant] {
+    pub(super) fn variants(&self) -> &[PatternVariant] {
         &self.variants
     }
 
     /// The same with brackets and braces taken for letters, where there are any.
-    pub(super) fn literally(&self) -> Option<&Variant> {
+    pub(super) fn literally(&self) -> Option<&PatternVariant> {
         self.literally.as_ref()
     }
 }
@@ -215,26 +220,26 @@ impl fmt::Display for PathPattern {
 }
 
 /// The anchor, what follows it, and whether that begins right there.
-fn anchored(text: &str) -> Result<(Anchor, &str, bool), BadPath> {
+fn anchored(text: &str) -> Result<(PathAnchor, &str, bool), BadPath> {
     if let Some(rest) = text.strip_prefix("//") {
-        return Ok((Anchor::Root, rest, true));
+        return Ok((PathAnchor::Root, rest, true));
     }
     if let Some(rest) = text.strip_prefix('~') {
         let (user, rest) = rest.split_once('/').unwrap_or((rest, ""));
         return match user {
-            "" => Ok((Anchor::Home, rest, true)),
+            "" => Ok((PathAnchor::Home, rest, true)),
             _ => Err(BadPath::OtherHome(format!("~{user}"))),
         };
     }
     if let Some(rest) = text.strip_prefix('/') {
-        return Ok((Anchor::Settings, rest, true));
+        return Ok((PathAnchor::Settings, rest, true));
     }
     if text == "." || text == ".." {
-        return Ok((Anchor::Directory, text, true));
+        return Ok((PathAnchor::Directory, text, true));
     }
     match text.strip_prefix("./") {
-        Some(rest) => Ok((Anchor::Directory, rest, true)),
-        None => Ok((Anchor::Directory, text, false)),
+        Some(rest) => Ok((PathAnchor::Directory, rest, true)),
+        None => Ok((PathAnchor::Directory, text, false)),
     }
 }
 
@@ -283,7 +288,7 @@ fn first_braces(text: &str) -> Result<Option<Braces<'_>>, BadPath> {
     if depth == 0 { Ok(None) } else { Err(BadPath::UnclosedBrace) }
 }
 
-fn variant(text: &str, is_anchored: bool, brackets: Brackets) -> Result<Variant, BadPath> {
+fn variant(text: &str, is_anchored: bool, brackets: Brackets) -> Result<PatternVariant, BadPath> {
     let text = text.strip_prefix("./").unwrap_or(text);
     // A backslash before a slash is left at the end of its name, to be complained about.
     let mut parts: Vec<&str> = text.split('/').collect();
@@ -309,25 +314,25 @@ fn variant(text: &str, is_anchored: bool, brackets: Brackets) -> Result<Variant,
     let mut up = 0;
     let mut segments = Vec::new();
     if is_anywhere && !is_anchored {
-        segments.push(Segment::Deep);
+        segments.push(PathSegment::Deep);
     }
     for part in parts {
         match part {
             "" | "." => {}
             ".." if segments.is_empty() => up += 1,
             ".." => match segments.pop() {
-                Some(Segment::Name(_)) => {}
-                Some(Segment::Deep | Segment::Glob(_)) | None => return Err(BadPath::Parent),
+                Some(PathSegment::Name(_)) => {}
+                Some(PathSegment::Deep | PathSegment::Glob(_)) | None => return Err(BadPath::Parent),
             },
-            "**" if segments.last() == Some(&Segment::Deep) => {}
-            "**" => segments.push(Segment::Deep),
+            "**" if segments.last() == Some(&PathSegment::Deep) => {}
+            "**" => segments.push(PathSegment::Deep),
             part => {
-                let glob = Glob::parse(part, brackets)?;
-                segments.push(glob.literal().map_or(Segment::Glob(glob), Segment::Name));
+                let glob = NameGlob::parse(part, brackets)?;
+                segments.push(glob.literal().map_or(PathSegment::Glob(glob), PathSegment::Name));
             }
         }
     }
-    Ok(Variant { up, segments, cover })
+    Ok(PatternVariant { up, segments, cover })
 }
 
 impl From<BadGlob> for BadPath {

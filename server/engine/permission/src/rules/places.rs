@@ -7,7 +7,7 @@ use std::path::Path;
 use kode_base::paths::AbsPath;
 
 /// What path patterns are relative to.
-pub struct Places<'a> {
+pub struct PathBases<'a> {
     /// The working directory.
     pub cwd: &'a AbsPath,
     /// The home folder; without one, rules that begin with `~/` mean nothing.
@@ -18,7 +18,7 @@ pub struct Places<'a> {
     pub is_case_insensitive: &'a dyn Fn(&AbsPath) -> bool,
 }
 
-impl<'a> Places<'a> {
+impl<'a> PathBases<'a> {
     /// Places on this machine's disks, asked once for each folder when the rules are compiled.
     #[must_use]
     pub fn on_disk(cwd: &'a AbsPath, home: Option<&'a AbsPath>) -> Self {

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use super::Behavior;
 use super::host::{BadHost, HostPattern};
-use super::names::{self, MCP_PREFIX, Takes};
+use super::names::{self, MCP_PREFIX, SpecifierKind};
 use super::path::{BadPath, PathPattern};
 use kode_command::{BadPattern, CommandPattern};
 
@@ -55,7 +55,7 @@ pub enum NamePattern {
 
 /// Something about a rule that holds, but not quite as it is written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Note {
+pub enum RuleNote {
     /// Path rules are written for `Read` or `Edit`.
     #[error("paths are judged by what is done with them, so this is taken for `{0}`; write that")]
     TakenFor(Rule),
@@ -161,7 +161,7 @@ impl Rule {
     ///
     /// # Errors
     /// [`RuleError`], which says what to write instead.
-    pub fn parse(text: &str) -> Result<(Self, Option<Note>), RuleError> {
+    pub fn parse(text: &str) -> Result<(Self, Option<RuleNote>), RuleError> {
         let text = text.trim();
         if text.is_empty() {
             return Err(RuleError::Empty);
@@ -282,7 +282,7 @@ impl fmt::Display for NamePattern {
     }
 }
 
-fn bare(text: &str) -> Result<(Rule, Option<Note>), RuleError> {
+fn bare(text: &str) -> Result<(Rule, Option<RuleNote>), RuleError> {
     // An old form of such keys: `SlashCommand:/name`, and `SlashCommand:/name:*` for any arguments.
     if let Some(name) = text.strip_prefix("SlashCommand:") {
         let name = match name.strip_suffix(":*") {
@@ -295,11 +295,11 @@ fn bare(text: &str) -> Result<(Rule, Option<Note>), RuleError> {
     let tool = names::canonical(text);
     let is_known = names::is_built_in(tool) || names::is_mcp(tool) || tool.contains('*');
     let note =
-        (!is_known).then(|| Note::UnknownTool { name: tool.to_owned(), similar: names::similar(tool) });
+        (!is_known).then(|| RuleNote::UnknownTool { name: tool.to_owned(), similar: names::similar(tool) });
     Ok((Rule { tool: tool.to_owned(), specifier: None }, note))
 }
 
-fn specified(tool: &str, text: &str) -> Result<(Rule, Option<Note>), RuleError> {
+fn specified(tool: &str, text: &str) -> Result<(Rule, Option<RuleNote>), RuleError> {
     let rule = |tool: &str, specifier| Rule { tool: tool.to_owned(), specifier: Some(specifier) };
     if let Some(parameter) = parameter(tool, text) {
         return Ok((rule(tool, parameter), None));
@@ -313,19 +313,19 @@ fn specified(tool: &str, text: &str) -> Result<(Rule, Option<Note>), RuleError> 
     };
     let path = |judged_as: &str| {
         let made = rule(judged_as, Specifier::Path(text.parse()?));
-        let note = (tool != judged_as).then(|| Note::TakenFor(made.clone()));
+        let note = (tool != judged_as).then(|| RuleNote::TakenFor(made.clone()));
         Ok((made, note))
     };
     match takes {
-        Takes::Nothing => Err(RuleError::NoSpecifier { tool: tool.to_owned() }),
-        Takes::Command => Ok((rule(tool, Specifier::Command(text.parse()?)), None)),
-        Takes::ReadPath => path("Read"),
-        Takes::WritePath => path("Edit"),
-        Takes::Domain => match text.strip_prefix("domain:") {
+        SpecifierKind::Nothing => Err(RuleError::NoSpecifier { tool: tool.to_owned() }),
+        SpecifierKind::Command => Ok((rule(tool, Specifier::Command(text.parse()?)), None)),
+        SpecifierKind::ReadPath => path("Read"),
+        SpecifierKind::WritePath => path("Edit"),
+        SpecifierKind::Domain => match text.strip_prefix("domain:") {
             Some(host) => Ok((rule(tool, Specifier::Domain(host.trim().parse()?)), None)),
             None => Err(RuleError::NoDomain(text.to_owned())),
         },
-        Takes::Name => Ok((rule(tool, Specifier::Name(name_pattern(tool, text)?)), None)),
+        SpecifierKind::Name => Ok((rule(tool, Specifier::Name(name_pattern(tool, text)?)), None)),
     }
 }
 

@@ -13,25 +13,28 @@ pub(super) fn file(text: &str) -> Target {
     Target::File(path(text))
 }
 
-pub(super) fn placed(behavior: Behavior, rule: &str, layer: Layer) -> PlacedRule {
-    let source = Source { layer, file: None, place: None };
+pub(super) fn placed(behavior: Behavior, rule: &str, layer: SettingsLayer) -> PlacedRule {
+    let source = RuleSource { layer, file: None, place: None };
     PlacedRule { behavior, rule: rule.parse().unwrap(), source, root: Some(path("/w")) }
 }
 
 /// Rules of the project `/w`, seen from `/w/sub`; `/home/me` is home, `/w/link` leads to `/w/real`, and beneath
 /// `/loud` letter case does not count.
-pub(super) fn compile(rules: Vec<PlacedRule>) -> (Rules, Vec<Problem>) {
+pub(super) fn compile(rules: Vec<PlacedRule>) -> (RuleSet, Vec<SettingsProblem>) {
     let real = |path: &AbsPath| match path.as_path().strip_prefix("/w/link") {
         Ok(rest) => self::path("/w/real").join(rest),
         Err(_) => path.clone(),
     };
     let is_loud = |path: &AbsPath| path.as_path().starts_with("/loud");
     let (cwd, home) = (path("/w/sub"), path("/home/me"));
-    Rules::new(rules, &Places { cwd: &cwd, home: Some(&home), real: &real, is_case_insensitive: &is_loud })
+    RuleSet::new(
+        rules,
+        &PathBases { cwd: &cwd, home: Some(&home), real: &real, is_case_insensitive: &is_loud },
+    )
 }
 
-pub(super) fn rules(of: &[(Behavior, &str)]) -> Rules {
-    let rules = of.iter().map(|(behavior, rule)| placed(*behavior, rule, Layer::Project)).collect();
+pub(super) fn rules(of: &[(Behavior, &str)]) -> RuleSet {
+    let rules = of.iter().map(|(behavior, rule)| placed(*behavior, rule, SettingsLayer::Project)).collect();
     let (rules, problems) = compile(rules);
     assert_eq!(problems, []);
     rules
@@ -39,34 +42,35 @@ pub(super) fn rules(of: &[(Behavior, &str)]) -> Rules {
 
 #[test]
 fn the_strongest_layer_is_told_first() {
-    let layers = [Layer::User, Layer::Managed, Layer::Local];
+    let layers = [SettingsLayer::User, SettingsLayer::Managed, SettingsLayer::Local];
     let rules = layers.map(|layer| placed(Behavior::Deny, "Read(a)", layer)).to_vec();
     let (rules, _) = compile(rules);
-    let found = rules.find(Behavior::Deny, &Subject::Read { given: &file("/x/a"), real: &file("/x/a") });
-    assert_eq!(found.unwrap().source.layer, Layer::Managed);
+    let found = rules.find(Behavior::Deny, &RuleSubject::Read { given: &file("/x/a"), real: &file("/x/a") });
+    assert_eq!(found.unwrap().source.layer, SettingsLayer::Managed);
     let order: Vec<_> = rules.iter().map(|rule| rule.source.layer).collect();
-    assert_eq!(order, [Layer::Managed, Layer::Local, Layer::User]);
+    assert_eq!(order, [SettingsLayer::Managed, SettingsLayer::Local, SettingsLayer::User]);
 }
 
 #[test]
 fn what_cannot_be_allowed_is_left_out_and_told() {
     let wrong = ["Bash(run_in_background:true)", "Write*", "*", "mcp__*", "mcp__a*__b"];
-    let (rules, problems) = compile(wrong.map(|rule| placed(Behavior::Allow, rule, Layer::User)).to_vec());
+    let (rules, problems) =
+        compile(wrong.map(|rule| placed(Behavior::Allow, rule, SettingsLayer::User)).to_vec());
     assert_eq!((rules.iter().count(), problems.len()), (0, wrong.len()));
     for behavior in [Behavior::Deny, Behavior::Ask] {
-        let (_, problems) = compile(wrong.map(|rule| placed(behavior, rule, Layer::User)).to_vec());
+        let (_, problems) = compile(wrong.map(|rule| placed(behavior, rule, SettingsLayer::User)).to_vec());
         assert_eq!(problems, []);
     }
 }
 
 #[test]
 fn without_a_home_folder_rules_on_it_are_told_as_lost() {
-    let rules = Behavior::ALL.map(|behavior| placed(behavior, "Read(~/x)", Layer::User)).to_vec();
+    let rules = Behavior::ALL.map(|behavior| placed(behavior, "Read(~/x)", SettingsLayer::User)).to_vec();
     let cwd = path("/w");
-    let places = Places { cwd: &cwd, home: None, real: &AbsPath::clone, is_case_insensitive: &|_| false };
-    let (rules, problems) = Rules::new(rules, &places);
+    let places = PathBases { cwd: &cwd, home: None, real: &AbsPath::clone, is_case_insensitive: &|_| false };
+    let (rules, problems) = RuleSet::new(rules, &places);
     let severities: Vec<_> = problems.iter().map(|problem| problem.severity).collect();
-    assert_eq!(severities, [Severity::Error, Severity::Error, Severity::Warning]);
+    assert_eq!(severities, [ProblemSeverity::Error, ProblemSeverity::Error, ProblemSeverity::Warning]);
     assert_eq!(rules.iter().count(), 0);
 }
 
@@ -113,9 +117,10 @@ fn command_rules_are_told_in_order_with_those_that_cover_all() {
 
 #[test]
 fn where_a_rule_is_from_is_told_in_words() {
-    let place = Some(Place { line: 2, column: 4, end_line: 2, end_column: 9 });
-    let source = Source { layer: Layer::Project, file: Some(path("/w/.kode/settings.json")), place };
+    let place = Some(FileRange { line: 2, column: 4, end_line: 2, end_column: 9 });
+    let source =
+        RuleSource { layer: SettingsLayer::Project, file: Some(path("/w/.kode/settings.json")), place };
     assert_eq!(source.to_string(), "project settings, /w/.kode/settings.json:3");
-    let source = Source { layer: Layer::CommandLine, file: None, place: None };
+    let source = RuleSource { layer: SettingsLayer::CommandLine, file: None, place: None };
     assert_eq!(source.to_string(), "command line");
 }

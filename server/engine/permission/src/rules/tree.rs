@@ -6,39 +6,39 @@
 use std::collections::HashMap;
 
 use super::glob::{Letters, fold};
-use super::path::{Cover, Segment};
+use super::path::{Cover, PathSegment};
 
 /// Patterns of paths, each with the number of its rule.
 #[derive(Debug, Default)]
 pub(super) struct PathTree {
-    nodes: Vec<Node>,
+    nodes: Vec<TreeNode>,
     is_folded: bool,
 }
 
 #[derive(Debug, Default)]
-struct Node {
+struct TreeNode {
     children: HashMap<String, usize>,
     /// Patterns that end at this folder.
     ends: Vec<(usize, Cover)>,
     /// Patterns that go on with a wildcard here.
-    tails: Vec<Tail>,
+    tails: Vec<PatternTail>,
     /// Those that go on with `**/name`, by that name; the tail is what follows it.
-    names: HashMap<String, Vec<Tail>>,
+    names: HashMap<String, Vec<PatternTail>>,
     /// Those that go on with `**/*.extension` and end there, by that extension.
     extensions: HashMap<String, Vec<(usize, Cover)>>,
 }
 
 #[derive(Debug)]
-struct Tail {
+struct PatternTail {
     rule: usize,
     /// The letters it takes.
     needed: Letters,
-    segments: Vec<Segment>,
+    segments: Vec<PathSegment>,
     cover: Cover,
 }
 
 /// A path that is looked up.
-pub(super) struct Looked<'a> {
+pub(super) struct PathQuery<'a> {
     names: Vec<&'a str>,
     letters: Letters,
     folded: Vec<String>,
@@ -47,7 +47,7 @@ pub(super) struct Looked<'a> {
     has_contents: bool,
 }
 
-impl<'a> Looked<'a> {
+impl<'a> PathQuery<'a> {
     pub(super) fn new(names: Vec<&'a str>, has_contents: bool) -> Self {
         let folded: Vec<String> = names.iter().map(|name| fold(name)).collect();
         let letters = Letters::of(names.iter().flat_map(|name| name.chars()));
@@ -59,21 +59,21 @@ impl<'a> Looked<'a> {
 impl PathTree {
     /// An empty tree; a folded one does not distinguish letter case.
     pub(super) fn new(is_folded: bool) -> Self {
-        Self { nodes: vec![Node::default()], is_folded }
+        Self { nodes: vec![TreeNode::default()], is_folded }
     }
 
     /// Adds the pattern of `segments` beneath the folder of these names.
-    pub(super) fn add(&mut self, rule: usize, base: &[String], segments: &[Segment], cover: Cover) {
-        let base = base.iter().cloned().map(Segment::Name);
-        let all: Vec<Segment> = base.chain(segments.iter().cloned()).map(|part| self.fit(part)).collect();
+    pub(super) fn add(&mut self, rule: usize, base: &[String], segments: &[PathSegment], cover: Cover) {
+        let base = base.iter().cloned().map(PathSegment::Name);
+        let all: Vec<PathSegment> = base.chain(segments.iter().cloned()).map(|part| self.fit(part)).collect();
         let mut rest = all.as_slice();
         let mut at = 0;
-        while let [Segment::Name(name), after @ ..] = rest {
+        while let [PathSegment::Name(name), after @ ..] = rest {
             at = match self.nodes[at].children.get(name) {
                 Some(child) => *child,
                 None => {
                     let child = self.nodes.len();
-                    self.nodes.push(Node::default());
+                    self.nodes.push(TreeNode::default());
                     self.nodes[at].children.insert(name.clone(), child);
                     child
                 }
@@ -83,19 +83,19 @@ impl PathTree {
         let node = &mut self.nodes[at];
         match rest {
             [] => node.ends.push((rule, cover)),
-            [Segment::Deep, Segment::Name(name), after @ ..] => {
-                let tail = Tail::new(rule, after, cover);
+            [PathSegment::Deep, PathSegment::Name(name), after @ ..] => {
+                let tail = PatternTail::new(rule, after, cover);
                 node.names.entry(name.clone()).or_default().push(tail);
             }
-            [Segment::Deep, Segment::Glob(glob)] if let Some(extension) = glob.extension() => {
+            [PathSegment::Deep, PathSegment::Glob(glob)] if let Some(extension) = glob.extension() => {
                 node.extensions.entry(extension).or_default().push((rule, cover));
             }
-            segments => node.tails.push(Tail::new(rule, segments, cover)),
+            segments => node.tails.push(PatternTail::new(rule, segments, cover)),
         }
     }
 
     /// The lowest number of a rule that covers the path.
-    pub(super) fn find(&self, looked: &Looked<'_>) -> Option<usize> {
+    pub(super) fn find(&self, looked: &PathQuery<'_>) -> Option<usize> {
         if self.is_folded {
             let names: Vec<&str> = looked.folded.iter().map(String::as_str).collect();
             self.walk(&names, looked.folded_letters, looked.has_contents)
@@ -105,7 +105,7 @@ impl PathTree {
     }
 
     fn walk(&self, names: &[&str], letters: Letters, has_contents: bool) -> Option<usize> {
-        let mut found = Found { letters, has_contents, rule: None };
+        let mut found = PathMatch { letters, has_contents, rule: None };
         let mut node = &self.nodes[0];
         for at in 0..=names.len() {
             let rest = &names[at..];
@@ -133,7 +133,7 @@ impl PathTree {
         found.rule
     }
 
-    fn follow(&self, tail: &Tail, names: &[&str], found: &mut Found) {
+    fn follow(&self, tail: &PatternTail, names: &[&str], found: &mut PathMatch) {
         // What is already decided by an earlier rule need not be tried.
         if found.rule.is_none_or(|rule| tail.rule < rule)
             && found.letters.may_have(tail.needed)
@@ -143,35 +143,35 @@ impl PathTree {
         }
     }
 
-    fn fit(&self, segment: Segment) -> Segment {
+    fn fit(&self, segment: PathSegment) -> PathSegment {
         match segment {
-            Segment::Name(name) if self.is_folded => Segment::Name(fold(&name)),
-            Segment::Glob(glob) if self.is_folded => Segment::Glob(glob.folded()),
-            segment @ (Segment::Deep | Segment::Name(_) | Segment::Glob(_)) => segment,
+            PathSegment::Name(name) if self.is_folded => PathSegment::Name(fold(&name)),
+            PathSegment::Glob(glob) if self.is_folded => PathSegment::Glob(glob.folded()),
+            segment @ (PathSegment::Deep | PathSegment::Name(_) | PathSegment::Glob(_)) => segment,
         }
     }
 }
 
-impl Tail {
-    fn new(rule: usize, segments: &[Segment], cover: Cover) -> Self {
+impl PatternTail {
+    fn new(rule: usize, segments: &[PathSegment], cover: Cover) -> Self {
         let letters = segments.iter().map(|segment| match segment {
-            Segment::Deep => Letters::default(),
-            Segment::Name(name) => Letters::of(name.chars()),
-            Segment::Glob(glob) => glob.letters(),
+            PathSegment::Deep => Letters::default(),
+            PathSegment::Name(name) => Letters::of(name.chars()),
+            PathSegment::Glob(glob) => glob.letters(),
         });
         let needed = letters.fold(Letters::default(), Letters::and);
         Self { rule, needed, segments: segments.to_vec(), cover }
     }
 }
 
-struct Found {
+struct PathMatch {
     /// Those of the whole path.
     letters: Letters,
     has_contents: bool,
     rule: Option<usize>,
 }
 
-impl Found {
+impl PathMatch {
     /// Takes rules whose patterns ended with `rest` of the path left.
     fn take(&mut self, ends: &[(usize, Cover)], rest: &[&str]) {
         for (rule, cover) in ends {
@@ -187,19 +187,21 @@ impl Found {
 }
 
 /// What is left of the names once the segments are used up; as much as can be.
-fn consume<'a>(segments: &[Segment], names: &'a [&'a str], is_folded: bool) -> Option<&'a [&'a str]> {
+fn consume<'a>(segments: &[PathSegment], names: &'a [&'a str], is_folded: bool) -> Option<&'a [&'a str]> {
     let (mut segment, mut name) = (0, 0);
     let mut deep = None;
     loop {
         let fits = match segments.get(segment) {
             None => return Some(&names[name..]),
-            Some(Segment::Deep) => {
+            Some(PathSegment::Deep) => {
                 segment += 1;
                 deep = Some((segment, name));
                 continue;
             }
-            Some(Segment::Name(expected)) => names.get(name).is_some_and(|name| name == expected),
-            Some(Segment::Glob(glob)) => names.get(name).is_some_and(|name| glob.matches(name, is_folded)),
+            Some(PathSegment::Name(expected)) => names.get(name).is_some_and(|name| name == expected),
+            Some(PathSegment::Glob(glob)) => {
+                names.get(name).is_some_and(|name| glob.matches(name, is_folded))
+            }
         };
         if fits {
             (segment, name) = (segment + 1, name + 1);
@@ -240,7 +242,7 @@ mod tests {
         for variant in pattern.variants() {
             tree.add(0, &[], &variant.segments, variant.cover);
         }
-        tree.find(&Looked::new(path.split('/').filter(|name| !name.is_empty()).collect(), false)).is_some()
+        tree.find(&PathQuery::new(path.split('/').filter(|name| !name.is_empty()).collect(), false)).is_some()
     }
 
     proptest! {
@@ -264,7 +266,7 @@ mod tests {
                 tree.add((rule + turn) % patterns.len(), &[], &variant.segments, variant.cover);
             }
             let names = vec!["a", "b", "x.y", "q.c"];
-            assert_eq!(tree.find(&Looked::new(names, false)), Some(0), "{turn}");
+            assert_eq!(tree.find(&PathQuery::new(names, false)), Some(0), "{turn}");
         }
     }
 }

@@ -7,19 +7,19 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::wire::{
-    BlockDelta, BlockStart, BlockStop, MessageDelta, MessageStart, Typed, WireBlock, WireDelta, WireMessage,
-    WireUsage,
+    BlockDelta, BlockStart, BlockStop, MessageDelta, MessageStart, MessagesMessage, MessagesUsage,
+    TypedEvent, WireBlock, WireDelta,
 };
 use crate::arguments;
 use crate::call_ids::CallIds;
-use crate::exchange::{self, AnswerFault, Progress};
-use crate::failure::Reported;
+use crate::exchange::{self, AnswerFault, AnswerProgress};
+use crate::failure::ReportedError;
 use kode_model::{Block, Delta, DeltaSink, Message, ModelResponse, StopReason, Usage};
 use kode_net::sse::SseEvent;
 
 /// What has arrived of an answer.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct MessagesAnswer {
     id: Option<String>,
     blocks: Vec<OpenBlock>,
     call_ids: CallIds,
@@ -32,12 +32,12 @@ pub(crate) struct Answer {
 struct OpenBlock {
     /// The number the server gave it.
     wire_index: usize,
-    content: Content,
+    content: OpenContent,
     ended: bool,
 }
 
 #[derive(Debug)]
-enum Content {
+enum OpenContent {
     Text(String),
     Thinking {
         thinking: String,
@@ -56,16 +56,20 @@ enum Content {
     Unknown,
 }
 
-impl Answer {
+impl MessagesAnswer {
     /// The answer to come to `history`.
     pub(crate) fn to(history: &[Message]) -> Self {
         Self { call_ids: CallIds::of(history), ..Self::default() }
     }
 }
 
-impl exchange::Answer for Answer {
-    fn apply(&mut self, event: &SseEvent, on_delta: &mut DeltaSink<'_>) -> Result<Progress, AnswerFault> {
-        let typed: Typed;
+impl exchange::StreamedAnswer for MessagesAnswer {
+    fn apply(
+        &mut self,
+        event: &SseEvent,
+        on_delta: &mut DeltaSink<'_>,
+    ) -> Result<AnswerProgress, AnswerFault> {
+        let typed: TypedEvent;
         let kind = if event.event.is_empty() {
             typed = read(event)?;
             typed.kind.as_str()
@@ -100,19 +104,19 @@ impl exchange::Answer for Answer {
             }
             "message_stop" => {
                 return match self.stop_reason {
-                    Some(_) => Ok(Progress::Done),
+                    Some(_) => Ok(AnswerProgress::Done),
                     None => Err(AnswerFault::NoStopReason),
                 };
             }
             "error" => return Err(reported(event.data.as_bytes())),
-            _ => return Ok(Progress::SignOfLife),
+            _ => return Ok(AnswerProgress::SignOfLife),
         }
-        Ok(Progress::Content)
+        Ok(AnswerProgress::Content)
     }
 
     fn apply_whole(&mut self, body: &[u8], on_delta: &mut DeltaSink<'_>) -> Result<(), AnswerFault> {
         let unreadable = |reason: String| AnswerFault::Unreadable(reason);
-        let message: WireMessage =
+        let message: MessagesMessage =
             serde_json::from_slice(body).map_err(|error| unreadable(format!("its JSON body: {error}")))?;
         if message.kind == "error" {
             return Err(reported(body));
@@ -137,7 +141,7 @@ impl exchange::Answer for Answer {
         let may_close = arguments::may_close(&stop_reason);
         let content = self.blocks.into_iter().filter_map(|block| {
             let runnable = block.ended && !cut;
-            let is_call = matches!(block.content, Content::ToolUse { .. });
+            let is_call = matches!(block.content, OpenContent::ToolUse { .. });
             if is_call && !runnable { None } else { block.content.into_block(may_close) }
         });
         ModelResponse { content: content.collect(), id: self.id, stop_reason, usage: self.usage }
@@ -148,9 +152,11 @@ impl exchange::Answer for Answer {
             return None;
         }
         let content = self.blocks.into_iter().filter_map(|block| match block.content {
-            Content::ToolUse { .. } => None,
-            Content::Text(text) if text.is_empty() => None,
-            Content::Thinking { thinking, signature } if thinking.is_empty() && signature.is_empty() => None,
+            OpenContent::ToolUse { .. } => None,
+            OpenContent::Text(text) if text.is_empty() => None,
+            OpenContent::Thinking { thinking, signature } if thinking.is_empty() && signature.is_empty() => {
+                None
+            }
             content => content.into_block(false),
         });
         Some(ModelResponse {
@@ -162,15 +168,15 @@ impl exchange::Answer for Answer {
     }
 }
 
-impl Answer {
-    fn begin(&mut self, id: Option<String>, usage: &WireUsage) {
+impl MessagesAnswer {
+    fn begin(&mut self, id: Option<String>, usage: &MessagesUsage) {
         self.begun = true;
         self.id = id;
         self.count(usage);
     }
 
     /// The counts are totals, so a later one replaces an earlier one.
-    fn count(&mut self, usage: &WireUsage) {
+    fn count(&mut self, usage: &MessagesUsage) {
         let update = |total: &mut u64, reported: Option<u64>| *total = reported.unwrap_or(*total);
         update(&mut self.usage.input_tokens, usage.input_tokens);
         update(&mut self.usage.output_tokens, usage.output_tokens);
@@ -183,24 +189,24 @@ impl Answer {
         let content = match block.kind.as_str() {
             "text" => {
                 show(&block.text, |text| on_delta(Delta::Text { index, text }));
-                Content::Text(block.text)
+                OpenContent::Text(block.text)
             }
             "thinking" => {
                 show(&block.thinking, |text| on_delta(Delta::Thinking { index, text }));
-                Content::Thinking { thinking: block.thinking, signature: block.signature }
+                OpenContent::Thinking { thinking: block.thinking, signature: block.signature }
             }
-            "redacted_thinking" => Content::RedactedThinking(block.data),
+            "redacted_thinking" => OpenContent::RedactedThinking(block.data),
             // No provider takes a call without a name back.
             "tool_use" if block.name.is_empty() => {
                 tracing::warn!("an answer held a call that has no name");
-                Content::Unknown
+                OpenContent::Unknown
             }
             "tool_use" => {
                 let id = self.call_ids.unique(&block.id);
                 on_delta(Delta::ToolUse { index, id: id.clone(), name: block.name.clone() });
-                Content::ToolUse { id, name: block.name, input: block.input, json: String::new() }
+                OpenContent::ToolUse { id, name: block.name, input: block.input, json: String::new() }
             }
-            _ => Content::Unknown,
+            _ => OpenContent::Unknown,
         };
         self.blocks.push(OpenBlock { wire_index, content, ended: false });
     }
@@ -210,30 +216,32 @@ impl Answer {
             Some(position) => position,
             // Some servers leave the start of a block out.
             None => match delta.kind.as_str() {
-                "text_delta" => self.open(wire_index, Content::Text(String::new())),
+                "text_delta" => self.open(wire_index, OpenContent::Text(String::new())),
                 "thinking_delta" => {
-                    let empty = Content::Thinking { thinking: String::new(), signature: String::new() };
+                    let empty = OpenContent::Thinking { thinking: String::new(), signature: String::new() };
                     self.open(wire_index, empty)
                 }
                 _ => return,
             },
         };
         match (&mut self.blocks[index].content, delta.kind.as_str()) {
-            (Content::Text(text), "text_delta") => {
+            (OpenContent::Text(text), "text_delta") => {
                 text.push_str(&delta.text);
                 show(&delta.text, |text| on_delta(Delta::Text { index, text }));
             }
-            (Content::Thinking { thinking, .. }, "thinking_delta") => {
+            (OpenContent::Thinking { thinking, .. }, "thinking_delta") => {
                 thinking.push_str(&delta.thinking);
                 show(&delta.thinking, |text| on_delta(Delta::Thinking { index, text }));
             }
-            (Content::Thinking { signature, .. }, "signature_delta") => signature.push_str(&delta.signature),
-            (Content::ToolUse { json, .. }, "input_json_delta") => json.push_str(&delta.partial_json),
+            (OpenContent::Thinking { signature, .. }, "signature_delta") => {
+                signature.push_str(&delta.signature)
+            }
+            (OpenContent::ToolUse { json, .. }, "input_json_delta") => json.push_str(&delta.partial_json),
             _ => {}
         }
     }
 
-    fn open(&mut self, wire_index: usize, content: Content) -> usize {
+    fn open(&mut self, wire_index: usize, content: OpenContent) -> usize {
         self.blocks.push(OpenBlock { wire_index, content, ended: false });
         self.blocks.len() - 1
     }
@@ -244,7 +252,7 @@ impl Answer {
     }
 }
 
-impl Content {
+impl OpenContent {
     /// The block; `may_close` says whether arguments without an end may be given one.
     fn into_block(self, may_close: bool) -> Option<Block> {
         match self {
@@ -261,7 +269,7 @@ impl Content {
 }
 
 fn reported(body: &[u8]) -> AnswerFault {
-    match Reported::read(body) {
+    match ReportedError::read(body) {
         Some(reported) => AnswerFault::Reported(reported),
         None => AnswerFault::Unreadable("an error that does not say what it is".to_owned()),
     }
@@ -307,18 +315,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::exchange::Answer as _;
+    use crate::exchange::StreamedAnswer as _;
 
     /// The response to a stream of event data, and the deltas seen on the way.
     fn answered(events: &[Value]) -> (Result<ModelResponse, AnswerFault>, Vec<Delta>) {
-        let mut answer = Answer::default();
+        let mut answer = MessagesAnswer::default();
         let mut deltas = Vec::new();
         for event in events {
             let kind = event["type"].as_str().unwrap().to_owned();
             let event = SseEvent { event: kind, data: event.to_string() };
             match answer.apply(&event, &mut |delta| deltas.push(delta)) {
-                Ok(Progress::Done) => return (Ok(answer.into_response()), deltas),
-                Ok(Progress::Content | Progress::SignOfLife) => {}
+                Ok(AnswerProgress::Done) => return (Ok(answer.into_response()), deltas),
+                Ok(AnswerProgress::Content | AnswerProgress::SignOfLife) => {}
                 Err(fault) => return (Err(fault), deltas),
             }
         }
@@ -472,7 +480,7 @@ mod tests {
     fn ids_of_earlier_answers_are_not_used_again() {
         let earlier =
             Block::ToolUse { id: "x".into(), name: "Read".into(), input: json!({}), input_error: None };
-        let mut answer = Answer::to(&[Message::assistant(vec![earlier])]);
+        let mut answer = MessagesAnswer::to(&[Message::assistant(vec![earlier])]);
         for data in [&call(0, "x", "")[..], &end("tool_use")].concat() {
             let event = SseEvent { event: String::new(), data: data.to_string() };
             answer.apply(&event, &mut |_| {}).unwrap();
@@ -503,8 +511,11 @@ mod tests {
     #[test]
     fn faults_are_told_apart() {
         let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
-        let reported =
-            Reported { kind: "overloaded_error".into(), message: "Overloaded".into(), ..Reported::default() };
+        let reported = ReportedError {
+            kind: "overloaded_error".into(),
+            message: "Overloaded".into(),
+            ..ReportedError::default()
+        };
         assert_eq!(answered(&[error]).0, Err(AnswerFault::Reported(reported)));
         assert_eq!(answered(&[json!({"type": "message_stop"})]).0, Err(AnswerFault::NoStopReason));
         let no_index = json!({"type": "content_block_delta", "delta": {}});
@@ -513,9 +524,9 @@ mod tests {
 
     #[test]
     fn events_without_a_name_are_known_by_their_type() {
-        let mut answer = Answer::default();
+        let mut answer = MessagesAnswer::default();
         let event = SseEvent { event: String::new(), data: json!({"type": "ping"}).to_string() };
-        assert_eq!(answer.apply(&event, &mut |_| {}), Ok(Progress::SignOfLife));
+        assert_eq!(answer.apply(&event, &mut |_| {}), Ok(AnswerProgress::SignOfLife));
         assert_eq!(answer.into_partial(), None);
     }
 }

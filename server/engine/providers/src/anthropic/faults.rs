@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::answer::Answer;
+use super::answer::MessagesAnswer;
 use crate::exchange::testing::replay_every_cut;
 use kode_model::{Block, ModelError, ModelErrorKind, ModelResponse, StopReason};
 
@@ -48,7 +48,7 @@ fn end(reason: &str) -> String {
 }
 
 fn read(stream: &str) -> Result<ModelResponse, ModelError> {
-    replay_every_cut(Answer::default, stream.as_bytes())
+    replay_every_cut(MessagesAnswer::default, stream.as_bytes())
 }
 
 #[test]
@@ -170,6 +170,6 @@ fn characters_that_are_no_text_do_no_harm() {
     let mut stream = begun().into_bytes();
     stream.extend_from_slice(b"event: content_block_delta\ndata: {\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"a\xff\xc3\"}}\n\n");
     stream.extend_from_slice(end("end_turn").as_bytes());
-    let response = replay_every_cut(Answer::default, &stream).unwrap();
+    let response = replay_every_cut(MessagesAnswer::default, &stream).unwrap();
     assert_eq!(response.content, [text("a\u{fffd}\u{fffd}")]);
 }

@@ -23,51 +23,51 @@ const CACHED_ENDS: usize = 2;
 
 /// The body of a request.
 #[derive(Serialize)]
-pub(super) struct Body<'a> {
+pub(super) struct MessagesBody<'a> {
     model: &'a str,
     max_tokens: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    system: Vec<WireBlock<'a>>,
-    messages: Vec<WireMessage<'a>>,
+    system: Vec<RequestBlock<'a>>,
+    messages: Vec<RequestMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<WireTool<'a>>,
+    tools: Vec<MessagesTool<'a>>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     top_p: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    thinking: Option<Thinking>,
+    thinking: Option<ThinkingOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
 }
 
 #[derive(Serialize)]
-struct WireMessage<'a> {
+struct RequestMessage<'a> {
     role: Role,
-    content: Vec<WireBlock<'a>>,
+    content: Vec<RequestBlock<'a>>,
 }
 
 #[derive(Serialize)]
-struct WireTool<'a> {
+struct MessagesTool<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a Value,
 }
 
 #[derive(Serialize)]
-struct WireBlock<'a> {
+struct RequestBlock<'a> {
     #[serde(flatten)]
-    content: Content<'a>,
+    content: RequestContent<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<CacheControl>,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Content<'a> {
+enum RequestContent<'a> {
     Text { text: Cow<'a, str> },
-    Image { source: Source<'a> },
+    Image { source: ImageSource<'a> },
     Thinking { thinking: &'a str, signature: &'a str },
     RedactedThinking { data: &'a str },
     ToolUse { id: &'a str, name: &'a str, input: &'a Value },
@@ -76,7 +76,7 @@ enum Content<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Source<'a> {
+enum ImageSource<'a> {
     Base64 { media_type: &'a str, data: &'a str },
 }
 
@@ -85,7 +85,7 @@ enum Source<'a> {
 #[serde(untagged)]
 enum ResultContent<'a> {
     Text(Cow<'a, str>),
-    Parts(Vec<Content<'a>>),
+    Parts(Vec<RequestContent<'a>>),
 }
 
 #[derive(Serialize)]
@@ -96,7 +96,7 @@ enum CacheControl {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Thinking {
+enum ThinkingOptions {
     Enabled { budget_tokens: u32 },
     Adaptive { display: &'static str },
 }
@@ -107,9 +107,13 @@ struct OutputConfig {
 }
 
 /// The body that asks `model` for the answer to `request`.
-pub(super) fn body<'a>(model: &'a str, capabilities: Capabilities, request: &'a ModelRequest) -> Body<'a> {
+pub(super) fn body<'a>(
+    model: &'a str,
+    capabilities: Capabilities,
+    request: &'a ModelRequest,
+) -> MessagesBody<'a> {
     let mut system: Vec<_> =
-        request.system.iter().filter_map(|text| text_content(text)).map(WireBlock::from).collect();
+        request.system.iter().filter_map(|text| text_content(text)).map(RequestBlock::from).collect();
     if let Some(last) = system.last_mut() {
         last.cache_control = Some(CacheControl::Ephemeral);
     }
@@ -119,13 +123,13 @@ pub(super) fn body<'a>(model: &'a str, capabilities: Capabilities, request: &'a 
     for last in of_user.take(CACHED_ENDS).filter_map(|message| last_cacheable(&mut message.content)) {
         last.cache_control = Some(CacheControl::Ephemeral);
     }
-    let reminders = request.reminders.iter().filter_map(|text| text_content(text)).map(WireBlock::from);
+    let reminders = request.reminders.iter().filter_map(|text| text_content(text)).map(RequestBlock::from);
     match messages.last_mut().filter(|message| message.role == Role::User) {
         Some(last) => last.content.extend(reminders),
         None => {
             let content: Vec<_> = reminders.collect();
             if !content.is_empty() {
-                messages.push(WireMessage { role: Role::User, content });
+                messages.push(RequestMessage { role: Role::User, content });
             }
         }
     }
@@ -135,7 +139,7 @@ pub(super) fn body<'a>(model: &'a str, capabilities: Capabilities, request: &'a 
     };
     // The API takes no sampling settings together with reasoning.
     let may_sample = thinking.is_none() && capabilities.temperature;
-    Body {
+    MessagesBody {
         model,
         max_tokens: request.max_tokens,
         system,
@@ -144,7 +148,7 @@ pub(super) fn body<'a>(model: &'a str, capabilities: Capabilities, request: &'a 
             .tools
             .iter()
             .filter(|_| capabilities.tool_use)
-            .map(|tool| WireTool {
+            .map(|tool| MessagesTool {
                 name: &tool.name,
                 description: &tool.description,
                 input_schema: &tool.input_schema,
@@ -158,26 +162,26 @@ pub(super) fn body<'a>(model: &'a str, capabilities: Capabilities, request: &'a 
     }
 }
 
-impl<'a> From<Content<'a>> for WireBlock<'a> {
-    fn from(content: Content<'a>) -> Self {
+impl<'a> From<RequestContent<'a>> for RequestBlock<'a> {
+    fn from(content: RequestContent<'a>) -> Self {
         Self { content, cache_control: None }
     }
 }
 
 /// The messages with something in them, those of one role in a row made one.
-fn messages<'a>(model: &str, capabilities: Capabilities, history: &'a [Message]) -> Vec<WireMessage<'a>> {
-    let mut messages: Vec<WireMessage<'_>> = Vec::with_capacity(history.len());
+fn messages<'a>(model: &str, capabilities: Capabilities, history: &'a [Message]) -> Vec<RequestMessage<'a>> {
+    let mut messages: Vec<RequestMessage<'_>> = Vec::with_capacity(history.len());
     for message in history {
         let keeps_reasoning = is_own(model, message);
         let blocks = message.content.iter();
         let content =
-            blocks.filter_map(|block| content(block, capabilities, keeps_reasoning)).map(WireBlock::from);
+            blocks.filter_map(|block| content(block, capabilities, keeps_reasoning)).map(RequestBlock::from);
         match messages.last_mut() {
             Some(last) if last.role == message.role => last.content.extend(content),
             _ => {
                 let content: Vec<_> = content.collect();
                 if !content.is_empty() {
-                    messages.push(WireMessage { role: message.role, content });
+                    messages.push(RequestMessage { role: message.role, content });
                 }
             }
         }
@@ -185,7 +189,7 @@ fn messages<'a>(model: &str, capabilities: Capabilities, history: &'a [Message])
     for message in &mut messages {
         // The API wants results before anything else the user says; the sort is stable.
         message.content.sort_by_key(|block| {
-            message.role == Role::User && !matches!(block.content, Content::ToolResult { .. })
+            message.role == Role::User && !matches!(block.content, RequestContent::ToolResult { .. })
         });
     }
     messages
@@ -199,19 +203,21 @@ fn is_own(model: &str, message: &Message) -> bool {
         .is_none_or(|origin| origin.wire == Wire::AnthropicMessages && origin.model == model)
 }
 
-fn content(block: &Block, capabilities: Capabilities, keeps_reasoning: bool) -> Option<Content<'_>> {
+fn content(block: &Block, capabilities: Capabilities, keeps_reasoning: bool) -> Option<RequestContent<'_>> {
     match block {
         Block::Text { text } => text_content(text),
         Block::Image(image) if capabilities.images => Some(picture(image)),
-        Block::Image(image) => Some(Content::Text { text: unseen::note(image).into() }),
+        Block::Image(image) => Some(RequestContent::Text { text: unseen::note(image).into() }),
         // Reasoning that was cut off has no signature and would be refused.
         Block::Thinking { signature, .. } if signature.is_empty() || !keeps_reasoning => None,
-        Block::Thinking { thinking, signature } => Some(Content::Thinking { thinking, signature }),
+        Block::Thinking { thinking, signature } => Some(RequestContent::Thinking { thinking, signature }),
         // Other wire formats seal whole items as JSON, and an answer made of two does not say any more whose it is.
         Block::RedactedThinking { data } => {
-            (keeps_reasoning && !data.starts_with('{')).then_some(Content::RedactedThinking { data })
+            (keeps_reasoning && !data.starts_with('{')).then_some(RequestContent::RedactedThinking { data })
         }
-        Block::ToolUse { id, name, input, input_error: _ } => Some(Content::ToolUse { id, name, input }),
+        Block::ToolUse { id, name, input, input_error: _ } => {
+            Some(RequestContent::ToolUse { id, name, input })
+        }
         Block::ToolResult { tool_use_id, content, images, is_error } => {
             let content = if images.is_empty() || !capabilities.images {
                 ResultContent::Text(unseen::noted(content, images))
@@ -220,34 +226,33 @@ fn content(block: &Block, capabilities: Capabilities, keeps_reasoning: bool) -> 
                     text_content(content).into_iter().chain(images.iter().map(picture)).collect(),
                 )
             };
-            Some(Content::ToolResult { tool_use_id, content, is_error: *is_error })
+            Some(RequestContent::ToolResult { tool_use_id, content, is_error: *is_error })
         }
     }
 }
 
-fn picture(image: &Image) -> Content<'_> {
-    Content::Image { source: Source::Base64 { media_type: &image.media_type, data: &image.data } }
+fn picture(image: &Image) -> RequestContent<'_> {
+    RequestContent::Image { source: ImageSource::Base64 { media_type: &image.media_type, data: &image.data } }
 }
 
-fn text_content(text: &str) -> Option<Content<'_>> {
-    (!text.trim().is_empty()).then_some(Content::Text { text: text.into() })
+fn text_content(text: &str) -> Option<RequestContent<'_>> {
+    (!text.trim().is_empty()).then_some(RequestContent::Text { text: text.into() })
 }
 
-fn last_cacheable<'a, 'b>(content: &'b mut [WireBlock<'a>]) -> Option<&'b mut WireBlock<'a>> {
-    content
-        .iter_mut()
-        .rev()
-        .find(|block| !matches!(block.content, Content::Thinking { .. } | Content::RedactedThinking { .. }))
+fn last_cacheable<'a, 'b>(content: &'b mut [RequestBlock<'a>]) -> Option<&'b mut RequestBlock<'a>> {
+    content.iter_mut().rev().find(|block| {
+        !matches!(block.content, RequestContent::Thinking { .. } | RequestContent::RedactedThinking { .. })
+    })
 }
 
 fn reasoning(
     model: &str,
     effort: Effort,
     max_tokens: u32,
-    messages: &[WireMessage<'_>],
-) -> (Option<Thinking>, Option<OutputConfig>) {
+    messages: &[RequestMessage<'_>],
+) -> (Option<ThinkingOptions>, Option<OutputConfig>) {
     if !BUDGET_MODELS.iter().any(|part| model.contains(part)) {
-        return (Some(Thinking::Adaptive { display: "summarized" }), Some(OutputConfig { effort }));
+        return (Some(ThinkingOptions::Adaptive { display: "summarized" }), Some(OutputConfig { effort }));
     }
     let quarters = match effort {
         Effort::Low => 1,
@@ -256,18 +261,18 @@ fn reasoning(
     };
     let budget_tokens = max_tokens / 4 * quarters;
     let allowed = budget_tokens >= MIN_THINKING_BUDGET && may_begin_reasoning(messages);
-    (allowed.then_some(Thinking::Enabled { budget_tokens }), None)
+    (allowed.then_some(ThinkingOptions::Enabled { budget_tokens }), None)
 }
 
 /// With a budget the API wants every answer since the user last spoke to begin with reasoning, so a round of tool calls
 /// in which one is sent without goes on without. Words that come with results are part of the round.
-fn may_begin_reasoning(sent: &[WireMessage<'_>]) -> bool {
-    let has_results = |message: &WireMessage<'_>| {
-        message.content.iter().any(|block| matches!(block.content, Content::ToolResult { .. }))
+fn may_begin_reasoning(sent: &[RequestMessage<'_>]) -> bool {
+    let has_results = |message: &RequestMessage<'_>| {
+        message.content.iter().any(|block| matches!(block.content, RequestContent::ToolResult { .. }))
     };
-    let begins_with_reasoning = |message: &WireMessage<'_>| {
+    let begins_with_reasoning = |message: &RequestMessage<'_>| {
         let first = message.content.first().map(|block| &block.content);
-        matches!(first, Some(Content::Thinking { .. } | Content::RedactedThinking { .. }))
+        matches!(first, Some(RequestContent::Thinking { .. } | RequestContent::RedactedThinking { .. }))
     };
     let round =
         sent.iter().rev().take_while(|message| message.role == Role::Assistant || has_results(message));

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// An event whose name was left out.
 #[derive(Deserialize)]
-pub(super) struct Typed {
+pub(super) struct TypedEvent {
     #[serde(rename = "type", default)]
     pub(super) kind: String,
 }
@@ -16,19 +16,19 @@ pub(super) struct Typed {
 /// `message_start`.
 #[derive(Deserialize)]
 pub(super) struct MessageStart {
-    pub(super) message: WireMessage,
+    pub(super) message: MessagesMessage,
 }
 
 /// A message: the beginning of a streamed one, or a whole one.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct WireMessage {
+pub(super) struct MessagesMessage {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) id: Option<String>,
     pub(super) content: Vec<WireBlock>,
     pub(super) stop_reason: Option<String>,
-    pub(super) usage: WireUsage,
+    pub(super) usage: MessagesUsage,
 }
 
 /// `content_block_start`.
@@ -83,7 +83,7 @@ pub(super) struct BlockStop {
 pub(super) struct MessageDelta {
     pub(super) delta: MessageChange,
     #[serde(default)]
-    pub(super) usage: WireUsage,
+    pub(super) usage: MessagesUsage,
 }
 
 /// What a message learns at its end.
@@ -95,7 +95,7 @@ pub(super) struct MessageChange {
 /// Token counts; each is absent where it has not changed.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct WireUsage {
+pub(super) struct MessagesUsage {
     pub(super) input_tokens: Option<u64>,
     pub(super) output_tokens: Option<u64>,
     pub(super) cache_read_input_tokens: Option<u64>,

@@ -5,11 +5,11 @@
 
 use serde_json::Value;
 
-use super::wire::{Choice, Chunk, Part, WireCall, WireFunction, WireUsage};
+use super::wire::{ChatChoice, ChatUsage, ChoiceDelta, Chunk, WireCall, WireFunction};
 use crate::arguments;
 use crate::call_ids::CallIds;
-use crate::exchange::{self, AnswerFault, Progress};
-use crate::failure::Reported;
+use crate::exchange::{self, AnswerFault, AnswerProgress};
+use crate::failure::ReportedError;
 use kode_model::{Block, Delta, DeltaSink, Message, ModelResponse, StopReason, Usage};
 use kode_net::sse::SseEvent;
 
@@ -27,9 +27,9 @@ const GIVEN_UP: [&str; 3] = ["insufficient_system_resource", "error", "abort"];
 
 /// What has arrived of an answer.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct ChatAnswer {
     id: Option<String>,
-    blocks: Vec<Content>,
+    blocks: Vec<ChatContent>,
     call_ids: CallIds,
     finish_reason: Option<String>,
     refused: bool,
@@ -41,14 +41,14 @@ pub(crate) struct Answer {
 }
 
 #[derive(Debug)]
-enum Content {
+enum ChatContent {
     Text(String),
     Thinking(String),
-    Call(Call),
+    Call(OpenChatCall),
 }
 
 #[derive(Debug)]
-struct Call {
+struct OpenChatCall {
     /// The server's number of it, if it gave one.
     index: Option<usize>,
     /// The server's id of it; may be empty.
@@ -61,14 +61,14 @@ struct Call {
     runnable: bool,
 }
 
-impl Call {
+impl OpenChatCall {
     /// Whether it can be run: no provider takes a call without a name back.
     fn runs(&self) -> bool {
         self.runnable && !self.name.is_empty()
     }
 }
 
-impl Answer {
+impl ChatAnswer {
     /// The answer to come to `history`.
     pub(crate) fn to(history: &[Message]) -> Self {
         Self { call_ids: CallIds::of(history), ..Self::default() }
@@ -79,25 +79,25 @@ impl Answer {
         chunk: Chunk,
         raw: &[u8],
         on_delta: &mut DeltaSink<'_>,
-    ) -> Result<Progress, AnswerFault> {
+    ) -> Result<AnswerProgress, AnswerFault> {
         let is_error = chunk.error.as_ref().is_some_and(|error| !error.is_null());
         if is_error || (chunk.choices.is_none() && chunk.usage.is_none()) {
-            return match Reported::read(raw) {
+            return match ReportedError::read(raw) {
                 Some(reported) => Err(AnswerFault::Reported(reported)),
                 None if is_error => {
                     Err(AnswerFault::Unreadable("an error that does not say what it is".to_owned()))
                 }
-                None => Ok(Progress::SignOfLife),
+                None => Ok(AnswerProgress::SignOfLife),
             };
         }
         self.begun = true;
         if self.id.is_none() {
             self.id = chunk.id.filter(|id| !id.is_empty());
         }
-        let mut progress = Progress::SignOfLife;
+        let mut progress = AnswerProgress::SignOfLife;
         if let Some(usage) = chunk.usage {
             self.usage = counted(&usage);
-            progress = Progress::Content;
+            progress = AnswerProgress::Content;
         }
         // Only one answer is asked for.
         for choice in chunk.choices.into_iter().flatten().filter(|choice| choice.index == 0) {
@@ -106,30 +106,34 @@ impl Answer {
         Ok(progress)
     }
 
-    fn take_choice(&mut self, choice: Choice, on_delta: &mut DeltaSink<'_>) -> Result<Progress, AnswerFault> {
-        let mut progress = Progress::SignOfLife;
+    fn take_choice(
+        &mut self,
+        choice: ChatChoice,
+        on_delta: &mut DeltaSink<'_>,
+    ) -> Result<AnswerProgress, AnswerFault> {
+        let mut progress = AnswerProgress::SignOfLife;
         let before = self.taken;
         if let Some(part) = choice.delta.or(choice.message) {
             self.take_part(part, on_delta);
         }
         if self.taken > before {
-            progress = Progress::Content;
+            progress = AnswerProgress::Content;
         }
         if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
             if GIVEN_UP.contains(&reason.as_str()) {
-                return Err(AnswerFault::Reported(Reported {
+                return Err(AnswerFault::Reported(ReportedError {
                     code: reason,
                     message: "the server gave up before the answer was whole".to_owned(),
-                    ..Reported::default()
+                    ..ReportedError::default()
                 }));
             }
             self.finish_reason = Some(reason);
-            progress = Progress::Content;
+            progress = AnswerProgress::Content;
         }
         Ok(progress)
     }
 
-    fn take_part(&mut self, part: Part, on_delta: &mut DeltaSink<'_>) {
+    fn take_part(&mut self, part: ChoiceDelta, on_delta: &mut DeltaSink<'_>) {
         let reasoning = part.reasoning_content.filter(|text| !text.is_empty());
         if let Some(text) = reasoning.or_else(|| part.reasoning.as_str().map(str::to_owned)) {
             self.think(&text, on_delta);
@@ -167,11 +171,11 @@ impl Answer {
             return;
         }
         self.taken += piece.len();
-        if !matches!(self.blocks.last(), Some(Content::Text(_))) {
-            self.blocks.push(Content::Text(String::new()));
+        if !matches!(self.blocks.last(), Some(ChatContent::Text(_))) {
+            self.blocks.push(ChatContent::Text(String::new()));
         }
         let index = self.blocks.len() - 1;
-        let Some(Content::Text(text)) = self.blocks.last_mut() else { return };
+        let Some(ChatContent::Text(text)) = self.blocks.last_mut() else { return };
         // Blank text before a call is none, so it is shown when something follows it.
         let shown = if text.trim().is_empty() { 0 } else { text.len() };
         text.push_str(piece);
@@ -186,9 +190,9 @@ impl Answer {
         }
         self.taken += piece.len();
         match self.blocks.last_mut() {
-            Some(Content::Thinking(text)) => text.push_str(piece),
-            Some(Content::Text(_) | Content::Call(_)) | None => {
-                self.blocks.push(Content::Thinking(piece.to_owned()));
+            Some(ChatContent::Thinking(text)) => text.push_str(piece),
+            Some(ChatContent::Text(_) | ChatContent::Call(_)) | None => {
+                self.blocks.push(ChatContent::Thinking(piece.to_owned()));
             }
         }
         on_delta(Delta::Thinking { index: self.blocks.len() - 1, text: piece.to_owned() });
@@ -202,8 +206,8 @@ impl Answer {
             let runnable = call.kind.as_deref().is_none_or(|kind| kind.is_empty() || kind == FUNCTION);
             let id = if runnable { self.call_ids.unique(&wire_id) } else { wire_id.clone() };
             let json = String::new();
-            let call = Call { index: call.index, wire_id, id, name: String::new(), json, runnable };
-            self.blocks.push(Content::Call(call));
+            let call = OpenChatCall { index: call.index, wire_id, id, name: String::new(), json, runnable };
+            self.blocks.push(ChatContent::Call(call));
             self.taken += 1;
             self.blocks.len() - 1
         });
@@ -215,7 +219,7 @@ impl Answer {
             }
         };
         self.taken += args.len();
-        let Some(Content::Call(open)) = self.blocks.get_mut(position) else { return };
+        let Some(ChatContent::Call(open)) = self.blocks.get_mut(position) else { return };
         // Some servers say the name with every piece, and some say it in pieces.
         if open.name.is_empty() && !name.is_empty() && open.runnable {
             on_delta(Delta::ToolUse { index: position, id: open.id.clone(), name: name.clone() });
@@ -229,8 +233,8 @@ impl Answer {
     /// Where the call is that a piece belongs to; none if it begins a new one.
     fn position(&self, index: Option<usize>, wire_id: &str, name: &str) -> Option<usize> {
         let mut calls = self.blocks.iter().enumerate().rev().filter_map(|(position, block)| match block {
-            Content::Call(call) => Some((position, call)),
-            Content::Text(_) | Content::Thinking(_) => None,
+            ChatContent::Call(call) => Some((position, call)),
+            ChatContent::Text(_) | ChatContent::Thinking(_) => None,
         });
         let (position, call) = match (index, wire_id) {
             (Some(index), _) => calls.find(|(_, call)| call.index == Some(index))?,
@@ -245,10 +249,10 @@ impl Answer {
         (!is_new).then_some(position)
     }
 
-    fn calls(&self) -> impl Iterator<Item = &Call> {
+    fn calls(&self) -> impl Iterator<Item = &OpenChatCall> {
         self.blocks.iter().filter_map(|block| match block {
-            Content::Call(call) => Some(call),
-            Content::Text(_) | Content::Thinking(_) => None,
+            ChatContent::Call(call) => Some(call),
+            ChatContent::Text(_) | ChatContent::Thinking(_) => None,
         })
     }
 
@@ -257,7 +261,7 @@ impl Answer {
         if self.refused {
             return StopReason::Refusal;
         }
-        let calls = self.calls().any(Call::runs);
+        let calls = self.calls().any(OpenChatCall::runs);
         match self.finish_reason.as_deref() {
             Some("length" | "max_tokens" | "model_length") => StopReason::MaxTokens,
             Some("content_filter" | "refusal") => StopReason::Refusal,
@@ -275,7 +279,7 @@ impl Answer {
     }
 }
 
-impl Call {
+impl OpenChatCall {
     /// Whether its arguments are an object from beginning to end.
     fn is_complete(&self) -> bool {
         let json = self.json.trim_end();
@@ -283,21 +287,25 @@ impl Call {
     }
 }
 
-impl exchange::Answer for Answer {
-    fn apply(&mut self, event: &SseEvent, on_delta: &mut DeltaSink<'_>) -> Result<Progress, AnswerFault> {
+impl exchange::StreamedAnswer for ChatAnswer {
+    fn apply(
+        &mut self,
+        event: &SseEvent,
+        on_delta: &mut DeltaSink<'_>,
+    ) -> Result<AnswerProgress, AnswerFault> {
         let data = event.data.trim();
         if data == END {
             let ended = self.finish_reason.is_some() || self.may_be_whole();
-            return if ended { Ok(Progress::Done) } else { Err(AnswerFault::NoStopReason) };
+            return if ended { Ok(AnswerProgress::Done) } else { Err(AnswerFault::NoStopReason) };
         }
         if data.is_empty() {
-            return Ok(Progress::SignOfLife);
+            return Ok(AnswerProgress::SignOfLife);
         }
         match serde_json::from_str(data) {
             Ok(chunk) => self.take_chunk(chunk, data.as_bytes(), on_delta),
             Err(_) if event.event == ERROR_EVENT => {
                 let message = data.to_owned();
-                Err(AnswerFault::Reported(Reported { message, ..Reported::default() }))
+                Err(AnswerFault::Reported(ReportedError { message, ..ReportedError::default() }))
             }
             Err(error) => Err(AnswerFault::Unreadable(format!("an event of its stream: {error}"))),
         }
@@ -329,10 +337,10 @@ impl exchange::Answer for Answer {
         let cut = matches!(stop_reason, StopReason::MaxTokens | StopReason::Refusal);
         let may_close = arguments::may_close(&stop_reason);
         let content = self.blocks.into_iter().filter_map(|block| match block {
-            Content::Text(text) => Some(text).filter(|text| !text.trim().is_empty()).map(text_block),
-            Content::Thinking(text) => Some(thinking_block(text)),
-            Content::Call(call) if cut || !call.runs() => None,
-            Content::Call(Call { id, name, json, .. }) => {
+            ChatContent::Text(text) => Some(text).filter(|text| !text.trim().is_empty()).map(text_block),
+            ChatContent::Thinking(text) => Some(thinking_block(text)),
+            ChatContent::Call(call) if cut || !call.runs() => None,
+            ChatContent::Call(OpenChatCall { id, name, json, .. }) => {
                 let (input, input_error) = arguments::input(json, may_close);
                 Some(Block::ToolUse { id, name, input, input_error })
             }
@@ -345,9 +353,9 @@ impl exchange::Answer for Answer {
             return None;
         }
         let content = self.blocks.into_iter().filter_map(|block| match block {
-            Content::Text(text) => Some(text_block(text)),
-            Content::Thinking(text) => Some(thinking_block(text)),
-            Content::Call(_) => None,
+            ChatContent::Text(text) => Some(text_block(text)),
+            ChatContent::Thinking(text) => Some(thinking_block(text)),
+            ChatContent::Call(_) => None,
         });
         Some(ModelResponse {
             content: content.collect(),
@@ -366,7 +374,7 @@ fn thinking_block(thinking: String) -> Block {
     Block::Thinking { thinking, signature: String::new() }
 }
 
-fn counted(usage: &WireUsage) -> Usage {
+fn counted(usage: &ChatUsage) -> Usage {
     let in_details = usage.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
     let cached = in_details.or(usage.prompt_cache_hit_tokens).unwrap_or_default().min(usage.prompt_tokens);
     let details = usage.completion_tokens_details.as_ref();

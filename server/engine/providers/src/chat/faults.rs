@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::answer::Answer;
+use super::answer::ChatAnswer;
 use crate::exchange::replay;
 use crate::exchange::testing::replay_every_cut;
 use kode_model::{Block, Delta, Message, ModelError, ModelErrorKind, ModelResponse, StopReason, Usage};
@@ -45,7 +45,7 @@ fn calls(calls: Value) -> String {
 const DONE: &str = "data: [DONE]\n\n";
 
 fn read(stream: &str) -> Result<ModelResponse, ModelError> {
-    replay_every_cut(Answer::default, stream.as_bytes())
+    replay_every_cut(ChatAnswer::default, stream.as_bytes())
 }
 
 fn answered(events: &[String]) -> ModelResponse {
@@ -298,12 +298,13 @@ fn blank_text_before_a_call_is_neither_shown_nor_kept() {
     let stream =
         [said("\n"), said("\n"), calls(one("Read", "{}")), finish("tool_calls"), DONE.to_owned()].concat();
     let mut shown = Vec::new();
-    let response = replay(Answer::default(), [stream.as_bytes()], &mut |delta| shown.push(delta)).unwrap();
+    let response =
+        replay(ChatAnswer::default(), [stream.as_bytes()], &mut |delta| shown.push(delta)).unwrap();
     assert_eq!(response.content, [call("x", "Read", json!({}))]);
     assert_eq!(shown, [Delta::ToolUse { index: 1, id: "x".into(), name: "Read".into() }]);
     let stream = [said("\n"), said("yes"), said(" no "), finish("stop"), DONE.to_owned()].concat();
     let mut shown = String::new();
-    let response = replay(Answer::default(), [stream.as_bytes()], &mut |delta| match delta {
+    let response = replay(ChatAnswer::default(), [stream.as_bytes()], &mut |delta| match delta {
         Delta::Text { text, .. } => shown.push_str(&text),
         Delta::Thinking { .. } | Delta::ToolUse { .. } => panic!("{delta:?}"),
     });
@@ -409,7 +410,7 @@ fn characters_that_are_no_text_do_no_harm() {
     let stream =
         [b"data: {\"choices\":[{\"delta\":{\"content\":\"a\xff\xc3\"}}]}\n\n", finish("stop").as_bytes()]
             .concat();
-    let response = replay_every_cut(Answer::default, &stream).unwrap();
+    let response = replay_every_cut(ChatAnswer::default, &stream).unwrap();
     assert_eq!(response.content, [text("a\u{fffd}\u{fffd}")]);
 }
 
@@ -422,6 +423,6 @@ fn ids_of_earlier_answers_are_not_used_again() {
         finish("tool_calls"),
     ]
     .concat();
-    let response = replay_every_cut(|| Answer::to(&history), stream.as_bytes()).unwrap();
+    let response = replay_every_cut(|| ChatAnswer::to(&history), stream.as_bytes()).unwrap();
     assert_eq!(response.content, [call("x-2", "Read", json!({})), call("call-2", "Read", json!({}))]);
 }

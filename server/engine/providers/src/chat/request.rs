@@ -23,7 +23,7 @@ const PICTURES_FOLLOW: &str = "(see the picture that follows)";
 
 /// What becomes of the reasoning in an answer.
 #[derive(Clone, Copy)]
-enum Reasoning {
+enum ReasoningUse {
     /// It goes back.
     Own,
     /// It is another model's. Servers that want reasoning with every call take an empty one.
@@ -46,11 +46,11 @@ pub(super) struct Dialect<'a> {
 
 /// The body of a request.
 #[derive(Serialize)]
-pub(super) struct Body<'a> {
+pub(super) struct ChatBody<'a> {
     model: &'a str,
-    messages: Vec<WireMessage<'a>>,
+    messages: Vec<ChatMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<WireTool<'a>>,
+    tools: Vec<ChatTool<'a>>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
@@ -75,7 +75,7 @@ struct StreamOptions {
 
 #[derive(Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
-enum WireMessage<'a> {
+enum ChatMessage<'a> {
     System {
         content: String,
     },
@@ -87,7 +87,7 @@ enum WireMessage<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         reasoning_content: Option<String>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<WireCall<'a>>,
+        tool_calls: Vec<RequestCall<'a>>,
     },
     Tool {
         tool_call_id: &'a str,
@@ -100,12 +100,12 @@ enum WireMessage<'a> {
 #[serde(untagged)]
 enum UserContent<'a> {
     Text(String),
-    Parts(Vec<Part<'a>>),
+    Parts(Vec<ChatPart<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
+enum ChatPart<'a> {
     Text { text: Cow<'a, str> },
     ImageUrl { image_url: ImageUrl },
 }
@@ -116,7 +116,7 @@ struct ImageUrl {
 }
 
 #[derive(Serialize)]
-struct WireCall<'a> {
+struct RequestCall<'a> {
     id: &'a str,
     #[serde(rename = "type")]
     kind: &'static str,
@@ -130,7 +130,7 @@ struct CalledFunction<'a> {
 }
 
 #[derive(Serialize)]
-struct WireTool<'a> {
+struct ChatTool<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     function: DeclaredFunction<'a>,
@@ -144,21 +144,21 @@ struct DeclaredFunction<'a> {
 }
 
 /// The body that asks for the answer to `request`.
-pub(super) fn body<'a>(dialect: Dialect<'a>, request: &'a ModelRequest) -> Body<'a> {
+pub(super) fn body<'a>(dialect: Dialect<'a>, request: &'a ModelRequest) -> ChatBody<'a> {
     let capabilities = dialect.capabilities;
     let mut messages = messages(dialect, &request.messages);
     let system = joined(request.system.iter().map(String::as_str));
     if let Some(system) = system {
         if capabilities.system_message {
-            messages.insert(0, WireMessage::System { content: system });
+            messages.insert(0, ChatMessage::System { content: system });
         } else {
             prepend(&mut messages, system);
         }
     }
     if let Some(reminders) = joined(request.reminders.iter().map(String::as_str)) {
-        say(&mut messages, vec![Part::Text { text: reminders.into() }]);
+        say(&mut messages, vec![ChatPart::Text { text: reminders.into() }]);
     }
-    let tools = request.tools.iter().filter(|_| capabilities.tool_use).map(|tool| WireTool {
+    let tools = request.tools.iter().filter(|_| capabilities.tool_use).map(|tool| ChatTool {
         kind: "function",
         function: DeclaredFunction {
             name: &tool.name,
@@ -168,7 +168,7 @@ pub(super) fn body<'a>(dialect: Dialect<'a>, request: &'a ModelRequest) -> Body<
     });
     let include_usage = capabilities.streaming && dialect.include_usage;
     let limit = Some(request.max_tokens);
-    Body {
+    ChatBody {
         model: dialect.model,
         messages,
         tools: tools.collect(),
@@ -185,7 +185,7 @@ pub(super) fn body<'a>(dialect: Dialect<'a>, request: &'a ModelRequest) -> Body<
 
 /// The messages with something in them. What the user says in a row is one message: some servers want roles to
 /// alternate.
-fn messages<'a>(dialect: Dialect<'a>, history: &'a [Message]) -> Vec<WireMessage<'a>> {
+fn messages<'a>(dialect: Dialect<'a>, history: &'a [Message]) -> Vec<ChatMessage<'a>> {
     let called = rounds_with_calls(history);
     let mut messages = Vec::with_capacity(history.len() + 2);
     for (message, called) in history.iter().zip(called) {
@@ -193,9 +193,9 @@ fn messages<'a>(dialect: Dialect<'a>, history: &'a [Message]) -> Vec<WireMessage
             Role::User => push_user(&mut messages, message, dialect.capabilities),
             Role::Assistant => {
                 let reasoning = match dialect.capabilities.sends_reasoning_back && called {
-                    true if is_own(dialect.model, message) => Reasoning::Own,
-                    true => Reasoning::Foreign,
-                    false => Reasoning::Unwanted,
+                    true if is_own(dialect.model, message) => ReasoningUse::Own,
+                    true => ReasoningUse::Foreign,
+                    false => ReasoningUse::Unwanted,
                 };
                 messages.extend(assistant(message, reasoning));
             }
@@ -231,7 +231,7 @@ fn is_own(model: &str, message: &Message) -> bool {
 }
 
 /// Results first, each a message of its own; then their pictures and whatever else the user says, as one message.
-fn push_user<'a>(messages: &mut Vec<WireMessage<'a>>, message: &'a Message, capabilities: Capabilities) {
+fn push_user<'a>(messages: &mut Vec<ChatMessage<'a>>, message: &'a Message, capabilities: Capabilities) {
     let mut said = Vec::new();
     for block in &message.content {
         let Block::ToolResult { tool_use_id, content, images, is_error: _ } = block else { continue };
@@ -244,13 +244,13 @@ fn push_user<'a>(messages: &mut Vec<WireMessage<'a>>, message: &'a Message, capa
         } else {
             PICTURES_FOLLOW.into()
         };
-        messages.push(WireMessage::Tool { tool_call_id: tool_use_id, content });
+        messages.push(ChatMessage::Tool { tool_call_id: tool_use_id, content });
         said.extend(images.iter().filter(|_| capabilities.images).map(picture));
     }
     said.extend(message.content.iter().filter_map(|block| match block {
         Block::Text { text } => text_part(text),
         Block::Image(image) if capabilities.images => Some(picture(image)),
-        Block::Image(image) => Some(Part::Text { text: unseen::note(image).into() }),
+        Block::Image(image) => Some(ChatPart::Text { text: unseen::note(image).into() }),
         Block::Thinking { .. }
         | Block::RedactedThinking { .. }
         | Block::ToolUse { .. }
@@ -260,52 +260,52 @@ fn push_user<'a>(messages: &mut Vec<WireMessage<'a>>, message: &'a Message, capa
 }
 
 /// Adds what the user says to the last message, if that is the user's, or as a new one.
-fn say<'a>(messages: &mut Vec<WireMessage<'a>>, said: Vec<Part<'a>>) {
+fn say<'a>(messages: &mut Vec<ChatMessage<'a>>, said: Vec<ChatPart<'a>>) {
     if said.is_empty() {
         return;
     }
-    let mut parts = match messages.pop_if(|last| matches!(last, WireMessage::User { .. })) {
-        Some(WireMessage::User { content: UserContent::Text(text) }) => {
-            vec![Part::Text { text: text.into() }]
+    let mut parts = match messages.pop_if(|last| matches!(last, ChatMessage::User { .. })) {
+        Some(ChatMessage::User { content: UserContent::Text(text) }) => {
+            vec![ChatPart::Text { text: text.into() }]
         }
-        Some(WireMessage::User { content: UserContent::Parts(parts) }) => parts,
-        Some(WireMessage::System { .. } | WireMessage::Assistant { .. } | WireMessage::Tool { .. })
+        Some(ChatMessage::User { content: UserContent::Parts(parts) }) => parts,
+        Some(ChatMessage::System { .. } | ChatMessage::Assistant { .. } | ChatMessage::Tool { .. })
         | None => Vec::new(),
     };
     parts.extend(said);
     let texts: Option<Vec<&str>> = parts
         .iter()
         .map(|part| match part {
-            Part::Text { text } => Some(text.as_ref()),
-            Part::ImageUrl { .. } => None,
+            ChatPart::Text { text } => Some(text.as_ref()),
+            ChatPart::ImageUrl { .. } => None,
         })
         .collect();
     let content = match texts {
         Some(texts) => UserContent::Text(texts.join(BLANK_LINE)),
         None => UserContent::Parts(parts),
     };
-    messages.push(WireMessage::User { content });
+    messages.push(ChatMessage::User { content });
 }
 
 /// Puts the system prompt before what the user says first, for models without a place for it.
-fn prepend(messages: &mut Vec<WireMessage<'_>>, system: String) {
+fn prepend(messages: &mut Vec<ChatMessage<'_>>, system: String) {
     match messages.first_mut() {
-        Some(WireMessage::User { content: UserContent::Text(text) }) => {
+        Some(ChatMessage::User { content: UserContent::Text(text) }) => {
             *text = format!("{system}{BLANK_LINE}{text}");
         }
-        Some(WireMessage::User { content: UserContent::Parts(parts) }) => match parts.first_mut() {
-            Some(Part::Text { text }) => *text = format!("{system}{BLANK_LINE}{text}").into(),
-            Some(Part::ImageUrl { .. }) | None => parts.insert(0, Part::Text { text: system.into() }),
+        Some(ChatMessage::User { content: UserContent::Parts(parts) }) => match parts.first_mut() {
+            Some(ChatPart::Text { text }) => *text = format!("{system}{BLANK_LINE}{text}").into(),
+            Some(ChatPart::ImageUrl { .. }) | None => parts.insert(0, ChatPart::Text { text: system.into() }),
         },
-        Some(WireMessage::System { .. } | WireMessage::Assistant { .. } | WireMessage::Tool { .. })
+        Some(ChatMessage::System { .. } | ChatMessage::Assistant { .. } | ChatMessage::Tool { .. })
         | None => {
-            messages.insert(0, WireMessage::User { content: UserContent::Text(system) });
+            messages.insert(0, ChatMessage::User { content: UserContent::Text(system) });
         }
     }
 }
 
 /// An answer of the model; none if nothing of it can be sent.
-fn assistant(message: &Message, reasoning: Reasoning) -> Option<WireMessage<'_>> {
+fn assistant(message: &Message, reasoning: ReasoningUse) -> Option<ChatMessage<'_>> {
     let mut texts = Vec::new();
     let mut thoughts = Vec::new();
     let mut tool_calls = Vec::new();
@@ -313,7 +313,7 @@ fn assistant(message: &Message, reasoning: Reasoning) -> Option<WireMessage<'_>>
         match block {
             Block::Text { text } => texts.push(text.as_str()),
             Block::Thinking { thinking, .. } => thoughts.push(thinking.as_str()),
-            Block::ToolUse { id, name, input, input_error: _ } => tool_calls.push(WireCall {
+            Block::ToolUse { id, name, input, input_error: _ } => tool_calls.push(RequestCall {
                 id,
                 kind: "function",
                 function: CalledFunction { name, arguments: input.to_string() },
@@ -327,11 +327,11 @@ fn assistant(message: &Message, reasoning: Reasoning) -> Option<WireMessage<'_>>
     }
     let empty = || (!tool_calls.is_empty()).then(String::new);
     let reasoning_content = match reasoning {
-        Reasoning::Own => joined(thoughts).or_else(empty),
-        Reasoning::Foreign => empty(),
-        Reasoning::Unwanted => None,
+        ReasoningUse::Own => joined(thoughts).or_else(empty),
+        ReasoningUse::Foreign => empty(),
+        ReasoningUse::Unwanted => None,
     };
-    Some(WireMessage::Assistant { content, reasoning_content, tool_calls })
+    Some(ChatMessage::Assistant { content, reasoning_content, tool_calls })
 }
 
 /// The texts with something in them, with a blank line between them; none if there are none.
@@ -340,13 +340,13 @@ fn joined<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(BLANK_LINE))
 }
 
-fn text_part(text: &str) -> Option<Part<'_>> {
-    (!text.trim().is_empty()).then_some(Part::Text { text: text.into() })
+fn text_part(text: &str) -> Option<ChatPart<'_>> {
+    (!text.trim().is_empty()).then_some(ChatPart::Text { text: text.into() })
 }
 
-fn picture<'a>(image: &Image) -> Part<'a> {
+fn picture<'a>(image: &Image) -> ChatPart<'a> {
     let url = format!("data:{};base64,{}", image.media_type, image.data);
-    Part::ImageUrl { image_url: ImageUrl { url } }
+    ChatPart::ImageUrl { image_url: ImageUrl { url } }
 }
 
 #[cfg(test)]

@@ -12,26 +12,26 @@ pub(super) struct Chunk {
     pub(super) object: Option<String>,
     pub(super) id: Option<String>,
     /// Absent in what is no answer.
-    pub(super) choices: Option<Vec<Choice>>,
-    pub(super) usage: Option<WireUsage>,
+    pub(super) choices: Option<Vec<ChatChoice>>,
+    pub(super) usage: Option<ChatUsage>,
     pub(super) error: Option<Value>,
 }
 
 /// One of the answers that were asked for; only one ever is.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Choice {
+pub(super) struct ChatChoice {
     #[serde(deserialize_with = "or_default")]
     pub(super) index: u64,
-    pub(super) delta: Option<Part>,
-    pub(super) message: Option<Part>,
+    pub(super) delta: Option<ChoiceDelta>,
+    pub(super) message: Option<ChoiceDelta>,
     pub(super) finish_reason: Option<String>,
 }
 
 /// What is new of an answer, or all of it.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Part {
+pub(super) struct ChoiceDelta {
     /// A text, or a list of typed parts.
     pub(super) content: Value,
     pub(super) reasoning_content: Option<String>,
@@ -67,7 +67,7 @@ pub(super) struct WireFunction {
 /// Token counts.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct WireUsage {
+pub(super) struct ChatUsage {
     #[serde(deserialize_with = "or_default")]
     pub(super) prompt_tokens: u64,
     #[serde(deserialize_with = "or_default")]

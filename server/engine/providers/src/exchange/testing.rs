@@ -10,13 +10,13 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use super::Answer;
+use super::StreamedAnswer;
 use kode_model::{ModelError, ModelResponse};
 
 pub(crate) use super::replay;
 
 /// Checks that a recorded stream means the same wherever it is cut in two, and byte by byte; gives what it means.
-pub(crate) fn replay_every_cut<A: Answer>(
+pub(crate) fn replay_every_cut<A: StreamedAnswer>(
     answer: impl Fn() -> A,
     recorded: &[u8],
 ) -> Result<ModelResponse, ModelError> {

@@ -12,11 +12,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::item::{Item, Part};
-use super::wire::{ItemEvent, ResponseEvent, Typed, WireEvent, WireItem, WireResponse, WireUsage};
+use super::item::{AnswerItem, ItemPart};
+use super::wire::{ItemEvent, ResponseEvent, ResponsesUsage, TypedObject, WireEvent, WireItem, WireResponse};
 use crate::call_ids::CallIds;
-use crate::exchange::{Answer, AnswerFault, Progress};
-use crate::failure::Reported;
+use crate::exchange::{AnswerFault, AnswerProgress, StreamedAnswer};
+use crate::failure::ReportedError;
 use kode_model::{DeltaSink, Message, ModelResponse, StopReason, Usage};
 use kode_net::sse::SseEvent;
 
@@ -31,7 +31,7 @@ const DONE_MARK: &str = "[DONE]";
 pub(crate) struct ResponsesAnswer {
     id: Option<String>,
     /// By their number in the output.
-    items: BTreeMap<usize, Item>,
+    items: BTreeMap<usize, AnswerItem>,
     /// The numbers of the items that have an id.
     numbers: HashMap<String, usize>,
     /// The block that the next item begins with.
@@ -40,7 +40,7 @@ pub(crate) struct ResponsesAnswer {
     call_ids: CallIds,
     /// Whether a call has another id here than at the server.
     renamed: bool,
-    end: Option<End>,
+    end: Option<AnswerEnd>,
     usage: Usage,
     begun: bool,
     /// Told whether the conversation can go on from the server's copy of the answer.
@@ -48,7 +48,7 @@ pub(crate) struct ResponsesAnswer {
 }
 
 #[derive(Debug)]
-enum End {
+enum AnswerEnd {
     Completed,
     Cut(StopReason),
 }
@@ -82,13 +82,13 @@ impl ResponsesAnswer {
         self.catch_up(output, on_delta)?;
         let status = if status.is_empty() { assumed } else { &status };
         match status {
-            "completed" => self.end = Some(End::Completed),
-            "incomplete" => self.end = Some(End::Cut(cut(reason))),
+            "completed" => self.end = Some(AnswerEnd::Completed),
+            "incomplete" => self.end = Some(AnswerEnd::Cut(cut(reason))),
             "failed" | "cancelled" => {
-                let reported = error.and_then(|error| Reported::of(&json!({ "error": error })));
-                return Err(AnswerFault::Reported(reported.unwrap_or_else(|| Reported {
+                let reported = error.and_then(|error| ReportedError::of(&json!({ "error": error })));
+                return Err(AnswerFault::Reported(reported.unwrap_or_else(|| ReportedError {
                     message: format!("the answer has {status}, without a reason"),
-                    ..Reported::default()
+                    ..ReportedError::default()
                 })));
             }
             _ => return Err(AnswerFault::NoStopReason),
@@ -124,7 +124,7 @@ impl ResponsesAnswer {
         let next = || self.items.last_key_value().map_or(0, |(last, _)| last + 1);
         let free = |number: &usize| *number < MAX_ITEMS && !self.items.contains_key(number);
         let number = number.filter(free).unwrap_or_else(next);
-        let opened = Item::new(&item.kind, self.next_block);
+        let opened = AnswerItem::new(&item.kind, self.next_block);
         self.next_block += opened.blocks();
         self.items.insert(number, opened);
         if let Some(id) = &item.id {
@@ -139,7 +139,7 @@ impl ResponsesAnswer {
         let known = item.id.as_ref().is_some_and(|id| self.numbers.contains_key(id));
         // A piece may have come before its beginning.
         let begun = event.output_index.filter(|number| {
-            let early = |begun: &Item| !begun.done && begun.is(&item.kind);
+            let early = |begun: &AnswerItem| !begun.done && begun.is(&item.kind);
             !self.is_named(*number) && self.items.get(number).is_some_and(early)
         });
         let number = match (known, begun) {
@@ -200,7 +200,7 @@ impl ResponsesAnswer {
     fn extend(
         &mut self,
         event: WireEvent,
-        part: Part,
+        part: ItemPart,
         whole: bool,
         on_delta: &mut DeltaSink<'_>,
     ) -> Result<(), AnswerFault> {
@@ -220,7 +220,7 @@ impl ResponsesAnswer {
         if let Some(item) = self.items.get_mut(&number) {
             let text = [event.delta, event.text, event.refusal, event.arguments];
             let text = text.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
-            let index = if part == Part::Summary { event.summary_index } else { event.content_index };
+            let index = if part == ItemPart::Summary { event.summary_index } else { event.content_index };
             item.extend(part, index, &text, whole, on_delta);
         }
         Ok(())
@@ -231,22 +231,26 @@ impl ResponsesAnswer {
     }
 
     fn stop_reason(&self) -> StopReason {
-        let has = |test: fn(&Item) -> bool| self.items.values().any(test);
+        let has = |test: fn(&AnswerItem) -> bool| self.items.values().any(test);
         match &self.end {
-            Some(End::Cut(reason)) => reason.clone(),
-            Some(End::Completed) | None if has(Item::is_refusal) => StopReason::Refusal,
-            Some(End::Completed) | None if has(Item::is_whole_call) => StopReason::ToolUse,
-            Some(End::Completed) | None => StopReason::EndTurn,
+            Some(AnswerEnd::Cut(reason)) => reason.clone(),
+            Some(AnswerEnd::Completed) | None if has(AnswerItem::is_refusal) => StopReason::Refusal,
+            Some(AnswerEnd::Completed) | None if has(AnswerItem::is_whole_call) => StopReason::ToolUse,
+            Some(AnswerEnd::Completed) | None => StopReason::EndTurn,
         }
     }
 }
 
-impl Answer for ResponsesAnswer {
-    fn apply(&mut self, event: &SseEvent, on_delta: &mut DeltaSink<'_>) -> Result<Progress, AnswerFault> {
+impl StreamedAnswer for ResponsesAnswer {
+    fn apply(
+        &mut self,
+        event: &SseEvent,
+        on_delta: &mut DeltaSink<'_>,
+    ) -> Result<AnswerProgress, AnswerFault> {
         if event.data.trim() == DONE_MARK {
-            return Ok(Progress::SignOfLife);
+            return Ok(AnswerProgress::SignOfLife);
         }
-        let typed: Typed;
+        let typed: TypedObject;
         let kind = if event.event.is_empty() {
             typed = read(event)?;
             typed.kind.as_str()
@@ -260,21 +264,25 @@ impl Answer for ResponsesAnswer {
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
                 let assumed = kind.trim_start_matches("response.");
                 self.conclude(read::<ResponseEvent>(event)?.response, assumed, on_delta)?;
-                return Ok(Progress::Done);
+                return Ok(AnswerProgress::Done);
             }
             "error" => {
                 let body: Value = read(event)?;
-                return Err(AnswerFault::Reported(Reported::of(&body).unwrap_or_else(|| Reported {
-                    message: "it reported an error without words".to_owned(),
-                    ..Reported::default()
+                return Err(AnswerFault::Reported(ReportedError::of(&body).unwrap_or_else(|| {
+                    ReportedError {
+                        message: "it reported an error without words".to_owned(),
+                        ..ReportedError::default()
+                    }
                 })));
             }
             _ => {
-                let Some((part, whole)) = Part::of_event(kind) else { return Ok(Progress::SignOfLife) };
+                let Some((part, whole)) = ItemPart::of_event(kind) else {
+                    return Ok(AnswerProgress::SignOfLife);
+                };
                 self.extend(read(event)?, part, whole, on_delta)?;
             }
         }
-        Ok(Progress::Content)
+        Ok(AnswerProgress::Content)
     }
 
     fn apply_whole(&mut self, body: &[u8], on_delta: &mut DeltaSink<'_>) -> Result<(), AnswerFault> {
@@ -282,7 +290,7 @@ impl Answer for ResponsesAnswer {
         let response: WireResponse =
             serde_json::from_slice(body).map_err(|error| unreadable(format!("its JSON body: {error}")))?;
         if response.status.is_empty() && response.error.is_some() {
-            let reported = Reported::read(body);
+            let reported = ReportedError::read(body);
             return Err(reported
                 .map_or_else(|| unreadable("a JSON error without words".to_owned()), AnswerFault::Reported));
         }
@@ -295,7 +303,7 @@ impl Answer for ResponsesAnswer {
 
     fn into_response(self) -> ModelResponse {
         let stop_reason = self.stop_reason();
-        let completed = matches!(self.end, Some(End::Completed));
+        let completed = matches!(self.end, Some(AnswerEnd::Completed));
         let keeps_calls = completed && stop_reason != StopReason::Refusal;
         let lost_call =
             self.items.values().any(|item| item.is_call() && !(keeps_calls && item.is_whole_call()));
@@ -327,7 +335,7 @@ fn cut(reason: String) -> StopReason {
     }
 }
 
-fn count(usage: &WireUsage) -> Usage {
+fn count(usage: &ResponsesUsage) -> Usage {
     let cached = usage.input_tokens_details.cached_tokens;
     Usage {
         input_tokens: usage.input_tokens.saturating_sub(cached),
@@ -341,8 +349,8 @@ fn count(usage: &WireUsage) -> Usage {
 /// An item as far as its type is known; of the others only type and id are read.
 fn read_item(raw: &RawValue) -> Result<WireItem, AnswerFault> {
     let unreadable = |error: serde_json::Error| AnswerFault::Unreadable(format!("an item: {error}"));
-    let Typed { kind } = serde_json::from_str(raw.get()).map_err(unreadable)?;
-    if Item::knows(&kind) {
+    let TypedObject { kind } = serde_json::from_str(raw.get()).map_err(unreadable)?;
+    if AnswerItem::knows(&kind) {
         serde_json::from_str(raw.get()).map_err(unreadable)
     } else {
         Ok(WireItem { kind, ..WireItem::default() })

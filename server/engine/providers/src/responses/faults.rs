@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 
 use super::answer::ResponsesAnswer;
-use crate::exchange::{Answer, replay};
+use crate::exchange::{StreamedAnswer, replay};
 use kode_model::{Block, Delta, Message, ModelError, ModelErrorKind, ModelResponse, StopReason, Usage};
 
 /// A stream of these events, each named by its type.

@@ -17,23 +17,23 @@ const BETWEEN_PARTS: &str = "\n\n";
 
 /// One item of an answer.
 #[derive(Debug)]
-pub(super) struct Item {
+pub(super) struct AnswerItem {
     /// The first of its blocks.
     block: usize,
-    content: Content,
+    content: ItemContent,
     /// Whether it ended, as a whole.
     pub(super) done: bool,
 }
 
 #[derive(Debug)]
-enum Content {
+enum ItemContent {
     Message {
-        text: Parts,
+        text: TextParts,
         refused: bool,
     },
     Reasoning {
-        summary: Parts,
-        text: Parts,
+        summary: TextParts,
+        text: TextParts,
         /// The whole item as the server wrote it, where that can be sent back.
         sealed: Option<String>,
     },
@@ -48,7 +48,7 @@ enum Content {
 
 /// Which part of an item a piece belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ItemPart {
     /// What the model says.
     Text,
     /// Why it says nothing.
@@ -61,7 +61,7 @@ pub(super) enum Part {
     Arguments,
 }
 
-impl Part {
+impl ItemPart {
     /// The part an event is about, and whether it brings the whole of it.
     pub(super) fn of_event(kind: &str) -> Option<(Self, bool)> {
         Some(match kind {
@@ -89,16 +89,18 @@ impl Part {
     }
 }
 
-impl Item {
+impl AnswerItem {
     /// An empty item of that type.
     pub(super) fn new(kind: &str, block: usize) -> Self {
         let content = match kind {
-            "message" => Content::Message { text: Parts::default(), refused: false },
-            "reasoning" => {
-                Content::Reasoning { summary: Parts::default(), text: Parts::default(), sealed: None }
-            }
-            "function_call" => Content::Call { named: None, arguments: String::new() },
-            _ => Content::Unknown,
+            "message" => ItemContent::Message { text: TextParts::default(), refused: false },
+            "reasoning" => ItemContent::Reasoning {
+                summary: TextParts::default(),
+                text: TextParts::default(),
+                sealed: None,
+            },
+            "function_call" => ItemContent::Call { named: None, arguments: String::new() },
+            _ => ItemContent::Unknown,
         };
         Self { block, content, done: false }
     }
@@ -111,44 +113,44 @@ impl Item {
     /// Whether it is of that type.
     pub(super) fn is(&self, kind: &str) -> bool {
         match &self.content {
-            Content::Message { .. } => kind == "message",
-            Content::Reasoning { .. } => kind == "reasoning",
-            Content::Call { .. } => kind == "function_call",
-            Content::Unknown => !Self::knows(kind),
+            ItemContent::Message { .. } => kind == "message",
+            ItemContent::Reasoning { .. } => kind == "reasoning",
+            ItemContent::Call { .. } => kind == "function_call",
+            ItemContent::Unknown => !Self::knows(kind),
         }
     }
 
     /// How many blocks it may become.
     pub(super) fn blocks(&self) -> usize {
         match &self.content {
-            Content::Message { .. } | Content::Call { .. } => 1,
-            Content::Reasoning { .. } => 2,
-            Content::Unknown => 0,
+            ItemContent::Message { .. } | ItemContent::Call { .. } => 1,
+            ItemContent::Reasoning { .. } => 2,
+            ItemContent::Unknown => 0,
         }
     }
 
     pub(super) fn is_call(&self) -> bool {
-        matches!(self.content, Content::Call { .. })
+        matches!(self.content, ItemContent::Call { .. })
     }
 
     /// Whether it is a call that can be run.
     pub(super) fn is_whole_call(&self) -> bool {
-        self.done && matches!(self.content, Content::Call { named: Some(_), .. })
+        self.done && matches!(self.content, ItemContent::Call { named: Some(_), .. })
     }
 
     /// Whether it says that the model declines.
     pub(super) fn is_refusal(&self) -> bool {
-        matches!(self.content, Content::Message { refused: true, .. })
+        matches!(self.content, ItemContent::Message { refused: true, .. })
     }
 
     /// Whether it is a call that has not been shown.
     pub(super) fn waits_for_name(&self) -> bool {
-        matches!(self.content, Content::Call { named: None, .. })
+        matches!(self.content, ItemContent::Call { named: None, .. })
     }
 
     /// The call has this id and name.
     pub(super) fn name(&mut self, id: String, name: String, on_delta: &mut DeltaSink<'_>) {
-        if let Content::Call { named, .. } = &mut self.content {
+        if let ItemContent::Call { named, .. } = &mut self.content {
             on_delta(Delta::ToolUse { index: self.block, id: id.clone(), name: name.clone() });
             *named = Some((id, name));
         }
@@ -157,7 +159,7 @@ impl Item {
     /// Takes a piece of a part in, or the whole part.
     pub(super) fn extend(
         &mut self,
-        part: Part,
+        part: ItemPart,
         index: usize,
         piece: &str,
         whole: bool,
@@ -168,12 +170,13 @@ impl Item {
         }
         let block = self.block;
         match (&mut self.content, part) {
-            (Content::Message { text, refused }, Part::Text | Part::Refusal) => {
-                *refused |= part == Part::Refusal;
+            (ItemContent::Message { text, refused }, ItemPart::Text | ItemPart::Refusal) => {
+                *refused |= part == ItemPart::Refusal;
                 text.take(index, piece, whole, |text| on_delta(Delta::Text { index: block, text }));
             }
-            (Content::Reasoning { summary, text, .. }, Part::Summary | Part::Reasoning) => {
-                let (parts, other) = if part == Part::Summary { (summary, text) } else { (text, summary) };
+            (ItemContent::Reasoning { summary, text, .. }, ItemPart::Summary | ItemPart::Reasoning) => {
+                let (parts, other) =
+                    if part == ItemPart::Summary { (summary, text) } else { (text, summary) };
                 // Of summary and reasoning, what comes first is shown.
                 let shows = other.is_empty();
                 parts.take(index, piece, whole, |text| {
@@ -182,14 +185,17 @@ impl Item {
                     }
                 });
             }
-            (Content::Call { arguments, .. }, Part::Arguments) => {
+            (ItemContent::Call { arguments, .. }, ItemPart::Arguments) => {
                 if whole {
                     arguments.clear();
                 }
                 arguments.push_str(piece);
             }
             (
-                Content::Message { .. } | Content::Reasoning { .. } | Content::Call { .. } | Content::Unknown,
+                ItemContent::Message { .. }
+                | ItemContent::Reasoning { .. }
+                | ItemContent::Call { .. }
+                | ItemContent::Unknown,
                 _,
             ) => {}
         }
@@ -199,14 +205,14 @@ impl Item {
     pub(super) fn finish(&mut self, whole: WireItem, raw: &RawValue, on_delta: &mut DeltaSink<'_>) {
         for (index, WirePart { kind, text, refusal }) in whole.content.iter().enumerate() {
             match kind.as_str() {
-                "refusal" => self.extend(Part::Refusal, index, refusal, true, on_delta),
-                "reasoning_text" => self.extend(Part::Reasoning, index, text, true, on_delta),
-                "output_text" | "text" => self.extend(Part::Text, index, text, true, on_delta),
+                "refusal" => self.extend(ItemPart::Refusal, index, refusal, true, on_delta),
+                "reasoning_text" => self.extend(ItemPart::Reasoning, index, text, true, on_delta),
+                "output_text" | "text" => self.extend(ItemPart::Text, index, text, true, on_delta),
                 _ => {}
             }
         }
         for (index, part) in whole.summary.iter().enumerate() {
-            self.extend(Part::Summary, index, &part.text, true, on_delta);
+            self.extend(ItemPart::Summary, index, &part.text, true, on_delta);
         }
         let arguments = match whole.arguments {
             Value::Null => String::new(),
@@ -215,8 +221,8 @@ impl Item {
                 value.to_string()
             }
         };
-        self.extend(Part::Arguments, 0, &arguments, true, on_delta);
-        if let Content::Reasoning { sealed, .. } = &mut self.content {
+        self.extend(ItemPart::Arguments, 0, &arguments, true, on_delta);
+        if let ItemContent::Reasoning { sealed, .. } = &mut self.content {
             // Without either it only names something that the server may not have any more.
             let stands_alone = !whole.encrypted_content.is_empty() || !whole.content.is_empty();
             *sealed = stands_alone.then(|| raw.get().to_owned());
@@ -228,11 +234,11 @@ impl Item {
     /// What it is in a message: nothing, or one block or two.
     pub(super) fn into_blocks(self, keeps_calls: bool) -> Vec<Block> {
         match self.content {
-            Content::Message { text, .. } => {
+            ItemContent::Message { text, .. } => {
                 let text = text.joined();
                 if text.is_empty() { Vec::new() } else { vec![Block::Text { text }] }
             }
-            Content::Reasoning { summary, text, sealed } => {
+            ItemContent::Reasoning { summary, text, sealed } => {
                 let thinking = if summary.is_empty() { text } else { summary }.joined();
                 let shown = Block::Thinking { thinking, signature: String::new() };
                 let shown = Some(shown).filter(
@@ -241,25 +247,25 @@ impl Item {
                 let sealed = sealed.map(|data| Block::RedactedThinking { data });
                 shown.into_iter().chain(sealed).collect()
             }
-            Content::Call { named: Some((id, name)), arguments: json } if keeps_calls && self.done => {
+            ItemContent::Call { named: Some((id, name)), arguments: json } if keeps_calls && self.done => {
                 // Calls are only kept of answers that said all they wanted.
                 let (input, input_error) = arguments::input(json, true);
                 vec![Block::ToolUse { id, name, input, input_error }]
             }
-            Content::Call { .. } | Content::Unknown => Vec::new(),
+            ItemContent::Call { .. } | ItemContent::Unknown => Vec::new(),
         }
     }
 }
 
 /// The parts of a text, by number.
 #[derive(Debug, Default)]
-struct Parts {
+struct TextParts {
     parts: BTreeMap<usize, String>,
     /// The part that was shown last.
     shown: Option<usize>,
 }
 
-impl Parts {
+impl TextParts {
     fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use super::is_own;
-use super::request::Bookmark;
+use super::request::ResponseBookmark;
 use kode_model::{History, Role};
 
 /// So many answers are known at a time; of each conversation the newest counts.
@@ -17,19 +17,19 @@ const MAX_KEPT: usize = 256;
 
 /// The answers a server keeps.
 #[derive(Default)]
-pub(super) struct Kept {
-    answers: Mutex<VecDeque<KeptAnswer>>,
+pub(super) struct StoredAnswers {
+    answers: Mutex<VecDeque<StoredAnswer>>,
 }
 
-struct KeptAnswer {
+struct StoredAnswer {
     id: String,
     /// Of the history it was the answer to.
     fingerprint: u64,
 }
 
-impl Kept {
+impl StoredAnswers {
     /// The newest answer of the history that the server can go on from. None where nothing would follow it.
-    pub(super) fn bookmark<'a>(&self, model: &str, history: &'a History) -> Option<Bookmark<'a>> {
+    pub(super) fn bookmark<'a>(&self, model: &str, history: &'a History) -> Option<ResponseBookmark<'a>> {
         // The newest one mostly is it, so nothing before it is looked at.
         let answers = history.iter().enumerate().rev().skip(1);
         let own = answers.filter(|(_, message)| message.role == Role::Assistant && is_own(model, message));
@@ -39,7 +39,7 @@ impl Kept {
             let kept = self.fingerprint_of(id);
             kept.is_some() && kept == history.fingerprint(*at)
         })?;
-        Some(Bookmark { response, next: at + 1 })
+        Some(ResponseBookmark { response, next: at + 1 })
     }
 
     /// The fingerprint of the history that a kept answer was given to.
@@ -52,7 +52,7 @@ impl Kept {
     pub(super) fn remember(&self, id: String, history: &History, count: usize) {
         let Some(fingerprint) = history.fingerprint(count) else { return };
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.push_front(KeptAnswer { id, fingerprint });
+        answers.push_front(StoredAnswer { id, fingerprint });
         answers.truncate(MAX_KEPT);
     }
 

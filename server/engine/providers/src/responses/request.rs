@@ -52,7 +52,7 @@ pub(super) struct Features {
 
 /// Where in the history the server can go on: it has everything up to that message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bookmark<'a> {
+pub(super) struct ResponseBookmark<'a> {
     /// The server's id of the answer.
     pub(super) response: &'a str,
     /// The first message it does not have.
@@ -61,22 +61,22 @@ pub(super) struct Bookmark<'a> {
 
 /// The body of a request.
 #[derive(Serialize)]
-pub(super) struct Body<'a> {
+pub(super) struct ResponsesBody<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_response_id: Option<&'a str>,
-    input: Vec<Item<'a>>,
+    input: Vec<InputItem<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Function<'a>>,
+    tools: Vec<FunctionTool<'a>>,
     max_output_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     top_p: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning: Option<Reasoning>,
+    reasoning: Option<ReasoningOptions>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     include: &'static [&'static str],
     store: bool,
@@ -88,7 +88,7 @@ pub(super) struct Body<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "function")]
-struct Function<'a> {
+struct FunctionTool<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a Value,
@@ -96,7 +96,7 @@ struct Function<'a> {
 }
 
 #[derive(Serialize)]
-struct Reasoning {
+struct ReasoningOptions {
     effort: Effort,
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<&'static str>,
@@ -104,10 +104,10 @@ struct Reasoning {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Item<'a> {
+enum InputItem<'a> {
     Message {
         role: Role,
-        content: Vec<Part<'a>>,
+        content: Vec<InputItemPart<'a>>,
     },
     FunctionCall {
         call_id: Cow<'a, str>,
@@ -117,7 +117,7 @@ enum Item<'a> {
     },
     FunctionCallOutput {
         call_id: Cow<'a, str>,
-        output: Output<'a>,
+        output: CallOutput<'a>,
     },
     /// A whole item as the server wrote it.
     #[serde(untagged)]
@@ -126,7 +126,7 @@ enum Item<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
+enum InputItemPart<'a> {
     InputText { text: Cow<'a, str> },
     OutputText { text: &'a str },
     InputImage { image_url: String, detail: &'static str },
@@ -134,9 +134,9 @@ enum Part<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Output<'a> {
+enum CallOutput<'a> {
     Text(Cow<'a, str>),
-    Parts(Vec<Part<'a>>),
+    Parts(Vec<InputItemPart<'a>>),
 }
 
 /// The body that asks for the answer to `request`, from `bookmark` on if there is one.
@@ -144,9 +144,9 @@ pub(super) fn body<'a>(
     model: &'a str,
     features: Features,
     request: &'a ModelRequest,
-    bookmark: Option<Bookmark<'a>>,
-) -> Body<'a> {
-    let reasoning = features.reasoning.then(|| Reasoning {
+    bookmark: Option<ResponseBookmark<'a>>,
+) -> ResponsesBody<'a> {
+    let reasoning = features.reasoning.then(|| ReasoningOptions {
         effort: request.effort.unwrap_or(DEFAULT_EFFORT),
         summary: features.summaries.then_some("auto"),
     });
@@ -155,7 +155,7 @@ pub(super) fn body<'a>(
     let sampling = if samples { (request.temperature, request.top_p) } else { (None, None) };
     let begun = bookmark.map_or(0, |bookmark| bookmark.next);
     let sealed = features.reasoning && features.sealed;
-    Body {
+    ResponsesBody {
         model,
         instructions: instructions(&request.system),
         previous_response_id: bookmark.map(|bookmark| bookmark.response),
@@ -178,9 +178,9 @@ fn instructions(system: &[String]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
-fn function(tool: &kode_model::ToolDeclaration) -> Function<'_> {
+fn function(tool: &kode_model::ToolDeclaration) -> FunctionTool<'_> {
     // Strict functions may have no optional arguments, and ours have some.
-    Function {
+    FunctionTool {
         name: &tool.name,
         description: &tool.description,
         parameters: &tool.input_schema,
@@ -193,7 +193,7 @@ fn input<'a>(
     features: Features,
     messages: &'a [Message],
     reminders: &'a [String],
-) -> Vec<Item<'a>> {
+) -> Vec<InputItem<'a>> {
     let mut items = Vec::with_capacity(messages.len());
     for message in messages {
         match message.role {
@@ -205,17 +205,17 @@ fn input<'a>(
     }
     let reminders = reminders.iter().filter(|text| is_said(text));
     for reminder in reminders {
-        push_part(&mut items, Role::User, Part::InputText { text: reminder.into() });
+        push_part(&mut items, Role::User, InputItemPart::InputText { text: reminder.into() });
     }
     items
 }
 
 /// What the user and the tools say: results first, so that each is close to its call.
-fn say<'a>(items: &mut Vec<Item<'a>>, message: &'a Message, sees: bool) {
+fn say<'a>(items: &mut Vec<InputItem<'a>>, message: &'a Message, sees: bool) {
     let results = message.content.iter().filter_map(|block| match block {
         Block::ToolResult { tool_use_id, content, images, is_error: _ } => {
             let output = output(content, images, sees);
-            Some(Item::FunctionCallOutput { call_id: short_id(tool_use_id), output })
+            Some(InputItem::FunctionCallOutput { call_id: short_id(tool_use_id), output })
         }
         Block::Text { .. }
         | Block::Image(_)
@@ -227,11 +227,11 @@ fn say<'a>(items: &mut Vec<Item<'a>>, message: &'a Message, sees: bool) {
     for block in &message.content {
         match block {
             Block::Text { text } if is_said(text) => {
-                push_part(items, Role::User, Part::InputText { text: text.into() });
+                push_part(items, Role::User, InputItemPart::InputText { text: text.into() });
             }
             Block::Image(image) if sees => push_part(items, Role::User, picture(image)),
             Block::Image(image) => {
-                push_part(items, Role::User, Part::InputText { text: unseen::note(image).into() });
+                push_part(items, Role::User, InputItemPart::InputText { text: unseen::note(image).into() });
             }
             Block::Text { .. }
             | Block::Thinking { .. }
@@ -244,7 +244,7 @@ fn say<'a>(items: &mut Vec<Item<'a>>, message: &'a Message, sees: bool) {
 
 /// What the model said. The API wants an item of the same answer after each one of reasoning, so reasoning waits for
 /// what follows it.
-fn answer<'a>(items: &mut Vec<Item<'a>>, message: &'a Message, reasoning_back: bool) {
+fn answer<'a>(items: &mut Vec<InputItem<'a>>, message: &'a Message, reasoning_back: bool) {
     let mut waiting = Vec::new();
     // Two answers in a row are two messages.
     let mut joins = false;
@@ -254,18 +254,18 @@ fn answer<'a>(items: &mut Vec<Item<'a>>, message: &'a Message, reasoning_back: b
                 joins &= waiting.is_empty();
                 items.append(&mut waiting);
                 if joins {
-                    push_part(items, Role::Assistant, Part::OutputText { text });
+                    push_part(items, Role::Assistant, InputItemPart::OutputText { text });
                 } else {
-                    items.push(Item::Message {
+                    items.push(InputItem::Message {
                         role: Role::Assistant,
-                        content: vec![Part::OutputText { text }],
+                        content: vec![InputItemPart::OutputText { text }],
                     });
                 }
                 joins = true;
             }
             Block::ToolUse { id, name, input, input_error: _ } => {
                 items.append(&mut waiting);
-                items.push(Item::FunctionCall {
+                items.push(InputItem::FunctionCall {
                     call_id: short_id(id),
                     name: function_name(name),
                     arguments: input.to_string(),
@@ -275,7 +275,7 @@ fn answer<'a>(items: &mut Vec<Item<'a>>, message: &'a Message, reasoning_back: b
             Block::RedactedThinking { data } if reasoning_back => {
                 // What is no item of ours cannot be sent back.
                 if let Ok(item) = serde_json::from_str::<&RawValue>(data) {
-                    waiting.push(Item::Reasoning(item));
+                    waiting.push(InputItem::Reasoning(item));
                 }
             }
             // The shown form of reasoning is for people.
@@ -289,30 +289,30 @@ fn answer<'a>(items: &mut Vec<Item<'a>>, message: &'a Message, reasoning_back: b
 }
 
 /// Adds a part to the last item if that is a message of the same role, else as a message of its own.
-fn push_part<'a>(items: &mut Vec<Item<'a>>, whose: Role, part: Part<'a>) {
+fn push_part<'a>(items: &mut Vec<InputItem<'a>>, whose: Role, part: InputItemPart<'a>) {
     match items.last_mut() {
-        Some(Item::Message { role, content }) if *role == whose => content.push(part),
+        Some(InputItem::Message { role, content }) if *role == whose => content.push(part),
         Some(
-            Item::Message { .. }
-            | Item::FunctionCall { .. }
-            | Item::FunctionCallOutput { .. }
-            | Item::Reasoning(_),
+            InputItem::Message { .. }
+            | InputItem::FunctionCall { .. }
+            | InputItem::FunctionCallOutput { .. }
+            | InputItem::Reasoning(_),
         )
-        | None => items.push(Item::Message { role: whose, content: vec![part] }),
+        | None => items.push(InputItem::Message { role: whose, content: vec![part] }),
     }
 }
 
-fn output<'a>(content: &'a str, images: &'a [Image], sees: bool) -> Output<'a> {
+fn output<'a>(content: &'a str, images: &'a [Image], sees: bool) -> CallOutput<'a> {
     if images.is_empty() || !sees {
-        return Output::Text(unseen::noted(content, images));
+        return CallOutput::Text(unseen::noted(content, images));
     }
-    let text = is_said(content).then_some(Part::InputText { text: content.into() });
-    Output::Parts(text.into_iter().chain(images.iter().map(picture)).collect())
+    let text = is_said(content).then_some(InputItemPart::InputText { text: content.into() });
+    CallOutput::Parts(text.into_iter().chain(images.iter().map(picture)).collect())
 }
 
-fn picture(image: &Image) -> Part<'_> {
+fn picture(image: &Image) -> InputItemPart<'_> {
     let image_url = format!("data:{};base64,{}", image.media_type, image.data);
-    Part::InputImage { image_url, detail: "auto" }
+    InputItemPart::InputImage { image_url, detail: "auto" }
 }
 
 fn is_said(text: &str) -> bool {

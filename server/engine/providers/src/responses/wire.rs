@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 /// Something of which only the type matters yet.
 #[derive(Deserialize)]
-pub(super) struct Typed {
+pub(super) struct TypedObject {
     #[serde(rename = "type", default, deserialize_with = "or_default")]
     pub(super) kind: String,
 }
@@ -60,7 +60,7 @@ pub(super) struct WireResponse {
     pub(super) output: Vec<Box<RawValue>>,
     #[serde(deserialize_with = "or_default")]
     pub(super) incomplete_details: IncompleteDetails,
-    pub(super) usage: Option<WireUsage>,
+    pub(super) usage: Option<ResponsesUsage>,
     pub(super) error: Option<Value>,
 }
 
@@ -110,7 +110,7 @@ pub(super) struct WirePart {
 /// Token counts; the cached and the reasoning ones are parts of the others.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct WireUsage {
+pub(super) struct ResponsesUsage {
     #[serde(deserialize_with = "or_default")]
     pub(super) input_tokens: u64,
     #[serde(deserialize_with = "or_default")]

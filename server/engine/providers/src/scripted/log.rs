@@ -11,9 +11,9 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::playback::{Numbers, call_number};
-use super::question::Question;
-use super::scenes::Position;
-use super::script::{Fault, Step};
+use super::question::RequestView;
+use super::scenes::ScriptPosition;
+use super::script::{ScriptFault, ScriptStep};
 use super::timed::Times;
 use kode_model::Wire;
 
@@ -25,7 +25,7 @@ const MAX_RECORDED_BYTES: usize = 256 * 1024 * 1024;
 
 /// A request for an answer.
 #[derive(Debug)]
-pub(super) struct Exchange {
+pub(super) struct LoggedExchange {
     /// The wire it came over.
     pub(super) wire: Wire,
     /// Where it went.
@@ -38,7 +38,7 @@ pub(super) struct Exchange {
     pub(super) times: Arc<Times>,
 }
 
-impl Exchange {
+impl LoggedExchange {
     fn head(&self) -> String {
         let head = json!({
             "wire": self.wire,
@@ -60,18 +60,18 @@ impl Exchange {
 /// What has been asked so far.
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    exchanges: VecDeque<Exchange>,
+    exchanges: VecDeque<LoggedExchange>,
     bytes: usize,
     /// Answers given so far.
     messages: usize,
     /// The highest number that the id of a call has had, in this server or in a history it was shown.
     calls: usize,
-    faults_taken: HashMap<Position, usize>,
+    faults_taken: HashMap<ScriptPosition, usize>,
 }
 
 impl Log {
     /// Adds a request.
-    pub(super) fn record(&mut self, exchange: Exchange) {
+    pub(super) fn record(&mut self, exchange: LoggedExchange) {
         if self.exchanges.len() == MAX_RECORDED
             && let Some(oldest) = self.exchanges.pop_front()
         {
@@ -96,19 +96,20 @@ impl Log {
     /// The requests as JSON, oldest first: each `{wire, path, bytes, receivedNs, sentNs}`, and with its `body` if
     /// those are wanted; then only the requests whose bodies are kept.
     pub(super) fn told(&self, with_bodies: bool) -> String {
-        let tell = |exchange: &Exchange| if with_bodies { exchange.whole() } else { Some(exchange.head()) };
+        let tell =
+            |exchange: &LoggedExchange| if with_bodies { exchange.whole() } else { Some(exchange.head()) };
         let told: Vec<String> = self.exchanges.iter().filter_map(tell).collect();
         format!("[{}]", told.join(","))
     }
 
     /// The newest request with its body, as JSON; `null` without one.
     pub(super) fn newest(&self) -> String {
-        self.exchanges.back().and_then(Exchange::whole).unwrap_or_else(|| "null".to_owned())
+        self.exchanges.back().and_then(LoggedExchange::whole).unwrap_or_else(|| "null".to_owned())
     }
 
     /// Numbers for an answer with so many calls. A history that outlived another server goes on with numbers it has
     /// not had.
-    pub(super) fn number(&mut self, question: &Question<'_>, calls: usize, server: u64) -> Numbers {
+    pub(super) fn number(&mut self, question: &RequestView<'_>, calls: usize, server: u64) -> Numbers {
         let highest = question.call_ids().iter().filter_map(|id| call_number(id)).max().unwrap_or_default();
         self.messages = self.messages.saturating_add(1);
         let first_call = self.calls.max(highest).saturating_add(1);
@@ -117,7 +118,7 @@ impl Log {
     }
 
     /// The next fault of the step that no request has taken yet.
-    pub(super) fn take_fault(&mut self, position: Position, step: &Step) -> Option<Fault> {
+    pub(super) fn take_fault(&mut self, position: ScriptPosition, step: &ScriptStep) -> Option<ScriptFault> {
         let taken = self.faults_taken.entry(position).or_default();
         let fault = step.faults.get(*taken).cloned();
         *taken += usize::from(fault.is_some());
@@ -158,24 +159,24 @@ impl Gates {
 
     /// Waits at a gate until it is open; being dropped there counts as leaving.
     pub(super) async fn hold(&self, name: &str) {
-        let _held = Held::new(self, name);
+        let _held = GateHold::new(self, name);
         let _ = self.0.subscribe().wait_for(|doors| doors.open.contains(name)).await;
     }
 }
 
-struct Held<'a> {
+struct GateHold<'a> {
     gates: &'a Gates,
     name: &'a str,
 }
 
-impl<'a> Held<'a> {
+impl<'a> GateHold<'a> {
     fn new(gates: &'a Gates, name: &'a str) -> Self {
         gates.0.send_modify(|doors| *doors.held.entry(name.to_owned()).or_default() += 1);
         Self { gates, name }
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for GateHold<'_> {
     fn drop(&mut self) {
         self.gates.0.send_modify(|doors| {
             if let Some(held) = doors.held.get_mut(self.name) {
@@ -196,7 +197,7 @@ mod tests {
         let mut log = Log::default();
         let half = Bytes::from(vec![b'1'; MAX_RECORDED_BYTES / 2 + 1]);
         for _ in 0..2 {
-            log.record(Exchange {
+            log.record(LoggedExchange {
                 wire: Wire::Responses,
                 path: "/v1/responses".into(),
                 bytes: half.len(),

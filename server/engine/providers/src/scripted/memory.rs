@@ -16,7 +16,7 @@ const MAX_NEEDS: usize = 4_096;
 
 /// The items of a conversation, oldest first, and their bytes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Conversation {
+pub(super) struct StoredConversation {
     /// The items.
     pub(super) items: Vec<Arc<Value>>,
     /// How many bytes of requests they took.
@@ -25,17 +25,17 @@ pub(super) struct Conversation {
 
 /// The conversations a server keeps.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
-    conversations: HashMap<String, Conversation>,
+pub(super) struct ConversationStore {
+    conversations: HashMap<String, StoredConversation>,
     order: VecDeque<String>,
     /// Items that came right after reasoning, and the ids of that.
     needs: HashMap<String, String>,
     needing: VecDeque<String>,
 }
 
-impl Memory {
+impl ConversationStore {
     /// The conversation up to a response.
-    pub(super) fn get(&self, response: &str) -> Option<&Conversation> {
+    pub(super) fn get(&self, response: &str) -> Option<&StoredConversation> {
         self.conversations.get(response)
     }
 
@@ -61,7 +61,7 @@ impl Memory {
     }
 
     /// Keeps a conversation up to a response.
-    pub(super) fn keep(&mut self, response: String, conversation: Conversation) {
+    pub(super) fn keep(&mut self, response: String, conversation: StoredConversation) {
         if self.order.len() == MAX_RESPONSES
             && let Some(oldest) = self.order.pop_front()
         {
@@ -84,14 +84,14 @@ mod tests {
 
     #[test]
     fn the_oldest_are_forgotten_first() {
-        let mut memory = Memory::default();
+        let mut memory = ConversationStore::default();
         for number in 0..=MAX_RESPONSES {
-            memory.keep(number.to_string(), Conversation::default());
+            memory.keep(number.to_string(), StoredConversation::default());
         }
         assert!(memory.get("0").is_none() && memory.get("1").is_some());
         memory.forget();
         assert!(memory.get("1").is_none());
-        memory.keep("new".into(), Conversation::default());
+        memory.keep("new".into(), StoredConversation::default());
         assert!(memory.get("new").is_some());
     }
 }

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::question::Question;
+use super::question::RequestView;
 use super::scenes::Templates;
-use super::script::{Content, Quirks, Step, StepUsage};
+use super::script::{Quirks, ScriptContent, ScriptStep, StepUsage};
 use kode_model::Wire;
 
 /// Roughly how many bytes make a token, for costs the script does not say.
@@ -54,12 +54,12 @@ pub(super) enum Cue {
 }
 
 /// An answer ready to be written.
-pub(super) struct Answer<'a> {
+pub(super) struct ScriptedAnswer<'a> {
     body: &'a Value,
     wire: Wire,
     quirks: &'a Quirks,
     numbers: Numbers,
-    parts: Vec<Part>,
+    parts: Vec<AnswerPart>,
     stop_reason: String,
     usage: StepUsage,
     /// Characters per delta.
@@ -67,7 +67,7 @@ pub(super) struct Answer<'a> {
 }
 
 /// What an answer looks like on its wire.
-pub(super) struct Written {
+pub(super) struct WireAnswer {
     /// The whole, for requests that are not streamed.
     pub(super) whole: Value,
     /// The stream.
@@ -77,7 +77,7 @@ pub(super) struct Written {
 }
 
 /// A piece of an answer.
-enum Part {
+enum AnswerPart {
     Text(String),
     Refusal(String),
     Thinking { text: String, signature: String },
@@ -85,7 +85,7 @@ enum Part {
     Call { id: String, name: String, arguments: String, input: Value },
 }
 
-impl Part {
+impl AnswerPart {
     fn size(&self) -> usize {
         match self {
             Self::Text(text) | Self::Refusal(text) => text.len(),
@@ -96,9 +96,14 @@ impl Part {
     }
 }
 
-impl<'a> Answer<'a> {
+impl<'a> ScriptedAnswer<'a> {
     /// The answer of `step`.
-    pub(super) fn new(step: &Step, question: &Question<'a>, quirks: &'a Quirks, numbers: Numbers) -> Self {
+    pub(super) fn new(
+        step: &ScriptStep,
+        question: &RequestView<'a>,
+        quirks: &'a Quirks,
+        numbers: Numbers,
+    ) -> Self {
         let templates = Templates::new(question);
         let prefix = match question.wire {
             Wire::AnthropicMessages => "toolu",
@@ -109,7 +114,7 @@ impl<'a> Answer<'a> {
             call += 1;
             format!("{prefix}{ID_MARK}{}", call - 1)
         };
-        let parts: Vec<Part> =
+        let parts: Vec<AnswerPart> =
             step.content.iter().map(|content| part(content, &templates, &mut next_id)).collect();
         let estimate = || StepUsage {
             input_tokens: tokens(question.bytes),
@@ -130,13 +135,16 @@ impl<'a> Answer<'a> {
     }
 
     /// The answer of one text, for requests the script has no step for.
-    pub(super) fn text(text: &str, question: &Question<'a>, quirks: &'a Quirks, numbers: Numbers) -> Self {
-        let step = Step { content: vec![Content::Text { text: text.to_owned() }], ..Step::default() };
+    pub(super) fn text(text: &str, question: &RequestView<'a>, quirks: &'a Quirks, numbers: Numbers) -> Self {
+        let step = ScriptStep {
+            content: vec![ScriptContent::Text { text: text.to_owned() }],
+            ..ScriptStep::default()
+        };
         Self::new(&step, question, quirks, numbers)
     }
 
     /// The answer as its wire has it.
-    pub(super) fn write(&self) -> Written {
+    pub(super) fn write(&self) -> WireAnswer {
         match self.wire {
             Wire::AnthropicMessages => messages::write(self),
             Wire::ChatCompletions => chat::write(self),
@@ -163,15 +171,15 @@ pub(super) fn cues(events: Vec<Bytes>, gate: Option<(usize, String)>, cut: Optio
     cues
 }
 
-fn part(content: &Content, templates: &Templates, next_id: &mut impl FnMut() -> String) -> Part {
+fn part(content: &ScriptContent, templates: &Templates, next_id: &mut impl FnMut() -> String) -> AnswerPart {
     match content {
-        Content::Text { text } => Part::Text(templates.fill(text)),
-        Content::Refusal { text } => Part::Refusal(templates.fill(text)),
-        Content::Thinking { thinking, signature } => {
-            Part::Thinking { text: templates.fill(thinking), signature: signature.clone() }
+        ScriptContent::Text { text } => AnswerPart::Text(templates.fill(text)),
+        ScriptContent::Refusal { text } => AnswerPart::Refusal(templates.fill(text)),
+        ScriptContent::Thinking { thinking, signature } => {
+            AnswerPart::Thinking { text: templates.fill(thinking), signature: signature.clone() }
         }
-        Content::RedactedThinking { data } => Part::Redacted { data: data.clone() },
-        Content::ToolUse { name, input, raw_input, id } => {
+        ScriptContent::RedactedThinking { data } => AnswerPart::Redacted { data: data.clone() },
+        ScriptContent::ToolUse { name, input, raw_input, id } => {
             // The number is taken whether or not it is used, as the numbers of an answer follow each other.
             let numbered = next_id();
             let (arguments, input) = match raw_input {
@@ -181,7 +189,7 @@ fn part(content: &Content, templates: &Templates, next_id: &mut impl FnMut() -> 
                     (input.to_string(), input)
                 }
             };
-            Part::Call { id: id.clone().unwrap_or(numbered), name: name.clone(), arguments, input }
+            AnswerPart::Call { id: id.clone().unwrap_or(numbered), name: name.clone(), arguments, input }
         }
     }
 }

@@ -10,7 +10,7 @@ use kode_model::Wire;
 
 /// What scripts look at.
 #[derive(Debug)]
-pub(super) struct Question<'a> {
+pub(super) struct RequestView<'a> {
     /// The wire it came over.
     pub(super) wire: Wire,
     /// The request itself.
@@ -19,13 +19,13 @@ pub(super) struct Question<'a> {
     pub(super) bytes: usize,
     /// The system prompt, part by part.
     system: Vec<&'a str>,
-    entries: Vec<Entry<'a>>,
+    entries: Vec<RequestTurn<'a>>,
     /// The ids of all calls.
     call_ids: Vec<&'a str>,
 }
 
 #[derive(Debug)]
-enum Entry<'a> {
+enum RequestTurn<'a> {
     /// What the user says, text by text.
     User(Vec<&'a str>),
     /// One answer, of however many parts.
@@ -34,7 +34,7 @@ enum Entry<'a> {
     Result(Vec<&'a str>),
 }
 
-impl<'a> Question<'a> {
+impl<'a> RequestView<'a> {
     /// The question in a request of the Messages format.
     pub(super) fn messages(body: &'a Value, bytes: usize) -> Self {
         let mut question = Self::new(Wire::AnthropicMessages, body, bytes);
@@ -43,11 +43,11 @@ impl<'a> Question<'a> {
             let blocks = list(&message["content"]);
             if message["role"] == "assistant" {
                 question.call_ids.extend(blocks.filter_map(|block| block["id"].as_str()));
-                question.entries.push(Entry::Answer);
+                question.entries.push(RequestTurn::Answer);
                 continue;
             }
             let results = blocks.filter(|block| block["type"] == "tool_result");
-            question.entries.extend(results.map(|block| Entry::Result(texts(&block["content"]))));
+            question.entries.extend(results.map(|block| RequestTurn::Result(texts(&block["content"]))));
             question.say(&message["content"]);
         }
         question
@@ -63,9 +63,9 @@ impl<'a> Question<'a> {
                 "assistant" => {
                     let calls = list(&message["tool_calls"]);
                     question.call_ids.extend(calls.filter_map(|call| call["id"].as_str()));
-                    question.entries.push(Entry::Answer);
+                    question.entries.push(RequestTurn::Answer);
                 }
-                "tool" => question.entries.push(Entry::Result(texts(content))),
+                "tool" => question.entries.push(RequestTurn::Result(texts(content))),
                 _ => question.say(content),
             }
         }
@@ -80,11 +80,13 @@ impl<'a> Question<'a> {
             match (item["type"].as_str().unwrap_or("message"), item["role"].as_str().unwrap_or_default()) {
                 ("message", "system" | "developer") => question.system.extend(texts(&item["content"])),
                 ("message", "user") => question.say(&item["content"]),
-                ("function_call_output", _) => question.entries.push(Entry::Result(texts(&item["output"]))),
+                ("function_call_output", _) => {
+                    question.entries.push(RequestTurn::Result(texts(&item["output"])))
+                }
                 _ => {
                     question.call_ids.extend(item["call_id"].as_str());
-                    if !matches!(question.entries.last(), Some(Entry::Answer)) {
-                        question.entries.push(Entry::Answer);
+                    if !matches!(question.entries.last(), Some(RequestTurn::Answer)) {
+                        question.entries.push(RequestTurn::Answer);
                     }
                 }
             }
@@ -97,9 +99,9 @@ impl<'a> Question<'a> {
         let mut answers = 0;
         for entry in self.entries.iter().rev() {
             match entry {
-                Entry::User(texts) => return (texts.join("\n"), answers),
-                Entry::Answer => answers += 1,
-                Entry::Result(_) => {}
+                RequestTurn::User(texts) => return (texts.join("\n"), answers),
+                RequestTurn::Answer => answers += 1,
+                RequestTurn::Result(_) => {}
             }
         }
         (String::new(), answers)
@@ -108,8 +110,8 @@ impl<'a> Question<'a> {
     /// The text of the newest result; empty without one.
     pub(super) fn last_result(&self) -> String {
         let results = self.entries.iter().rev().find_map(|entry| match entry {
-            Entry::Result(texts) => Some(texts.join("\n")),
-            Entry::User(_) | Entry::Answer => None,
+            RequestTurn::Result(texts) => Some(texts.join("\n")),
+            RequestTurn::User(_) | RequestTurn::Answer => None,
         });
         results.unwrap_or_default()
     }
@@ -118,8 +120,8 @@ impl<'a> Question<'a> {
     /// where a server has no place for one.
     pub(super) fn told(&self, prefix: &str) -> Option<&'a str> {
         let said = self.entries.iter().flat_map(|entry| match entry {
-            Entry::User(texts) => texts.as_slice(),
-            Entry::Answer | Entry::Result(_) => &[],
+            RequestTurn::User(texts) => texts.as_slice(),
+            RequestTurn::Answer | RequestTurn::Result(_) => &[],
         });
         let mut lines = self.system.iter().chain(said).flat_map(|text| text.lines());
         lines.find_map(|line| line.strip_prefix(prefix))
@@ -139,7 +141,7 @@ impl<'a> Question<'a> {
         let said = texts(content).into_iter().map(without_reminders);
         let said: Vec<&str> = said.filter(|text| !text.is_empty()).collect();
         if !said.is_empty() {
-            self.entries.push(Entry::User(said));
+            self.entries.push(RequestTurn::User(said));
         }
     }
 }
@@ -228,9 +230,9 @@ mod tests {
         .map(Arc::new)
         .collect();
         for question in [
-            Question::messages(&messages, 0),
-            Question::chat(&chat, 0),
-            Question::responses(&responses, &items, 0),
+            RequestView::messages(&messages, 0),
+            RequestView::chat(&chat, 0),
+            RequestView::responses(&responses, &items, 0),
         ] {
             let wire = question.wire;
             assert_eq!(question.prompt(), ("fix".to_owned(), 1), "{wire:?}");
@@ -250,13 +252,13 @@ mod tests {
             ("fix\n".to_owned(), "fix\n"),
         ] {
             let body = json!({"messages": [{"role": "user", "content": text}]});
-            assert_eq!(Question::chat(&body, 0).prompt().0, expected, "{text}");
+            assert_eq!(RequestView::chat(&body, 0).prompt().0, expected, "{text}");
         }
     }
 
     #[test]
     fn without_a_system_prompt_the_prompt_is_searched() {
         let body = json!({"messages": [{"role": "user", "content": "You.\nWorking directory: /w\n\nfix"}]});
-        assert_eq!(Question::chat(&body, 0).told("Working directory: "), Some("/w"));
+        assert_eq!(RequestView::chat(&body, 0).told("Working directory: "), Some("/w"));
     }
 }

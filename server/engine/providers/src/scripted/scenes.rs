@@ -9,8 +9,8 @@ use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use serde_json::Value;
 
-use super::question::Question;
-use super::script::{Program, Step};
+use super::question::RequestView;
+use super::script::{ScriptProgram, ScriptStep};
 
 /// The most characters that `{{last_result}}` puts in.
 const MAX_RESULT_CHARS: usize = 2_000;
@@ -18,12 +18,12 @@ const MAX_RESULT_CHARS: usize = 2_000;
 /// The programs of a script, whose patterns have been compiled.
 #[derive(Debug)]
 pub(super) struct Scenes {
-    programs: Vec<(Option<RegexMatcher>, Vec<Step>)>,
+    programs: Vec<(Option<RegexMatcher>, Vec<ScriptStep>)>,
 }
 
 /// Where in a script a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Position {
+pub(super) struct ScriptPosition {
     /// The program's number.
     pub(super) program: usize,
     /// How many answers the prompt has had.
@@ -35,19 +35,20 @@ impl Scenes {
     ///
     /// # Errors
     /// Naming the pattern that is no regular expression.
-    pub(super) fn new(programs: Vec<Program>) -> io::Result<Self> {
+    pub(super) fn new(programs: Vec<ScriptProgram>) -> io::Result<Self> {
         let compile = |pattern: String| {
             RegexMatcher::new(&pattern).map_err(|error| {
                 io::Error::new(io::ErrorKind::InvalidInput, format!("the pattern `{pattern}`: {error}"))
             })
         };
-        let programs =
-            programs.into_iter().map(|Program { when, steps }| Ok((when.map(compile).transpose()?, steps)));
+        let programs = programs
+            .into_iter()
+            .map(|ScriptProgram { when, steps }| Ok((when.map(compile).transpose()?, steps)));
         Ok(Self { programs: programs.collect::<io::Result<_>>()? })
     }
 
     /// The step that answers a request, and its position; none beyond the end of the program.
-    pub(super) fn find(&self, question: &Question<'_>) -> Option<(Position, &Step)> {
+    pub(super) fn find(&self, question: &RequestView<'_>) -> Option<(ScriptPosition, &ScriptStep)> {
         let (prompt, round) = question.prompt();
         let matches = |when: &RegexMatcher| when.is_match(prompt.as_bytes()).unwrap_or(false);
         let chosen = self.programs.iter().position(|(when, _)| when.as_ref().is_some_and(matches));
@@ -59,7 +60,7 @@ impl Scenes {
             left = left.saturating_sub(repeat);
             found
         });
-        Some((Position { program, round }, step?))
+        Some((ScriptPosition { program, round }, step?))
     }
 }
 
@@ -70,7 +71,7 @@ pub(super) struct Templates {
 
 impl Templates {
     /// The values in a request.
-    pub(super) fn new(question: &Question<'_>) -> Self {
+    pub(super) fn new(question: &RequestView<'_>) -> Self {
         let cwd = question.told("Working directory: ").unwrap_or(".");
         let (prompt, round) = question.prompt();
         Self {
@@ -117,14 +118,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::scripted::{Content, Script};
+    use crate::scripted::{Script, ScriptContent};
 
-    fn say(text: &str) -> Step {
-        Step { content: vec![Content::Text { text: text.into() }], ..Step::default() }
+    fn say(text: &str) -> ScriptStep {
+        ScriptStep { content: vec![ScriptContent::Text { text: text.into() }], ..ScriptStep::default() }
     }
 
     fn scenes() -> Scenes {
-        let program = |when: Option<&str>, texts: &[&str]| Program {
+        let program = |when: Option<&str>, texts: &[&str]| ScriptProgram {
             when: when.map(Into::into),
             steps: texts.iter().map(|text| say(text)).collect(),
         };
@@ -139,9 +140,9 @@ mod tests {
     fn found(messages: Value) -> Option<String> {
         let scenes = scenes();
         let body = json!({ "messages": messages });
-        let (_, step) = scenes.find(&Question::messages(&body, 0))?;
+        let (_, step) = scenes.find(&RequestView::messages(&body, 0))?;
         match &step.content[0] {
-            Content::Text { text } => Some(text.clone()),
+            ScriptContent::Text { text } => Some(text.clone()),
             other => panic!("{other:?}"),
         }
     }
@@ -180,7 +181,7 @@ mod tests {
                     [{"type": "text", "text": "last"}]}]},
             ],
         });
-        let templates = Templates::new(&Question::messages(&request, 0));
+        let templates = Templates::new(&RequestView::messages(&request, 0));
         assert_eq!(
             templates.fill("{{cwd}}|{{prompt}}|{{last_result}}|{{round}}|{{x}}|{{"),
             "/w/x|say {{cwd}}|last|1|{{x}}|{{"
@@ -188,7 +189,7 @@ mod tests {
         let value = json!({"a": ["{{cwd}}/f", 1], "{{cwd}}": null});
         assert_eq!(templates.fill_value(&value), json!({"a": ["/w/x/f", 1], "{{cwd}}": null}));
         let nothing = json!({});
-        let templates = Templates::new(&Question::messages(&nothing, 0));
+        let templates = Templates::new(&RequestView::messages(&nothing, 0));
         assert_eq!(templates.fill("{{cwd}}{{prompt}}{{last_result}}"), ".");
     }
 
@@ -197,22 +198,22 @@ mod tests {
         let scenes = Scenes::new(Script::demo().unwrap().programs).unwrap();
         let program = |text: &str| {
             let body = json!({"messages": [{"role": "user", "content": text}]});
-            scenes.find(&Question::messages(&body, 0)).unwrap().0.program
+            scenes.find(&RequestView::messages(&body, 0)).unwrap().0.program
         };
         assert_ne!(program("Fix the greeting of the demo-project."), program("anything"));
     }
 
     #[test]
     fn repeated_steps_answer_as_often_as_they_say() {
-        let steps = vec![Step { repeat: 3, ..say("again") }, say("done")];
-        let scenes = Scenes::new(vec![Program { when: None, steps }]).unwrap();
+        let steps = vec![ScriptStep { repeat: 3, ..say("again") }, say("done")];
+        let scenes = Scenes::new(vec![ScriptProgram { when: None, steps }]).unwrap();
         let mut messages = vec![json!({"role": "user", "content": "go"})];
         let said: Vec<Option<String>> = (0..5)
             .map(|_| {
                 let body = json!({ "messages": messages });
                 messages.push(json!({"role": "assistant", "content": "…"}));
-                match &scenes.find(&Question::messages(&body, 0))?.1.content[0] {
-                    Content::Text { text } => Some(text.clone()),
+                match &scenes.find(&RequestView::messages(&body, 0))?.1.content[0] {
+                    ScriptContent::Text { text } => Some(text.clone()),
                     other => panic!("{other:?}"),
                 }
             })

@@ -17,7 +17,7 @@ const DEFAULT_CHUNK: usize = 12;
 #[serde(deny_unknown_fields)]
 pub struct Script {
     /// The programs. The first whose `when` matches the prompt answers it, else the first without `when`.
-    pub programs: Vec<Program>,
+    pub programs: Vec<ScriptProgram>,
     /// What this server does otherwise than the API it imitates.
     #[serde(default, skip_serializing_if = "Quirks::is_none")]
     pub quirks: Quirks,
@@ -60,20 +60,20 @@ impl Quirks {
 /// The answers to one prompt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Program {
+pub struct ScriptProgram {
     /// A regular expression for the text of the user's last prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
     /// The answers, one per request since the prompt.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScriptStep>,
 }
 
 /// One answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub struct ScriptStep {
     /// What the model says.
-    pub content: Vec<Content>,
+    pub content: Vec<ScriptContent>,
     /// Why it stops, in the words of the Messages format, which the other wires put into their own; if absent,
     /// `tool_use` after a call and `end_turn` after anything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,17 +95,17 @@ pub struct Step {
     pub repeat: usize,
     /// What goes wrong first: each request for this step takes one, then the step is served.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub faults: Vec<Fault>,
+    pub faults: Vec<ScriptFault>,
 }
 
-impl Step {
+impl ScriptStep {
     /// How many tools the answer calls.
     pub(super) fn calls(&self) -> usize {
-        self.content.iter().filter(|content| matches!(content, Content::ToolUse { .. })).count()
+        self.content.iter().filter(|content| matches!(content, ScriptContent::ToolUse { .. })).count()
     }
 }
 
-impl Default for Step {
+impl Default for ScriptStep {
     fn default() -> Self {
         Self {
             content: Vec::new(),
@@ -124,7 +124,7 @@ impl Default for Step {
 /// `{{last_result}}` and `{{round}}`, which counts the answers since the prompt from 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Content {
+pub enum ScriptContent {
     /// Text.
     Text {
         /// The text.
@@ -183,7 +183,7 @@ pub struct StepUsage {
 /// Something that goes wrong with a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
-pub enum Fault {
+pub enum ScriptFault {
     /// A response of its own.
     Status {
         /// The HTTP status.
@@ -259,11 +259,11 @@ mod tests {
         assert!(matches!(
             faults[..],
             [
-                Fault::Status { status: 429, .. },
-                Fault::Cut { cut_after_events: 3 },
-                Fault::Raw { .. },
-                Fault::Hang { hang: true },
-                Fault::Forget { forget: true }
+                ScriptFault::Status { status: 429, .. },
+                ScriptFault::Cut { cut_after_events: 3 },
+                ScriptFault::Raw { .. },
+                ScriptFault::Hang { hang: true },
+                ScriptFault::Forget { forget: true }
             ]
         ));
         for wrong in [

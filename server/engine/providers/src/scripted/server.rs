@@ -29,14 +29,14 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
-use super::log::{Exchange, Gates, Log};
-use super::memory::{Conversation, Memory};
-use super::playback::{Answer, Cue, Written, cues};
-use super::question::Question;
+use super::log::{Gates, Log, LoggedExchange};
+use super::memory::{ConversationStore, StoredConversation};
+use super::playback::{Cue, ScriptedAnswer, WireAnswer, cues};
+use super::question::RequestView;
 use super::refusal::Refusal;
 use super::scenes::Scenes;
-use super::script::{Fault, Quirks, Script};
-use super::timed::{Clock, Current, Timed, Times, write_for};
+use super::script::{Quirks, Script, ScriptFault};
+use super::timed::{CurrentTimes, ServerClock, TimedStream, Times, write_for};
 use super::validate;
 use kode_model::Wire;
 use kode_net::http::is_loopback;
@@ -56,24 +56,24 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// What is said when the script has nothing more to say.
 const NO_FURTHER_STEP: &str = "(the script has no further step)";
 
-type Body = UnsyncBoxBody<Bytes, io::Error>;
+type ServerBody = UnsyncBoxBody<Bytes, io::Error>;
 
 /// A running scripted model. Dropping it stops the server and closes its connections.
 #[derive(Debug)]
 pub struct ScriptedServer {
     addr: SocketAddr,
-    state: Arc<State>,
+    state: Arc<ScriptedState>,
     _stop: DropGuard,
 }
 
 #[derive(Debug)]
-struct State {
+struct ScriptedState {
     scenes: Scenes,
     quirks: Quirks,
     gates: Gates,
     log: Mutex<Log>,
-    memory: Mutex<Memory>,
-    clock: Clock,
+    memory: Mutex<ConversationStore>,
+    clock: ServerClock,
     /// What tells the ids of this server from those of another one.
     number: u64,
 }
@@ -91,13 +91,13 @@ impl ScriptedServer {
                 format!("the scripted model serves this machine only; {addr} is not a loopback address"),
             ));
         }
-        let state = Arc::new(State {
+        let state = Arc::new(ScriptedState {
             scenes: Scenes::new(script.programs)?,
             quirks: script.quirks,
             gates: Gates::new(),
             log: Mutex::default(),
             memory: Mutex::default(),
-            clock: Clock::start(),
+            clock: ServerClock::start(),
             number: random_number(),
         });
         let listener = TcpListener::bind(addr).await?;
@@ -142,12 +142,12 @@ impl ScriptedServer {
     }
 }
 
-impl State {
+impl ScriptedState {
     fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
+    fn memory(&self) -> MutexGuard<'_, ConversationStore> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -157,7 +157,7 @@ fn random_number() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-async fn accept(listener: TcpListener, state: Arc<State>, stop: CancellationToken) {
+async fn accept(listener: TcpListener, state: Arc<ScriptedState>, stop: CancellationToken) {
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let accepting = async {
         // The semaphore is never closed.
@@ -180,11 +180,11 @@ async fn accept(listener: TcpListener, state: Arc<State>, stop: CancellationToke
     stop.run_until_cancelled(accepting).await;
 }
 
-async fn serve_connection(stream: TcpStream, state: Arc<State>) {
+async fn serve_connection(stream: TcpStream, state: Arc<ScriptedState>) {
     // Without this, the last piece of an answer can wait for an acknowledgement.
     let _ = stream.set_nodelay(true);
-    let current = Current::default();
-    let stream = Timed::new(stream, state.clock, Arc::clone(&current));
+    let current = CurrentTimes::default();
+    let stream = TimedStream::new(stream, state.clock, Arc::clone(&current));
     let service = service_fn(|request| {
         let (state, current) = (Arc::clone(&state), Arc::clone(&current));
         async move { Ok::<_, Infallible>(handle(state, &current, request).await) }
@@ -195,7 +195,11 @@ async fn serve_connection(stream: TcpStream, state: Arc<State>) {
     }
 }
 
-async fn handle(state: Arc<State>, current: &Current, request: Request<Incoming>) -> Response<Body> {
+async fn handle(
+    state: Arc<ScriptedState>,
+    current: &CurrentTimes,
+    request: Request<Incoming>,
+) -> Response<ServerBody> {
     let nothing = Wire::AnthropicMessages;
     if !came_for_loopback(request.headers()) {
         return refuse(nothing, &Refusal::new(403, "This server is for this machine only"));
@@ -236,11 +240,11 @@ async fn handle(state: Arc<State>, current: &Current, request: Request<Incoming>
 
 /// Answers a request for an answer, or refuses it as the wire's API would.
 async fn answer(
-    state: Arc<State>,
-    current: &Current,
+    state: Arc<ScriptedState>,
+    current: &CurrentTimes,
     wire: Wire,
     request: Request<Incoming>,
-) -> Response<Body> {
+) -> Response<ServerBody> {
     if let Err(refusal) = headers_suffice(wire, request.headers(), &state.quirks) {
         return refuse(wire, &refusal);
     }
@@ -260,7 +264,7 @@ async fn answer(
         }
     };
     let length = bytes.len();
-    state.log().record(Exchange { wire, path, bytes: length, body: Some(bytes), times });
+    state.log().record(LoggedExchange { wire, path, bytes: length, body: Some(bytes), times });
     match judge(&state, wire, &body, length) {
         Err(refusal) => refuse(wire, &refusal),
         Ok(conversation) => play(state, wire, &body, conversation, length).await,
@@ -288,7 +292,12 @@ fn headers_suffice(wire: Wire, headers: &HeaderMap, quirks: &Quirks) -> Result<(
 }
 
 /// Checks a request and gives the conversation it is about, where the wire has the server keep it.
-fn judge(state: &State, wire: Wire, body: &Value, bytes: usize) -> Result<Conversation, Refusal> {
+fn judge(
+    state: &ScriptedState,
+    wire: Wire,
+    body: &Value,
+    bytes: usize,
+) -> Result<StoredConversation, Refusal> {
     validate::quirks(wire, body, &state.quirks)?;
     match wire {
         Wire::AnthropicMessages => validate::messages::request(body)?,
@@ -299,7 +308,7 @@ fn judge(state: &State, wire: Wire, body: &Value, bytes: usize) -> Result<Conver
             validate::responses::input(body, &items)?;
             let memory = state.memory();
             let mut conversation = match body["previous_response_id"].as_str() {
-                None => Conversation::default(),
+                None => StoredConversation::default(),
                 Some(id) => memory.get(id).cloned().ok_or_else(|| not_found(id))?,
             };
             conversation.items.append(&mut items);
@@ -308,7 +317,7 @@ fn judge(state: &State, wire: Wire, body: &Value, bytes: usize) -> Result<Conver
             return Ok(conversation);
         }
     }
-    Ok(Conversation { bytes, ..Conversation::default() })
+    Ok(StoredConversation { bytes, ..StoredConversation::default() })
 }
 
 /// The items of an input, which may also be one text.
@@ -333,45 +342,47 @@ fn not_found(id: &str) -> Refusal {
 
 /// Plays the step that answers a request.
 async fn play(
-    state: Arc<State>,
+    state: Arc<ScriptedState>,
     wire: Wire,
     body: &Value,
-    conversation: Conversation,
+    conversation: StoredConversation,
     bytes: usize,
-) -> Response<Body> {
+) -> Response<ServerBody> {
     let question = match wire {
-        Wire::AnthropicMessages => Question::messages(body, bytes),
-        Wire::ChatCompletions => Question::chat(body, bytes),
-        Wire::Responses => Question::responses(body, &conversation.items, conversation.bytes),
+        Wire::AnthropicMessages => RequestView::messages(body, bytes),
+        Wire::ChatCompletions => RequestView::chat(body, bytes),
+        Wire::Responses => RequestView::responses(body, &conversation.items, conversation.bytes),
     };
     let is_streamed = body["stream"] == true;
     let Some((position, step)) = state.scenes.find(&question) else {
         let numbers = state.log().number(&question, 0, state.number);
-        let answer = Answer::text(NO_FURTHER_STEP, &question, &state.quirks, numbers).write();
+        let answer = ScriptedAnswer::text(NO_FURTHER_STEP, &question, &state.quirks, numbers).write();
         keep(&state, body, &answer, &conversation);
         return deliver(&state, answer, is_streamed, None, None);
     };
     let mut cut = None;
     let fault = state.log().take_fault(position, step);
     match fault {
-        Some(Fault::Status { status, headers, body }) => return status_fault(wire, status, &headers, body),
-        Some(Fault::Raw { raw }) => return event_stream(full(raw)),
-        Some(Fault::Cut { cut_after_events }) => cut = Some(cut_after_events),
-        Some(Fault::Hang { hang: true }) => std::future::pending().await,
-        Some(Fault::Forget { forget: true }) => {
+        Some(ScriptFault::Status { status, headers, body }) => {
+            return status_fault(wire, status, &headers, body);
+        }
+        Some(ScriptFault::Raw { raw }) => return event_stream(full(raw)),
+        Some(ScriptFault::Cut { cut_after_events }) => cut = Some(cut_after_events),
+        Some(ScriptFault::Hang { hang: true }) => std::future::pending().await,
+        Some(ScriptFault::Forget { forget: true }) => {
             state.memory().forget();
             if let Some(id) = body["previous_response_id"].as_str() {
                 return refuse(wire, &not_found(id));
             }
         }
-        Some(Fault::Hang { hang: false } | Fault::Forget { forget: false }) | None => {}
+        Some(ScriptFault::Hang { hang: false } | ScriptFault::Forget { forget: false }) | None => {}
     }
     let mut gate = step.gate.clone().map(|name| (step.gate_after_events, name));
     if let Some((_, name)) = gate.take_if(|(after, _)| *after == 0 || !is_streamed) {
         state.gates.hold(&name).await;
     }
     let numbers = state.log().number(&question, step.calls(), state.number);
-    let answer = Answer::new(step, &question, &state.quirks, numbers).write();
+    let answer = ScriptedAnswer::new(step, &question, &state.quirks, numbers).write();
     if cut.is_none() {
         keep(&state, body, &answer, &conversation);
     }
@@ -379,7 +390,7 @@ async fn play(
 }
 
 /// Keeps a conversation with its answer, if the wire and the request want that.
-fn keep(state: &State, body: &Value, answer: &Written, conversation: &Conversation) {
+fn keep(state: &ScriptedState, body: &Value, answer: &WireAnswer, conversation: &StoredConversation) {
     let Some((id, output)) = &answer.output else { return };
     let mut memory = state.memory();
     memory.note(output);
@@ -392,12 +403,12 @@ fn keep(state: &State, body: &Value, answer: &Written, conversation: &Conversati
 }
 
 fn deliver(
-    state: &Arc<State>,
-    answer: Written,
+    state: &Arc<ScriptedState>,
+    answer: WireAnswer,
     is_streamed: bool,
     gate: Option<(usize, String)>,
     cut: Option<usize>,
-) -> Response<Body> {
+) -> Response<ServerBody> {
     if !is_streamed && cut.is_none() {
         return json_response(StatusCode::OK, &answer.whole);
     }
@@ -423,7 +434,7 @@ fn status_fault(
     status: u16,
     headers: &BTreeMap<String, String>,
     body: Option<Value>,
-) -> Response<Body> {
+) -> Response<ServerBody> {
     let refusal = Refusal::new(status, "The script wants this request to fail");
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = match body {
@@ -446,7 +457,7 @@ fn came_for_loopback(headers: &HeaderMap) -> bool {
 }
 
 /// A refusal as the wire writes it.
-fn refuse(wire: Wire, refusal: &Refusal) -> Response<Body> {
+fn refuse(wire: Wire, refusal: &Refusal) -> Response<ServerBody> {
     let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json_response(status, &refusal.body(wire));
     let name = match wire {
@@ -457,25 +468,25 @@ fn refuse(wire: Wire, refusal: &Refusal) -> Response<Body> {
     response
 }
 
-fn json_response(status: StatusCode, body: &Value) -> Response<Body> {
+fn json_response(status: StatusCode, body: &Value) -> Response<ServerBody> {
     json_text(status, body.to_string())
 }
 
-fn json_text(status: StatusCode, text: String) -> Response<Body> {
+fn json_text(status: StatusCode, text: String) -> Response<ServerBody> {
     respond(status, "application/json", full(text))
 }
 
-fn event_stream(body: Body) -> Response<Body> {
+fn event_stream(body: ServerBody) -> Response<ServerBody> {
     respond(StatusCode::OK, "text/event-stream; charset=utf-8", body)
 }
 
-fn respond(status: StatusCode, content_type: &'static str, body: Body) -> Response<Body> {
+fn respond(status: StatusCode, content_type: &'static str, body: ServerBody) -> Response<ServerBody> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 
-fn full(text: String) -> Body {
+fn full(text: String) -> ServerBody {
     Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed_unsync()
 }

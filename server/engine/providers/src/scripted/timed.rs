@@ -13,9 +13,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A clock that begins with the server.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clock(Instant);
+pub(super) struct ServerClock(Instant);
 
-impl Clock {
+impl ServerClock {
     /// Starts a clock.
     pub(super) fn start() -> Self {
         Self(Instant::now())
@@ -38,23 +38,23 @@ pub(super) struct Times {
 }
 
 /// Whose answer a connection writes.
-pub(super) type Current = Arc<Mutex<Option<Arc<Times>>>>;
+pub(super) type CurrentTimes = Arc<Mutex<Option<Arc<Times>>>>;
 
 /// Lets what is written on a connection count for an answer from now on.
-pub(super) fn write_for(current: &Current, times: &Arc<Times>) {
+pub(super) fn write_for(current: &CurrentTimes, times: &Arc<Times>) {
     *current.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(times));
 }
 
 /// A stream that notes when it was written to.
-pub(super) struct Timed<S> {
+pub(super) struct TimedStream<S> {
     stream: S,
-    clock: Clock,
-    current: Current,
+    clock: ServerClock,
+    current: CurrentTimes,
 }
 
-impl<S> Timed<S> {
+impl<S> TimedStream<S> {
     /// Notes the writes to `stream` at what is the current answer then.
-    pub(super) fn new(stream: S, clock: Clock, current: Current) -> Self {
+    pub(super) fn new(stream: S, clock: ServerClock, current: CurrentTimes) -> Self {
         Self { stream, clock, current }
     }
 
@@ -68,7 +68,7 @@ impl<S> Timed<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -78,7 +78,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.note(written)

@@ -29,13 +29,13 @@ const ARGUMENT_KEYS: [&str; 4] = ["arguments", "parameters", "input", "args"];
 const MAX_NAME_CHARS: usize = 64;
 
 /// An answer as it grows.
-pub(super) struct Reader<'a, 'b> {
+pub(super) struct TextualReader<'a, 'b> {
     blocks: Vec<Block>,
     ids: CallIds,
     on_delta: &'a mut DeltaSink<'b>,
     /// The block of the model's answer that grows: its number there, and whether it is text.
     growing: Option<(usize, bool)>,
-    place: Place,
+    place: ReaderPlace,
     /// Text that has come and is not placed yet.
     held: String,
     /// How much of the held text is known to hold no end of the call that has begun.
@@ -45,19 +45,19 @@ pub(super) struct Reader<'a, 'b> {
     /// What of the line is said already.
     line: String,
     /// The code fence that is open.
-    fence: Option<Fence>,
+    fence: Option<OpenFence>,
 }
 
 /// What a code fence began with, and how often that stood there.
 #[derive(Clone, Copy)]
-struct Fence {
+struct OpenFence {
     mark: char,
     length: usize,
 }
 
 /// Where in a text the next character stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ReaderPlace {
     LineStart,
     WithinLine,
     Call,
@@ -66,14 +66,14 @@ enum Place {
 }
 
 /// What a line begins with.
-enum Mark {
+enum LineMark {
     Call,
     Result,
     Unclear,
     None,
 }
 
-impl<'a, 'b> Reader<'a, 'b> {
+impl<'a, 'b> TextualReader<'a, 'b> {
     /// A reader whose calls get ids that are not among `ids`.
     pub(super) fn new(ids: CallIds, on_delta: &'a mut DeltaSink<'b>) -> Self {
         Self {
@@ -81,7 +81,7 @@ impl<'a, 'b> Reader<'a, 'b> {
             ids,
             on_delta,
             growing: None,
-            place: Place::LineStart,
+            place: ReaderPlace::LineStart,
             held: String::new(),
             searched: 0,
             blank: String::new(),
@@ -131,11 +131,11 @@ impl<'a, 'b> Reader<'a, 'b> {
     pub(super) fn end(&mut self, may_close: bool) {
         let held = std::mem::take(&mut self.held);
         match self.place {
-            Place::LineStart | Place::WithinLine => self.say(&held),
-            Place::Call if may_close => self.call(&held, true),
-            Place::Call | Place::Dropped => {}
+            ReaderPlace::LineStart | ReaderPlace::WithinLine => self.say(&held),
+            ReaderPlace::Call if may_close => self.call(&held, true),
+            ReaderPlace::Call | ReaderPlace::Dropped => {}
         }
-        self.place = Place::LineStart;
+        self.place = ReaderPlace::LineStart;
         self.growing = None;
         self.blank.clear();
         self.line.clear();
@@ -151,32 +151,32 @@ impl<'a, 'b> Reader<'a, 'b> {
     fn advance(&mut self) {
         loop {
             match self.place {
-                Place::Dropped => {
+                ReaderPlace::Dropped => {
                     self.held.clear();
                     return;
                 }
-                Place::WithinLine => {
+                ReaderPlace::WithinLine => {
                     let line = self.take_line();
                     self.say(&line);
                 }
-                Place::LineStart => match self.mark() {
-                    Mark::Unclear => return,
-                    Mark::Call => {
+                ReaderPlace::LineStart => match self.mark() {
+                    LineMark::Unclear => return,
+                    LineMark::Call => {
                         let begins = self.held.find(CALL_OPEN).unwrap_or_default() + CALL_OPEN.len();
                         self.held.drain(..begins);
                         self.searched = 0;
-                        self.place = Place::Call;
+                        self.place = ReaderPlace::Call;
                     }
-                    Mark::Result => self.place = Place::Dropped,
-                    Mark::None => self.place = Place::WithinLine,
+                    LineMark::Result => self.place = ReaderPlace::Dropped,
+                    LineMark::None => self.place = ReaderPlace::WithinLine,
                 },
-                Place::Call => match self.call_end() {
+                ReaderPlace::Call => match self.call_end() {
                     Some(end) => {
                         let body: String = self.held.drain(..end).collect();
                         self.held.drain(..CALL_CLOSE.len());
                         self.call(&body, true);
                         // More calls may follow in the same line.
-                        self.place = Place::LineStart;
+                        self.place = ReaderPlace::LineStart;
                     }
                     None => return,
                 },
@@ -188,20 +188,20 @@ impl<'a, 'b> Reader<'a, 'b> {
     }
 
     /// What the line that begins with the held text begins with.
-    fn mark(&self) -> Mark {
+    fn mark(&self) -> LineMark {
         if self.fence.is_some() {
-            return Mark::None;
+            return LineMark::None;
         }
         let line = self.held.trim_start_matches([' ', '\t']);
         let after_call = self.blocks.iter().any(|block| matches!(block, Block::ToolUse { .. }));
         if line.starts_with(CALL_OPEN) {
-            Mark::Call
+            LineMark::Call
         } else if after_call && line.starts_with(RESULT_OPEN) {
-            Mark::Result
+            LineMark::Result
         } else if CALL_OPEN.starts_with(line) || (after_call && RESULT_OPEN.starts_with(line)) {
-            Mark::Unclear
+            LineMark::Unclear
         } else {
-            Mark::None
+            LineMark::None
         }
     }
 
@@ -213,9 +213,9 @@ impl<'a, 'b> Reader<'a, 'b> {
         };
         let rest: String = self.held.drain(..=end).collect();
         self.line.push_str(&rest);
-        self.fence = Fence::after(self.fence, &self.line);
+        self.fence = OpenFence::after(self.fence, &self.line);
         self.line.clear();
-        self.place = Place::LineStart;
+        self.place = ReaderPlace::LineStart;
         rest
     }
 
@@ -271,7 +271,7 @@ impl<'a, 'b> Reader<'a, 'b> {
     }
 }
 
-impl Fence {
+impl OpenFence {
     /// The fence that is open after a line, where `open` was before it.
     fn after(open: Option<Self>, line: &str) -> Option<Self> {
         const SHORTEST: usize = 3;

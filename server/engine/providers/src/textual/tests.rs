@@ -90,7 +90,7 @@ async fn ask(
     request: &ModelRequest,
 ) -> (Result<ModelResponse, ModelError>, Vec<Delta>, ModelRequest) {
     let speaker = Arc::new(Speaker { answer, piece, asked: Mutex::default() });
-    let model = Textual::new(Arc::clone(&speaker) as Arc<dyn Model>);
+    let model = TextualModel::new(Arc::clone(&speaker) as Arc<dyn Model>);
     let mut deltas = Vec::new();
     let cancel = CancellationToken::new();
     let ended = model.stream(request, &mut |delta| deltas.push(delta), &cancel).await;

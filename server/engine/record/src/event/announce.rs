@@ -5,14 +5,14 @@
 use crate::event::{Event, EventLog};
 use kode_base::broker::BrokerListener;
 use kode_base::question::{Question, Reply};
-use kode_permission::{Answer, PermissionPrompt};
+use kode_permission::{PermissionPrompt, PromptAnswer};
 
 impl BrokerListener<PermissionPrompt> for EventLog {
     fn asked(&self, prompt: &PermissionPrompt) {
         self.publish(Event::PermissionRequired { prompt: Box::new(prompt.clone()) });
     }
 
-    fn closed(&self, prompt: &PermissionPrompt, answer: Option<&Answer>) {
+    fn closed(&self, prompt: &PermissionPrompt, answer: Option<&PromptAnswer>) {
         self.publish(Event::PermissionDecided { decision: prompt.decision(answer) });
     }
 }

@@ -28,7 +28,7 @@ const READ_LIMIT: usize = 512;
 #[derive(Debug)]
 pub struct EventLog {
     session: SessionId,
-    kept: Mutex<Kept>,
+    kept: Mutex<RecentEvents>,
     /// How many events there ever were.
     grown: watch::Sender<u64>,
     closed: CancellationToken,
@@ -36,7 +36,7 @@ pub struct EventLog {
 
 /// The newest events of a session, as its records tell them.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct RecentEvents {
     /// All events there were after this number are here.
     floor: u64,
     /// The number of the newest.
@@ -74,13 +74,13 @@ impl EventLog {
     /// An empty log whose first event will be number `after + 1`.
     #[must_use]
     pub fn new(session: SessionId, after: u64) -> Arc<Self> {
-        Self::with(session, Kept { floor: after, newest: after, ..Kept::default() })
+        Self::with(session, RecentEvents { floor: after, newest: after, ..RecentEvents::default() })
     }
 
     /// The log of a new life of a session, with what is kept of the earlier ones. Its own events are numbered above all that
     /// anybody can have seen of them.
     #[must_use]
-    pub fn next_life(session: SessionId, mut kept: Kept) -> Arc<Self> {
+    pub fn next_life(session: SessionId, mut kept: RecentEvents) -> Arc<Self> {
         kept.newest += LIFE_JUMP;
         kept.floor = kept.floor.min(kept.newest);
         Self::with(session, kept)
@@ -88,7 +88,7 @@ impl EventLog {
 
     /// The log of a session that another process writes, with what is kept of it.
     #[must_use]
-    pub fn with(session: SessionId, mut kept: Kept) -> Arc<Self> {
+    pub fn with(session: SessionId, mut kept: RecentEvents) -> Arc<Self> {
         kept.floor = kept.floor.min(kept.newest);
         let grown = watch::Sender::new(kept.total());
         Arc::new(Self { session, kept: Mutex::new(kept), grown, closed: CancellationToken::new() })
@@ -148,7 +148,7 @@ impl EventLog {
         self.grown.send_replace(kept.total());
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, RecentEvents> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -193,7 +193,7 @@ impl EventLog {
     }
 }
 
-impl Kept {
+impl RecentEvents {
     /// Nothing but that this was the number of the newest event.
     #[must_use]
     pub fn after(newest: u64) -> Self {
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn a_next_life_replays_what_is_kept_and_is_numbered_above_all_that_was_told() {
         let id = SessionId::generate();
-        let mut kept = Kept::default();
+        let mut kept = RecentEvents::default();
         kept.add_line(&id, 0, Timestamp::UNIX_EPOCH, vec![monitor(), monitor()]);
         // Three that no record tells came between.
         kept.add_line(&id, 5, Timestamp::UNIX_EPOCH, vec![monitor()]);
@@ -365,7 +365,7 @@ mod tests {
         let id = SessionId::generate();
         let told = || vec![monitor(), monitor()];
         let kept = |lines: &[u64]| {
-            let mut kept = Kept::default();
+            let mut kept = RecentEvents::default();
             lines.iter().for_each(|seq| kept.add_line(&id, *seq, Timestamp::UNIX_EPOCH, told()));
             EventLog::next_life(id.clone(), kept)
         };

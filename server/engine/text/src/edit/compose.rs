@@ -20,7 +20,8 @@ pub fn compose_edits(first: &[TextEdit], second: &[TextEdit]) -> Vec<TextEdit> {
         let second_start = second.peek().map(|edit| edit.range.start);
         let Some(start) = first_start.into_iter().chain(second_start).min() else { return composed };
         let base_start = start + removed - inserted;
-        let mut group = Group { middle: VecDeque::new(), taken: start, end: start, new_text: String::new() };
+        let mut group =
+            EditGroup { middle: VecDeque::new(), taken: start, end: start, new_text: String::new() };
         // Everything that touches what is in the group already, in offsets of the text between the two.
         loop {
             if let Some(edit) = first.next_if(|edit| edit.range.start + inserted - removed <= group.end) {
@@ -42,7 +43,7 @@ pub fn compose_edits(first: &[TextEdit], second: &[TextEdit]) -> Vec<TextEdit> {
 }
 
 /// Edits of both sides that touch each other.
-struct Group<'a> {
+struct EditGroup<'a> {
     /// What the first edits have put into the text between the two, by its place there. Whatever of the group the second
     /// edits leave is in here, for one edit touches the next.
     middle: VecDeque<(usize, &'a str)>,
@@ -53,7 +54,7 @@ struct Group<'a> {
     new_text: String,
 }
 
-impl<'a> Group<'a> {
+impl<'a> EditGroup<'a> {
     fn insert(&mut self, at: usize, text: &'a str) {
         self.middle.push_back((at, text));
         self.end = self.end.max(at + text.len());

@@ -31,7 +31,7 @@ const WORD_DIFF_BYTES: usize = 16 << 10;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Patch {
     /// The changed places in order.
-    pub hunks: Vec<Hunk>,
+    pub hunks: Vec<DiffHunk>,
     /// Lines that are in the new text only.
     pub added: usize,
     /// Lines that are in the old text only.
@@ -43,7 +43,7 @@ pub struct Patch {
 /// One changed place with its context.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Hunk {
+pub struct DiffHunk {
     /// First line in the old text, from 1; the line before when there are none.
     pub old_start: usize,
     /// Lines of the old text.
@@ -72,7 +72,7 @@ impl Patch {
             if patch.truncated {
                 continue;
             }
-            let mut hunk = Hunk::new(&group, &old, &new);
+            let mut hunk = DiffHunk::new(&group, &old, &new);
             // What fits of a long hunk is shown: who is asked about it must see how it begins.
             patch.truncated = hunk.cut(MAX_PATCH_LINES - kept_lines);
             kept_lines += hunk.lines.len();
@@ -89,7 +89,7 @@ impl Patch {
         let old = if created { "/dev/null".to_owned() } else { format!("a/{path}") };
         let mut text = format!("--- {old}\n+++ b/{path}\n");
         for hunk in &self.hunks {
-            let Hunk { old_start, old_lines, new_start, new_lines, .. } = hunk;
+            let DiffHunk { old_start, old_lines, new_start, new_lines, .. } = hunk;
             let _ = writeln!(text, "@@ -{old_start},{old_lines} +{new_start},{new_lines} @@");
             for line in &hunk.lines {
                 text.push_str(line);
@@ -103,7 +103,7 @@ impl Patch {
     }
 }
 
-impl Hunk {
+impl DiffHunk {
     fn new(group: &[DiffOp], old: &[&str], new: &[&str]) -> Self {
         let cover = |range: fn(&DiffOp) -> Range<usize>| match (group.first(), group.last()) {
             (Some(first), Some(last)) => range(first).start..range(last).end,
@@ -181,15 +181,15 @@ pub fn word_changes(old: &str, new: &str) -> Vec<TextEdit> {
         let lines = token_changes(middle, split_lines, deadline);
         lines.into_iter().flat_map(|span| token_changes(span, split_words, deadline)).collect()
     };
-    spans.into_iter().filter_map(Span::trimmed).map(Span::into_edit).collect()
+    spans.into_iter().filter_map(DiffSpan::trimmed).map(DiffSpan::into_edit).collect()
 }
 
 /// The smallest edits, in whole lines, that turn `old` into `new`: sorted, neither overlapping nor touching.
 #[must_use]
 pub fn line_changes(old: &str, new: &str) -> Vec<TextEdit> {
-    let whole = Span { start: 0, old, new };
+    let whole = DiffSpan { start: 0, old, new };
     let spans = token_changes(whole, split_lines, Instant::now() + DIFF_DEADLINE);
-    spans.into_iter().filter_map(Span::trimmed).map(Span::into_edit).collect()
+    spans.into_iter().filter_map(DiffSpan::trimmed).map(DiffSpan::into_edit).collect()
 }
 
 /// Lengths of the longest common prefix and suffix that do not overlap, cut neither characters nor `\r\n`.
@@ -241,13 +241,13 @@ pub fn split_lines(text: &str) -> Vec<&str> {
 
 /// A stretch of the old text that became a stretch of the new one.
 #[derive(Clone, Copy)]
-struct Span<'text> {
+struct DiffSpan<'text> {
     start: usize,
     old: &'text str,
     new: &'text str,
 }
 
-impl Span<'_> {
+impl DiffSpan<'_> {
     /// Without what is the same at both ends; `None` when nothing differs.
     fn trimmed(self) -> Option<Self> {
         let (prefix, suffix) = common_ends(self.old, self.new);
@@ -261,15 +261,15 @@ impl Span<'_> {
     }
 }
 
-fn middle<'text>(old: &'text str, new: &'text str) -> Option<Span<'text>> {
-    Span { start: 0, old, new }.trimmed()
+fn middle<'text>(old: &'text str, new: &'text str) -> Option<DiffSpan<'text>> {
+    DiffSpan { start: 0, old, new }.trimmed()
 }
 
 fn token_changes<'text>(
-    span: Span<'text>,
+    span: DiffSpan<'text>,
     split: fn(&'text str) -> Vec<&'text str>,
     deadline: Instant,
-) -> Vec<Span<'text>> {
+) -> Vec<DiffSpan<'text>> {
     let (old, new) = (split(span.old), split(span.new));
     let (mut old_at, mut new_at) = (0, 0);
     let mut changes = Vec::new();
@@ -277,7 +277,7 @@ fn token_changes<'text>(
         let old_length: usize = old[op.old_range()].iter().map(|token| token.len()).sum();
         let new_length: usize = new[op.new_range()].iter().map(|token| token.len()).sum();
         if op.tag() != DiffTag::Equal {
-            changes.push(Span {
+            changes.push(DiffSpan {
                 start: span.start + old_at,
                 old: &span.old[old_at..old_at + old_length],
                 new: &span.new[new_at..new_at + new_length],

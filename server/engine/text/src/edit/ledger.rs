@@ -23,18 +23,18 @@ use serde::{Deserialize, Serialize};
 use crate::edit::TextEdit;
 use crate::edit::change::edit_rope;
 use crate::edit::ledger::review::{FileReview, HunkKind, HunkState, HunkView, ReviewAction, Selection};
-use crate::edit::weave::{Layer, Place, Survey, Weave};
-use crate::shell_change::Image;
+use crate::edit::weave::{LayerId, LayerPlace, Weave, WeaveSurvey};
+use crate::shell_change::FileImage;
 use kode_base::ids::{ChangeId, HunkId, PermissionId, ResolutionId, TurnId};
 use kode_base::paths::Target;
 use kode_journal::{BlobId, Blobs};
-use whole::{Aside, Replaced};
+use whole::{AsideText, WholeFileHunk};
 
-pub use entry::{Before, Change, Entry, NewHunk};
-pub use plan::Plan;
+pub use entry::{ChangeOrigin, FileBefore, LedgerEntry, NewHunk};
+pub use plan::ResolutionPlan;
 pub use split::split;
-pub use view::News;
-pub use whole::{Replacement, Step};
+pub use view::HunkNews;
+pub use whole::{FileReplacement, FileStep};
 
 /// Hunks of one file that can still be taken out and put back; past it the oldest that nothing waits for become part
 /// of the text for good.
@@ -45,22 +45,22 @@ const MAX_REMEMBERED_BYTES: usize = 16 << 10;
 
 /// A hunk.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Hunk {
+struct LedgerHunk {
     target: Target,
-    layer: Layer,
-    change: Change,
+    layer: LayerId,
+    change: ChangeOrigin,
     state: HunkState,
     /// Whether it ever was in the text.
     was_made: bool,
     /// Grows from change to change.
     order: u64,
     /// What the model was told: first by itself, when it made the hunk.
-    told: Vec<Told>,
+    told: Vec<HunkNotice>,
 }
 
 /// What the model was told of a hunk.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Told {
+struct HunkNotice {
     /// The turn whose prompt told it; `None` when that is not known.
     turn: Option<TurnId>,
     state: HunkState,
@@ -70,7 +70,7 @@ struct Told {
 
 /// A text that is followed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Tracked {
+struct TrackedText {
     #[serde(with = "rope")]
     text: Rope,
     weave: Weave,
@@ -80,7 +80,7 @@ struct Tracked {
 
 /// What became of the hunks of one resolution.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Resolution {
+struct LedgerResolution {
     id: ResolutionId,
     moves: Vec<(HunkId, HunkState)>,
     is_reverted: bool,
@@ -91,12 +91,12 @@ struct Resolution {
 /// The agent's changes of one session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Ledger {
-    files: BTreeMap<Target, Tracked>,
-    hunks: BTreeMap<HunkId, Hunk>,
-    resolutions: Vec<Resolution>,
-    before: BTreeMap<TurnId, BTreeMap<Target, Before>>,
+    files: BTreeMap<Target, TrackedText>,
+    hunks: BTreeMap<HunkId, LedgerHunk>,
+    resolutions: Vec<LedgerResolution>,
+    before: BTreeMap<TurnId, BTreeMap<Target, FileBefore>>,
     /// In the order in which they were made.
-    replaced: Vec<(HunkId, Replaced)>,
+    replaced: Vec<(HunkId, WholeFileHunk)>,
     /// Where each of them is.
     places: BTreeMap<HunkId, usize>,
     /// How many changes there were.
@@ -106,7 +106,7 @@ pub struct Ledger {
 impl Ledger {
     /// Folds all entries of a journal, with what could not be folded.
     #[must_use]
-    pub fn fold(entries: Vec<Entry>, blobs: &Blobs) -> (Self, Vec<io::Error>) {
+    pub fn fold(entries: Vec<LedgerEntry>, blobs: &Blobs) -> (Self, Vec<io::Error>) {
         let mut ledger = Self::default();
         let load = |id: &BlobId| String::from_utf8(blobs.get(id)?).map_err(io::Error::other);
         let problems = entries.into_iter().filter_map(|entry| ledger.apply(entry, load).err()).collect();
@@ -126,18 +126,18 @@ impl Ledger {
     /// When the text of a followed file cannot be had; what is known of that file is then forgotten.
     pub fn apply(
         &mut self,
-        entry: Entry,
+        entry: LedgerEntry,
         load: impl FnOnce(&BlobId) -> io::Result<String>,
     ) -> io::Result<()> {
         match entry {
-            Entry::Tracked { target, base } => match load(&base) {
+            LedgerEntry::Tracked { target, base } => match load(&base) {
                 Ok(text) => self.track(target, Rope::from_str(&text)),
                 Err(error) => {
                     self.forget(&target);
                     return Err(error);
                 }
             },
-            Entry::Typed { target, steps } => {
+            LedgerEntry::Typed { target, steps } => {
                 for edits in steps {
                     self.check(&target, &edits)?;
                     if let Some(tracked) = self.files.get_mut(&target) {
@@ -146,39 +146,39 @@ impl Ledger {
                     }
                 }
             }
-            Entry::Changed { target, change, hunks } => {
+            LedgerEntry::Changed { target, change, hunks } => {
                 let edits: Vec<TextEdit> = hunks.iter().flat_map(|hunk| hunk.edits.clone()).collect();
                 self.check(&target, &edits)?;
                 self.add(&target, &change, hunks);
             }
-            Entry::Replaced { target, change, hunk, before, after, sets_aside } => {
+            LedgerEntry::Replaced { target, change, hunk, before, after, sets_aside } => {
                 let (state, aside) = (HunkState::Applied, None);
-                let told = vec![Told { turn: None, state, lines: String::new() }];
+                let told = vec![HunkNotice { turn: None, state, lines: String::new() }];
                 self.changes += 1;
                 let order = self.changes;
                 let replaced =
-                    Replaced { target, change, state, before, after, order, told, sets_aside, aside };
+                    WholeFileHunk { target, change, state, before, after, order, told, sets_aside, aside };
                 let place = self.replaced.len();
                 self.places.insert(hunk.clone(), place);
                 self.replaced.push((hunk, replaced));
                 self.exchange(place);
             }
-            Entry::Moved { target, resolution, reverts, moves } => {
+            LedgerEntry::Moved { target, resolution, reverts, moves } => {
                 self.note_resolution(resolution, reverts.as_ref(), &moves);
                 self.move_hunks(&target, &moves);
             }
-            Entry::Withdrawn { target, hunks } => self.withdraw(&target, &hunks),
-            Entry::Before { turn, target, before } => {
+            LedgerEntry::Withdrawn { target, hunks } => self.withdraw(&target, &hunks),
+            LedgerEntry::Before { turn, target, before } => {
                 self.before.entry(turn).or_default().entry(target).or_insert(before);
             }
-            Entry::Told { turn, hunks } => self.note_told(turn.as_ref(), &hunks),
+            LedgerEntry::Told { turn, hunks } => self.note_told(turn.as_ref(), &hunks),
         }
         Ok(())
     }
 
     /// What the files were that a turn has changed.
     #[must_use]
-    pub fn before(&self, turn: &TurnId) -> Option<&BTreeMap<Target, Before>> {
+    pub fn before(&self, turn: &TurnId) -> Option<&BTreeMap<Target, FileBefore>> {
         self.before.get(turn)
     }
 
@@ -268,7 +268,7 @@ impl Ledger {
         self.files.values().flat_map(|tracked| &tracked.hunks).cloned().collect()
     }
 
-    fn text_hunk(&self, id: &HunkId) -> Option<&Hunk> {
+    fn text_hunk(&self, id: &HunkId) -> Option<&LedgerHunk> {
         let aside = || self.asides().find_map(|aside| aside.hunks.get(id));
         self.hunks.get(id).or_else(aside)
     }
@@ -298,7 +298,7 @@ impl Ledger {
     fn track(&mut self, target: Target, text: Rope) {
         let weave = Weave::new(text.len_bytes());
         self.forget(&target);
-        self.files.insert(target, Tracked { text, weave, hunks: Vec::new() });
+        self.files.insert(target, TrackedText { text, weave, hunks: Vec::new() });
     }
 
     fn forget(&mut self, target: &Target) {
@@ -309,7 +309,7 @@ impl Ledger {
         }
     }
 
-    fn add(&mut self, target: &Target, change: &Change, hunks: Vec<NewHunk>) {
+    fn add(&mut self, target: &Target, change: &ChangeOrigin, hunks: Vec<NewHunk>) {
         let Some(tracked) = self.files.get_mut(target) else { return };
         self.changes += 1;
         let order = self.changes;
@@ -335,9 +335,9 @@ impl Ledger {
             let place = survey.place(&tracked.text, layer);
             // What is only proposed the model does not take for done.
             let lines = remembered(if is_made { place.with } else { place.without });
-            let told = vec![Told { turn: None, state, lines }];
+            let told = vec![HunkNotice { turn: None, state, lines }];
             let (target, change) = (target.clone(), change.clone());
-            let hunk = Hunk { target, layer, change, state, was_made: is_made, order, told };
+            let hunk = LedgerHunk { target, layer, change, state, was_made: is_made, order, told };
             self.hunks.insert(id.clone(), hunk);
             tracked.hunks.push(id);
         }
@@ -384,8 +384,8 @@ impl Ledger {
             self.places = places.map(|(place, (id, _))| (id.clone(), place)).collect();
         }
         for (_, replaced) in &mut self.replaced {
-            let Some(Aside { tracked, hunks }) = replaced.aside.as_mut() else { continue };
-            let layers: Vec<Layer> =
+            let Some(AsideText { tracked, hunks }) = replaced.aside.as_mut() else { continue };
+            let layers: Vec<LayerId> =
                 ids.iter().filter_map(|id| hunks.remove(id)).map(|hunk| hunk.layer).collect();
             if !layers.is_empty() {
                 tracked.weave.retire(&layers);
@@ -393,7 +393,7 @@ impl Ledger {
             }
         }
         let Some(tracked) = self.files.get_mut(target) else { return };
-        let layers: Vec<Layer> =
+        let layers: Vec<LayerId> =
             ids.iter().filter_map(|id| self.hunks.remove(id)).map(|hunk| hunk.layer).collect();
         tracked.weave.retire(&layers);
         tracked.hunks.retain(|id| !ids.contains(id));
@@ -416,7 +416,7 @@ impl Ledger {
             Some(known) => known.moves.extend(before),
             None => {
                 let (is_reverted, reverts) = (false, reverts.is_some());
-                self.resolutions.push(Resolution { id, moves: before, is_reverted, reverts });
+                self.resolutions.push(LedgerResolution { id, moves: before, is_reverted, reverts });
             }
         }
     }
@@ -425,7 +425,7 @@ impl Ledger {
         for id in ids {
             let place = self.places.get(id).copied();
             if let Some((_, replaced)) = place.and_then(|place| self.replaced.get_mut(place)) {
-                let told = Told { turn: turn.cloned(), state: replaced.state, lines: String::new() };
+                let told = HunkNotice { turn: turn.cloned(), state: replaced.state, lines: String::new() };
                 replaced.told.push(told);
             }
         }
@@ -435,7 +435,7 @@ impl Ledger {
             let Some((target, tracked)) = self.files.get_key_value(&hunk.target) else { continue };
             let survey = surveys.entry(target).or_insert_with(|| tracked.weave.survey());
             let lines = hunk.now(survey.place(&tracked.text, hunk.layer));
-            hunk.told.push(Told { turn: turn.cloned(), state: hunk.state, lines });
+            hunk.told.push(HunkNotice { turn: turn.cloned(), state: hunk.state, lines });
         }
     }
 
@@ -447,14 +447,14 @@ impl Ledger {
         self.withdraw(target, &done);
     }
 
-    fn switches(&self, moves: &[(HunkId, HunkState)]) -> Vec<(Layer, bool)> {
+    fn switches(&self, moves: &[(HunkId, HunkState)]) -> Vec<(LayerId, bool)> {
         moves.iter().filter_map(|(id, state)| Some((self.hunks.get(id)?.layer, state.is_in_text()))).collect()
     }
 }
 
-impl Hunk {
+impl LedgerHunk {
     /// Its lines as they are at its place.
-    fn now(&self, place: Place) -> String {
+    fn now(&self, place: LayerPlace) -> String {
         remembered(if self.state.is_in_text() { place.with } else { place.without })
     }
 }

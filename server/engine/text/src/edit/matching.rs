@@ -89,8 +89,8 @@ impl Matches {
     }
 
     fn find_with(text: &str, old: &str, tolerance: Tolerance) -> Self {
-        let folded = Folded::new(text, tolerance);
-        let needle = Folded::new(old, tolerance).text;
+        let folded = FoldedText::new(text, tolerance);
+        let needle = FoldedText::new(old, tolerance).text;
         let splits_break = |at: usize| text[..at].ends_with('\r') && text[at..].starts_with('\n');
         let original = |start: usize| folded.original(start)..folded.original(start + needle.len());
         let fits = |range: &Range<usize>| !splits_break(range.start) && !splits_break(range.end);
@@ -126,9 +126,9 @@ impl Matches {
         }
         let line_break = LineEnding::dominant(passage).or(fallback);
         let (folded, old, folded_new) = (
-            Folded::new(passage, self.tolerance),
-            Folded::new(old, self.tolerance).text,
-            Folded::new(new, self.tolerance),
+            FoldedText::new(passage, self.tolerance),
+            FoldedText::new(old, self.tolerance).text,
+            FoldedText::new(new, self.tolerance),
         );
         let (prefix, suffix) = common_ends(&old, &folded_new.text);
         if old == folded_new.text {
@@ -154,7 +154,7 @@ pub fn adopt_line_breaks<'new>(old: &str, new: &'new str) -> Cow<'new, str> {
     }
     let (old_lines, new_lines) = (split_lines(old), split_lines(new));
     let bare = |lines: &[&'_ str]| -> Vec<String> {
-        lines.iter().map(|line| Folded::new(line, Tolerance::LineBreaks).text.into_owned()).collect()
+        lines.iter().map(|line| FoldedText::new(line, Tolerance::LineBreaks).text.into_owned()).collect()
     };
     let (old_bare, new_bare) = (bare(&old_lines), bare(&new_lines));
     let deadline = Instant::now() + DIFF_DEADLINE;
@@ -249,13 +249,13 @@ fn trigrams(line: &str) -> impl Iterator<Item = [char; 3]> {
 }
 
 /// A text in which different characters count as the same, and the way back to the original.
-struct Folded<'text> {
+struct FoldedText<'text> {
     text: Cow<'text, str>,
     /// Ends of characters whose length changed: offset in the folded text, offset in the original.
     anchors: Vec<(usize, usize)>,
 }
 
-impl<'text> Folded<'text> {
+impl<'text> FoldedText<'text> {
     fn new(text: &'text str, tolerance: Tolerance) -> Self {
         let is_folded = |character: char| match tolerance {
             Tolerance::Exact => false,
@@ -309,7 +309,7 @@ fn leading_line_break(text: &str) -> usize {
 /// All line breaks of `text` written as `line_break`; as they are when there is none to go by.
 fn with_line_breaks(text: &str, line_break: Option<&str>) -> String {
     let Some(line_break) = line_break else { return text.to_owned() };
-    let folded = Folded::new(text, Tolerance::LineBreaks).text;
+    let folded = FoldedText::new(text, Tolerance::LineBreaks).text;
     if line_break == "\n" { folded.into_owned() } else { folded.replace('\n', line_break) }
 }
 

@@ -16,34 +16,34 @@ use serde::{Deserialize, Serialize};
 use crate::edit::TextEdit;
 use crate::edit::diff::word_changes;
 
-pub use survey::Survey;
+pub use survey::WeaveSurvey;
 
 /// So far an edit is looked for beside where it was said to be, in bytes.
 const MAX_REACH: usize = 4 << 10;
 
 /// Names one layer: one hunk, which can be in the text or not.
-pub type Layer = u32;
+pub type LayerId = u32;
 
 /// A region is searched for layers that the user switched by an undo of their own only up to this size, in bytes.
 const MAX_RECOGNISED_BYTES: usize = 1 << 20;
 
 /// One contiguous change of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Run {
-    layer: Layer,
+struct LayerRun {
+    layer: LayerId,
     number: u32,
 }
 
 /// A stretch of text with one fate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Span {
+struct WeaveSpan {
     len: usize,
     /// The text while it is hidden; what is visible stands in the document.
     hidden: Option<Box<str>>,
     /// The change that put it in; `None` for text that was there, or that the user typed.
-    inserted: Option<Run>,
+    inserted: Option<LayerRun>,
     /// The changes that take it out.
-    removed: Vec<Run>,
+    removed: Vec<LayerRun>,
     /// Whether the user deleted it.
     gone: bool,
 }
@@ -51,7 +51,7 @@ struct Span {
 /// A text as the interleaving of all its changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Weave {
-    spans: Vec<Span>,
+    spans: Vec<WeaveSpan>,
     /// Whether each layer is in the text.
     active: Vec<bool>,
     runs: u32,
@@ -59,7 +59,7 @@ pub struct Weave {
 
 /// Where a layer stands in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct LayerPlace {
     /// The bytes it reaches over.
     pub range: Range<usize>,
     /// The whole lines around it, in bytes.
@@ -76,26 +76,26 @@ impl Weave {
     pub fn new(len: usize) -> Self {
         let mut weave = Self { spans: Vec::new(), active: Vec::new(), runs: 0 };
         if len > 0 {
-            weave.spans.push(Span::plain(len));
+            weave.spans.push(WeaveSpan::plain(len));
         }
         weave
     }
 
     /// Whether the layer is in the text.
     #[must_use]
-    pub fn is_active(&self, layer: Layer) -> bool {
+    pub fn is_active(&self, layer: LayerId) -> bool {
         self.active.get(layer as usize).copied().unwrap_or_default()
     }
 
     /// Weaves a change of the agent's in as a new layer. The edits are of `text`, sorted and not overlapping. With
     /// `active` the text after it has them, without it they are only proposed and the text stays.
-    pub fn add_layer(&mut self, text: &Rope, edits: &[TextEdit], active: bool) -> Layer {
-        let layer = Layer::try_from(self.active.len()).unwrap_or(Layer::MAX);
+    pub fn add_layer(&mut self, text: &Rope, edits: &[TextEdit], active: bool) -> LayerId {
+        let layer = LayerId::try_from(self.active.len()).unwrap_or(LayerId::MAX);
         self.active.push(active);
         for edit in edits.iter().rev() {
-            let run = Run { layer, number: self.runs };
+            let run = LayerRun { layer, number: self.runs };
             self.runs += 1;
-            let (first, last) = self.isolate(&edit.range, Side::Left);
+            let (first, last) = self.isolate(&edit.range, HiddenSide::Left);
             for span in self.spans[first..last].iter_mut().filter(|span| span.hidden.is_none()) {
                 span.removed.push(run);
             }
@@ -108,7 +108,7 @@ impl Weave {
             }
             if !edit.new_text.is_empty() {
                 let hidden = (!active).then(|| edit.new_text.as_str().into());
-                let span = Span { inserted: Some(run), hidden, ..Span::plain(edit.new_text.len()) };
+                let span = WeaveSpan { inserted: Some(run), hidden, ..WeaveSpan::plain(edit.new_text.len()) };
                 self.spans.insert(last, span);
             }
         }
@@ -123,8 +123,8 @@ impl Weave {
         &self,
         text: &Rope,
         edits: &[TextEdit],
-        may_switch: &dyn Fn(Layer) -> bool,
-    ) -> (Vec<TextEdit>, Vec<(Layer, bool)>) {
+        may_switch: &dyn Fn(LayerId) -> bool,
+    ) -> (Vec<TextEdit>, Vec<(LayerId, bool)>) {
         let edits: Vec<TextEdit> = edits.iter().flat_map(|edit| smallest(text, edit)).collect();
         let (mut typed, mut switched) = (Vec::new(), Vec::new());
         let survey = self.survey();
@@ -146,7 +146,7 @@ impl Weave {
 
     /// The edits of the text that put the layers in or take them out.
     #[must_use]
-    pub fn edits_to_switch(&self, layers: &[(Layer, bool)]) -> Vec<TextEdit> {
+    pub fn edits_to_switch(&self, layers: &[(LayerId, bool)]) -> Vec<TextEdit> {
         let will = self.with_switched(layers);
         let mut edits: Vec<TextEdit> = Vec::new();
         let mut at = 0;
@@ -164,7 +164,7 @@ impl Weave {
 
     /// Puts layers in or takes them out, as [`Weave::edits_to_switch`] says the text changes. `text` is the text
     /// before.
-    pub fn switch(&mut self, text: &Rope, layers: &[(Layer, bool)]) {
+    pub fn switch(&mut self, text: &Rope, layers: &[(LayerId, bool)]) {
         self.active = self.with_switched(layers);
         let mut at = 0;
         for span in &mut self.spans {
@@ -181,13 +181,13 @@ impl Weave {
 
     /// Where all its layers stand, and what stands on them.
     #[must_use]
-    pub fn survey(&self) -> Survey<'_> {
-        Survey::of(self)
+    pub fn survey(&self) -> WeaveSurvey<'_> {
+        WeaveSurvey::of(self)
     }
 
     /// The text as it would be with the layers switched.
     #[must_use]
-    pub fn project(&self, text: &Rope, layers: &[(Layer, bool)]) -> String {
+    pub fn project(&self, text: &Rope, layers: &[(LayerId, bool)]) -> String {
         let will = self.with_switched(layers);
         let mut projected = String::with_capacity(text.len_bytes());
         let mut at = 0;
@@ -202,9 +202,9 @@ impl Weave {
     }
 
     /// Makes layers part of the text for good, in it or out of it as they are now.
-    pub fn retire(&mut self, layers: &[Layer]) {
+    pub fn retire(&mut self, layers: &[LayerId]) {
         let active = &self.active;
-        let is_retired = |run: &Run| layers.contains(&run.layer);
+        let is_retired = |run: &LayerRun| layers.contains(&run.layer);
         self.spans.retain_mut(|span| {
             // What the user has deleted between layers may still come back with them.
             let is_touched = span.runs().any(is_retired);
@@ -222,7 +222,7 @@ impl Weave {
         self.join();
     }
 
-    fn with_switched(&self, layers: &[(Layer, bool)]) -> Vec<bool> {
+    fn with_switched(&self, layers: &[(LayerId, bool)]) -> Vec<bool> {
         let mut active = self.active.clone();
         for (layer, is_active) in layers {
             if let Some(place) = active.get_mut(*layer as usize) {
@@ -251,7 +251,7 @@ impl Weave {
         }
         let mut end = last;
         if !touches_layer {
-            let kept: Vec<Span> =
+            let kept: Vec<WeaveSpan> =
                 self.spans.drain(first..last).filter(|span| !(span.gone && span.is_plain())).collect();
             end = first + kept.len();
             self.spans.splice(first..first, kept);
@@ -259,10 +259,10 @@ impl Weave {
         }
         if !edit.new_text.is_empty() && !self.bring_back(first..end, &deleted, &edit.new_text) {
             let place = match side {
-                Side::Left => first,
-                Side::Right => end,
+                HiddenSide::Left => first,
+                HiddenSide::Right => end,
             };
-            self.spans.insert(place, Span::plain(edit.new_text.len()));
+            self.spans.insert(place, WeaveSpan::plain(edit.new_text.len()));
         }
     }
 
@@ -298,20 +298,20 @@ impl Weave {
 
     /// Which side of hidden text the user types on. Whole lines that were taken out stay above what is typed at the
     /// start of the line below them; everything else stays behind it.
-    fn side_of_typing(&self, text: &Rope, edit: &TextEdit) -> Side {
+    fn side_of_typing(&self, text: &Rope, edit: &TextEdit) -> HiddenSide {
         let start = edit.range.start;
         if !edit.range.is_empty()
             || (start > 0 && !matches!(text.byte(start - 1), b'\n' | b'\r'))
             || edit.new_text.ends_with('\n')
         {
-            return Side::Left;
+            return HiddenSide::Left;
         }
         let (first, last) = self.hidden_at(start);
         let hidden = &self.spans[first..last];
         let next_is_layers = self.spans.get(last).is_some_and(|span| span.inserted.is_some());
         match hidden.last().and_then(|span| span.hidden.as_deref()) {
-            Some(text) if text.ends_with('\n') && !next_is_layers => Side::Right,
-            _ => Side::Left,
+            Some(text) if text.ends_with('\n') && !next_is_layers => HiddenSide::Right,
+            _ => HiddenSide::Left,
         }
     }
 
@@ -335,14 +335,14 @@ impl Weave {
 
     /// Cuts spans so that the bytes `range` of the text are spans of their own, and answers these, hidden ones between
     /// them included. Of an empty range: the place before or behind what is hidden there.
-    fn isolate(&mut self, range: &Range<usize>, side: Side) -> (usize, usize) {
+    fn isolate(&mut self, range: &Range<usize>, side: HiddenSide) -> (usize, usize) {
         self.cut(range.start);
         self.cut(range.end);
         if range.is_empty() {
             let (first, last) = self.hidden_at(range.start);
             return match side {
-                Side::Left => (first, first),
-                Side::Right => (last, last),
+                HiddenSide::Left => (first, first),
+                HiddenSide::Right => (last, last),
             };
         }
         let (_, first) = self.hidden_at(range.start);
@@ -391,20 +391,20 @@ impl Weave {
     /// The layers whose switch comes to the same as the edits.
     fn recognise(
         &self,
-        survey: &Survey<'_>,
+        survey: &WeaveSurvey<'_>,
         text: &Rope,
         cluster: &Cluster,
-        may_switch: &dyn Fn(Layer) -> bool,
-    ) -> Option<Vec<(Layer, bool)>> {
+        may_switch: &dyn Fn(LayerId) -> bool,
+    ) -> Option<Vec<(LayerId, bool)>> {
         if cluster.layers.is_empty() || cluster.range.len() > MAX_RECOGNISED_BYTES {
             return None;
         }
         let after = cluster.text_after(text);
-        let switched = |layers: &[Layer]| -> Vec<(Layer, bool)> {
+        let switched = |layers: &[LayerId]| -> Vec<(LayerId, bool)> {
             layers.iter().map(|layer| (*layer, !self.is_active(*layer))).collect()
         };
-        let known: Vec<Layer> = cluster.layers.iter().copied().filter(|layer| may_switch(*layer)).collect();
-        let of = |active| -> Vec<Layer> {
+        let known: Vec<LayerId> = cluster.layers.iter().copied().filter(|layer| may_switch(*layer)).collect();
+        let of = |active| -> Vec<LayerId> {
             known.iter().copied().filter(|layer| self.is_active(*layer) == active).collect()
         };
         let single = known.iter().rev().map(|layer| vec![*layer]);
@@ -417,7 +417,7 @@ impl Weave {
 }
 
 /// The edits with the layers they touch, gathered where they touch the same ones.
-fn clusters(survey: &Survey<'_>, text: &Rope, edits: &[TextEdit]) -> Vec<Cluster> {
+fn clusters(survey: &WeaveSurvey<'_>, text: &Rope, edits: &[TextEdit]) -> Vec<Cluster> {
     let extents: Vec<_> = survey.extents().collect();
     let mut clusters: Vec<Cluster> = Vec::new();
     for edit in edits {
@@ -451,7 +451,7 @@ fn clusters(survey: &Survey<'_>, text: &Rope, edits: &[TextEdit]) -> Vec<Cluster
 struct Cluster {
     range: Range<usize>,
     edits: Vec<TextEdit>,
-    layers: Vec<Layer>,
+    layers: Vec<LayerId>,
 }
 
 impl Cluster {
@@ -470,12 +470,12 @@ impl Cluster {
 
 /// A side of hidden text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
+enum HiddenSide {
     Left,
     Right,
 }
 
-impl Span {
+impl WeaveSpan {
     fn plain(len: usize) -> Self {
         Self { len, hidden: None, inserted: None, removed: Vec::new(), gone: false }
     }
@@ -485,25 +485,25 @@ impl Span {
         self.inserted.is_none() && self.removed.is_empty()
     }
 
-    fn runs(&self) -> impl Iterator<Item = &Run> {
+    fn runs(&self) -> impl Iterator<Item = &LayerRun> {
         self.inserted.iter().chain(&self.removed)
     }
 
-    fn is_of(&self, layer: Layer) -> bool {
+    fn is_of(&self, layer: LayerId) -> bool {
         self.runs().any(|run| run.layer == layer)
     }
 
-    fn is_of_run(&self, run: &Run) -> bool {
+    fn is_of_run(&self, run: &LayerRun) -> bool {
         self.runs().any(|known| known == run)
     }
 
-    fn is_put_in_by(&self, run: &Run) -> bool {
+    fn is_put_in_by(&self, run: &LayerRun) -> bool {
         self.inserted.as_ref() == Some(run)
     }
 
     /// Whether the layers want it to be seen.
     fn is_wanted(&self, active: &[bool]) -> bool {
-        let is = |run: &Run| active.get(run.layer as usize).copied().unwrap_or_default();
+        let is = |run: &LayerRun| active.get(run.layer as usize).copied().unwrap_or_default();
         self.inserted.as_ref().is_none_or(is) && !self.removed.iter().any(is)
     }
 

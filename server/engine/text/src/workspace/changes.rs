@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use sha2::{Digest, Sha256};
 
 use crate::document::DocumentSnapshot;
-use crate::file_text::{FileStamp, Stamp};
+use crate::file_text::{FileStamp, TextStamp};
 use crate::host::{DocumentEvent, DocumentObserver, Host};
 use crate::workspace::reads::Reads;
 use crate::workspace::unsaved::AgentChanges;
-use crate::workspace::watch::Watch;
+use crate::workspace::watch::TargetWatch;
 use crate::workspace::{OpenText, Portion, ReadError, Workspace};
 use kode_base::paths::{AbsPath, Target};
 use kode_base::reminder;
@@ -36,7 +36,7 @@ const MAX_READ_AT_ONCE: u64 = 1 << 20;
 const MAX_NAMED: usize = 20;
 
 /// Who is told of changes, at once and from any thread.
-type Listener = Box<dyn Fn(WatchReport) + Send + Sync>;
+type ChangeListener = Box<dyn Fn(WatchReport) + Send + Sync>;
 
 /// What is told at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,14 +61,14 @@ pub struct OutsideChange {
     /// The file or document.
     pub target: Target,
     /// Where it was changed.
-    pub origin: Origin,
+    pub origin: ChangeAuthor,
     /// Whether it is gone.
     pub deleted: bool,
 }
 
 /// Where a text was changed, which is as much as is known of who changed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum ChangeAuthor {
     /// On disk, by some program.
     Disk,
     /// In the editor.
@@ -77,7 +77,7 @@ pub enum Origin {
 
 /// What is there now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum TargetContent {
     /// A text, by its SHA-256.
     Text([u8; 32]),
     /// Nothing.
@@ -88,10 +88,10 @@ pub(super) enum Content {
 
 /// What a look has found.
 #[derive(Debug)]
-pub(super) struct Found {
-    pub(super) content: Content,
-    pub(super) by: Origin,
-    pub(super) stamp: Option<Stamp>,
+pub(super) struct OutsideText {
+    pub(super) content: TargetContent,
+    pub(super) by: ChangeAuthor,
+    pub(super) stamp: Option<TextStamp>,
 }
 
 /// What is known of the texts of one session, shared with the thread that watches them.
@@ -101,8 +101,8 @@ pub(super) struct Tracker {
     /// What the session is writing at this moment, and how often.
     writing: Mutex<HashMap<Target, usize>>,
     pub(super) agent_changes: Mutex<AgentChanges>,
-    listener: OnceLock<Listener>,
-    pub(super) watch: Watch,
+    listener: OnceLock<ChangeListener>,
+    pub(super) watch: TargetWatch,
 }
 
 /// While it lives the session itself writes a target, and what is found there says nothing about others.
@@ -113,7 +113,7 @@ pub(super) struct OwnWrite<'a> {
 
 /// What a look is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Occasion {
+enum PollReason {
     /// Something happened to the file: it is read whatever its date. Open documents speak for themselves later.
     FileEvent,
     /// A turn begins: dates and versions are believed, and long files are left for later.
@@ -121,11 +121,11 @@ enum Occasion {
 }
 
 /// What came of a look.
-enum Look {
+enum PollOutcome {
     /// As before, or nothing that counts.
     Nothing,
     /// This.
-    Found(Found),
+    Found(OutsideText),
     /// It takes too long now.
     Later,
 }
@@ -160,7 +160,7 @@ impl Workspace {
                 self.tracker.watch.look_again(target);
                 continue;
             }
-            self.tracker.look_and_report(&target, Occasion::TurnStart, &documents);
+            self.tracker.look_and_report(&target, PollReason::TurnStart, &documents);
             if documents.find(&target).is_none() {
                 self.tracker.watch(&target);
             }
@@ -174,8 +174,8 @@ impl Workspace {
             target,
             origin,
             deleted: match content {
-                Content::Gone => true,
-                Content::Text(_) | Content::Unreadable => false,
+                TargetContent::Gone => true,
+                TargetContent::Text(_) | TargetContent::Unreadable => false,
             },
         };
         untold.into_iter().map(change).collect()
@@ -193,10 +193,10 @@ impl Workspace {
             // A name is data: it must not be able to begin a line of its own.
             let name = self.display(&change.target).replace(char::is_control, "\u{fffd}");
             let how = match (change.deleted, change.origin) {
-                (true, Origin::Disk) => "deleted",
-                (true, Origin::Editor) => "closed in the editor",
-                (false, Origin::Disk) => "on disk",
-                (false, Origin::Editor) => "in the editor",
+                (true, ChangeAuthor::Disk) => "deleted",
+                (true, ChangeAuthor::Editor) => "closed in the editor",
+                (false, ChangeAuthor::Disk) => "on disk",
+                (false, ChangeAuthor::Editor) => "in the editor",
             };
             let _ = write!(text, "\n- `{name}`: {how}");
         }
@@ -259,7 +259,7 @@ impl Tracker {
             writing: Mutex::default(),
             agent_changes: Mutex::default(),
             listener: OnceLock::new(),
-            watch: Watch::new(max_folders),
+            watch: TargetWatch::new(max_folders),
         });
         let observer: Arc<dyn DocumentObserver> = tracker.clone();
         tracker.host.observe_documents(Arc::downgrade(&observer));
@@ -276,7 +276,7 @@ impl Tracker {
         target: &Target,
         hash: [u8; 32],
         portion: Option<&Portion>,
-        stamp: Option<Stamp>,
+        stamp: Option<TextStamp>,
     ) {
         let forgotten = self.reads().note(target, hash, portion, stamp);
         if let Some(forgotten) = forgotten {
@@ -301,18 +301,18 @@ impl Tracker {
     pub(super) fn look_after_events(&self, targets: BTreeSet<Target>) {
         let documents = OpenDocuments::of(self.host.as_ref());
         for target in targets {
-            self.look_and_report(&target, Occasion::FileEvent, &documents);
+            self.look_and_report(&target, PollReason::FileEvent, &documents);
         }
     }
 
-    fn look_and_report(&self, target: &Target, occasion: Occasion, documents: &OpenDocuments) {
+    fn look_and_report(&self, target: &Target, occasion: PollReason, documents: &OpenDocuments) {
         let Some((revision, stamp)) = self.reads().begin_look(target) else { return };
         let found = match look(target, stamp.as_ref(), occasion, documents) {
-            Look::Nothing => return,
-            Look::Later => return self.watch.look_again(target.clone()),
-            Look::Found(found) => found,
+            PollOutcome::Nothing => return,
+            PollOutcome::Later => return self.watch.look_again(target.clone()),
+            PollOutcome::Found(found) => found,
         };
-        let deleted = found.content == Content::Gone;
+        let deleted = found.content == TargetContent::Gone;
         let is_news = {
             let writing = lock(&self.writing);
             // The end of the session's own write has it looked at again.
@@ -365,52 +365,68 @@ impl OpenDocuments {
     }
 }
 
-fn look(target: &Target, stamp: Option<&Stamp>, occasion: Occasion, documents: &OpenDocuments) -> Look {
+fn look(
+    target: &Target,
+    stamp: Option<&TextStamp>,
+    occasion: PollReason,
+    documents: &OpenDocuments,
+) -> PollOutcome {
     match (documents.find(target), target) {
-        (Some(_), _) if occasion == Occasion::FileEvent => Look::Nothing,
+        (Some(_), _) if occasion == PollReason::FileEvent => PollOutcome::Nothing,
         (Some(document), _) => look_at_document(document, stamp),
-        (None, Target::Untitled(_)) => {
-            Look::Found(Found { content: Content::Gone, by: Origin::Editor, stamp: None })
-        }
+        (None, Target::Untitled(_)) => PollOutcome::Found(OutsideText {
+            content: TargetContent::Gone,
+            by: ChangeAuthor::Editor,
+            stamp: None,
+        }),
         (None, Target::File(path)) => look_at_file(target, path, stamp, occasion),
     }
 }
 
-fn look_at_document(document: &DocumentSnapshot, stamp: Option<&Stamp>) -> Look {
-    let now = Stamp::of_document(document);
+fn look_at_document(document: &DocumentSnapshot, stamp: Option<&TextStamp>) -> PollOutcome {
+    let now = TextStamp::of_document(document);
     if stamp == Some(&now) {
-        return Look::Nothing;
+        return PollOutcome::Nothing;
     }
     let mut hash = Sha256::new();
     document.text.chunks().for_each(|chunk| hash.update(chunk));
-    let content = Content::Text(hash.finalize().into());
-    Look::Found(Found { content, by: Origin::Editor, stamp: Some(now) })
+    let content = TargetContent::Text(hash.finalize().into());
+    PollOutcome::Found(OutsideText { content, by: ChangeAuthor::Editor, stamp: Some(now) })
 }
 
-fn look_at_file(target: &Target, path: &AbsPath, stamp: Option<&Stamp>, occasion: Occasion) -> Look {
+fn look_at_file(
+    target: &Target,
+    path: &AbsPath,
+    stamp: Option<&TextStamp>,
+    occasion: PollReason,
+) -> PollOutcome {
     let found = |content, stamp| {
-        Look::Found(Found { content, by: Origin::Disk, stamp: Option::map(stamp, Stamp::File) })
+        PollOutcome::Found(OutsideText {
+            content,
+            by: ChangeAuthor::Disk,
+            stamp: Option::map(stamp, TextStamp::File),
+        })
     };
     let now = match std::fs::metadata(path) {
         Ok(metadata) => FileStamp::of(&metadata),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return found(Content::Gone, None);
+            return found(TargetContent::Gone, None);
         }
-        Err(_) => return found(Content::Unreadable, None),
+        Err(_) => return found(TargetContent::Unreadable, None),
     };
-    if occasion == Occasion::TurnStart {
+    if occasion == PollReason::TurnStart {
         match stamp {
-            Some(Stamp::File(stamp)) if stamp.proves(&now) => return Look::Nothing,
-            _ if now.size() > MAX_READ_AT_ONCE => return Look::Later,
+            Some(TextStamp::File(stamp)) if stamp.proves(&now) => return PollOutcome::Nothing,
+            _ if now.size() > MAX_READ_AT_ONCE => return PollOutcome::Later,
             _ => {}
         }
     }
     match text_hash(target, path) {
-        Ok(hash) => found(Content::Text(hash), Some(now)),
-        Err(ReadError::NotFound { .. }) => found(Content::Gone, None),
+        Ok(hash) => found(TargetContent::Text(hash), Some(now)),
+        Err(ReadError::NotFound { .. }) => found(TargetContent::Gone, None),
         Err(error) => {
             tracing::debug!(%path, %error, "A file that was read cannot be read any more");
-            found(Content::Unreadable, Some(now))
+            found(TargetContent::Unreadable, Some(now))
         }
     }
 }

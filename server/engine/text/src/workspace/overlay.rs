@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use url::Url;
 
 use crate::document::DocumentSnapshot;
-use crate::file_text::{FileStamp, FileText, Stamp};
+use crate::file_text::{FileStamp, FileText, TextStamp};
 use crate::host::{DiagnosticsError, DocumentObserver, FileDiagnostics, Host};
 use crate::workspace::changes::Tracker;
 use crate::workspace::error::BytesError;
@@ -318,7 +318,7 @@ impl Roots {
 /// Reads a whole file as text.
 pub(super) fn read_file(target: Target, path: &Path, shown: &str) -> Result<FileText, ReadError> {
     let file = read_bytes(path).map_err(|error| error.into_read_error(shown))?;
-    let stamp = Stamp::File(FileStamp::of(&file.metadata));
+    let stamp = TextStamp::File(FileStamp::of(&file.metadata));
     FileText::of_bytes(target, &file.bytes, stamp).map_err(|not_text| ReadError::of_bytes(not_text, shown))
 }
 

@@ -11,9 +11,9 @@ use std::time::SystemTime;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::file_text::{FileText, Source, Stamp, hash};
-use crate::workspace::changes::{Content, Found};
-use crate::workspace::{Origin, Workspace};
+use crate::file_text::{FileText, TextSource, TextStamp, hash};
+use crate::workspace::changes::{OutsideText, TargetContent};
+use crate::workspace::{ChangeAuthor, Workspace};
 use kode_base::paths::Target;
 
 /// The most texts a session remembers to have read.
@@ -49,7 +49,7 @@ pub enum Portion {
 
 /// A text the session has read or edited.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accessed {
+pub struct AccessedText {
     /// What it is the text of.
     pub target: Target,
     /// When it was last read or edited.
@@ -82,19 +82,19 @@ pub enum AccessOrder {
 /// The texts the session knows. Nothing here looks at a file.
 #[derive(Default)]
 pub(super) struct Reads {
-    known: HashMap<Target, Known>,
+    known: HashMap<Target, TextRecord>,
     by_use: BTreeMap<u64, Target>,
     clock: u64,
 }
 
 /// One text the session knows.
-struct Known {
+struct TextRecord {
     /// SHA-256 of the text as the model has seen or made it.
     hash: [u8; 32],
-    seen: Seen,
+    seen: SeenLines,
     /// Of the moment it was last looked at; what was found then is `change`.
-    stamp: Option<Stamp>,
-    change: Option<Change>,
+    stamp: Option<TextStamp>,
+    change: Option<OutsideVersion>,
     first_use: u64,
     last_use: u64,
     at: Timestamp,
@@ -103,16 +103,16 @@ struct Known {
 }
 
 /// Which lines of a text were seen.
-enum Seen {
+enum SeenLines {
     Whole,
     /// Sorted, neither overlapping nor touching.
     Parts(Vec<Range<usize>>),
 }
 
 /// What others made of a text.
-struct Change {
-    content: Content,
-    by: Origin,
+struct OutsideVersion {
+    content: TargetContent,
+    by: ChangeAuthor,
     /// Whether the model has been told.
     told: bool,
 }
@@ -122,7 +122,7 @@ impl Workspace {
     pub fn note_read(&self, file: &FileText, portion: &Portion) {
         let hash = hash(file.text.as_bytes());
         self.tracker.note(&file.target, hash, Some(portion), Some(file.stamp.clone()));
-        if matches!(file.source, Source::Disk) {
+        if matches!(file.source, TextSource::Disk) {
             self.tracker.watch(&file.target);
         }
     }
@@ -155,7 +155,7 @@ impl Workspace {
     }
 
     /// At most `limit` of the texts the session has read or edited.
-    pub fn accessed(&self, order: AccessOrder, limit: usize) -> Vec<Accessed> {
+    pub fn accessed(&self, order: AccessOrder, limit: usize) -> Vec<AccessedText> {
         self.tracker.reads().accessed(order, limit)
     }
 
@@ -196,7 +196,7 @@ impl Reads {
         target: &Target,
         hash: [u8; 32],
         portion: Option<&Portion>,
-        stamp: Option<Stamp>,
+        stamp: Option<TextStamp>,
     ) -> Option<Target> {
         self.clock += 1;
         let old = self.known.remove(target);
@@ -205,15 +205,17 @@ impl Reads {
         }
         let (first_use, revision) = old.as_ref().map_or((self.clock, 0), |old| (old.first_use, old.revision));
         let seen = match (portion, old) {
-            (Some(portion), Some(Known { seen, hash: known, .. })) if known == hash => seen.with(portion),
-            (Some(portion), _) => Seen::Parts(Vec::new()).with(portion),
+            (Some(portion), Some(TextRecord { seen, hash: known, .. })) if known == hash => {
+                seen.with(portion)
+            }
+            (Some(portion), _) => SeenLines::Parts(Vec::new()).with(portion),
             // What was not seen before is not seen now, and lines have moved.
-            (None, Some(Known { seen: Seen::Parts(_), .. })) => Seen::Parts(Vec::new()),
-            (None, _) => Seen::Whole,
+            (None, Some(TextRecord { seen: SeenLines::Parts(_), .. })) => SeenLines::Parts(Vec::new()),
+            (None, _) => SeenLines::Whole,
         };
         let (last_use, at) = (self.clock, Timestamp::now());
         let revision = revision + 1;
-        let known = Known { hash, seen, stamp, change: None, first_use, last_use, at, revision };
+        let known = TextRecord { hash, seen, stamp, change: None, first_use, last_use, at, revision };
         self.known.insert(target.clone(), known);
         self.by_use.insert(last_use, target.clone());
         if self.known.len() <= MAX_TRACKED_READS {
@@ -233,8 +235,10 @@ impl Reads {
     fn merge(&mut self, target: &Target, old: [u8; 32], new: [u8; 32]) {
         let Some(known) = self.known.get_mut(target) else { return };
         known.revision += 1;
-        if let Some(change) = known.change.as_mut().filter(|change| change.content == Content::Text(old)) {
-            change.content = Content::Text(new);
+        if let Some(change) =
+            known.change.as_mut().filter(|change| change.content == TargetContent::Text(old))
+        {
+            change.content = TargetContent::Text(new);
         }
     }
 
@@ -247,37 +251,37 @@ impl Reads {
 
     /// What a look at a target starts from: its revision, and the stamp of the last look. `None` when it is not
     /// known.
-    pub(super) fn begin_look(&self, target: &Target) -> Option<(u64, Option<Stamp>)> {
+    pub(super) fn begin_look(&self, target: &Target) -> Option<(u64, Option<TextStamp>)> {
         self.known.get(target).map(|known| (known.revision, known.stamp.clone()))
     }
 
     /// Takes what a look has found. Answers whether it is a change by others that nobody has heard of; `None` when
     /// the session changed the text during the look, which then says nothing.
-    pub(super) fn end_look(&mut self, target: &Target, revision: u64, found: Found) -> Option<bool> {
+    pub(super) fn end_look(&mut self, target: &Target, revision: u64, found: OutsideText) -> Option<bool> {
         let known = self.known.get_mut(target).filter(|known| known.revision == revision)?;
         known.stamp = found.stamp;
-        if found.content == Content::Text(known.hash) {
+        if found.content == TargetContent::Text(known.hash) {
             known.change = None;
             return Some(false);
         }
         if known.change.as_ref().is_some_and(|change| change.content == found.content) {
             return Some(false);
         }
-        known.change = Some(Change { content: found.content, by: found.by, told: false });
+        known.change = Some(OutsideVersion { content: found.content, by: found.by, told: false });
         Some(true)
     }
 
     /// Forgets the version of a document: it was opened anew and counts from the start.
     pub(super) fn forget_version(&mut self, uri: &str) {
         for known in self.known.values_mut() {
-            if matches!(&known.stamp, Some(Stamp::Document { uri: stamped, .. }) if stamped == uri) {
+            if matches!(&known.stamp, Some(TextStamp::Document { uri: stamped, .. }) if stamped == uri) {
                 known.stamp = None;
             }
         }
     }
 
     /// The changes by others of which the model has not been told; from now on it has.
-    pub(super) fn take_untold(&mut self) -> Vec<(Target, Content, Origin)> {
+    pub(super) fn take_untold(&mut self) -> Vec<(Target, TargetContent, ChangeAuthor)> {
         let mut untold = Vec::new();
         for (target, known) in &mut self.known {
             if let Some(change) = known.change.as_mut().filter(|change| !change.told) {
@@ -299,24 +303,24 @@ impl Reads {
     }
 
     fn is_whole(&self, target: &Target) -> bool {
-        self.known.get(target).is_some_and(|known| matches!(known.seen, Seen::Whole))
+        self.known.get(target).is_some_and(|known| matches!(known.seen, SeenLines::Whole))
     }
 
-    fn accessed(&self, order: AccessOrder, limit: usize) -> Vec<Accessed> {
+    fn accessed(&self, order: AccessOrder, limit: usize) -> Vec<AccessedText> {
         let mut targets: Vec<&Target> = self.latest().collect();
         if order == AccessOrder::First {
             targets.sort_by_key(|target| self.known.get(target).map(|known| known.first_use));
         }
         let accessed = |target: &Target| {
             let known = self.known.get(target)?;
-            let modified = known.stamp.as_ref().and_then(Stamp::modified);
-            Some(Accessed { target: target.clone(), at: known.at, modified })
+            let modified = known.stamp.as_ref().and_then(TextStamp::modified);
+            Some(AccessedText { target: target.clone(), at: known.at, modified })
         };
         targets.into_iter().take(limit).filter_map(accessed).collect()
     }
 }
 
-impl Seen {
+impl SeenLines {
     /// Adds what was shown now.
     fn with(self, portion: &Portion) -> Self {
         let (Self::Parts(mut parts), Portion::Lines { shown, total }) = (self, portion) else {

@@ -18,11 +18,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::shell_change::{Image, NotKept, ShellChange};
+use crate::shell_change::{FileImage, NotKept, ShellChange};
 use crate::workspace::shadow::pack::Pack;
-use crate::workspace::shadow::restore::{MODE_BITS, Restore};
-use crate::workspace::shadow::tree::{Absence, Content, Held, Hidden, Means, Tree};
-use crate::workspace::shadow::walk::Kind;
+use crate::workspace::shadow::restore::{FileRestore, MODE_BITS};
+use crate::workspace::shadow::tree::{
+    Absence, EntryContent, FileTree, HiddenFiles, ScanResources, TreeEntry,
+};
+use crate::workspace::shadow::walk::PathKind;
 use kode_base::paths::AbsPath;
 use kode_journal::{BlobId, Blobs};
 
@@ -46,7 +48,7 @@ const MAX_READ_TIME: Duration = Duration::from_secs(3);
 
 /// What a shadow may cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ShadowLimits {
     /// Files and links looked at.
     pub files: usize,
     /// Bytes kept of one file.
@@ -59,7 +61,7 @@ pub struct Limits {
     pub read_time: Duration,
 }
 
-impl Default for Limits {
+impl Default for ShadowLimits {
     fn default() -> Self {
         Self {
             files: MAX_FILES,
@@ -79,12 +81,12 @@ pub struct Coverage {
     /// Those of them that could be restored.
     pub kept: usize,
     /// What was not looked at. Changes there may be missing.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<CoverageGap>,
 }
 
 /// Something that was not looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Gap {
+pub enum CoverageGap {
     /// There are more files than are looked at.
     TooManyFiles {
         /// How many are.
@@ -111,7 +113,7 @@ pub enum Gap {
     },
 }
 
-impl fmt::Display for Gap {
+impl fmt::Display for CoverageGap {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooManyFiles { limit } => {
@@ -128,7 +130,7 @@ impl fmt::Display for Gap {
 /// The workspace as it was before a command.
 #[derive(Clone, Debug)]
 pub struct Scan {
-    tree: Arc<Tree>,
+    tree: Arc<FileTree>,
 }
 
 impl Scan {
@@ -155,14 +157,14 @@ pub struct ShellChanges {
 pub struct Shadow {
     roots: Vec<AbsPath>,
     blobs: Blobs,
-    limits: Limits,
-    tree: Mutex<Arc<Tree>>,
+    limits: ShadowLimits,
+    tree: Mutex<Arc<FileTree>>,
 }
 
 impl Shadow {
     /// A shadow of the folders `roots` that knows nothing yet and keeps contents in `blobs`. Touches no file.
     #[must_use]
-    pub fn new(roots: Vec<AbsPath>, blobs: Blobs, limits: Limits) -> Self {
+    pub fn new(roots: Vec<AbsPath>, blobs: Blobs, limits: ShadowLimits) -> Self {
         let is_nested = |root: &AbsPath| roots.iter().any(|other| other != root && root.is_within(other));
         let mut outer: Vec<AbsPath> = roots.iter().filter(|root| !is_nested(root)).cloned().collect();
         outer.sort();
@@ -175,7 +177,7 @@ impl Shadow {
     #[must_use]
     pub fn before(&self) -> Scan {
         let base = Arc::clone(&self.lock());
-        Scan { tree: self.advance(Tree::look(&base, self.means(), Hidden::Forget)) }
+        Scan { tree: self.advance(FileTree::look(&base, self.means(), HiddenFiles::Forget)) }
     }
 
     /// Looks at the workspace after a command and tells what is different. With several commands at a time the
@@ -185,7 +187,7 @@ impl Shadow {
     #[must_use]
     pub fn after(&self, scan: &Scan) -> ShellChanges {
         let before = &scan.tree;
-        let after = self.advance(Tree::look(before, self.means(), Hidden::Follow));
+        let after = self.advance(FileTree::look(before, self.means(), HiddenFiles::Follow));
         let mut coverage = after.coverage();
         for gap in before.coverage().gaps {
             if !coverage.gaps.contains(&gap) {
@@ -197,10 +199,10 @@ impl Shadow {
             .into_iter()
             .filter_map(|difference| {
                 let path = AbsPath::new(PathBuf::from(difference.path)).ok()?;
-                let image = |side, tree: &Tree, keeper: &mut Keeper<'_>| match side {
-                    Side::Absent => Image::Absent,
-                    Side::Uncertain => Image::NotKept { reason: NotKept::NotCovered },
-                    Side::There(held) => keeper.image(held, &tree.pack),
+                let image = |side, tree: &FileTree, keeper: &mut Keeper<'_>| match side {
+                    TreeSide::Absent => FileImage::Absent,
+                    TreeSide::Uncertain => FileImage::NotKept { reason: NotKept::NotCovered },
+                    TreeSide::There(held) => keeper.image(held, &tree.pack),
                 };
                 let old = image(difference.before, before, &mut keeper);
                 let new = image(difference.after, &after, &mut keeper);
@@ -208,12 +210,12 @@ impl Shadow {
             })
             .collect();
         changes.sort_by(|one, other| {
-            let is_created = |change: &ShellChange| change.before == Image::Absent;
+            let is_created = |change: &ShellChange| change.before == FileImage::Absent;
             (is_created(one), &one.path).cmp(&(is_created(other), &other.path))
         });
         if let Some(error) = keeper.finish() {
             changes.iter_mut().for_each(|change| change.forget(&error));
-            coverage.gaps.push(Gap::Storage { error });
+            coverage.gaps.push(CoverageGap::Storage { error });
         }
         ShellChanges { changes, coverage }
     }
@@ -224,14 +226,19 @@ impl Shadow {
     ///
     /// # Errors
     /// [`RestoreError`]; the file is as it was then.
-    pub fn restore_file(&self, path: &AbsPath, expected: &Image, wanted: &Image) -> Result<(), RestoreError> {
+    pub fn restore_file(
+        &self,
+        path: &AbsPath,
+        expected: &FileImage,
+        wanted: &FileImage,
+    ) -> Result<(), RestoreError> {
         let max_bytes = self.limits.file_bytes;
-        Restore { roots: &self.roots, blobs: &self.blobs, max_bytes, path, expected }.put(wanted)
+        FileRestore { roots: &self.roots, blobs: &self.blobs, max_bytes, path, expected }.put(wanted)
     }
 
     /// What is at a path now; its bytes are kept.
     #[must_use]
-    pub fn image(&self, path: &AbsPath) -> Image {
+    pub fn image(&self, path: &AbsPath) -> FileImage {
         restore::image(path.as_path(), &self.blobs, self.limits.file_bytes)
     }
 
@@ -241,17 +248,17 @@ impl Shadow {
         restore::mode(path.as_path())
     }
 
-    fn means(&self) -> Means<'_> {
-        Means { roots: &self.roots, blobs: &self.blobs, limits: &self.limits }
+    fn means(&self) -> ScanResources<'_> {
+        ScanResources { roots: &self.roots, blobs: &self.blobs, limits: &self.limits }
     }
 
-    fn advance(&self, tree: Tree) -> Arc<Tree> {
+    fn advance(&self, tree: FileTree) -> Arc<FileTree> {
         let tree = Arc::new(tree);
         *self.lock() = Arc::clone(&tree);
         tree
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Arc<Tree>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Arc<FileTree>> {
         self.tree.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -260,8 +267,8 @@ impl ShellChange {
     /// Gives up the bytes.
     fn forget(&mut self, error: &str) {
         for image in [&mut self.before, &mut self.after] {
-            if let Image::Kept { .. } = image {
-                *image = Image::NotKept { reason: NotKept::Failed { error: error.to_owned() } };
+            if let FileImage::Kept { .. } = image {
+                *image = FileImage::NotKept { reason: NotKept::Failed { error: error.to_owned() } };
             }
         }
     }
@@ -270,19 +277,19 @@ impl ShellChange {
 /// A path that is different in two trees.
 struct Difference<'t> {
     path: OsString,
-    before: Side<'t>,
-    after: Side<'t>,
+    before: TreeSide<'t>,
+    after: TreeSide<'t>,
 }
 
 #[derive(Clone, Copy)]
-enum Side<'t> {
+enum TreeSide<'t> {
     Absent,
     /// There may or may not have been a file.
     Uncertain,
-    There(&'t Held),
+    There(&'t TreeEntry),
 }
 
-fn differences<'t>(before: &'t Tree, after: &'t Tree) -> Vec<Difference<'t>> {
+fn differences<'t>(before: &'t FileTree, after: &'t FileTree) -> Vec<Difference<'t>> {
     let mut differences = Vec::new();
     let mut push = |path: &OsStr, before, after| {
         differences.push(Difference { path: path.to_owned(), before, after });
@@ -290,36 +297,38 @@ fn differences<'t>(before: &'t Tree, after: &'t Tree) -> Vec<Difference<'t>> {
     for (path, old) in &before.files {
         match after.files.get(path) {
             Some(new) if is_same(old, new) => {}
-            Some(new) => push(path, Side::There(old), Side::There(new)),
-            None if old.kind() == Kind::Special => {}
-            None => push(path, Side::There(old), Side::Absent),
+            Some(new) => push(path, TreeSide::There(old), TreeSide::There(new)),
+            None if old.kind() == PathKind::Special => {}
+            None => push(path, TreeSide::There(old), TreeSide::Absent),
         }
     }
     let absence = before.absence(after);
     for (path, new) in &after.files {
-        if before.files.contains_key(path) || new.kind() == Kind::Special {
+        if before.files.contains_key(path) || new.kind() == PathKind::Special {
             continue;
         }
         match absence(path) {
-            Absence::Certain => push(path, Side::Absent, Side::There(new)),
+            Absence::Certain => push(path, TreeSide::Absent, TreeSide::There(new)),
             // Not covered before, and not touched by the command.
             Absence::Unknown if before.is_older(&new.stat) => {}
-            Absence::Unknown => push(path, Side::Uncertain, Side::There(new)),
+            Absence::Unknown => push(path, TreeSide::Uncertain, TreeSide::There(new)),
         }
     }
     differences
 }
 
-fn is_same(old: &Held, new: &Held) -> bool {
-    let mode = |held: &Held| held.stat.mode & MODE_BITS;
+fn is_same(old: &TreeEntry, new: &TreeEntry) -> bool {
+    let mode = |held: &TreeEntry| held.stat.mode & MODE_BITS;
     match (&old.content, &new.content) {
         _ if old.is_untouched(new) => true,
-        (Content::Bytes(old_id), Content::Bytes(new_id)) => old_id == new_id && mode(old) == mode(new),
-        (Content::Link(old), Content::Link(new)) => old == new,
-        (Content::Unknown(_), Content::Unknown(_)) => {
-            old.kind() == Kind::Special && new.kind() == Kind::Special
+        (EntryContent::Bytes(old_id), EntryContent::Bytes(new_id)) => {
+            old_id == new_id && mode(old) == mode(new)
         }
-        (Content::Bytes(_) | Content::Link(_) | Content::Unknown(_), _) => false,
+        (EntryContent::Link(old), EntryContent::Link(new)) => old == new,
+        (EntryContent::Unknown(_), EntryContent::Unknown(_)) => {
+            old.kind() == PathKind::Special && new.kind() == PathKind::Special
+        }
+        (EntryContent::Bytes(_) | EntryContent::Link(_) | EntryContent::Unknown(_), _) => false,
     }
 }
 
@@ -331,11 +340,11 @@ struct Keeper<'k> {
 }
 
 impl Keeper<'_> {
-    fn image(&mut self, held: &Held, pack: &Pack) -> Image {
+    fn image(&mut self, held: &TreeEntry, pack: &Pack) -> FileImage {
         let id = match &held.content {
-            Content::Link(target) => return Image::Symlink { target: target.clone() },
-            Content::Unknown(reason) => return Image::NotKept { reason: reason.clone() },
-            Content::Bytes(id) => *id,
+            EntryContent::Link(target) => return FileImage::Symlink { target: target.clone() },
+            EntryContent::Unknown(reason) => return FileImage::NotKept { reason: reason.clone() },
+            EntryContent::Bytes(id) => *id,
         };
         if self.failure.is_none() && !self.ids.contains(&id) {
             match pack.get(&id).and_then(|bytes| self.blobs.put_unsynced(&bytes)) {
@@ -348,8 +357,8 @@ impl Keeper<'_> {
             }
         }
         match &self.failure {
-            Some(error) => Image::NotKept { reason: NotKept::Failed { error: error.clone() } },
-            None => Image::Kept { blob: id, mode: held.stat.mode & MODE_BITS },
+            Some(error) => FileImage::NotKept { reason: NotKept::Failed { error: error.clone() } },
+            None => FileImage::Kept { blob: id, mode: held.stat.mode & MODE_BITS },
         }
     }
 

@@ -12,7 +12,7 @@ use std::path::Path;
 use encoding_rs::Decoder;
 use sha2::{Digest, Sha256};
 
-use crate::file_text::{FileStamp, FileText, Stamp};
+use crate::file_text::{FileStamp, FileText, TextStamp};
 use crate::workspace::error::BytesError;
 use crate::workspace::overlay::{MAX_FILE_BYTES, open_regular, read_file};
 use crate::workspace::{Portion, ReadError, Workspace};
@@ -62,7 +62,7 @@ impl Workspace {
     /// the file can be edited.
     pub fn note_stream_read(&self, stream: &TextStream, portion: &Portion) {
         if let Some(hash) = stream.hash.as_ref().filter(|_| stream.is_at_end) {
-            let stamp = Stamp::File(stream.stamp.clone());
+            let stamp = TextStamp::File(stream.stamp.clone());
             self.tracker.note(&stream.target, hash.clone().finalize().into(), Some(portion), Some(stamp));
             self.tracker.watch(&stream.target);
         }

@@ -27,7 +27,7 @@ const SAVE_LIMIT: Duration = Duration::from_secs(5);
 
 /// A document that was to be saved and was not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotSaved {
+pub struct UnsavedDocument {
     /// The document.
     pub target: Target,
     /// Why not.
@@ -79,7 +79,7 @@ impl Workspace {
 
     /// Has the editor save the documents that the agent has changed since they were last saved, where that is wanted
     /// and the editor can; waits for a limited time. Answers those that were not saved.
-    pub async fn save_before_command(&self) -> Vec<NotSaved> {
+    pub async fn save_before_command(&self) -> Vec<UnsavedDocument> {
         if !(self.saves_before_commands && self.host.can_save()) {
             return Vec::new();
         }
@@ -92,7 +92,7 @@ impl Workspace {
                 Ok(SaveOutcome::Failed { reason }) => reason,
                 Err(_) => format!("the editor did not save it within {} s", SAVE_LIMIT.as_secs()),
             };
-            Some(NotSaved { target, reason })
+            Some(UnsavedDocument { target, reason })
         });
         join_all(saves).await.into_iter().flatten().collect()
     }
@@ -218,7 +218,7 @@ mod tests {
         let rig = rig().await;
         rig.set_saving(Saving::Hangs);
         let reason = "the editor did not save it within 5 s".to_owned();
-        let silent = [NotSaved { target: rig.target("agent.txt"), reason }];
+        let silent = [UnsavedDocument { target: rig.target("agent.txt"), reason }];
         assert_eq!(rig.workspace().save_before_command().await, silent);
     }
 

@@ -30,15 +30,15 @@ const QUIET: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// What is watched, and what waits for the thread that does it.
-pub(super) struct Watch {
-    state: Mutex<State>,
+pub(super) struct TargetWatch {
+    state: Mutex<TargetWatchState>,
     wake: Condvar,
     max_folders: usize,
 }
 
 #[derive(Default)]
-struct State {
-    stage: Stage,
+struct TargetWatchState {
+    stage: WatchStage,
     /// Targets to be watched, and to be watched no longer.
     wanted: Vec<Target>,
     released: Vec<Target>,
@@ -57,7 +57,7 @@ struct State {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum WatchStage {
     /// No file was read yet.
     #[default]
     Idle,
@@ -66,14 +66,14 @@ enum Stage {
 }
 
 /// What the thread does next.
-enum Work {
+enum WatchWork {
     /// The set of watched folders changes.
     Arrange { wanted: Vec<Target>, released: Vec<Target>, lost: Vec<PathBuf> },
     /// Files are looked at.
     Look(BTreeSet<Target>),
 }
 
-impl Watch {
+impl TargetWatch {
     pub(super) fn new(max_folders: usize) -> Self {
         Self { state: Mutex::default(), wake: Condvar::new(), max_folders }
     }
@@ -81,20 +81,20 @@ impl Watch {
     /// Has a target watched, unless it is already. The first one starts the thread.
     pub(super) fn add(&self, target: &Target, tracker: &Arc<Tracker>) {
         let mut state = self.state();
-        if state.stage == Stage::Ended || state.paths.contains_key(target) {
+        if state.stage == WatchStage::Ended || state.paths.contains_key(target) {
             return;
         }
         // Known from now on, so that it is not asked for twice.
         state.paths.insert(target.clone(), Vec::new());
         state.wanted.push(target.clone());
-        if state.stage == Stage::Idle {
+        if state.stage == WatchStage::Idle {
             let tracker = Arc::clone(tracker);
             let thread = std::thread::Builder::new().name("kode-watch".to_owned());
-            state.stage = match thread.spawn(move || Thread::new(tracker).run()) {
-                Ok(_) => Stage::Running,
+            state.stage = match thread.spawn(move || WatchThread::new(tracker).run()) {
+                Ok(_) => WatchStage::Running,
                 Err(error) => {
                     tracing::warn!(%error, "Files are not watched: the thread could not be started");
-                    Stage::Ended
+                    WatchStage::Ended
                 }
             };
         }
@@ -104,7 +104,7 @@ impl Watch {
     /// Watches a target no longer.
     pub(super) fn release(&self, target: Target) {
         let mut state = self.state();
-        if state.stage == Stage::Running {
+        if state.stage == WatchStage::Running {
             state.released.push(target);
             self.wake.notify_one();
         }
@@ -113,7 +113,7 @@ impl Watch {
     /// Has a target looked at soon, whatever happens to it.
     pub(super) fn look_again(&self, target: Target) {
         let mut state = self.state();
-        if state.stage == Stage::Running {
+        if state.stage == WatchStage::Running {
             state.touch(target);
             self.wake.notify_one();
         }
@@ -121,19 +121,19 @@ impl Watch {
 
     /// Ends the thread; nothing is watched from now on.
     pub(super) fn stop(&self) {
-        self.state().stage = Stage::Ended;
+        self.state().stage = WatchStage::Ended;
         self.wake.notify_one();
     }
 
     /// Waits for what is to be done; `None` at the end.
-    fn next(&self) -> Option<Work> {
+    fn next(&self) -> Option<WatchWork> {
         let mut state = self.state();
         loop {
-            if state.stage == Stage::Ended {
+            if state.stage == WatchStage::Ended {
                 return None;
             }
             if !(state.wanted.is_empty() && state.released.is_empty() && state.lost.is_empty()) {
-                return Some(Work::Arrange {
+                return Some(WatchWork::Arrange {
                     wanted: std::mem::take(&mut state.wanted),
                     released: std::mem::take(&mut state.released),
                     lost: std::mem::take(&mut state.lost),
@@ -143,7 +143,7 @@ impl Watch {
                 None => self.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(Duration::ZERO) => {
                     (state.first_touch, state.last_touch) = (None, None);
-                    return Some(Work::Look(std::mem::take(&mut state.touched)));
+                    return Some(WatchWork::Look(std::mem::take(&mut state.touched)));
                 }
                 Some(wait) => self.wake.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0,
             };
@@ -170,12 +170,12 @@ impl Watch {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TargetWatchState> {
         lock(&self.state)
     }
 }
 
-impl State {
+impl TargetWatchState {
     fn touch(&mut self, target: Target) {
         let now = Instant::now();
         self.first_touch.get_or_insert(now);
@@ -225,12 +225,12 @@ impl State {
 }
 
 /// The thread that watches and looks.
-struct Thread {
+struct WatchThread {
     tracker: Arc<Tracker>,
     watcher: Option<FolderWatch>,
 }
 
-impl Thread {
+impl WatchThread {
     fn new(tracker: Arc<Tracker>) -> Self {
         Self { tracker, watcher: None }
     }
@@ -239,8 +239,8 @@ impl Thread {
         self.watcher = self.connect();
         while let Some(work) = self.watch().next() {
             match work {
-                Work::Look(touched) => self.tracker.look_after_events(touched),
-                Work::Arrange { wanted, released, lost } => {
+                WatchWork::Look(touched) => self.tracker.look_after_events(touched),
+                WatchWork::Arrange { wanted, released, lost } => {
                     lost.iter().for_each(|folder| self.leave(folder));
                     released.iter().for_each(|target| self.release(target));
                     wanted.into_iter().for_each(|target| self.add(target));
@@ -249,7 +249,7 @@ impl Thread {
         }
     }
 
-    fn watch(&self) -> &Watch {
+    fn watch(&self) -> &TargetWatch {
         &self.tracker.watch
     }
 

@@ -208,7 +208,7 @@ impl Workspace {
             if cancel.is_cancelled() {
                 return Err(ApplyError::Cancelled { path });
             }
-            let job = Job { file: file.clone(), path: path.clone(), rebased };
+            let job = WriteJob { file: file.clone(), path: path.clone(), rebased };
             let attempt = match (self.open_document(&file.target).await, &file.target) {
                 (Some(document), _) => self.edit_document(job, document, label, cancel).await?,
                 (None, Target::Untitled(_)) => return Err(ApplyError::Gone { path }),
@@ -252,14 +252,14 @@ impl Workspace {
 
     async fn edit_document(
         &self,
-        job: Job,
+        job: WriteJob,
         document: DocumentSnapshot,
         label: &str,
         cancel: &CancellationToken,
     ) -> Result<Attempt, ApplyError> {
         let now = document.text.to_string();
         let (merged, job, now) = blocking(move || (job.merge(&now), job, now)).await;
-        let Merged { edits, rebased } = merged?;
+        let MergedEdits { edits, rebased } = merged?;
         if edits.is_empty() {
             return Ok(Attempt::Done(Box::new(job.done(now.clone(), now, edits, rebased))));
         }
@@ -295,14 +295,14 @@ impl Workspace {
 }
 
 /// One attempt at one file.
-struct Job {
+struct WriteJob {
     file: Arc<FileChange>,
     path: String,
     rebased: u32,
 }
 
 /// The edits for the text as it is now; none when they are already in it.
-struct Merged {
+struct MergedEdits {
     edits: Vec<TextEdit>,
     rebased: u32,
 }
@@ -312,16 +312,16 @@ enum Attempt {
     Again { rebased: u32 },
 }
 
-impl Job {
-    fn merge(&self, now: &str) -> Result<Merged, ApplyError> {
+impl WriteJob {
+    fn merge(&self, now: &str) -> Result<MergedEdits, ApplyError> {
         let (base, edits) = (self.file.old_text(), &self.file.edits);
         if now == base {
-            return Ok(Merged { edits: edits.clone(), rebased: self.rebased });
+            return Ok(MergedEdits { edits: edits.clone(), rebased: self.rebased });
         }
         let rebased = self.rebased + 1;
         match rebase(base, edits, now) {
-            Rebase::Clean(edits) => Ok(Merged { edits, rebased }),
-            Rebase::AlreadyApplied => Ok(Merged { edits: Vec::new(), rebased }),
+            Rebase::Clean(edits) => Ok(MergedEdits { edits, rebased }),
+            Rebase::AlreadyApplied => Ok(MergedEdits { edits: Vec::new(), rebased }),
             Rebase::Conflict { theirs, line, .. } => {
                 Err(ApplyError::Conflict { path: self.path.clone(), line, theirs: quoted(&theirs) })
             }
@@ -361,7 +361,7 @@ impl Job {
         }
         let decoded = encoding::decode(&bytes)
             .map_err(|not_text| ApplyError::Unreadable(ReadError::of_bytes(not_text, &self.path)))?;
-        let Merged { edits, rebased } = self.merge(&decoded.text)?;
+        let MergedEdits { edits, rebased } = self.merge(&decoded.text)?;
         let new_text = apply_edits(&decoded.text, &edits);
         let format = decoded.format;
         let done = |edits| {

@@ -6,12 +6,12 @@
 use crate::session::Session;
 use kode_record::intent::Intent;
 use kode_record::record::Record;
-use kode_text::edit::ledger::Change;
+use kode_text::edit::ledger::ChangeOrigin;
 use kode_text::edit::{AppliedFile, ChangeSet};
 
 impl Session {
     /// Writes down what is about to be changed.
-    pub(super) fn announce(&self, set: &ChangeSet, change: &Change) {
+    pub(super) fn announce(&self, set: &ChangeSet, change: &ChangeOrigin) {
         let intents = set.files.iter().map(|file| Intent::of(file, change)).collect();
         self.commit(Record::Writing { intents });
     }

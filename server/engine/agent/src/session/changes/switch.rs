@@ -14,7 +14,7 @@ use kode_base::blocking;
 use kode_base::ids::{HunkId, ResolutionId};
 use kode_base::paths::Target;
 use kode_text::edit::ledger::review::{HunkKind, HunkState};
-use kode_text::edit::ledger::{Entry, Ledger, Replacement};
+use kode_text::edit::ledger::{FileReplacement, Ledger, LedgerEntry};
 use kode_text::edit::{Author, ChangeSet, FileChange, TextEdit};
 use kode_text::file_text::FileText;
 use kode_text::workspace::{ApplyError, ReadError};
@@ -177,12 +177,14 @@ impl Session {
     }
 
     /// Replaces files as a whole, unless somebody has changed them since.
-    pub(in crate::session) async fn replace_whole(&self, whole: Vec<Replacement>) -> Result<(), String> {
+    pub(in crate::session) async fn replace_whole(&self, whole: Vec<FileReplacement>) -> Result<(), String> {
         let shadow = Arc::clone(&self.changes.shadow);
         let replaced = blocking(move || {
-            whole.into_iter().try_for_each(|Replacement { target, expected, wanted }| match target.file() {
-                Some(path) => shadow.restore_file(path, &expected, &wanted),
-                None => Ok(()),
+            whole.into_iter().try_for_each(|FileReplacement { target, expected, wanted }| {
+                match target.file() {
+                    Some(path) => shadow.restore_file(path, &expected, &wanted),
+                    None => Ok(()),
+                }
             })
         });
         replaced.await.map_err(|error| error.to_string())
@@ -227,9 +229,9 @@ pub(in crate::session) struct Step {
 }
 
 impl Step {
-    fn entry(&self, target: &Target, moves: Vec<(HunkId, HunkState)>) -> Entry {
+    fn entry(&self, target: &Target, moves: Vec<(HunkId, HunkState)>) -> LedgerEntry {
         let (resolution, reverts) = (Some(self.id.clone()), self.reverts.clone());
-        Entry::Moved { target: target.clone(), resolution, reverts, moves }
+        LedgerEntry::Moved { target: target.clone(), resolution, reverts, moves }
     }
 }
 

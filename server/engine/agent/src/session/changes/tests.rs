@@ -72,7 +72,7 @@ impl Desk {
             files: vec![file],
             author: Author::Agent,
         };
-        let change = Change {
+        let change = ChangeOrigin {
             id: ChangeId::generate(),
             turn: self.turn.clone(),
             call: CallId::generate(),

@@ -32,9 +32,9 @@ impl Desk {
         turn
     }
 
-    fn change(&self) -> Change {
+    fn change(&self) -> ChangeOrigin {
         let (id, call) = (ChangeId::generate(), CallId::generate());
-        Change { id, turn: self.turn.clone(), call, kind: HunkKind::Text, permission: None }
+        ChangeOrigin { id, turn: self.turn.clone(), call, kind: HunkKind::Text, permission: None }
     }
 
     /// The agent runs a command.

@@ -154,11 +154,13 @@ fn records(steps: &[(Step, u8)]) -> (Vec<Record>, &'static str) {
             }),
             3 => {
                 let blob = BlobId::of(base.as_bytes());
-                records.push(Record::Edits { entry: Entry::Tracked { target: target.clone(), base: blob } });
+                records.push(Record::Edits {
+                    entry: LedgerEntry::Tracked { target: target.clone(), base: blob },
+                });
             }
             4 => {
                 let edit = kode_text::edit::TextEdit { range: 0..0, new_text: "x\n".into() };
-                let entry = Entry::Typed { target: target.clone(), steps: vec![vec![edit]] };
+                let entry = LedgerEntry::Typed { target: target.clone(), steps: vec![vec![edit]] };
                 records.push(Record::Edits { entry });
             }
             5 => {
@@ -166,14 +168,14 @@ fn records(steps: &[(Step, u8)]) -> (Vec<Record>, &'static str) {
                     id: kode_base::ids::HunkId::generate(),
                     edits: vec![kode_text::edit::TextEdit { range: 0..3, new_text: "new".into() }],
                 };
-                let change = kode_text::edit::ledger::Change {
+                let change = kode_text::edit::ledger::ChangeOrigin {
                     id: kode_base::ids::ChangeId::generate(),
                     turn: turn.clone(),
                     call: CallId::from_external("c"),
                     kind: kode_text::edit::ledger::review::HunkKind::Text,
                     permission: None,
                 };
-                let entry = Entry::Changed { target: target.clone(), change, hunks: vec![hunk] };
+                let entry = LedgerEntry::Changed { target: target.clone(), change, hunks: vec![hunk] };
                 records.push(Record::Edits { entry });
             }
             _ => {}

@@ -18,7 +18,7 @@ use kode_base::mask::masked_text;
 use kode_base::mode::Mode;
 use kode_base::paths::{AbsPath, Target};
 use kode_config::command::Report;
-use kode_permission::gate::Case;
+use kode_permission::gate::GateCase;
 use kode_permission::{GateDecision, Grant};
 use kode_record::record::Record;
 use kode_text::edit::{Author, ChangeSet, FileChange, TextEdit};
@@ -372,7 +372,7 @@ impl Bench<'_> {
         }
         let input = json!({ "file_path": target.file().map(AbsPath::to_string) });
         let touches = [Touch::Write(target.clone())];
-        let case = Case { tool: "Write", kind: ToolKind::Write, input: &input, touches: &touches };
+        let case = GateCase { tool: "Write", kind: ToolKind::Write, input: &input, touches: &touches };
         // Nobody is asked: the user has named the file.
         let verdict = session.judge(&case, Mode::Default).verdict;
         if verdict.decision == GateDecision::Deny {

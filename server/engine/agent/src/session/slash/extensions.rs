@@ -23,7 +23,7 @@ use kode_record::event::NoticeLevel;
 use kode_record::record::Record;
 use kode_text::workspace::AccessOrder;
 use kode_tool::delegation::Delegation;
-use kode_tool::offer::PromptPart;
+use kode_tool::offer::McpPromptPart;
 
 /// So many of the files that were read or changed last say which skills are of use.
 const MAX_TOUCHED: usize = 200;
@@ -129,9 +129,9 @@ impl Session {
                 return Some(Taken::Answered);
             }
         };
-        let text = |part: PromptPart| match part {
-            PromptPart::Text(text) => text,
-            PromptPart::Image(_) => "[an image that is not shown here]".to_owned(),
+        let text = |part: McpPromptPart| match part {
+            McpPromptPart::Text(text) => text,
+            McpPromptPart::Image(_) => "[an image that is not shown here]".to_owned(),
         };
         let text = parts.into_iter().map(text).collect::<Vec<_>>().join("\n\n");
         self.say(turn, item, typed, CommandSource::Command, text);

@@ -15,9 +15,9 @@ use kode_config::memory::Fate;
 use kode_config::settings::declared::Approval;
 use kode_model::Usage;
 use kode_model::models::Pointer;
-use kode_permission::rules::Problem;
+use kode_permission::rules::SettingsProblem;
 use kode_tool::offer::ToolInfo;
-use kode_tool::status::State;
+use kode_tool::status::ServerState;
 
 /// So many characters of a description are shown in a list.
 const MAX_SHOWN: usize = 160;
@@ -382,17 +382,17 @@ impl Bench<'_> {
         let mut text = String::new();
         for server in &servers {
             let state = match server.state {
-                State::Disabled => "switched off",
-                State::WaitingForApproval => "waits for your approval: `/trust`",
-                State::Stopped => "starts with the next prompt",
-                State::Starting => "starting",
-                State::Connected => "connected",
-                State::NeedsAuth => "you have to sign in",
-                State::Failed => "failed",
+                ServerState::Disabled => "switched off",
+                ServerState::WaitingForApproval => "waits for your approval: `/trust`",
+                ServerState::Stopped => "starts with the next prompt",
+                ServerState::Starting => "starting",
+                ServerState::Connected => "connected",
+                ServerState::NeedsAuth => "you have to sign in",
+                ServerState::Failed => "failed",
             };
             let (name, kind, target, source) = (&server.name, server.kind, &server.target, &server.source);
             let _ = write!(text, "- **{name}** {state}: {kind} `{target}` ({source})");
-            if server.state == State::Connected {
+            if server.state == ServerState::Connected {
                 let (tools, prompts, resources) = (server.tools, server.prompts, server.resources);
                 let _ = write!(text, "; {tools} tools, {prompts} prompts, {resources} resources");
             }
@@ -409,13 +409,13 @@ impl Bench<'_> {
     }
 
     /// A list of what is wrong with settings; empty when nothing is.
-    pub(super) fn problems(&self, problems: &[Problem]) -> String {
+    pub(super) fn problems(&self, problems: &[SettingsProblem]) -> String {
         let lines = problems.iter().map(|problem| format!("\n- {}", self.problem(problem)));
         let lines: String = lines.collect();
         if lines.is_empty() { lines } else { format!("\n**Problems**\n{lines}\n") }
     }
 
-    fn problem(&self, problem: &Problem) -> String {
+    fn problem(&self, problem: &SettingsProblem) -> String {
         match &problem.file {
             Some(file) => format!("{}: {}", self.path(file), problem.message),
             None => problem.message.clone(),

@@ -24,7 +24,7 @@ impl Tool for Act {
         ToolFacts { name: "Act", kind: ToolKind::Execute, ..self.0.facts() }
     }
 
-    async fn plan(&self, input: ProbeInput, context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: ProbeInput, context: &CallContext) -> Result<CallPlan, ToolError> {
         self.0.plan(input, context).await
     }
 }
@@ -302,7 +302,7 @@ async fn what_a_sub_agent_asks_for_reaches_the_user_under_its_name() {
     let asked = session.pending().remove(0);
     assert_eq!(asked.agent, Some(agent_of(&seen)));
     assert!(asked.reason.ends_with("(asked by the sub-agent `general-purpose`)"), "{}", asked.reason);
-    let no = Answer {
+    let no = PromptAnswer {
         allow: false,
         scope: kode_permission::Scope::Once,
         feedback: Some("not now".into()),

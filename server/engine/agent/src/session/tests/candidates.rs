@@ -5,7 +5,7 @@ use super::waiting::Settings;
 use super::*;
 use kode_base::question::{CANDIDATES, QuestionKind, Reply};
 use kode_config::policy::Policy;
-use kode_permission::rules::{Behavior, Layer, PlacedRule, Source};
+use kode_permission::rules::{Behavior, PlacedRule, RuleSource, SettingsLayer};
 use kode_record::options::TurnOptions;
 use kode_tools::built_in::built_in;
 
@@ -78,7 +78,7 @@ async fn choosing_none_ends_the_turn_silently() {
 /// what came of those of the first answer.
 async fn chosen(rule: Option<(Behavior, &str)>, path: &str) -> (Vec<CallId>, String) {
     let settings = Settings::default();
-    let source = Source { layer: Layer::User, file: None, place: None };
+    let source = RuleSource { layer: SettingsLayer::User, file: None, place: None };
     let placed =
         rule.map(|(behavior, rule)| PlacedRule { behavior, rule: rule.parse().unwrap(), source, root: None });
     settings.set(Policy { rules: placed.into_iter().collect(), ..Policy::default() });
@@ -104,7 +104,7 @@ async fn chosen(rule: Option<(Behavior, &str)>, path: &str) -> (Vec<CallId>, Str
         }
         let waiting = session.pending().remove(0);
         asked.push(waiting.call);
-        let no = kode_permission::Answer {
+        let no = kode_permission::PromptAnswer {
             allow: false,
             scope: kode_permission::Scope::Once,
             feedback: None,

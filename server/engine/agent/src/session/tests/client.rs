@@ -5,7 +5,7 @@ use kode_base::ids::ItemId;
 use kode_base::question::Question;
 use kode_base::todo::Todo;
 use kode_record::background::BackgroundTask;
-use kode_record::draft::Draft;
+use kode_record::draft::PromptDraft;
 use kode_record::event::CallState;
 
 /// What a client shows.
@@ -24,7 +24,7 @@ pub(super) struct Client {
     queue: Vec<QueuedPrompt>,
     steering: Vec<QueuedPrompt>,
     paused: bool,
-    draft: Option<Draft>,
+    draft: Option<PromptDraft>,
     tasks: Vec<BackgroundTask>,
 }
 

@@ -5,8 +5,8 @@ use super::*;
 use kode_base::paths::Target;
 use kode_config::policy::Policy;
 use kode_config::preferences::Preferences;
-use kode_permission::rules::{Behavior, Layer, PlacedRule, Source};
-use kode_record::prompt::{Attachment, EditorContext, Lines, Part};
+use kode_permission::rules::{Behavior, PlacedRule, RuleSource, SettingsLayer};
+use kode_record::prompt::{Attachment, EditorContext, LineSpan, PromptPart};
 use kode_tools::built_in::built_in;
 
 pub(super) fn bench(script: Vec<Say>) -> Bench {
@@ -92,8 +92,8 @@ async fn a_picture_and_pasted_text_reach_the_model_and_survive_in_the_journal() 
     let bench = bench(vec![]);
     let session = bench.session();
     let image = kode_model::Image::of_bytes(b"\x89PNG\r\n\x1a\nrest").unwrap();
-    let pasted = Part::Pasted { text: "a log\n".repeat(3) };
-    let parts = vec![Part::Image(image.clone()), pasted];
+    let pasted = PromptPart::Pasted { text: "a log\n".repeat(3) };
+    let parts = vec![PromptPart::Image(image.clone()), pasted];
     ask(&session, Prompt { text: "see".into(), parts, ..Prompt::default() }).await;
     let content = bench.requests()[0].messages[0].content.clone();
     assert!(content.contains(&Block::Image(image)));
@@ -113,8 +113,8 @@ async fn what_the_editor_shows_is_told_when_it_has_changed() {
     let session = bench.session();
     let context = |file: &str| {
         let active = Some(Target::File(bench.root().join(file)));
-        let selection = Some(Lines { first: 3, last: 4 });
-        Part::Editor(EditorContext {
+        let selection = Some(LineSpan { first: 3, last: 4 });
+        PromptPart::Editor(EditorContext {
             active,
             selection,
             selected: "chosen".into(),
@@ -138,7 +138,7 @@ async fn what_the_editor_shows_is_told_again_when_it_was_summarized_or_taken_bac
     let session = bench.session();
     let shows = |text: &str| {
         let active = Some(Target::File(bench.root().join("a.rs")));
-        let part = Part::Editor(EditorContext { active, ..EditorContext::default() });
+        let part = PromptPart::Editor(EditorContext { active, ..EditorContext::default() });
         Prompt {
             text: format!("{text} {}", "lorem ipsum ".repeat(200)),
             parts: vec![part],
@@ -219,8 +219,11 @@ async fn what_needed_no_look_up_does_not_count_as_lost_after_a_crash() {
     let session = bench.session();
     let shown =
         EditorContext { open: vec![Target::File(bench.root().join("a.rs"))], ..EditorContext::default() };
-    let prompt =
-        || Prompt { text: "go on".into(), parts: vec![Part::Editor(shown.clone())], ..Prompt::default() };
+    let prompt = || Prompt {
+        text: "go on".into(),
+        parts: vec![PromptPart::Editor(shown.clone())],
+        ..Prompt::default()
+    };
     ask(&session, prompt()).await;
     session.submit(prompt()).unwrap();
     while bench.requests().len() < 2 {
@@ -284,7 +287,7 @@ async fn a_session_begins_with_an_overview_of_its_folder_unless_settings_say_no(
 
 #[tokio::test]
 async fn the_overview_is_of_when_the_session_began_and_tells_nothing_that_rules_forbid_by_the_first_prompt() {
-    let source = Source { layer: Layer::User, file: None, place: None };
+    let source = RuleSource { layer: SettingsLayer::User, file: None, place: None };
     let rule = "Read(secret/**)".parse().unwrap();
     let deny = PlacedRule { behavior: Behavior::Deny, rule, source, root: None };
     for rules in [vec![], vec![deny]] {

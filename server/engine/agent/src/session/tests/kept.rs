@@ -9,8 +9,8 @@ use super::*;
 use crate::session::base::Due;
 use kode_config::budget::Budget;
 use kode_journal::base::BASE;
-use kode_permission::{Answer, Scope};
-use kode_record::draft::Draft;
+use kode_permission::{PromptAnswer, Scope};
+use kode_record::draft::PromptDraft;
 use kode_record::options::TurnOptions;
 use kode_tools::built_in::built_in;
 
@@ -67,7 +67,7 @@ async fn work(session: &Arc<Session>, events: &mut Subscription) {
     session.submit(prompt("work")).unwrap();
     until(events, |event| matches!(event, Event::PermissionRequired { .. }) || is_done(event)).await;
     let by = "test".to_owned();
-    let yes = Answer {
+    let yes = PromptAnswer {
         allow: true,
         scope: Scope::Session,
         feedback: None,
@@ -103,7 +103,7 @@ async fn begin(session: &Arc<Session>, events: &mut Subscription) {
     session.submit(prompt("waits")).unwrap();
     session.steer(prompt("steers")).unwrap();
     session.submit(prompt("waits as well")).unwrap();
-    session.set_draft(Some(Draft { text: "not yet".to_owned(), parts: json!([{ "x": 1 }]) })).unwrap();
+    session.set_draft(Some(PromptDraft { text: "not yet".to_owned(), parts: json!([{ "x": 1 }]) })).unwrap();
 }
 
 async fn keep_base(session: &Arc<Session>) {

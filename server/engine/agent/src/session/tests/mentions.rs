@@ -13,8 +13,8 @@ use kode_config::preferences::Preferences;
 use kode_record::prompt::AttachmentKind;
 use kode_text::document::DocumentSnapshot;
 use kode_text::host::{
-    Diagnostic, DiagnosticsError, DocumentEdit, DocumentEditOutcome, DocumentObserver, FileDiagnostics,
-    SaveOutcome, Severity,
+    Diagnostic, DiagnosticSeverity, DiagnosticsError, DocumentEdit, DocumentEditOutcome, DocumentObserver,
+    FileDiagnostics, SaveOutcome,
 };
 use kode_tools::built_in::built_in;
 
@@ -61,7 +61,7 @@ impl Host for Linter {
             diagnostics: vec![Diagnostic {
                 line: 3,
                 column: 1,
-                severity: Severity::Error,
+                severity: DiagnosticSeverity::Error,
                 message: format!("fault of {}", target.file().unwrap().file_name()),
                 source: "rustc".into(),
                 code: "E0308".into(),

@@ -25,12 +25,12 @@ impl Tool for Counting {
         }
     }
 
-    async fn plan(&self, input: ProbeInput, _context: &CallContext) -> Result<Plan, ToolError> {
+    async fn plan(&self, input: ProbeInput, _context: &CallContext) -> Result<CallPlan, ToolError> {
         let ran = Arc::clone(&self.ran);
-        Ok(Plan {
+        Ok(CallPlan {
             title: input.what.clone(),
             touches: vec![],
-            action: Action::Run(Box::new(move |_| {
+            action: CallAction::Run(Box::new(move |_| {
                 Box::pin(async move {
                     ran.lock().unwrap().push(input.what.clone());
                     tokio::time::sleep(Duration::from_millis(30)).await;

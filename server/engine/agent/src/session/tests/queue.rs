@@ -3,7 +3,7 @@
 use super::*;
 use crate::session::queue::QueueError;
 use crate::session::steering::STEERING_LIMIT;
-use kode_record::draft::Draft;
+use kode_record::draft::PromptDraft;
 
 fn held() -> Say {
     Say::Answer(vec![call("c0", "SafeProbe", "wait")])
@@ -120,7 +120,7 @@ async fn what_waits_survives_a_kill_and_goes_on_when_asked() {
     let two = queued(&session, "two");
     steered(&session, "unheard");
     session.move_queued(&two, Some(&session.snapshot(0).queue[0].id)).unwrap();
-    session.set_draft(Some(Draft { text: "half".into(), parts: json!([1]) })).unwrap();
+    session.set_draft(Some(PromptDraft { text: "half".into(), parts: json!([1]) })).unwrap();
     tokio::time::sleep(crate::session::draft::WRITE_INTERVAL * 2).await;
     // What the server leaves behind when it is killed here.
     let journal = std::fs::read(journal_of(bench.home.path())).unwrap();
@@ -130,7 +130,7 @@ async fn what_waits_survives_a_kill_and_goes_on_when_asked() {
     let bench = Bench::in_home(bench.home, vec![]);
     let session = bench.engine.load_session(&[bench.root()], &id).await.unwrap();
     assert_eq!(waiting(&session), (strings(&["unheard", "two", "one"]), vec![], true));
-    assert_eq!(session.snapshot(0).draft, Some(Draft { text: "half".into(), parts: json!([1]) }));
+    assert_eq!(session.snapshot(0).draft, Some(PromptDraft { text: "half".into(), parts: json!([1]) }));
     session.edit_queued(&two, "two, better", None).unwrap();
     let mut events = session.events().subscribe(session.events().newest(), vec![]);
     let Submitted::Started(_) = session.submit(prompt("go on")).unwrap() else { panic!("it begins") };
@@ -192,7 +192,7 @@ async fn a_turn_that_would_end_goes_on_with_what_was_said_meanwhile() {
 async fn a_long_draft_that_changes_with_every_key_is_written_every_few_seconds_and_a_short_one_at_once() {
     let bench = Bench::new(vec![]);
     let session = bench.session();
-    let draft = |text: &str| Some(Draft { text: text.to_owned(), ..Draft::default() });
+    let draft = |text: &str| Some(PromptDraft { text: text.to_owned(), ..PromptDraft::default() });
     let written = || {
         let records = kode_journal::read(&journal_of(bench.home.path())).unwrap().records;
         let drafts = records.into_iter().filter_map(|record| match record {

@@ -9,7 +9,7 @@ use super::client::{Client, is_transient};
 use super::property::{Counting, script, turns};
 use super::*;
 use crate::session::review::{RestoreWhat, UserEdits};
-use kode_record::draft::Draft;
+use kode_record::draft::PromptDraft;
 use kode_record::event::log::LIFE_JUMP;
 
 /// What a user does.
@@ -44,7 +44,8 @@ async fn act(session: &Arc<Session>, act: &Act, number: usize) {
         Act::Submit => drop(session.submit(prompt(&format!("p{number}"))).unwrap()),
         Act::Steer => drop(session.steer(prompt(&format!("s{number}"))).unwrap()),
         Act::Draft(length) => {
-            let draft = length.map(|length| Draft { text: "d".repeat(length), ..Draft::default() });
+            let draft =
+                length.map(|length| PromptDraft { text: "d".repeat(length), ..PromptDraft::default() });
             session.set_draft(draft).unwrap();
         }
         Act::Plan(plan) => session.configure(Some(if *plan { Mode::Plan } else { Mode::Default }), None),

@@ -275,7 +275,7 @@ async fn refused(session: &Arc<Session>, text: &str) -> Said {
     until(&mut events, |event| matches!(event, Event::PermissionRequired { .. })).await;
     let asked = session.pending().remove(0);
     assert_eq!((asked.tool.as_str(), asked.input["command"].as_str()), ("Bash", Some("cp a.txt made.txt")));
-    let no = Answer {
+    let no = PromptAnswer {
         allow: false,
         scope: kode_permission::Scope::Once,
         feedback: None,

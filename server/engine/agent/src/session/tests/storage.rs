@@ -153,7 +153,7 @@ async fn what_was_decided_and_done_is_on_the_disk_before_the_model_hears_of_it()
     session.submit(prompt("go")).unwrap();
     until(&mut events, |event| matches!(event, Event::PermissionRequired { .. })).await;
     assert_eq!(session.journal.unsynced().iter().filter(|kind| *kind == "prompt").count(), 0);
-    let answer = Answer {
+    let answer = PromptAnswer {
         allow: true,
         scope: Scope::Once,
         feedback: None,

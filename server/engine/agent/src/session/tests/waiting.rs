@@ -3,8 +3,8 @@
 use super::*;
 use kode_config::policy::{KeepError, Policy, PolicySource};
 use kode_permission::gate::Confinement;
-use kode_permission::rules::{Behavior, Layer, PlacedRule, Rule, Source};
-use kode_permission::{Answer, PermissionPrompt, Scope};
+use kode_permission::rules::{Behavior, PlacedRule, Rule, RuleSource, SettingsLayer};
+use kode_permission::{PermissionPrompt, PromptAnswer, Scope};
 use kode_process::sandbox::{Network, ResourceLimits, Sandbox, SandboxKind, SandboxOptions};
 use kode_tools::built_in::built_in;
 
@@ -46,9 +46,9 @@ fn tool(name: &str, input: serde_json::Value) -> Block {
     Block::ToolUse { id: "c0".into(), name: name.into(), input, input_error: None }
 }
 
-fn answer(scope: Scope, updated_input: Option<serde_json::Value>) -> Answer {
+fn answer(scope: Scope, updated_input: Option<serde_json::Value>) -> PromptAnswer {
     let by = "test".to_owned();
-    Answer { allow: true, scope, feedback: None, updated_input, rules: None, hunks: None, by }
+    PromptAnswer { allow: true, scope, feedback: None, updated_input, rules: None, hunks: None, by }
 }
 
 /// Has the model make one call, does something while the user is asked, and answers; gives the prompt and the result.
@@ -56,7 +56,7 @@ async fn answered(
     settings: &Settings,
     home: tempfile::TempDir,
     block: Block,
-    answer: Answer,
+    answer: PromptAnswer,
     meanwhile: impl FnOnce(&Session),
 ) -> (PermissionPrompt, String, tempfile::TempDir) {
     let (script, policies) = (vec![Say::Answer(vec![block])], Arc::new(settings.clone()));
@@ -84,7 +84,7 @@ async fn what_is_refused_by_the_time_of_the_yes_does_not_run() {
     let deny = PlacedRule {
         behavior: Behavior::Deny,
         rule: "Bash(touch:*)".parse().unwrap(),
-        source: Source { layer: Layer::User, file: None, place: None },
+        source: RuleSource { layer: SettingsLayer::User, file: None, place: None },
         root: None,
     };
     let call = || tool("Bash", json!({ "command": "touch ran" }));
@@ -150,7 +150,7 @@ async fn a_standing_yes_to_changed_arguments_is_kept_for_those() {
 async fn what_is_offered_covers_the_whole_call() {
     let offered = async |command: &str| {
         let call = tool("Bash", json!({ "command": command }));
-        let no = Answer { allow: false, ..answer(Scope::Once, None) };
+        let no = PromptAnswer { allow: false, ..answer(Scope::Once, None) };
         let home = tempfile::tempdir().unwrap();
         let (prompt, _, _home) = answered(&Settings::default(), home, call, no, |_| ()).await;
         let rules =

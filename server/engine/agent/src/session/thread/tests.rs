@@ -12,7 +12,7 @@ use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
 use kode_journal::SHELF;
 use kode_model::{Image, Usage};
-use kode_record::compaction::{Cause, Change};
+use kode_record::compaction::{BeforeAfter, Cause};
 use kode_record::options::TurnOptions;
 
 #[derive(Clone, Debug)]
@@ -185,8 +185,8 @@ impl Kept {
             turn,
             cause: Cause::Asked,
             focus: None,
-            messages: Change::default(),
-            tokens: Change::default(),
+            messages: BeforeAfter::default(),
+            tokens: BeforeAfter::default(),
             trigger: None,
             model: None,
             usage: Usage::default(),

@@ -18,19 +18,20 @@ use crate::turn::taken_up::Again;
 use kode_base::call::{ToolError, ToolErrorKind};
 use kode_base::ids::{HunkId, PermissionId};
 use kode_config::hooks::event::HookEvent;
-use kode_permission::gate::Standing;
+use kode_permission::gate::AnswerReach;
 use kode_permission::{
-    Answer, Answered, Decision, GateDecision, Grant, Offer, Outcome, PermissionPrompt, Scope, Verdict,
+    GateDecision, Grant, Offer, PermissionDecision, PermissionOutcome, PermissionPrompt, PromptAnswer,
+    PromptOutcome, Scope, Verdict,
 };
 use kode_process::sandbox::Sandbox;
 use kode_record::event::NoticeLevel;
 use kode_record::record::Record;
 use kode_text::workspace::KnownText;
-use kode_tool::{Action, CallContext, ErasedTool, Plan};
+use kode_tool::{CallAction, CallContext, CallPlan, ErasedTool};
 
 /// A plan that may be carried out.
 pub(super) struct Confirmed {
-    pub(super) plan: Plan,
+    pub(super) plan: CallPlan,
     /// What the model is told first: what the user changed about the call.
     pub(super) remark: String,
     /// The names under which the hunks of the change were proposed.
@@ -49,7 +50,7 @@ enum ByHook {
 
 /// A call that the user is to decide about.
 struct Open {
-    plan: Plan,
+    plan: CallPlan,
     judged: Judged,
     /// The arguments, where a hook has changed them.
     input: Option<Value>,
@@ -69,10 +70,10 @@ impl Pipeline<'_> {
 
     /// Notes who let the call run.
     pub(super) async fn note_allowed(&self, by: &str) {
-        let decision = Decision {
+        let decision = PermissionDecision {
             id: PermissionId::generate(),
             call: self.call.id.clone(),
-            outcome: Outcome::Allow,
+            outcome: PermissionOutcome::Allow,
             scope: Scope::Once,
             by: by.to_owned(),
             feedback: None,
@@ -86,7 +87,7 @@ impl Pipeline<'_> {
     pub(super) async fn confirm(
         &self,
         tool: &dyn ErasedTool,
-        plan: Plan,
+        plan: CallPlan,
         judged: Judged,
         context: &CallContext,
     ) -> Result<Confirmed, ToolError> {
@@ -112,7 +113,7 @@ impl Pipeline<'_> {
     async fn confirm_by_hook(
         &self,
         tool: &dyn ErasedTool,
-        plan: Plan,
+        plan: CallPlan,
         judged: Judged,
         context: &CallContext,
     ) -> Result<ByHook, ToolError> {
@@ -170,7 +171,7 @@ impl Pipeline<'_> {
     async fn confirm_by_user(
         &self,
         tool: &dyn ErasedTool,
-        plan: Plan,
+        plan: CallPlan,
         judged: Judged,
         context: &CallContext,
     ) -> Result<Confirmed, ToolError> {
@@ -178,13 +179,13 @@ impl Pipeline<'_> {
         let mut offers = prompt.offers.clone();
         let id = prompt.id.clone();
         let proposal = match &plan.action {
-            Action::Change(change) => self.session.propose(change, &self.change(Some(&id))).await,
-            Action::Run(_)
-            | Action::Ask(_)
-            | Action::SetMode(_)
-            | Action::SetTodos(_)
-            | Action::Delegate(_)
-            | Action::Use(_) => Proposal::default(),
+            CallAction::Change(change) => self.session.propose(change, &self.change(Some(&id))).await,
+            CallAction::Run(_)
+            | CallAction::Ask(_)
+            | CallAction::SetMode(_)
+            | CallAction::SetTodos(_)
+            | CallAction::Delegate(_)
+            | CallAction::Use(_) => Proposal::default(),
         };
         let Some(answer) = self.ask_user(prompt, self.known_texts(&plan)).await else {
             self.session.withdraw_proposals(&proposal.names());
@@ -238,20 +239,20 @@ impl Pipeline<'_> {
     fn judge_again(
         &self,
         tool: &dyn ErasedTool,
-        plan: Plan,
+        plan: CallPlan,
         before: Judged,
-    ) -> Result<(Plan, Judged), ToolError> {
+    ) -> Result<(CallPlan, Judged), ToolError> {
         let now = self.judge(tool, &plan, &self.call.input)?;
         let sandbox = now.sandbox.or(before.sandbox);
         Ok((plan, Judged { sandbox, ..now }))
     }
 
     /// Records an answer to a prompt.
-    async fn note_answer(&self, id: PermissionId, answer: &Answer, grants: Vec<Grant>) {
-        let decision = Decision {
+    async fn note_answer(&self, id: PermissionId, answer: &PromptAnswer, grants: Vec<Grant>) {
+        let decision = PermissionDecision {
             id,
             call: self.call.id.clone(),
-            outcome: if answer.allow { Outcome::Allow } else { Outcome::Deny },
+            outcome: if answer.allow { PermissionOutcome::Allow } else { PermissionOutcome::Deny },
             scope: answer.scope,
             by: answer.by.clone(),
             feedback: answer.feedback.clone(),
@@ -261,7 +262,7 @@ impl Pipeline<'_> {
     }
 
     /// What of the proposed hunks the answer takes and what it refuses.
-    fn accepted(&self, answer: &Answer, proposal: Proposal) -> Accepted {
+    fn accepted(&self, answer: &PromptAnswer, proposal: Proposal) -> Accepted {
         match (&answer.updated_input, answer.allow) {
             (_, false) => proposal.accepted(Some(&[])),
             (Some(_), true) => proposal.accepted(None),
@@ -278,7 +279,7 @@ impl Pipeline<'_> {
     }
 
     /// Asks the user; nothing when the call was cancelled first.
-    async fn ask_user(&self, prompt: PermissionPrompt, known: Vec<KnownText>) -> Option<Answer> {
+    async fn ask_user(&self, prompt: PermissionPrompt, known: Vec<KnownText>) -> Option<PromptAnswer> {
         if self.embedded.is_none() {
             self.conversation.call_waits(&self.call.item, &prompt.title, Some(&prompt.id), known);
         }
@@ -288,17 +289,17 @@ impl Pipeline<'_> {
         let answered = self.session.broker.ask(prompt, self.cancel).await;
         self.session.end_waiting();
         match answered {
-            Answered::By(answer) => {
+            PromptOutcome::By(answer) => {
                 self.session.note_answer();
                 Some(answer)
             }
-            Answered::Cancelled => None,
+            PromptOutcome::Cancelled => None,
         }
     }
 
     /// What is known of the texts that a plan changes.
-    fn known_texts(&self, plan: &Plan) -> Vec<KnownText> {
-        let Action::Change(change) = &plan.action else { return Vec::new() };
+    fn known_texts(&self, plan: &CallPlan) -> Vec<KnownText> {
+        let CallAction::Change(change) = &plan.action else { return Vec::new() };
         let targets = change.files.iter().map(|file| &file.target);
         targets.filter_map(|target| self.session.workspace.known_text(target)).collect()
     }
@@ -306,7 +307,7 @@ impl Pipeline<'_> {
     /// The plan as the user has allowed it.
     fn confirmed(
         &self,
-        mut plan: Plan,
+        mut plan: CallPlan,
         sandbox: Option<Arc<Sandbox>>,
         updated_input: Option<Value>,
         accepted: Accepted,
@@ -317,7 +318,7 @@ impl Pipeline<'_> {
             return Confirmed { plan, remark, names, sandbox };
         }
         let mut remark = String::new();
-        if let (Action::Change(change), false) = (&mut plan.action, accepted.rejected.is_empty()) {
+        if let (CallAction::Change(change), false) = (&mut plan.action, accepted.rejected.is_empty()) {
             let left_out = accepted.split(change);
             let patch = kode_text::workspace::preview::preview(&left_out, self.conversation.workspace());
             remark = format!("The user accepted only a part of this change. What they left out:\n{patch}\n");
@@ -326,7 +327,7 @@ impl Pipeline<'_> {
     }
 
     /// Keeps a standing yes that reaches beyond the session.
-    async fn keep(&self, answer: &Answer, offers: &[Offer]) {
+    async fn keep(&self, answer: &PromptAnswer, offers: &[Offer]) {
         let offered = offers.iter().find(|offer| offer.scope == answer.scope).map(|offer| &offer.rules);
         let rules = answer.rules.as_ref().or(offered).cloned().unwrap_or_default();
         for error in self.session.keep_rules(answer.scope, rules).await {
@@ -344,11 +345,11 @@ impl Pipeline<'_> {
 
 /// Whether a call is asked about only because nothing allows it: no rule asks for it, and it is at no guarded place.
 pub(super) fn is_only_unspoken_for(verdict: &Verdict) -> bool {
-    verdict.rule.is_none() && verdict.standing == Standing::Rule
+    verdict.rule.is_none() && verdict.standing == AnswerReach::Rule
 }
 
 /// Refuses a call that a hook has changed from one that the sandbox holds into one that it does not hold.
-fn stays_held(has_to: bool, judged: &Judged, plan: &Plan) -> Result<(), ToolError> {
+fn stays_held(has_to: bool, judged: &Judged, plan: &CallPlan) -> Result<(), ToolError> {
     if !has_to || judged.sandbox.is_some() {
         return Ok(());
     }

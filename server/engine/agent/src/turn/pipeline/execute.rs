@@ -20,10 +20,10 @@ use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_base::ids::{ChangeId, HunkId, PermissionId};
 use kode_base::question::{QuestionDraft, Reply};
 use kode_record::event::Event;
-use kode_text::edit::ledger::Change;
+use kode_text::edit::ledger::ChangeOrigin;
 use kode_text::edit::ledger::review::HunkKind;
 use kode_tool::report::report;
-use kode_tool::{Action, Asker, CallContext, ErasedTool, Plan, RunFn, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, ErasedTool, QuestionAsker, RunFn, ToolOutput};
 
 /// After a cancel a tool has so long to stop by itself and hand over what it has.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
@@ -33,8 +33,8 @@ pub(super) type Ask = (QuestionDraft, oneshot::Sender<Option<Reply>>);
 
 impl Pipeline<'_> {
     /// Whose a change of this call is.
-    pub(super) fn change(&self, permission: Option<&PermissionId>) -> Change {
-        Change {
+    pub(super) fn change(&self, permission: Option<&PermissionId>) -> ChangeOrigin {
+        ChangeOrigin {
             id: ChangeId::generate(),
             turn: self.call.turn.clone(),
             call: self.call.id.clone(),
@@ -53,31 +53,31 @@ impl Pipeline<'_> {
     pub(super) async fn execute(
         &self,
         tool: &dyn ErasedTool,
-        plan: Plan,
+        plan: CallPlan,
         names: &[HunkId],
         context: CallContext,
     ) -> Result<ToolOutput, ToolError> {
-        let Plan { title, touches: _, action } = plan;
+        let CallPlan { title, touches: _, action } = plan;
         let (action, delegation) = match action {
             // These take no place: what comes of them has its own.
-            Action::Delegate(delegation) => {
+            CallAction::Delegate(delegation) => {
                 if !self.goes_on() {
                     self.begins(&title);
                 }
                 (None, Some(*delegation))
             }
-            Action::Use(wanted) => {
+            CallAction::Use(wanted) => {
                 self.begins(&title);
                 match uses::expand(self.conversation, self.call, &wanted, self.cancel).await? {
                     Used::Told(output) => return Ok(output),
                     Used::Delegated(delegation) => (None, Some(*delegation)),
                 }
             }
-            Action::Run(_)
-            | Action::Change(_)
-            | Action::Ask(_)
-            | Action::SetMode(_)
-            | Action::SetTodos(_) => (Some(action), None),
+            CallAction::Run(_)
+            | CallAction::Change(_)
+            | CallAction::Ask(_)
+            | CallAction::SetMode(_)
+            | CallAction::SetTodos(_) => (Some(action), None),
         };
         if let Some(delegation) = delegation {
             let progress = Arc::clone(&context.progress);
@@ -110,7 +110,7 @@ impl Pipeline<'_> {
             self.session.sync().await;
         }
         match action {
-            Action::Change(change) => {
+            CallAction::Change(change) => {
                 let summary = change.summary.clone();
                 let workspace = self.conversation.workspace();
                 let change_of = self.change(None);
@@ -121,7 +121,7 @@ impl Pipeline<'_> {
                 let applied = applied?;
                 Ok(report(&summary, &applied, workspace))
             }
-            Action::Run(work) if kind == ToolKind::Execute => {
+            CallAction::Run(work) if kind == ToolKind::Execute => {
                 let _until_its_changes_are_entered = self.session.command_runs();
                 let scan = self.session.before_command().await;
                 let result = self.work(work, context, tool.timeout()).await;
@@ -130,14 +130,14 @@ impl Pipeline<'_> {
                 self.session.sync().await;
                 result
             }
-            Action::Run(work) => self.work(work, context, tool.timeout()).await,
-            Action::Ask(draft) => {
+            CallAction::Run(work) => self.work(work, context, tool.timeout()).await,
+            CallAction::Ask(draft) => {
                 drop(place);
                 act::ask(self.conversation, self.call, &title, *draft, self.cancel).await
             }
-            Action::SetMode(mode) => act::set_mode(self.conversation, mode),
-            Action::SetTodos(todos) => act::set_todos(self.conversation, todos),
-            Action::Delegate(_) | Action::Use(_) => Err(fault(self.call)),
+            CallAction::SetMode(mode) => act::set_mode(self.conversation, mode),
+            CallAction::SetTodos(todos) => act::set_todos(self.conversation, todos),
+            CallAction::Delegate(_) | CallAction::Use(_) => Err(fault(self.call)),
         }
     }
 
@@ -194,7 +194,7 @@ impl Pipeline<'_> {
         let (item, id, events) = (call.item.clone(), call.id.clone(), Arc::clone(session.events()));
         let latest = Mutex::new(String::new());
         let asks = self.asks.clone();
-        let ask: Asker = Arc::new(move |draft| {
+        let ask: QuestionAsker = Arc::new(move |draft| {
             let asks = asks.clone();
             Box::pin(async move {
                 let (sender, receiver) = oneshot::channel();

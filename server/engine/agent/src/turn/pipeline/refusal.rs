@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::session::guard::Judged;
 use kode_base::call::{ToolError, ToolErrorKind};
 use kode_permission::GateDecision;
-use kode_tool::Plan;
+use kode_tool::CallPlan;
 
 pub(in crate::turn) fn cancelled() -> ToolError {
     ToolError::new(
@@ -18,7 +18,7 @@ pub(in crate::turn) fn cancelled() -> ToolError {
 }
 
 /// The judgment, unless it refuses the call.
-pub(super) fn unless_refused(plan: &Plan, judged: Judged) -> Result<Judged, ToolError> {
+pub(super) fn unless_refused(plan: &CallPlan, judged: Judged) -> Result<Judged, ToolError> {
     match judged.verdict.decision {
         GateDecision::Allow | GateDecision::Ask => Ok(judged),
         GateDecision::Deny => Err(ToolError::new(

@@ -10,7 +10,7 @@ fn root() -> AbsPath {
 
 fn entry_in(folder: &str, event: &str, value: Value, approval: Approval) -> Entry {
     let file = Some(root().join(folder).join("settings.json"));
-    let source = Source { layer: Layer::Project, file, place: None };
+    let source = RuleSource { layer: SettingsLayer::Project, file, place: None };
     Entry { name: event.to_owned(), value, source, root: root(), approval, plugin: None }
 }
 
@@ -101,7 +101,7 @@ fn events_that_never_come_are_accepted_and_listed_as_such() {
         "{listed:?}"
     );
     let severities: Vec<_> = hooks.problems.iter().map(|problem| problem.severity).collect();
-    assert_eq!(severities, [Severity::Information, Severity::Warning]);
+    assert_eq!(severities, [ProblemSeverity::Information, ProblemSeverity::Warning]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::*;
 use crate::extension::front_matter;
 use crate::extension::places::Origin;
 use kode_base::paths::AbsPath;
-use kode_permission::rules::Severity;
+use kode_permission::rules::ProblemSeverity;
 
 const FILE: &str = "\
 ---
@@ -48,7 +48,7 @@ fn every_group_is_told_with_its_line_and_what_is_wrong_with_it() {
     assert_eq!(lines, [("PreToolUse", 4), ("PreToolUse", 7), ("Stop", 10), ("Stopp", 11)]);
     let problems = hooks.problems();
     assert_eq!(problems.len(), 1, "{problems:?}");
-    assert_eq!(problems[0].severity, Severity::Warning);
+    assert_eq!(problems[0].severity, ProblemSeverity::Warning);
     assert_eq!(problems[0].place.map(|place| place.line), Some(11));
     assert!(problems[0].message.contains("Stopp"), "{}", problems[0].message);
 }

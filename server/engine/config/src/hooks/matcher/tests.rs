@@ -26,7 +26,7 @@ fn fires_with(value: Value, is_glob_dialect: bool, tool: &str, input: &Value) ->
         }
         None => Vec::new(),
     };
-    let case = Case { tool, kind: ToolKind::Execute, input, touches: &touches };
+    let case = GateCase { tool, kind: ToolKind::Execute, input, touches: &touches };
     let workspace = workspace();
     let subject = Subject { value: Some(tool), call: Some(&case), workspace: &workspace };
     matcher(value, is_glob_dialect).unwrap().matches(subject)

@@ -2,10 +2,10 @@
 
 use super::super::tests::Fixture;
 use super::*;
-use kode_permission::rules::Layer;
+use kode_permission::rules::SettingsLayer;
 
 /// Names, layers and whether they are in force.
-fn told(entries: &[Entry]) -> Vec<(&str, Layer, bool)> {
+fn told(entries: &[Entry]) -> Vec<(&str, SettingsLayer, bool)> {
     entries.iter().map(|entry| (entry.name.as_str(), entry.source.layer, entry.is_in_force())).collect()
 }
 
@@ -23,10 +23,14 @@ fn what_the_user_declares_counts_and_what_the_project_declares_waits() {
     let before = files.load();
     assert_eq!(
         told(&before.declared.hooks),
-        [("Stop", Layer::Project, false), ("Stop", Layer::Project, false), ("Stop", Layer::User, true)]
+        [
+            ("Stop", SettingsLayer::Project, false),
+            ("Stop", SettingsLayer::Project, false),
+            ("Stop", SettingsLayer::User, true)
+        ]
     );
     assert_eq!(before.declared.variables().collect::<Vec<_>>(), [("A", "user")]);
-    assert_eq!(told(&before.declared.helpers), [("statusLine", Layer::Project, false)]);
+    assert_eq!(told(&before.declared.helpers), [("statusLine", SettingsLayer::Project, false)]);
     assert_eq!(before.withheld.len(), 4, "{:?}", before.withheld);
 
     files.approve(&before, &project).unwrap();
@@ -92,14 +96,14 @@ fn servers_of_all_dialects_are_found_the_strongest_first() {
     assert_eq!(
         told(&settings.declared.servers),
         [
-            ("local", Layer::Local, true),
-            ("set", Layer::Project, false),
-            ("rc", Layer::Project, false),
-            ("shared", Layer::Project, false),
-            ("team", Layer::Project, false),
-            ("kode", Layer::User, true),
-            ("user", Layer::User, true),
-            ("blade", Layer::User, true),
+            ("local", SettingsLayer::Local, true),
+            ("set", SettingsLayer::Project, false),
+            ("rc", SettingsLayer::Project, false),
+            ("shared", SettingsLayer::Project, false),
+            ("team", SettingsLayer::Project, false),
+            ("kode", SettingsLayer::User, true),
+            ("user", SettingsLayer::User, true),
+            ("blade", SettingsLayer::User, true),
         ]
     );
     assert!(settings.problems.is_empty(), "{:?}", settings.problems);
@@ -113,7 +117,7 @@ fn a_broken_server_file_costs_itself_alone_and_no_protection() {
     files.write("work/.mcp.json", r#"{"mcpServers": {"#);
     files.write("work/.mcprc", r#"{"whole": {"command": "x"}}"#);
     let settings = files.load();
-    assert_eq!(told(&settings.declared.servers), [("whole", Layer::Project, false)]);
+    assert_eq!(told(&settings.declared.servers), [("whole", SettingsLayer::Project, false)]);
     assert_eq!(settings.problems.len(), 1);
     assert!(settings.problems[0].file.as_ref().unwrap().to_string().ends_with(".mcp.json"));
     assert!(!settings.has_lost_protection());

@@ -39,7 +39,7 @@ fn the_strongest_word_counts_and_one_that_waits_says_nothing_yet() {
     let hook: &Entry = &settings.declared.hooks[0];
     assert_eq!(
         (hook.source.layer, &hook.approval),
-        (kode_permission::rules::Layer::Plugin, &Approval::NotNeeded)
+        (kode_permission::rules::SettingsLayer::Plugin, &Approval::NotNeeded)
     );
     switch(&files, "work/.claude/settings.json", false);
     assert_eq!(state(&files.load()), ("off", 0), "a project switches off at once");

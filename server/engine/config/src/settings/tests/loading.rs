@@ -36,7 +36,7 @@ fn layers_and_folders_add_up_from_the_strongest_to_the_weakest() {
     let numbered: Vec<_> = told(&settings.rules).into_iter().filter(|rule| rule.contains('x')).collect();
     assert_eq!(numbered, (0..files.len()).map(|number| format!("deny Read(x{number})")).collect::<Vec<_>>());
     let layers: Vec<_> = settings.rules.iter().step_by(2).map(|rule| rule.source.layer).collect();
-    use Layer::{Local, Managed, Project, User};
+    use SettingsLayer::{Local, Managed, Project, User};
     assert_eq!(layers, [Managed, Local, Local, Local, Local, Project, Project, User, User, User, User]);
     assert_eq!(settings.problems, []);
     assert!(!settings.has_lost_protection());
@@ -59,7 +59,7 @@ fn the_command_line_stands_between_the_administrator_and_the_files() {
     let settings = fixture.load();
     assert_eq!(told(&settings.rules), ["ask Bash", "allow Edit", "ask Write"]);
     let severities: Vec<_> = settings.problems.iter().map(|problem| problem.severity).collect();
-    assert_eq!(severities, [Severity::Error, Severity::Warning]);
+    assert_eq!(severities, [ProblemSeverity::Error, ProblemSeverity::Warning]);
     assert!(settings.has_lost_protection());
 }
 
@@ -144,7 +144,7 @@ fn a_broken_file_costs_itself_alone_and_is_told_where_it_breaks() {
         let settings = fixture.load();
         assert_eq!(told(&settings.rules), ["deny Bash"], "{text}");
         let [problem] = settings.problems.as_slice() else { panic!("{:?}", settings.problems) };
-        assert_eq!((problem.file.as_ref(), problem.severity), (Some(&broken), Severity::Error));
+        assert_eq!((problem.file.as_ref(), problem.severity), (Some(&broken), ProblemSeverity::Error));
         assert_eq!(problem.place.map(|place| (place.line, place.column)), place, "{text}");
         assert!(settings.has_lost_protection());
     }
@@ -181,7 +181,7 @@ fn what_is_no_text_file_is_told_and_never_waited_for() {
     fixture.write("home/.claude/settings.json", "");
     let settings = fixture.load();
     assert_eq!(settings.problems.len(), 3, "{:?}", settings.problems);
-    assert!(settings.problems.iter().all(|problem| problem.severity == Severity::Error));
+    assert!(settings.problems.iter().all(|problem| problem.severity == ProblemSeverity::Error));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a_bad_rule_is_told_at_its_very_place_and_the_others_stay() {
             (problem.severity, place.line, place.column, place.end_line, place.end_column)
         })
         .collect();
-    use Severity::{Error, Warning};
+    use ProblemSeverity::{Error, Warning};
     let expected = [
         (Error, 1, 19, 1, 24),
         (Error, 1, 26, 1, 27),
@@ -406,7 +406,10 @@ fn in_the_home_folder_the_users_files_are_the_users() {
     fixture.sources.roots = vec![fixture.path("home")];
     fixture.write("home/.kode/settings.json", r#"{"permissions":{"allow":["Bash(ls)"]}}"#);
     let settings = fixture.load();
-    assert_eq!(settings.rules.iter().map(|rule| rule.source.layer).collect::<Vec<_>>(), [Layer::User]);
+    assert_eq!(
+        settings.rules.iter().map(|rule| rule.source.layer).collect::<Vec<_>>(),
+        [SettingsLayer::User]
+    );
     assert_eq!(settings.untrusted, []);
 }
 
@@ -454,9 +457,9 @@ fn slips_are_told_what_means_nothing_here_is_said_and_what_is_unknown_is_left_al
     assert_eq!(told.len(), 3, "{told:?}");
     let said =
         |severity, text: &str| told.iter().any(|(of, message)| *of == severity && message.contains(text));
-    assert!(said(Severity::Warning, "did you mean `permissions.allow`"), "{told:?}");
-    assert!(said(Severity::Information, "`agent` does nothing"), "{told:?}");
-    assert!(said(Severity::Warning, "`defaultShell` is ignored"), "{told:?}");
+    assert!(said(ProblemSeverity::Warning, "did you mean `permissions.allow`"), "{told:?}");
+    assert!(said(ProblemSeverity::Information, "`agent` does nothing"), "{told:?}");
+    assert!(said(ProblemSeverity::Warning, "`defaultShell` is ignored"), "{told:?}");
 }
 
 #[test]
@@ -469,7 +472,7 @@ fn blades_order_of_rules_is_the_users_to_choose_and_told_where_it_differs() {
     );
     let settings = fixture.load();
     let [told] = settings.problems.as_slice() else { panic!("{:?}", settings.problems) };
-    assert!(told.severity == Severity::Information && told.message.contains("In Blade"), "{told:?}");
+    assert!(told.severity == ProblemSeverity::Information && told.message.contains("In Blade"), "{told:?}");
     let blade = r#"{ "permissions": { "order": "blade" } }"#;
     fixture.write("work/.kode/settings.json", blade);
     assert_eq!(fixture.load().values.order, None, "it loosens");

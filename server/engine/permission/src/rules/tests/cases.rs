@@ -32,15 +32,15 @@ use Doing::{Calls, Fetches, Reads, ReadsLink, Runs, Writes, WritesLink};
 
 fn is_matched(behavior: Behavior, rule: &str, doing: &Doing) -> bool {
     let rules = rules(&[(behavior, rule)]);
-    let found = |subject: Subject<'_>| rules.find(behavior, &subject).is_some();
+    let found = |subject: RuleSubject<'_>| rules.find(behavior, &subject).is_some();
     match doing {
-        Reads(at) => found(Subject::Read { given: &file(at), real: &file(at) }),
-        Writes(at) => found(Subject::Write { given: &file(at), real: &file(at) }),
-        ReadsLink(given, real) => found(Subject::Read { given: &file(given), real: &file(real) }),
-        WritesLink(given, real) => found(Subject::Write { given: &file(given), real: &file(real) }),
-        Fetches(host) => found(Subject::Fetch { host }),
-        Calls(name, input) => found(Subject::Tool { name, input }),
-        Runs(tool, name) => found(Subject::Named { tool, name }),
+        Reads(at) => found(RuleSubject::Read { given: &file(at), real: &file(at) }),
+        Writes(at) => found(RuleSubject::Write { given: &file(at), real: &file(at) }),
+        ReadsLink(given, real) => found(RuleSubject::Read { given: &file(given), real: &file(real) }),
+        WritesLink(given, real) => found(RuleSubject::Write { given: &file(given), real: &file(real) }),
+        Fetches(host) => found(RuleSubject::Fetch { host }),
+        Calls(name, input) => found(RuleSubject::Tool { name, input }),
+        Runs(tool, name) => found(RuleSubject::Named { tool, name }),
     }
 }
 
@@ -178,9 +178,9 @@ fn letter_case() {
         (ALLOW, "Read(//loud/a.txt)", Reads("/loud/A.TXT"), false),
         (ALLOW, "Read(//w/a)", Reads("/W/a"), false),
     ]);
-    let rule = |text| PlacedRule { root: Some(path("/loud")), ..placed(ALLOW, text, Layer::User) };
+    let rule = |text| PlacedRule { root: Some(path("/loud")), ..placed(ALLOW, text, SettingsLayer::User) };
     let (rules, _) = compile(vec![rule("Read(/a.txt)")]);
-    let reads = |at| rules.find(ALLOW, &Subject::Read { given: &file(at), real: &file(at) }).is_some();
+    let reads = |at| rules.find(ALLOW, &RuleSubject::Read { given: &file(at), real: &file(at) }).is_some();
     assert!(reads("/loud/A.TXT") && !reads("/loud/B.TXT"));
 }
 
@@ -198,16 +198,18 @@ fn links() {
         (DENY, "Edit(//w/link/x)", Writes("/w/real/x"), false),
     ]);
     // The folder of the settings is reached through a link.
-    let through =
-        |behavior, text| PlacedRule { root: Some(path("/w/link")), ..placed(behavior, text, Layer::User) };
+    let through = |behavior, text| PlacedRule {
+        root: Some(path("/w/link")),
+        ..placed(behavior, text, SettingsLayer::User)
+    };
     for behavior in Behavior::ALL {
         let (rules, _) = compile(vec![through(behavior, "Edit(/a)")]);
-        let subject = Subject::Write { given: &file("/w/link/a"), real: &file("/w/real/a") };
+        let subject = RuleSubject::Write { given: &file("/w/link/a"), real: &file("/w/real/a") };
         assert!(rules.find(behavior, &subject).is_some(), "{behavior:?}");
     }
     // Each end may be allowed by a rule of its own.
     let rules = rules(&[(ALLOW, "Edit(//w/a)"), (ALLOW, "Edit(//w/b)")]);
-    let subject = Subject::Write { given: &file("/w/a"), real: &file("/w/b") };
+    let subject = RuleSubject::Write { given: &file("/w/a"), real: &file("/w/b") };
     assert_eq!(rules.find(ALLOW, &subject).unwrap().rule.to_string(), "Edit(//w/b)");
 }
 
@@ -237,7 +239,9 @@ fn reading_and_writing() {
     ]);
     let untitled = Target::Untitled("untitled:Untitled-1".to_owned());
     let writes = |rule| {
-        rules(&[(ALLOW, rule)]).find(ALLOW, &Subject::Write { given: &untitled, real: &untitled }).is_some()
+        rules(&[(ALLOW, rule)])
+            .find(ALLOW, &RuleSubject::Write { given: &untitled, real: &untitled })
+            .is_some()
     };
     assert!(writes("Edit") && !writes("Edit(**)") && !writes("Edit(//**)"));
 }
@@ -249,7 +253,9 @@ fn names_that_are_no_text_are_denied_by_what_they_look_like_and_never_allowed() 
     let odd = path("/w/sub").join(std::ffi::OsStr::from_bytes(b"a\xff.pem"));
     let target = Target::File(odd);
     let reads = |behavior, rule| {
-        rules(&[(behavior, rule)]).find(behavior, &Subject::Read { given: &target, real: &target }).is_some()
+        rules(&[(behavior, rule)])
+            .find(behavior, &RuleSubject::Read { given: &target, real: &target })
+            .is_some()
     };
     assert!(reads(DENY, "Read(*.pem)") && reads(DENY, "Read(a?.pem)") && reads(ALLOW, "Read"));
     assert!(!reads(ALLOW, "Read(*.pem)") && !reads(ALLOW, "Read(a\u{fffd}.pem)"));

@@ -6,7 +6,7 @@ use proptest::string::string_regex;
 use super::*;
 
 /// What deny, ask and allow make of a subject together; the lower the number, the less is allowed.
-fn freedom(rules: &Rules, subject: &Subject<'_>) -> u8 {
+fn freedom(rules: &RuleSet, subject: &RuleSubject<'_>) -> u8 {
     let found = |behavior| rules.find(behavior, subject).is_some();
     match (found(Behavior::Deny), found(Behavior::Ask), found(Behavior::Allow)) {
         (true, _, _) => 0,
@@ -36,12 +36,12 @@ fn some_rules() -> impl Strategy<Value = Vec<(Behavior, String)>> {
     proptest::collection::vec((behavior(), rule_text()), 0..6)
 }
 
-fn compiled(of: &[(Behavior, String)]) -> Rules {
+fn compiled(of: &[(Behavior, String)]) -> RuleSet {
     rules(&of.iter().map(|(behavior, rule)| (*behavior, rule.as_str())).collect::<Vec<_>>())
 }
 
-fn subjects<'a>(given: &'a Target, real: &'a Target) -> [Subject<'a>; 2] {
-    [Subject::Read { given, real }, Subject::Write { given, real }]
+fn subjects<'a>(given: &'a Target, real: &'a Target) -> [RuleSubject<'a>; 2] {
+    [RuleSubject::Read { given, real }, RuleSubject::Write { given, real }]
 }
 
 proptest! {
@@ -123,7 +123,7 @@ proptest! {
             let rule = Rule::edit(pattern).to_string();
             let rules = rules(&[(Behavior::Allow, rule.as_str())]);
             let target = Target::File(at.clone());
-            prop_assert!(rules.find(Behavior::Allow, &Subject::Write { given: &target, real: &target }).is_some(), "{}", rule);
+            prop_assert!(rules.find(Behavior::Allow, &RuleSubject::Write { given: &target, real: &target }).is_some(), "{}", rule);
         }
     }
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::super::kept::Kept;
+use super::super::kept::StoredAnswers;
 use super::*;
 use crate::validity::{MODEL, message};
 use kode_model::normalise::normalise;
@@ -49,11 +49,11 @@ fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest { messages: messages.into(), max_tokens: 8000, ..ModelRequest::default() }
 }
 
-fn sent(features: Features, request: &ModelRequest, bookmark: Option<Bookmark<'_>>) -> Value {
+fn sent(features: Features, request: &ModelRequest, bookmark: Option<ResponseBookmark<'_>>) -> Value {
     serde_json::from_str(&written(features, request, bookmark)).unwrap()
 }
 
-fn written(features: Features, request: &ModelRequest, bookmark: Option<Bookmark<'_>>) -> String {
+fn written(features: Features, request: &ModelRequest, bookmark: Option<ResponseBookmark<'_>>) -> String {
     serde_json::to_string(&body(MODEL, features, request, bookmark)).unwrap()
 }
 
@@ -133,7 +133,7 @@ fn a_model_that_sees_no_pictures_is_told_of_them() {
 
 #[test]
 fn a_request_that_goes_on_from_a_kept_answer() {
-    let bookmark = Bookmark { response: "resp_1", next: 2 };
+    let bookmark = ResponseBookmark { response: "resp_1", next: 2 };
     let plain = Features { reasoning: false, ..FEATURES };
     let request = ModelRequest { tools: vec![], ..conversation() };
     insta::assert_snapshot!(lines(&sent(plain, &request, Some(bookmark))), @r#"
@@ -214,7 +214,7 @@ proptest! {
         stored in any::<bool>(),
     ) {
         let request = request(normalise(&history));
-        let state = Kept::default();
+        let state = StoredAnswers::default();
         let ours: Vec<usize> =
             (0..request.messages.len()).filter(|at| is_own(MODEL, &request.messages[*at])).collect();
         if stored && !ours.is_empty() {
@@ -228,7 +228,7 @@ proptest! {
         let items = sent["input"].as_array().unwrap();
         // With a kept answer the calls of that answer are open; outputs of older ones were sent before.
         let mut open: Vec<String> = Vec::new();
-        if let Some(Bookmark { next, .. }) = bookmark {
+        if let Some(ResponseBookmark { next, .. }) = bookmark {
             prop_assert!(!items.is_empty());
             let calls = request.messages[next - 1].content.iter().filter_map(|block| match block {
                 Block::ToolUse { id, .. } => Some(id.clone()),

@@ -6,18 +6,18 @@
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, CREATED, ID_MARK, Part, Written, pieces};
+use super::{AnswerPart, CREATED, ID_MARK, ScriptedAnswer, WireAnswer, pieces};
 
 /// The field that reasoning comes in unless a quirk names another one.
 const REASONING_FIELD: &str = "reasoning_content";
 
 /// Writes an answer.
-pub(super) fn write(answer: &Answer<'_>) -> Written {
-    Written { whole: whole(answer), events: events(answer), output: None }
+pub(super) fn write(answer: &ScriptedAnswer<'_>) -> WireAnswer {
+    WireAnswer { whole: whole(answer), events: events(answer), output: None }
 }
 
-fn whole(answer: &Answer<'_>) -> Value {
-    let text = |wanted: fn(&Part) -> Option<&str>| -> Value {
+fn whole(answer: &ScriptedAnswer<'_>) -> Value {
+    let text = |wanted: fn(&AnswerPart) -> Option<&str>| -> Value {
         let texts: Vec<&str> = answer.parts.iter().filter_map(wanted).collect();
         if texts.is_empty() { Value::Null } else { json!(texts.concat()) }
     };
@@ -25,13 +25,13 @@ fn whole(answer: &Answer<'_>) -> Value {
     message.insert("role".to_owned(), json!("assistant"));
     message.insert(
         "content".to_owned(),
-        text(|part| if let Part::Text(text) = part { Some(text) } else { None }),
+        text(|part| if let AnswerPart::Text(text) = part { Some(text) } else { None }),
     );
     message.insert(
         "refusal".to_owned(),
-        text(|part| if let Part::Refusal(text) = part { Some(text) } else { None }),
+        text(|part| if let AnswerPart::Refusal(text) = part { Some(text) } else { None }),
     );
-    let reasoning = text(|part| if let Part::Thinking { text, .. } = part { Some(text) } else { None });
+    let reasoning = text(|part| if let AnswerPart::Thinking { text, .. } = part { Some(text) } else { None });
     if !reasoning.is_null() {
         message.insert(reasoning_field(answer).to_owned(), reasoning);
     }
@@ -48,7 +48,7 @@ fn whole(answer: &Answer<'_>) -> Value {
     whole
 }
 
-fn events(answer: &Answer<'_>) -> Vec<Bytes> {
+fn events(answer: &ScriptedAnswer<'_>) -> Vec<Bytes> {
     let tells_usage = !answer.quirks.no_usage && answer.body["stream_options"]["include_usage"] == true;
     let chunk = |choices: Value, told: Value| {
         let mut chunk = envelope(answer, "chat.completion.chunk", choices);
@@ -61,13 +61,13 @@ fn events(answer: &Answer<'_>) -> Vec<Bytes> {
         let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason});
         chunk(json!([choice]), Value::Null)
     };
-    let begins_with_call = matches!(answer.parts.first(), Some(Part::Call { .. }));
+    let begins_with_call = matches!(answer.parts.first(), Some(AnswerPart::Call { .. }));
     let begun = if begins_with_call { Value::Null } else { json!("") };
     let mut events = vec![delta(json!({"role": "assistant", "content": begun}), Value::Null)];
     let mut index = 0;
     for part in &answer.parts {
         events.extend(deltas(answer, part, index).into_iter().map(|piece| delta(piece, Value::Null)));
-        index += usize::from(matches!(part, Part::Call { .. }));
+        index += usize::from(matches!(part, AnswerPart::Call { .. }));
     }
     events.push(delta(json!({}), json!(finish_reason(answer))));
     if tells_usage {
@@ -78,19 +78,19 @@ fn events(answer: &Answer<'_>) -> Vec<Bytes> {
 }
 
 /// What the stream adds for a part; `index` is that of the call, if it is one.
-fn deltas(answer: &Answer<'_>, part: &Part, index: usize) -> Vec<Value> {
+fn deltas(answer: &ScriptedAnswer<'_>, part: &AnswerPart, index: usize) -> Vec<Value> {
     let in_field =
         |field: &str, text: &str| pieces(text, answer.chunk).map(|text| json!({ field: text })).collect();
     match part {
-        Part::Text(text) => in_field("content", text),
-        Part::Refusal(text) => in_field("refusal", text),
-        Part::Thinking { text, .. } => in_field(reasoning_field(answer), text),
+        AnswerPart::Text(text) => in_field("content", text),
+        AnswerPart::Refusal(text) => in_field("refusal", text),
+        AnswerPart::Thinking { text, .. } => in_field(reasoning_field(answer), text),
         // This format has no place for it.
-        Part::Redacted { .. } => Vec::new(),
-        Part::Call { .. } if answer.quirks.whole_calls => {
+        AnswerPart::Redacted { .. } => Vec::new(),
+        AnswerPart::Call { .. } if answer.quirks.whole_calls => {
             whole_call(answer, part).map(|call| json!({"tool_calls": [call]})).into_iter().collect()
         }
-        Part::Call { id, name, arguments, .. } => {
+        AnswerPart::Call { id, name, arguments, .. } => {
             let mut start = json!({
                 "index": index, "id": id, "type": "function", "function": {"name": name, "arguments": ""},
             });
@@ -104,8 +104,8 @@ fn deltas(answer: &Answer<'_>, part: &Part, index: usize) -> Vec<Value> {
     }
 }
 
-fn whole_call(answer: &Answer<'_>, part: &Part) -> Option<Value> {
-    let Part::Call { id, name, arguments, .. } = part else { return None };
+fn whole_call(answer: &ScriptedAnswer<'_>, part: &AnswerPart) -> Option<Value> {
+    let AnswerPart::Call { id, name, arguments, .. } = part else { return None };
     let function = json!({"name": name, "arguments": arguments});
     Some(if answer.quirks.no_call_ids {
         json!({"type": "function", "function": function})
@@ -114,11 +114,11 @@ fn whole_call(answer: &Answer<'_>, part: &Part) -> Option<Value> {
     })
 }
 
-fn reasoning_field<'a>(answer: &'a Answer<'_>) -> &'a str {
+fn reasoning_field<'a>(answer: &'a ScriptedAnswer<'_>) -> &'a str {
     answer.quirks.reasoning_field.as_deref().unwrap_or(REASONING_FIELD)
 }
 
-fn finish_reason<'a>(answer: &'a Answer<'_>) -> &'a str {
+fn finish_reason<'a>(answer: &'a ScriptedAnswer<'_>) -> &'a str {
     match answer.stop_reason.as_str() {
         "end_turn" | "stop_sequence" => "stop",
         "tool_use" => "tool_calls",
@@ -128,7 +128,7 @@ fn finish_reason<'a>(answer: &'a Answer<'_>) -> &'a str {
     }
 }
 
-fn usage(answer: &Answer<'_>) -> Value {
+fn usage(answer: &ScriptedAnswer<'_>) -> Value {
     let (prompt, completion) = (answer.prompt_tokens(), answer.usage.output_tokens);
     json!({
         "prompt_tokens": prompt,
@@ -142,7 +142,7 @@ fn usage(answer: &Answer<'_>) -> Value {
     })
 }
 
-fn envelope(answer: &Answer<'_>, object: &str, choices: Value) -> Value {
+fn envelope(answer: &ScriptedAnswer<'_>, object: &str, choices: Value) -> Value {
     json!({
         "id": format!("chatcmpl{ID_MARK}{}", answer.numbers.message),
         "object": object,

@@ -5,9 +5,9 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{Answer, ID_MARK, Part, Written, named_event, pieces};
+use super::{AnswerPart, ID_MARK, ScriptedAnswer, WireAnswer, named_event, pieces};
 
-struct Block {
+struct BlockEvents {
     /// The block as a whole message has it.
     whole: Value,
     /// The block as the stream starts it.
@@ -17,17 +17,17 @@ struct Block {
 }
 
 /// Writes an answer.
-pub(super) fn write(answer: &Answer<'_>) -> Written {
-    let blocks: Vec<Block> = answer.parts.iter().map(|part| block(part, answer.chunk)).collect();
+pub(super) fn write(answer: &ScriptedAnswer<'_>) -> WireAnswer {
+    let blocks: Vec<BlockEvents> = answer.parts.iter().map(|part| block(part, answer.chunk)).collect();
     let content = blocks.iter().map(|block| block.whole.clone()).collect();
-    Written {
+    WireAnswer {
         whole: message(answer, content, json!(answer.stop_reason), answer.usage.output_tokens),
         events: events(answer, &blocks),
         output: None,
     }
 }
 
-fn events(answer: &Answer<'_>, blocks: &[Block]) -> Vec<Bytes> {
+fn events(answer: &ScriptedAnswer<'_>, blocks: &[BlockEvents]) -> Vec<Bytes> {
     let message = message(answer, Vec::new(), Value::Null, 1);
     let mut events = vec![named_event(&json!({"type": "message_start", "message": message}))];
     for (index, block) in blocks.iter().enumerate() {
@@ -52,7 +52,12 @@ fn events(answer: &Answer<'_>, blocks: &[Block]) -> Vec<Bytes> {
     events
 }
 
-fn message(answer: &Answer<'_>, content: Vec<Value>, stop_reason: Value, output_tokens: u64) -> Value {
+fn message(
+    answer: &ScriptedAnswer<'_>,
+    content: Vec<Value>,
+    stop_reason: Value,
+    output_tokens: u64,
+) -> Value {
     json!({
         "id": format!("msg{ID_MARK}{}", answer.numbers.message),
         "type": "message",
@@ -70,35 +75,35 @@ fn message(answer: &Answer<'_>, content: Vec<Value>, stop_reason: Value, output_
     })
 }
 
-fn block(part: &Part, chunk: usize) -> Block {
+fn block(part: &AnswerPart, chunk: usize) -> BlockEvents {
     match part {
-        Part::Text(text) | Part::Refusal(text) => {
+        AnswerPart::Text(text) | AnswerPart::Refusal(text) => {
             let delta = |piece| json!({"type": "text_delta", "text": piece});
-            Block {
+            BlockEvents {
                 start: json!({"type": "text", "text": ""}),
                 deltas: pieces(text, chunk).map(delta).collect(),
                 whole: json!({"type": "text", "text": text}),
             }
         }
-        Part::Thinking { text, signature } => {
+        AnswerPart::Thinking { text, signature } => {
             let delta = |piece| json!({"type": "thinking_delta", "thinking": piece});
             let mut deltas: Vec<Value> = pieces(text, chunk).map(delta).collect();
             if !signature.is_empty() {
                 deltas.push(json!({"type": "signature_delta", "signature": signature}));
             }
-            Block {
+            BlockEvents {
                 start: json!({"type": "thinking", "thinking": "", "signature": ""}),
                 deltas,
                 whole: json!({"type": "thinking", "thinking": text, "signature": signature}),
             }
         }
-        Part::Redacted { data } => {
+        AnswerPart::Redacted { data } => {
             let whole = json!({"type": "redacted_thinking", "data": data});
-            Block { start: whole.clone(), deltas: Vec::new(), whole }
+            BlockEvents { start: whole.clone(), deltas: Vec::new(), whole }
         }
-        Part::Call { id, name, arguments, input } => {
+        AnswerPart::Call { id, name, arguments, input } => {
             let delta = |piece| json!({"type": "input_json_delta", "partial_json": piece});
-            Block {
+            BlockEvents {
                 start: json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
                 deltas: std::iter::once("").chain(pieces(arguments, chunk)).map(delta).collect(),
                 whole: json!({"type": "tool_use", "id": id, "name": name, "input": input}),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{Answer, CREATED, ID_MARK, Part, Written, named_event, pieces};
+use super::{AnswerPart, CREATED, ID_MARK, ScriptedAnswer, WireAnswer, named_event, pieces};
 
 /// The field of `include` that asks for sealed reasoning.
 pub(in crate::scripted) const SEALED: &str = "reasoning.encrypted_content";
@@ -19,11 +19,11 @@ pub(in crate::scripted) fn seal_of(model: &Value) -> String {
 }
 
 /// Writes an answer.
-pub(super) fn write(answer: &Answer<'_>) -> Written {
+pub(super) fn write(answer: &ScriptedAnswer<'_>) -> WireAnswer {
     let id = format!("resp{ID_MARK}{:x}_{}", answer.numbers.server, answer.numbers.message);
     let incomplete = match answer.stop_reason.as_str() {
         "max_tokens" => Some("max_output_tokens"),
-        "refusal" if !answer.parts.iter().any(|part| matches!(part, Part::Refusal(_))) => {
+        "refusal" if !answer.parts.iter().any(|part| matches!(part, AnswerPart::Refusal(_))) => {
             Some("content_filter")
         }
         _ => None,
@@ -41,7 +41,11 @@ pub(super) fn write(answer: &Answer<'_>) -> Written {
     }
     let whole = response(answer, &id, end, incomplete, output.clone());
     stream.send(&format!("response.{end}"), json!({ "response": whole }));
-    Written { whole, events: stream.events, output: Some((id, output.into_iter().map(Arc::new).collect())) }
+    WireAnswer {
+        whole,
+        events: stream.events,
+        output: Some((id, output.into_iter().map(Arc::new).collect())),
+    }
 }
 
 /// Events with their running number.
@@ -59,15 +63,23 @@ impl Stream {
 }
 
 /// Streams an item and gives it as it is at the end.
-fn item(answer: &Answer<'_>, part: &Part, index: usize, status: &str, stream: &mut Stream) -> Value {
+fn item(
+    answer: &ScriptedAnswer<'_>,
+    part: &AnswerPart,
+    index: usize,
+    status: &str,
+    stream: &mut Stream,
+) -> Value {
     let id =
         |kind: &str| format!("{kind}{ID_MARK}{:x}_{}_{index}", answer.numbers.server, answer.numbers.message);
     match part {
-        Part::Text(text) => message(answer, &id("msg"), index, status, ("output_text", text), stream),
-        Part::Refusal(text) => message(answer, &id("msg"), index, status, ("refusal", text), stream),
-        Part::Thinking { text, signature } => reasoning(answer, &id("rs"), index, (text, signature), stream),
-        Part::Redacted { data } => reasoning(answer, &id("rs"), index, ("", data), stream),
-        Part::Call { id: call_id, name, arguments, .. } => {
+        AnswerPart::Text(text) => message(answer, &id("msg"), index, status, ("output_text", text), stream),
+        AnswerPart::Refusal(text) => message(answer, &id("msg"), index, status, ("refusal", text), stream),
+        AnswerPart::Thinking { text, signature } => {
+            reasoning(answer, &id("rs"), index, (text, signature), stream)
+        }
+        AnswerPart::Redacted { data } => reasoning(answer, &id("rs"), index, ("", data), stream),
+        AnswerPart::Call { id: call_id, name, arguments, .. } => {
             let id = id("fc");
             let item = |status: &str, arguments: &str| {
                 json!({
@@ -89,7 +101,7 @@ fn item(answer: &Answer<'_>, part: &Part, index: usize, status: &str, stream: &m
 
 /// A message of one part, which is text or a refusal.
 fn message(
-    answer: &Answer<'_>,
+    answer: &ScriptedAnswer<'_>,
     id: &str,
     index: usize,
     status: &str,
@@ -124,7 +136,7 @@ fn message(
 }
 
 fn reasoning(
-    answer: &Answer<'_>,
+    answer: &ScriptedAnswer<'_>,
     id: &str,
     index: usize,
     (text, seal): (&str, &str),
@@ -170,7 +182,7 @@ fn done(stream: &mut Stream, index: usize, item: Value) -> Value {
 }
 
 fn response(
-    answer: &Answer<'_>,
+    answer: &ScriptedAnswer<'_>,
     id: &str,
     status: &str,
     incomplete: Option<&str>,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::edit::TextEdit;
 use crate::edit::ledger::review::{HunkKind, HunkState};
-use crate::shell_change::Image;
+use crate::shell_change::FileImage;
 use kode_base::ids::{CallId, ChangeId, HunkId, PermissionId, ResolutionId, TurnId};
 use kode_base::paths::Target;
 use kode_journal::BlobId;
@@ -14,7 +14,7 @@ use kode_journal::BlobId;
 /// A fact about the agent's changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "entry", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Entry {
+pub enum LedgerEntry {
     /// A text is followed from now on.
     Tracked {
         /// The file or document.
@@ -35,7 +35,7 @@ pub enum Entry {
         /// The file or document.
         target: Target,
         /// The change.
-        change: Change,
+        change: ChangeOrigin,
         /// The places, in their order.
         hunks: Vec<NewHunk>,
     },
@@ -44,13 +44,13 @@ pub enum Entry {
         /// The file.
         target: Target,
         /// Whose it is.
-        change: Change,
+        change: ChangeOrigin,
         /// The hunk's id.
         hunk: HunkId,
         /// What was there.
-        before: Image,
+        before: FileImage,
         /// What was there then.
-        after: Image,
+        after: FileImage,
         /// Whether the text that was followed under the file's name went with it, and comes back with it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         sets_aside: bool,
@@ -83,7 +83,7 @@ pub enum Entry {
         /// The file or document.
         target: Target,
         /// What it was.
-        before: Before,
+        before: FileBefore,
     },
     /// The model was told what became of these hunks.
     Told {
@@ -98,7 +98,7 @@ pub enum Entry {
 /// What a file was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Before {
+pub enum FileBefore {
     /// There was none.
     Absent,
     /// An open document; how it was on disk nobody has looked.
@@ -114,14 +114,14 @@ pub enum Before {
     /// What a command found.
     Image {
         /// What that was.
-        image: Image,
+        image: FileImage,
     },
 }
 
 /// Whose a change is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Change {
+pub struct ChangeOrigin {
     /// Its id.
     pub id: ChangeId,
     /// The turn.

@@ -6,7 +6,7 @@ use super::*;
 
 /// What an action comes to for the hunks of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct ResolutionPlan {
     /// The states hunks will have.
     pub moves: Vec<(HunkId, HunkState)>,
     /// Hunks that the user's own text stands in, and that are left alone for now.
@@ -17,7 +17,7 @@ impl Ledger {
     /// The hunks that a selection means, by file.
     #[must_use]
     pub fn select(&self, selection: &Selection) -> BTreeMap<Target, Vec<HunkId>> {
-        let is_meant = |id: &HunkId, hunk: &Hunk| match selection {
+        let is_meant = |id: &HunkId, hunk: &LedgerHunk| match selection {
             Selection::Hunks(ids) => ids.contains(id),
             Selection::File(target) => hunk.target == *target && hunk.state.is_waiting(),
             Selection::Turn(turn) => hunk.change.turn == *turn && hunk.state.is_waiting(),
@@ -53,7 +53,7 @@ impl Ledger {
     /// What an action comes to for hunks of one file. With `force` what the user has changed is taken out as well, and
     /// the user's own text stays.
     #[must_use]
-    pub fn plan(&self, target: &Target, ids: &[HunkId], action: ReviewAction, force: bool) -> Plan {
+    pub fn plan(&self, target: &Target, ids: &[HunkId], action: ReviewAction, force: bool) -> ResolutionPlan {
         let wanted = ids.iter().filter_map(|id| {
             let state = self.state(id)?.after(action)?;
             Some((id.clone(), state))
@@ -63,8 +63,13 @@ impl Ledger {
 
     /// What it comes to to bring hunks of one file into states.
     #[must_use]
-    pub fn plan_moves(&self, target: &Target, wanted: Vec<(HunkId, HunkState)>, force: bool) -> Plan {
-        let mut plan = Plan::default();
+    pub fn plan_moves(
+        &self,
+        target: &Target,
+        wanted: Vec<(HunkId, HunkState)>,
+        force: bool,
+    ) -> ResolutionPlan {
+        let mut plan = ResolutionPlan::default();
         let (whole, mut waiting): (Vec<_>, Vec<_>) =
             wanted.into_iter().partition(|(id, _)| self.is_whole(id) || self.is_set_aside(id));
         plan.moves = whole.into_iter().filter(|(id, state)| self.state(id) != Some(*state)).collect();
@@ -74,8 +79,9 @@ impl Ledger {
         let mut known = HashSet::new();
         for (id, state) in waiting {
             let moves = self.closure(&survey, &by_layer, id.clone(), state);
-            let touches_users =
-                |hunk: &Hunk| hunk.state.is_in_text() != state.is_in_text() && survey.is_amended(hunk.layer);
+            let touches_users = |hunk: &LedgerHunk| {
+                hunk.state.is_in_text() != state.is_in_text() && survey.is_amended(hunk.layer)
+            };
             if !force && moves.iter().any(|moved| self.hunks.get(moved).is_some_and(touches_users)) {
                 plan.conflicts.push(id);
                 continue;
@@ -88,8 +94,8 @@ impl Ledger {
     /// A hunk that is to be in a state, with what stands on it and goes with it, or what it stands on and comes with it.
     fn closure(
         &self,
-        survey: &Survey<'_>,
-        by_layer: &HashMap<Layer, &HunkId>,
+        survey: &WeaveSurvey<'_>,
+        by_layer: &HashMap<LayerId, &HunkId>,
         root: HunkId,
         state: HunkState,
     ) -> Vec<HunkId> {
@@ -136,7 +142,7 @@ impl Ledger {
     /// turn in a circle.
     #[must_use]
     pub fn newest_resolution(&self) -> Option<&ResolutionId> {
-        let is_step = |resolution: &&Resolution| {
+        let is_step = |resolution: &&LedgerResolution| {
             let is_known = || resolution.moves.iter().any(|(hunk, _)| self.state(hunk).is_some());
             !resolution.is_reverted && !resolution.reverts && is_known()
         };
@@ -153,7 +159,8 @@ impl Ledger {
     /// The hunks of these turns that are in place, by file; of files as a whole the newest first.
     #[must_use]
     pub fn in_place_of(&self, turns: &[TurnId]) -> BTreeMap<Target, Vec<HunkId>> {
-        let is_meant = |change: &Change, state: HunkState| state.is_in_text() && turns.contains(&change.turn);
+        let is_meant =
+            |change: &ChangeOrigin, state: HunkState| state.is_in_text() && turns.contains(&change.turn);
         let mut found: BTreeMap<Target, Vec<HunkId>> = BTreeMap::new();
         for (id, replaced) in
             self.replaced.iter().rev().filter(|(_, hunk)| is_meant(&hunk.change, hunk.state))

@@ -14,17 +14,17 @@ impl Page {
         let target = Target::Untitled("untitled:U1".to_owned());
         let mut ledger = Ledger::default();
         let base = BlobId::of(text.as_bytes());
-        let tracked = Entry::Tracked { target: target.clone(), base };
+        let tracked = LedgerEntry::Tracked { target: target.clone(), base };
         ledger.apply(tracked, |_| Ok(text.to_owned())).unwrap();
         Self { ledger, target }
     }
 
-    fn enter(&mut self, entry: Entry) {
+    fn enter(&mut self, entry: LedgerEntry) {
         self.ledger.apply(entry, |_| Err(io::Error::other("no blob is named"))).unwrap();
     }
 
-    fn change(&self, permission: Option<&PermissionId>) -> Change {
-        Change {
+    fn change(&self, permission: Option<&PermissionId>) -> ChangeOrigin {
+        ChangeOrigin {
             id: ChangeId::generate(),
             turn: TurnId::generate(),
             call: CallId::generate(),
@@ -38,7 +38,7 @@ impl Page {
         self.add(change, edits)
     }
 
-    fn add(&mut self, change: Change, edits: &[(std::ops::Range<usize>, &str)]) -> Vec<HunkId> {
+    fn add(&mut self, change: ChangeOrigin, edits: &[(std::ops::Range<usize>, &str)]) -> Vec<HunkId> {
         let edits: Vec<TextEdit> = edits
             .iter()
             .map(|(range, text)| TextEdit { range: range.clone(), new_text: (*text).to_owned() })
@@ -46,14 +46,14 @@ impl Page {
         let hunks = split(&self.text(), &edits).into_iter();
         let hunks: Vec<NewHunk> = hunks.map(|edits| NewHunk { id: HunkId::generate(), edits }).collect();
         let ids = hunks.iter().map(|hunk| hunk.id.clone()).collect();
-        self.enter(Entry::Changed { target: self.target.clone(), change, hunks });
+        self.enter(LedgerEntry::Changed { target: self.target.clone(), change, hunks });
         ids
     }
 
-    fn act(&mut self, hunks: &[HunkId], action: ReviewAction) -> Plan {
+    fn act(&mut self, hunks: &[HunkId], action: ReviewAction) -> ResolutionPlan {
         let plan = self.ledger.plan(&self.target, hunks, action, false);
         let (resolution, reverts) = (Some(ResolutionId::generate()), None);
-        self.enter(Entry::Moved {
+        self.enter(LedgerEntry::Moved {
             target: self.target.clone(),
             resolution,
             reverts,
@@ -98,13 +98,13 @@ fn what_stands_on_a_hunk_goes_with_it_and_what_it_stands_on_comes_with_it() {
 fn actions_that_make_no_sense_plan_nothing() {
     let mut page = Page::new("one\n");
     let hunk = page.agent(&[(0..3, "two")]);
-    assert_eq!(page.ledger.plan(&page.target, &hunk, ReviewAction::Accept, false), Plan::default());
+    assert_eq!(page.ledger.plan(&page.target, &hunk, ReviewAction::Accept, false), ResolutionPlan::default());
     page.act(&hunk, ReviewAction::Keep);
-    assert_eq!(page.ledger.plan(&page.target, &hunk, ReviewAction::Keep, false), Plan::default());
+    assert_eq!(page.ledger.plan(&page.target, &hunk, ReviewAction::Keep, false), ResolutionPlan::default());
     assert_eq!(page.ledger.select(&Selection::Session).len(), 0, "nothing waits");
     page.act(&hunk, ReviewAction::Undo);
     assert_eq!(page.text(), "one\n");
-    assert_eq!(page.ledger.plan(&page.target, &hunk, ReviewAction::Undo, false), Plan::default());
+    assert_eq!(page.ledger.plan(&page.target, &hunk, ReviewAction::Undo, false), ResolutionPlan::default());
 }
 
 #[test]
@@ -115,14 +115,17 @@ fn proposals_are_not_in_the_text_and_are_decided_by_their_prompt() {
     let hunks = page.add(change, &[(0..3, "1"), (8..13, "3")]);
     assert_eq!(page.text(), "one\ntwo\nthree\n");
     assert_eq!(page.ledger.proposals(&prompt).into_values().flatten().collect::<Vec<_>>(), hunks);
-    assert_eq!(page.ledger.plan(&page.target, &hunks, ReviewAction::Accept, false), Plan::default());
+    assert_eq!(
+        page.ledger.plan(&page.target, &hunks, ReviewAction::Accept, false),
+        ResolutionPlan::default()
+    );
     let view = page.ledger.review_of(&page.target).unwrap().hunks.remove(1);
     assert_eq!((view.state, view.lines), (HunkState::Proposed, 2..3));
     assert_eq!((view.old_text.as_str(), view.new_text.as_str()), ("three\n", "3\n"));
-    page.enter(Entry::Withdrawn { target: page.target.clone(), hunks: vec![hunks[0].clone()] });
+    page.enter(LedgerEntry::Withdrawn { target: page.target.clone(), hunks: vec![hunks[0].clone()] });
     let moves = vec![(hunks[1].clone(), HunkState::Undone)];
     let target = page.target.clone();
-    page.enter(Entry::Moved { target, resolution: None, reverts: None, moves });
+    page.enter(LedgerEntry::Moved { target, resolution: None, reverts: None, moves });
     assert!(page.ledger.review_of(&page.target).is_none());
     page.act(&hunks[1..], ReviewAction::Accept);
     assert_eq!(page.text(), "one\ntwo\n3\n");
@@ -138,7 +141,7 @@ fn steps_are_taken_back_one_by_one_from_the_newest() {
         let newest = page.ledger.newest_resolution().cloned().unwrap();
         let moves = page.ledger.moves_to_revert(&newest).unwrap().remove(&page.target).unwrap();
         let (resolution, target) = (Some(ResolutionId::generate()), page.target.clone());
-        page.enter(Entry::Moved { target, resolution, reverts: Some(newest), moves });
+        page.enter(LedgerEntry::Moved { target, resolution, reverts: Some(newest), moves });
         let state = |hunk| page.ledger.state(hunk).unwrap();
         assert_eq!((state(&hunks[0]), state(&hunks[1])), expected);
     }
@@ -148,14 +151,14 @@ fn steps_are_taken_back_one_by_one_from_the_newest() {
 #[test]
 fn files_as_a_whole_come_back_the_last_first_and_go_again_the_first_first() {
     let mut page = Page::new("");
-    let image = |text: &str| Image::Kept { blob: BlobId::of(text.as_bytes()), mode: 0o644 };
+    let image = |text: &str| FileImage::Kept { blob: BlobId::of(text.as_bytes()), mode: 0o644 };
     let file = Target::Untitled("untitled:whole".to_owned());
     let hunks: Vec<HunkId> = [("1", "2"), ("2", "3")]
         .iter()
         .map(|(before, after)| {
             let (hunk, change) = (HunkId::generate(), page.change(None));
             let (target, before, after) = (file.clone(), image(before), image(after));
-            page.enter(Entry::Replaced {
+            page.enter(LedgerEntry::Replaced {
                 target,
                 change,
                 hunk: hunk.clone(),
@@ -167,13 +170,13 @@ fn files_as_a_whole_come_back_the_last_first_and_go_again_the_first_first() {
         })
         .collect();
     let undone: Vec<_> = hunks.iter().map(|hunk| (hunk.clone(), HunkState::Undone)).collect();
-    let steps = |ledger: &Ledger, moves: &[(HunkId, HunkState)]| -> Vec<(Image, Image)> {
+    let steps = |ledger: &Ledger, moves: &[(HunkId, HunkState)]| -> Vec<(FileImage, FileImage)> {
         let steps = ledger.steps(&BTreeMap::from([(file.clone(), moves.to_vec())]));
         let whole = steps.iter().flat_map(|(_, moves)| ledger.replacements(moves));
         whole.map(|step| (step.expected, step.wanted)).collect()
     };
     assert_eq!(steps(&page.ledger, &undone), [(image("3"), image("2")), (image("2"), image("1"))]);
-    page.enter(Entry::Moved { target: file.clone(), resolution: None, reverts: None, moves: undone });
+    page.enter(LedgerEntry::Moved { target: file.clone(), resolution: None, reverts: None, moves: undone });
     let back: Vec<_> = hunks.iter().map(|hunk| (hunk.clone(), HunkState::Applied)).collect();
     assert_eq!(steps(&page.ledger, &back), [(image("1"), image("2")), (image("2"), image("3"))]);
 }
@@ -189,7 +192,7 @@ fn who_does_by_hand_what_was_refused_has_done_it_and_not_the_agent() {
     assert_eq!(page.ledger.tell_apart(&page.target, &edits).1, done, "it is the user's way of accepting it");
     let moves = vec![(hunks[0].clone(), HunkState::Undone)];
     let target = page.target.clone();
-    page.enter(Entry::Moved { target, resolution: None, reverts: None, moves });
+    page.enter(LedgerEntry::Moved { target, resolution: None, reverts: None, moves });
     assert_eq!(page.ledger.tell_apart(&page.target, &edits), (edits.to_vec(), vec![]));
     page.act(&hunks, ReviewAction::Accept);
     page.act(&hunks, ReviewAction::Undo);

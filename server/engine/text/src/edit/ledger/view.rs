@@ -6,7 +6,7 @@ use super::*;
 
 /// What the model has not been told of a hunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct News {
+pub struct HunkNews {
     /// The hunk.
     pub hunk: HunkId,
     /// Its file.
@@ -64,7 +64,7 @@ impl Ledger {
 
     /// What the model does not know of its changes, when the conversation has forgotten these turns.
     #[must_use]
-    pub fn news(&self, forgotten: &BTreeSet<TurnId>) -> Vec<News> {
+    pub fn news(&self, forgotten: &BTreeSet<TurnId>) -> Vec<HunkNews> {
         let mut news = Vec::new();
         for (target, tracked) in &self.files {
             let survey = tracked.weave.survey();
@@ -79,7 +79,7 @@ impl Ledger {
                 if is_known || hunk.state == HunkState::Proposed {
                     continue;
                 }
-                news.push(News {
+                news.push(HunkNews {
                     hunk: id.clone(),
                     target: target.clone(),
                     state: hunk.state,
@@ -89,12 +89,12 @@ impl Ledger {
                 });
             }
         }
-        let is_news = |replaced: &Replaced| {
+        let is_news = |replaced: &WholeFileHunk| {
             let told = known(&replaced.change, &replaced.told, forgotten);
             told.is_some_and(|told| told.state.is_in_text() != replaced.state.is_in_text())
         };
         let whole = self.replaced.iter().filter(|(_, replaced)| is_news(replaced));
-        news.extend(whole.map(|(id, replaced)| News {
+        news.extend(whole.map(|(id, replaced)| HunkNews {
             hunk: id.clone(),
             target: replaced.target.clone(),
             state: replaced.state,
@@ -106,12 +106,12 @@ impl Ledger {
     }
 }
 
-impl Tracked {
-    pub(super) fn by_layer(&self, hunks: &BTreeMap<HunkId, Hunk>) -> HashMap<Layer, &HunkId> {
+impl TrackedText {
+    pub(super) fn by_layer(&self, hunks: &BTreeMap<HunkId, LedgerHunk>) -> HashMap<LayerId, &HunkId> {
         self.hunks.iter().filter_map(|id| Some((hunks.get(id)?.layer, id))).collect()
     }
 
-    pub(super) fn view(&self, survey: &Survey<'_>, id: &HunkId, hunk: &Hunk) -> HunkView {
+    pub(super) fn view(&self, survey: &WeaveSurvey<'_>, id: &HunkId, hunk: &LedgerHunk) -> HunkView {
         let place = survey.place(&self.text, hunk.layer);
         HunkView {
             id: id.clone(),
@@ -130,8 +130,12 @@ impl Tracked {
 }
 
 /// What the model knows of a hunk in a conversation that has forgotten these turns; `None` when that is nothing.
-fn known<'t>(change: &Change, told: &'t [Told], forgotten: &BTreeSet<TurnId>) -> Option<&'t Told> {
-    let is_there = |told: &&Told| told.turn.as_ref().is_none_or(|turn| !forgotten.contains(turn));
+fn known<'t>(
+    change: &ChangeOrigin,
+    told: &'t [HunkNotice],
+    forgotten: &BTreeSet<TurnId>,
+) -> Option<&'t HunkNotice> {
+    let is_there = |told: &&HunkNotice| told.turn.as_ref().is_none_or(|turn| !forgotten.contains(turn));
     told.iter().rev().find(is_there).filter(|_| !forgotten.contains(&change.turn))
 }
 

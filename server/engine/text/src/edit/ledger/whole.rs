@@ -7,38 +7,38 @@ use super::*;
 
 /// A hunk that is a file as a whole.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Replaced {
+pub(super) struct WholeFileHunk {
     pub(super) target: Target,
-    pub(super) change: Change,
+    pub(super) change: ChangeOrigin,
     pub(super) state: HunkState,
-    pub(super) before: Image,
-    pub(super) after: Image,
+    pub(super) before: FileImage,
+    pub(super) after: FileImage,
     pub(super) order: u64,
-    pub(super) told: Vec<Told>,
+    pub(super) told: Vec<HunkNotice>,
     pub(super) sets_aside: bool,
     /// What is followed under the file's name when the hunk is in the other state.
-    pub(super) aside: Option<Aside>,
+    pub(super) aside: Option<AsideText>,
 }
 
 /// A text that was followed, with its hunks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Aside {
-    pub(super) tracked: Tracked,
-    pub(super) hunks: BTreeMap<HunkId, Hunk>,
+pub(super) struct AsideText {
+    pub(super) tracked: TrackedText,
+    pub(super) hunks: BTreeMap<HunkId, LedgerHunk>,
 }
 
 /// Hunks of one file that can be brought into states at a time.
-pub type Step = (Target, Vec<(HunkId, HunkState)>);
+pub type FileStep = (Target, Vec<(HunkId, HunkState)>);
 
 /// A file as a whole that is to become something else.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replacement {
+pub struct FileReplacement {
     /// The file.
     pub target: Target,
     /// What is there if nobody has touched it.
-    pub expected: Image,
+    pub expected: FileImage,
     /// What is to be there.
-    pub wanted: Image,
+    pub wanted: FileImage,
 }
 
 impl Ledger {
@@ -56,7 +56,7 @@ impl Ledger {
 
     /// What has to become of files for hunks that are files as a whole to be in these states.
     #[must_use]
-    pub fn replacements(&self, moves: &[(HunkId, HunkState)]) -> Vec<Replacement> {
+    pub fn replacements(&self, moves: &[(HunkId, HunkState)]) -> Vec<FileReplacement> {
         let replacement = |(id, state): &(HunkId, HunkState)| {
             let replaced = self.replaced(id)?;
             match (replaced.state.is_in_text(), state.is_in_text()) {
@@ -71,7 +71,7 @@ impl Ledger {
     /// The steps in which hunks can be brought into states, each of one file: what was made last is taken out first, then
     /// what was made first is brought back first. A step is one file as a whole, or hunks of a text.
     #[must_use]
-    pub fn steps(&self, wanted: &BTreeMap<Target, Vec<(HunkId, HunkState)>>) -> Vec<Step> {
+    pub fn steps(&self, wanted: &BTreeMap<Target, Vec<(HunkId, HunkState)>>) -> Vec<FileStep> {
         let (mut out, mut back) = (Vec::new(), Vec::new());
         for (target, moves) in wanted {
             let leaves = |(id, state): &(HunkId, HunkState)| {
@@ -89,30 +89,30 @@ impl Ledger {
     /// The file as a whole that a command has put in the place of `before`, if that is what a document has become when
     /// it was loaded again, with whose it is.
     #[must_use]
-    pub fn reload_of(&self, target: &Target, before: &Rope, after: &Rope) -> Option<(HunkId, Change)> {
+    pub fn reload_of(&self, target: &Target, before: &Rope, after: &Rope) -> Option<(HunkId, ChangeOrigin)> {
         let newest = self.replaced.iter().rev().find(|(_, replaced)| replaced.target == *target);
         let (id, replaced) = newest.filter(|(_, hunk)| hunk.state.is_in_text() && !hunk.sets_aside)?;
-        let is = |image: &Image, text: &Rope| match image {
-            Image::Kept { blob, .. } => *blob == BlobId::of(text.to_string().as_bytes()),
-            Image::Absent | Image::Symlink { .. } | Image::NotKept { .. } => false,
+        let is = |image: &FileImage, text: &Rope| match image {
+            FileImage::Kept { blob, .. } => *blob == BlobId::of(text.to_string().as_bytes()),
+            FileImage::Absent | FileImage::Symlink { .. } | FileImage::NotKept { .. } => false,
         };
         let is_it = self.text(target).is_some_and(|text| text.is_instance(before) || text == before)
             && is(&replaced.after, after)
             && is(&replaced.before, before);
-        let change = Change { kind: HunkKind::Text, ..replaced.change.clone() };
+        let change = ChangeOrigin { kind: HunkKind::Text, ..replaced.change.clone() };
         is_it.then(|| (id.clone(), change))
     }
 
-    pub(super) fn replaced(&self, hunk: &HunkId) -> Option<&Replaced> {
+    pub(super) fn replaced(&self, hunk: &HunkId) -> Option<&WholeFileHunk> {
         self.places.get(hunk).and_then(|place| self.replaced.get(*place)).map(|(_, replaced)| replaced)
     }
 
-    pub(super) fn asides(&self) -> impl Iterator<Item = &Aside> {
+    pub(super) fn asides(&self) -> impl Iterator<Item = &AsideText> {
         self.replaced.iter().filter_map(|(_, replaced)| replaced.aside.as_ref())
     }
 
     /// The hunks of texts that were replaced as a whole.
-    pub(super) fn set_aside(&self) -> impl Iterator<Item = (&HunkId, &Hunk)> {
+    pub(super) fn set_aside(&self) -> impl Iterator<Item = (&HunkId, &LedgerHunk)> {
         self.asides().flat_map(|aside| &aside.hunks)
     }
 
@@ -121,14 +121,14 @@ impl Ledger {
         &self,
         target: &Target,
         moves: Vec<(HunkId, HunkState)>,
-    ) -> Vec<(Range<u64>, Step)> {
+    ) -> Vec<(Range<u64>, FileStep)> {
         let order = |id: &HunkId| {
             let of_text = self.text_hunk(id).map(|hunk| hunk.order);
             of_text.or_else(|| self.replaced(id).map(|replaced| replaced.order)).unwrap_or_default()
         };
         let mut moves: Vec<_> = moves.into_iter().map(|moved| (order(&moved.0), moved)).collect();
         moves.sort_by_key(|(order, _)| *order);
-        let mut steps: Vec<(Range<u64>, Step)> = Vec::new();
+        let mut steps: Vec<(Range<u64>, FileStep)> = Vec::new();
         let mut is_open = false;
         for (order, moved) in moves {
             let is_whole = self.is_whole(&moved.0);
@@ -152,18 +152,18 @@ impl Ledger {
         let hunks = &mut self.hunks;
         let now = self.files.remove(&replaced.target).map(|tracked| {
             let hunks = tracked.hunks.iter().filter_map(|id| hunks.remove_entry(id)).collect();
-            Aside { tracked, hunks }
+            AsideText { tracked, hunks }
         });
-        if let Some(Aside { tracked, hunks }) = std::mem::replace(&mut replaced.aside, now) {
+        if let Some(AsideText { tracked, hunks }) = std::mem::replace(&mut replaced.aside, now) {
             self.files.insert(replaced.target.clone(), tracked);
             self.hunks.extend(hunks);
         }
     }
 }
 
-impl Replaced {
-    pub(super) fn replacement(&self, expected: &Image, wanted: &Image) -> Replacement {
-        Replacement { target: self.target.clone(), expected: expected.clone(), wanted: wanted.clone() }
+impl WholeFileHunk {
+    pub(super) fn replacement(&self, expected: &FileImage, wanted: &FileImage) -> FileReplacement {
+        FileReplacement { target: self.target.clone(), expected: expected.clone(), wanted: wanted.clone() }
     }
 
     pub(super) fn view(&self, id: &HunkId) -> HunkView {

@@ -8,16 +8,16 @@ use std::ops::Range;
 
 use ropey::Rope;
 
-use super::{Layer, Place, Run, Span, Weave};
+use super::{LayerId, LayerPlace, LayerRun, Weave, WeaveSpan};
 
 /// What there is to know of the layers of a weave.
-pub struct Survey<'weave> {
+pub struct WeaveSurvey<'weave> {
     weave: &'weave Weave,
     /// The byte of the text at which each span starts.
     starts: Vec<usize>,
     footprints: Vec<Option<Footprint>>,
     /// For each layer those that it stands on.
-    supports: OnceCell<Vec<Vec<Layer>>>,
+    supports: OnceCell<Vec<Vec<LayerId>>>,
 }
 
 /// What a layer reaches over, from the first of its spans to the last.
@@ -27,7 +27,7 @@ struct Footprint {
     bytes: Range<usize>,
 }
 
-impl<'weave> Survey<'weave> {
+impl<'weave> WeaveSurvey<'weave> {
     pub(super) fn of(weave: &'weave Weave) -> Self {
         let mut starts = Vec::with_capacity(weave.spans.len());
         let mut footprints: Vec<Option<Footprint>> = vec![None; weave.active.len()];
@@ -48,7 +48,7 @@ impl<'weave> Survey<'weave> {
 
     /// Where a layer stands in `text`, which is the text as it is.
     #[must_use]
-    pub fn place(&self, text: &Rope, layer: Layer) -> Place {
+    pub fn place(&self, text: &Rope, layer: LayerId) -> LayerPlace {
         let footprint = self.footprint(layer);
         let range = footprint.map_or(0..0, |footprint| footprint.bytes.clone());
         let last = self.spans_of(layer).last().and_then(|span| span.hidden.as_deref());
@@ -56,13 +56,13 @@ impl<'weave> Survey<'weave> {
         let side = |active| {
             self.project_range(text, &lines, &self.weave.with_switched(&[(layer, active)]), &[layer])
         };
-        Place { without: side(false), with: side(true), lines, range }
+        LayerPlace { without: side(false), with: side(true), lines, range }
     }
 
     /// Whether the user has changed what the layer put in or, when it is out of the text, what it would take out.
     #[must_use]
-    pub fn is_amended(&self, layer: Layer) -> bool {
-        self.runs_of(layer, Span::is_of_run).into_iter().any(|spans| {
+    pub fn is_amended(&self, layer: LayerId) -> bool {
+        self.runs_of(layer, WeaveSpan::is_of_run).into_iter().any(|spans| {
             let mut spans = self.weave.spans[spans].iter();
             spans.any(|span| (span.gone && span.is_of(layer)) || (span.is_plain() && span.hidden.is_none()))
         })
@@ -71,7 +71,7 @@ impl<'weave> Survey<'weave> {
     /// The layers in the text that cannot stay when `layer` goes: they stand within what it put in, or replace some of
     /// that.
     #[must_use]
-    pub fn dependents(&self, layer: Layer) -> Vec<Layer> {
+    pub fn dependents(&self, layer: LayerId) -> Vec<LayerId> {
         let mut found = self.standing_on(layer);
         found.retain(|other| self.weave.is_active(*other));
         found
@@ -79,10 +79,10 @@ impl<'weave> Survey<'weave> {
 
     /// The layers out of the text without which `layer` cannot be in it.
     #[must_use]
-    pub fn supports(&self, layer: Layer) -> Vec<Layer> {
+    pub fn supports(&self, layer: LayerId) -> Vec<LayerId> {
         let supports = self.supports.get_or_init(|| {
             let mut supports = vec![Vec::new(); self.footprints.len()];
-            for below in (0..self.footprints.len()).filter_map(|layer| Layer::try_from(layer).ok()) {
+            for below in (0..self.footprints.len()).filter_map(|layer| LayerId::try_from(layer).ok()) {
                 for above in self.standing_on(below) {
                     supports[above as usize].push(below);
                 }
@@ -94,10 +94,11 @@ impl<'weave> Survey<'weave> {
     }
 
     /// The layers with the bytes of the text that they reach over.
-    pub(super) fn extents(&self) -> impl Iterator<Item = (Layer, &Range<usize>)> {
+    pub(super) fn extents(&self) -> impl Iterator<Item = (LayerId, &Range<usize>)> {
         let known = self.footprints.iter().enumerate();
-        known
-            .filter_map(|(layer, footprint)| Some((Layer::try_from(layer).ok()?, &footprint.as_ref()?.bytes)))
+        known.filter_map(|(layer, footprint)| {
+            Some((LayerId::try_from(layer).ok()?, &footprint.as_ref()?.bytes))
+        })
     }
 
     /// A stretch of the text with other layers switched on. Of what is hidden at its two ends only that of `own` layers
@@ -107,7 +108,7 @@ impl<'weave> Survey<'weave> {
         text: &Rope,
         range: &Range<usize>,
         active: &[bool],
-        own: &[Layer],
+        own: &[LayerId],
     ) -> String {
         let mut projected = String::new();
         // The span before the first that starts in the range may reach into it.
@@ -136,18 +137,18 @@ impl<'weave> Survey<'weave> {
         projected
     }
 
-    fn footprint(&self, layer: Layer) -> Option<&Footprint> {
+    fn footprint(&self, layer: LayerId) -> Option<&Footprint> {
         self.footprints.get(layer as usize)?.as_ref()
     }
 
     /// The spans from the first of a layer to the last.
-    fn spans_of(&self, layer: Layer) -> &'weave [Span] {
+    fn spans_of(&self, layer: LayerId) -> &'weave [WeaveSpan] {
         self.footprint(layer).map_or(&[], |footprint| &self.weave.spans[footprint.spans.clone()])
     }
 
     /// For each run of a layer: the spans from the first to the last that belong to it.
-    fn runs_of(&self, layer: Layer, belongs: fn(&Span, &Run) -> bool) -> Vec<Range<usize>> {
-        let mut runs: Vec<(Run, Range<usize>)> = Vec::new();
+    fn runs_of(&self, layer: LayerId, belongs: fn(&WeaveSpan, &LayerRun) -> bool) -> Vec<Range<usize>> {
+        let mut runs: Vec<(LayerRun, Range<usize>)> = Vec::new();
         let first = self.footprint(layer).map_or(0, |footprint| footprint.spans.start);
         for (at, span) in (first..).zip(self.spans_of(layer)) {
             for run in span.runs().filter(|run| run.layer == layer && belongs(span, run)) {
@@ -161,14 +162,14 @@ impl<'weave> Survey<'weave> {
     }
 
     /// The layers, in the text or not, that stand within what `layer` puts in, or replace some of that.
-    fn standing_on(&self, layer: Layer) -> Vec<Layer> {
-        let within = self.runs_of(layer, Span::is_put_in_by);
+    fn standing_on(&self, layer: LayerId) -> Vec<LayerId> {
+        let within = self.runs_of(layer, WeaveSpan::is_put_in_by);
         let within = within.into_iter().flat_map(|spans| &self.weave.spans[spans]);
         let put_within = within.filter_map(|span| span.inserted.map(|run| run.layer));
-        let put_in_by = |span: &&Span| span.inserted.is_some_and(|run| run.layer == layer);
+        let put_in_by = |span: &&WeaveSpan| span.inserted.is_some_and(|run| run.layer == layer);
         let replaced = self.spans_of(layer).iter().filter(put_in_by);
         let taken_out = replaced.flat_map(|span| &span.removed).map(|run| run.layer);
-        let mut found: Vec<Layer> = put_within.chain(taken_out).filter(|other| *other != layer).collect();
+        let mut found: Vec<LayerId> = put_within.chain(taken_out).filter(|other| *other != layer).collect();
         found.sort_unstable();
         found.dedup();
         found

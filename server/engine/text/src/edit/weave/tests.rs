@@ -20,7 +20,7 @@ impl Page {
         self.text.to_string()
     }
 
-    fn agent(&mut self, edits: &[(Range<usize>, &str)]) -> Layer {
+    fn agent(&mut self, edits: &[(Range<usize>, &str)]) -> LayerId {
         let edits = own(edits);
         let layer = self.weave.add_layer(&self.text, &edits, true);
         self.text = Rope::from_str(&apply_edits(&self.shown(), &edits));
@@ -28,7 +28,7 @@ impl Page {
         layer
     }
 
-    fn user(&mut self, edits: &[(Range<usize>, &str)]) -> Vec<(Layer, bool)> {
+    fn user(&mut self, edits: &[(Range<usize>, &str)]) -> Vec<(LayerId, bool)> {
         let edits = own(edits);
         let after = apply_edits(&self.shown(), &edits);
         let (typed, switched) = self.weave.tell_apart(&self.text, &edits, &|_| true);
@@ -40,12 +40,12 @@ impl Page {
     }
 
     /// The user types `new` in the place of the first `old`.
-    fn types(&mut self, old: &str, new: &str) -> Vec<(Layer, bool)> {
+    fn types(&mut self, old: &str, new: &str) -> Vec<(LayerId, bool)> {
         let at = self.shown().find(old).unwrap();
         self.user(&[(at..at + old.len(), new)])
     }
 
-    fn switch(&mut self, layers: &[(Layer, bool)]) -> String {
+    fn switch(&mut self, layers: &[(LayerId, bool)]) -> String {
         let edits = self.weave.edits_to_switch(layers);
         self.weave.switch(&self.text, layers);
         self.text = Rope::from_str(&apply_edits(&self.shown(), &edits));
@@ -255,7 +255,7 @@ proptest! {
         let mut alphabet = Alphabet { next: 0 };
         let original: String = alphabet.take(0x3000, length);
         let mut page = Page::new(&original);
-        let mut layers: Vec<Layer> = Vec::new();
+        let mut layers: Vec<LayerId> = Vec::new();
         // The user's characters and the original ones that the user has not deleted, each in its order.
         let mut typed: Vec<char> = Vec::new();
         let mut deleted: Vec<char> = Vec::new();

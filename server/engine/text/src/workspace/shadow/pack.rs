@@ -13,19 +13,19 @@ use kode_journal::{BlobId, Blobs};
 /// Contents, each kept once. Clones are the same pack.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pack {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<PackFile>>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct PackFile {
     /// Made with the first content.
     file: Option<File>,
     length: u64,
-    places: HashMap<BlobId, Place>,
+    places: HashMap<BlobId, PackRange>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct PackRange {
     offset: u64,
     length: usize,
 }
@@ -35,7 +35,7 @@ impl Pack {
     pub(super) fn put(&self, bytes: &[u8], blobs: &Blobs) -> io::Result<BlobId> {
         let id = BlobId::of(bytes);
         let mut inner = self.lock();
-        let Inner { file, length, places } = &mut *inner;
+        let PackFile { file, length, places } = &mut *inner;
         if places.contains_key(&id) {
             return Ok(id);
         }
@@ -43,7 +43,7 @@ impl Pack {
             Some(file) => file,
             None => file.insert(blobs.scratch()?),
         };
-        let place = Place { offset: *length, length: bytes.len() };
+        let place = PackRange { offset: *length, length: bytes.len() };
         // After a failed write the next one begins at the same place.
         file.seek(SeekFrom::Start(place.offset))?;
         file.write_all(bytes)?;
@@ -70,7 +70,7 @@ impl Pack {
         self.lock().length
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, PackFile> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

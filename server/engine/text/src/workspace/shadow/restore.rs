@@ -7,7 +7,7 @@ use std::fs::Metadata;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::shell_change::{Image, NotKept};
+use crate::shell_change::{FileImage, NotKept};
 use crate::workspace::shadow::tree::{is_missing, open};
 use crate::workspace::shadow::walk::Stat;
 use kode_base::atomic;
@@ -54,24 +54,24 @@ pub enum RestoreError {
 }
 
 /// A file to restore.
-pub(super) struct Restore<'r> {
+pub(super) struct FileRestore<'r> {
     pub(super) roots: &'r [AbsPath],
     pub(super) blobs: &'r Blobs,
     /// The size of the largest file that is kept.
     pub(super) max_bytes: u64,
     pub(super) path: &'r AbsPath,
-    pub(super) expected: &'r Image,
+    pub(super) expected: &'r FileImage,
 }
 
-impl Restore<'_> {
+impl FileRestore<'_> {
     /// Makes `wanted` of it, if it is what is expected.
-    pub(super) fn put(&self, wanted: &Image) -> Result<(), RestoreError> {
+    pub(super) fn put(&self, wanted: &FileImage) -> Result<(), RestoreError> {
         self.check_folders()?;
         if is_kept(wanted) && self.is(wanted) {
             return Ok(());
         }
         for image in [self.expected, wanted] {
-            if let Image::NotKept { reason } = image {
+            if let FileImage::NotKept { reason } = image {
                 return Err(RestoreError::NotKept { path: self.path.clone(), reason: reason.clone() });
             }
         }
@@ -79,13 +79,13 @@ impl Restore<'_> {
             return Err(RestoreError::Changed(self.path.clone()));
         }
         let is_done = match wanted {
-            Image::Absent => self.remove(),
-            Image::Kept { blob, mode } => self.write(blob, *mode),
-            Image::Symlink { target } => self.make_room().and_then(|()| {
+            FileImage::Absent => self.remove(),
+            FileImage::Kept { blob, mode } => self.write(blob, *mode),
+            FileImage::Symlink { target } => self.make_room().and_then(|()| {
                 atomic::link(self.path.as_path(), target, || self.is(self.expected))
                     .map_err(|error| self.io(error))
             }),
-            Image::NotKept { reason } => {
+            FileImage::NotKept { reason } => {
                 return Err(RestoreError::NotKept { path: self.path.clone(), reason: reason.clone() });
             }
         };
@@ -129,19 +129,19 @@ impl Restore<'_> {
     }
 
     /// Whether the image is what is at the path.
-    fn is(&self, image: &Image) -> bool {
+    fn is(&self, image: &FileImage) -> bool {
         let path = self.path.as_path();
         let metadata = match path.symlink_metadata() {
             Ok(metadata) => metadata,
-            Err(error) => return *image == Image::Absent && is_missing(&error),
+            Err(error) => return *image == FileImage::Absent && is_missing(&error),
         };
         match image {
-            Image::Absent => metadata.is_dir(),
-            Image::Kept { blob, mode } => {
+            FileImage::Absent => metadata.is_dir(),
+            FileImage::Kept { blob, mode } => {
                 metadata.is_file() && mode_of(&metadata) == *mode && self.holds(blob)
             }
-            Image::Symlink { target } => std::fs::read_link(path).is_ok_and(|now| now == *target),
-            Image::NotKept { .. } => false,
+            FileImage::Symlink { target } => std::fs::read_link(path).is_ok_and(|now| now == *target),
+            FileImage::NotKept { .. } => false,
         }
     }
 
@@ -186,18 +186,20 @@ impl Restore<'_> {
 }
 
 /// What is at a path, with its bytes kept if they are at most so many.
-pub(super) fn image(path: &Path, blobs: &Blobs, max_bytes: u64) -> Image {
-    let not_kept = |reason| Image::NotKept { reason };
+pub(super) fn image(path: &Path, blobs: &Blobs, max_bytes: u64) -> FileImage {
+    let not_kept = |reason| FileImage::NotKept { reason };
     let metadata = match path.symlink_metadata() {
-        Ok(metadata) if metadata.is_dir() => return Image::Absent,
+        Ok(metadata) if metadata.is_dir() => return FileImage::Absent,
         Ok(metadata) => metadata,
-        Err(error) if is_missing(&error) => return Image::Absent,
+        Err(error) if is_missing(&error) => return FileImage::Absent,
         Err(error) => return not_kept(NotKept::unreadable(&error)),
     };
     if metadata.is_symlink() {
         let target = std::fs::read_link(path);
-        return target
-            .map_or_else(|error| not_kept(NotKept::unreadable(&error)), |target| Image::Symlink { target });
+        return target.map_or_else(
+            |error| not_kept(NotKept::unreadable(&error)),
+            |target| FileImage::Symlink { target },
+        );
     }
     if !metadata.is_file() {
         return not_kept(NotKept::NotAFile);
@@ -212,7 +214,7 @@ pub(super) fn image(path: &Path, blobs: &Blobs, max_bytes: u64) -> Image {
         false => blobs.put(&bytes).map(Some),
     });
     match kept {
-        Ok(Some(blob)) => Image::Kept { blob, mode: mode_of(&metadata) },
+        Ok(Some(blob)) => FileImage::Kept { blob, mode: mode_of(&metadata) },
         Ok(None) => not_kept(NotKept::TooLarge { size: metadata.len() }),
         Err(error) => not_kept(NotKept::unreadable(&error)),
     }
@@ -224,10 +226,10 @@ pub(super) fn mode(path: &Path) -> Option<u32> {
     metadata.is_file().then(|| mode_of(&metadata))
 }
 
-fn is_kept(image: &Image) -> bool {
+fn is_kept(image: &FileImage) -> bool {
     match image {
-        Image::Absent | Image::Kept { .. } | Image::Symlink { .. } => true,
-        Image::NotKept { .. } => false,
+        FileImage::Absent | FileImage::Kept { .. } | FileImage::Symlink { .. } => true,
+        FileImage::NotKept { .. } => false,
     }
 }
 

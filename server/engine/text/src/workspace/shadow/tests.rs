@@ -30,10 +30,10 @@ enum Entry {
 
 impl Fixture {
     fn new() -> Self {
-        Self::with(Limits::default())
+        Self::with(ShadowLimits::default())
     }
 
-    fn with(limits: Limits) -> Self {
+    fn with(limits: ShadowLimits) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap().join("ws");
         fs::create_dir(&root).unwrap();
@@ -59,14 +59,14 @@ impl Fixture {
 
     /// The changes as `name: before -> after`.
     fn told(&self, command: impl FnOnce()) -> Vec<String> {
-        let word = |image: &Image| match image {
-            Image::Absent => "absent".to_owned(),
-            Image::Kept { blob, mode } => {
+        let word = |image: &FileImage| match image {
+            FileImage::Absent => "absent".to_owned(),
+            FileImage::Kept { blob, mode } => {
                 let bytes = self.shadow.blobs.get(blob).unwrap();
                 format!("{:?} {mode:o}", String::from_utf8_lossy(&bytes))
             }
-            Image::Symlink { target } => format!("link {}", target.display()),
-            Image::NotKept { reason } => format!("{reason:?}"),
+            FileImage::Symlink { target } => format!("link {}", target.display()),
+            FileImage::NotKept { reason } => format!("{reason:?}"),
         };
         let name =
             |path: &AbsPath| path.as_path().strip_prefix(&self.root).unwrap().to_string_lossy().into_owned();
@@ -127,7 +127,7 @@ fn a_write_so_soon_that_no_stat_shows_it_is_told() {
     let scan = fixture.shadow.before();
     fixture.write("a", "new");
     // As on a file system whose clock has not moved on between the two.
-    let mut tree = Tree::clone(&scan.tree);
+    let mut tree = FileTree::clone(&scan.tree);
     let now = walk::Stat::of(&fixture.path("a").symlink_metadata().unwrap());
     tree.files.get_mut(fixture.path("a").as_os_str()).unwrap().stat = now;
     let told = fixture.shadow.after(&Scan { tree: Arc::new(tree.clone()) });
@@ -151,7 +151,7 @@ fn what_had_no_time_is_read_later_and_what_is_unchanged_is_not_read_again() {
     assert_eq!(fixture.shadow.before().coverage().kept, 600);
 
     // Without time to read, what is still known was not read.
-    let mut settled = Tree::clone(&fixture.shadow.lock());
+    let mut settled = FileTree::clone(&fixture.shadow.lock());
     settled.settle();
     *fixture.shadow.lock() = Arc::new(settled);
     fixture.shadow.limits.read_time = Duration::ZERO;
@@ -166,14 +166,14 @@ fn a_walk_without_time_says_so_and_claims_nothing() {
     let known = fixture.shadow.before();
     fixture.shadow.limits.walk_time = Duration::ZERO;
     let scan = fixture.shadow.before();
-    assert_eq!(scan.coverage().gaps, [Gap::OutOfTime]);
+    assert_eq!(scan.coverage().gaps, [CoverageGap::OutOfTime]);
     fixture.shadow.limits.walk_time = MAX_WALK_TIME;
     fs::remove_file(fixture.path("a")).unwrap();
     fixture.write("b", "1");
     let told = fixture.shadow.after(&scan);
-    assert_eq!(told.coverage.gaps, [Gap::OutOfTime]);
+    assert_eq!(told.coverage.gaps, [CoverageGap::OutOfTime]);
     let created = told.changes.iter().find(|change| change.path == fixture.root.join("b")).unwrap();
-    assert_eq!(created.before, Image::NotKept { reason: NotKept::NotCovered });
+    assert_eq!(created.before, FileImage::NotKept { reason: NotKept::NotCovered });
     assert!(matches!(fixture.undo(created), Err(RestoreError::NotKept { .. })));
     assert!(fixture.path("b").exists());
     assert_eq!(fixture.shadow.after(&known).changes.len(), 2);
@@ -181,7 +181,7 @@ fn a_walk_without_time_says_so_and_claims_nothing() {
 
 #[test]
 fn what_is_too_large_or_too_much_is_told_and_not_restored() {
-    let limits = Limits { file_bytes: 10, total_bytes: 25, ..Limits::default() };
+    let limits = ShadowLimits { file_bytes: 10, total_bytes: 25, ..ShadowLimits::default() };
     let fixture = Fixture::with(limits);
     fixture.write("large", "0123456789+");
     fixture.write("small", "1");
@@ -211,7 +211,7 @@ fn what_is_too_large_or_too_much_is_told_and_not_restored() {
 
 #[test]
 fn contents_that_are_gone_do_not_pile_up() {
-    let fixture = Fixture::with(Limits { total_bytes: 100, ..Limits::default() });
+    let fixture = Fixture::with(ShadowLimits { total_bytes: 100, ..ShadowLimits::default() });
     for round in 0..50 {
         let told = fixture.told(|| fixture.write("a", format!("{round:050}")));
         assert_eq!(told.len(), 1);
@@ -231,7 +231,10 @@ fn beyond_the_limit_known_files_stay_covered_and_absence_is_not_claimed() {
         fixture.write(&format!("new/{number}"), "");
     }
     let scan = fixture.shadow.before();
-    assert_eq!((scan.coverage().files, scan.coverage().gaps), (20, vec![Gap::TooManyFiles { limit: 20 }]));
+    assert_eq!(
+        (scan.coverage().files, scan.coverage().gaps),
+        (20, vec![CoverageGap::TooManyFiles { limit: 20 }])
+    );
     (0..20).for_each(|number| fixture.write(&format!("{number:02}"), "new"));
     fs::remove_dir_all(fixture.path("new")).unwrap();
     fixture.write("another", "");
@@ -296,8 +299,8 @@ fn no_link_is_followed_and_nothing_is_written_beyond_one() {
         symlink(&outside, fixture.path("d")).unwrap();
     });
     let [deleted, linked] = changes.as_slice() else { panic!("{changes:?}") };
-    assert_eq!((&deleted.after, &linked.before), (&Image::Absent, &Image::Absent));
-    assert_eq!(linked.after, Image::Symlink { target: outside.clone() });
+    assert_eq!((&deleted.after, &linked.before), (&FileImage::Absent, &FileImage::Absent));
+    assert_eq!(linked.after, FileImage::Symlink { target: outside.clone() });
     assert!(matches!(fixture.undo(deleted), Err(RestoreError::InTheWay { .. })));
     assert_eq!(fs::read(outside.join("a")).unwrap(), b"secret");
     fixture.undo(linked).unwrap();
@@ -322,12 +325,12 @@ fn what_has_changed_since_and_what_is_not_ours_is_left_alone() {
     assert!(matches!(fixture.undo(created), Err(RestoreError::Changed(_))));
     for path in ["../b", "", ".git/config", "sub/.git/hooks/x"] {
         let path = fixture.root.join(path);
-        let result = fixture.shadow.restore_file(&path, &Image::Absent, &modified.before);
+        let result = fixture.shadow.restore_file(&path, &FileImage::Absent, &modified.before);
         assert!(matches!(result, Err(RestoreError::Outside(_))), "{path}");
     }
     fs::remove_file(fixture.path("a")).unwrap();
     fixture.write("a/of/somebody", "else");
-    let result = fixture.shadow.restore_file(&modified.path, &Image::Absent, &modified.before);
+    let result = fixture.shadow.restore_file(&modified.path, &FileImage::Absent, &modified.before);
     assert!(matches!(result, Err(RestoreError::InTheWay { .. })), "{result:?}");
     fs::remove_dir_all(fixture.path("a")).unwrap();
     fixture.write("a", "typed since");
@@ -342,7 +345,7 @@ fn a_damaged_blob_restores_nothing() {
     let fixture = Fixture::new();
     fixture.write("a", "old");
     let changes = fixture.changes(|| fixture.write("a", "new"));
-    let Image::Kept { blob, .. } = &changes[0].before else { panic!("{changes:?}") };
+    let FileImage::Kept { blob, .. } = &changes[0].before else { panic!("{changes:?}") };
     fs::write(fixture.shadow.blobs.folder().join(blob.to_string()), "damaged").unwrap();
     let error = fixture.undo(&changes[0]).unwrap_err();
     assert!(
@@ -358,14 +361,14 @@ fn without_a_place_for_contents_changes_are_told_and_nothing_else_fails() {
     fixture.write("a", "old");
     fixture.write("b", "old");
     let scan = fixture.shadow.before();
-    assert!(matches!(scan.coverage().gaps.as_slice(), [Gap::Storage { .. }]));
+    assert!(matches!(scan.coverage().gaps.as_slice(), [CoverageGap::Storage { .. }]));
     fixture.write("a", "newer");
     fixture.write("created", "");
     let told = fixture.shadow.after(&scan);
-    assert!(matches!(told.coverage.gaps.as_slice(), [Gap::Storage { .. }]));
+    assert!(matches!(told.coverage.gaps.as_slice(), [CoverageGap::Storage { .. }]));
     let [change, created] = told.changes.as_slice() else { panic!("{told:?}") };
-    assert_eq!(created.before, Image::Absent);
-    assert!(matches!(&change.before, Image::NotKept { reason: NotKept::Failed { .. } }));
+    assert_eq!(created.before, FileImage::Absent);
+    assert!(matches!(&change.before, FileImage::NotKept { reason: NotKept::Failed { .. } }));
     assert!(matches!(fixture.undo(change), Err(RestoreError::NotKept { .. })));
 
     fs::remove_file(fixture.folder.path().join("session")).unwrap();
@@ -382,8 +385,8 @@ fn blobs_that_cannot_be_written_after_the_command_leave_no_image_that_promises_t
     fs::remove_dir_all(fixture.folder.path().join("session")).unwrap();
     fixture.write("a", "newer");
     let told = fixture.shadow.after(&scan);
-    assert!(matches!(told.coverage.gaps.as_slice(), [Gap::Storage { .. }]), "{told:?}");
-    assert!(matches!(&told.changes[0].before, Image::NotKept { reason: NotKept::Failed { .. } }));
+    assert!(matches!(told.coverage.gaps.as_slice(), [CoverageGap::Storage { .. }]), "{told:?}");
+    assert!(matches!(&told.changes[0].before, FileImage::NotKept { reason: NotKept::Failed { .. } }));
 }
 
 #[test]
@@ -438,12 +441,12 @@ fn what_may_not_be_read_is_told_as_such() {
         return;
     }
     let scan = fixture.shadow.before();
-    assert!(matches!(scan.coverage().gaps.as_slice(), [Gap::Unreadable { .. }]));
+    assert!(matches!(scan.coverage().gaps.as_slice(), [CoverageGap::Unreadable { .. }]));
     mode("closed", 0o755);
     mode("a", 0o644);
     let told = fixture.shadow.after(&scan).changes;
-    assert_eq!(told[0].before, Image::NotKept { reason: NotKept::PermissionDenied });
-    assert!(told.iter().all(|change| change.before != Image::Absent), "{told:?}");
+    assert_eq!(told[0].before, FileImage::NotKept { reason: NotKept::PermissionDenied });
+    assert!(told.iter().all(|change| change.before != FileImage::Absent), "{told:?}");
 }
 
 #[test]

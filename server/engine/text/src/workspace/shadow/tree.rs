@@ -12,8 +12,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::shell_change::NotKept;
 use crate::workspace::shadow::pack::Pack;
-use crate::workspace::shadow::walk::{self, Found, Kind, RULE_FILES, Rules, Stat};
-use crate::workspace::shadow::{Coverage, Gap, Limits};
+use crate::workspace::shadow::walk::{self, IgnoreStamps, PathKind, RULE_FILES, Stat, WalkResult};
+use crate::workspace::shadow::{Coverage, CoverageGap, ShadowLimits};
 use kode_base::paths::AbsPath;
 use kode_journal::{BlobId, Blobs};
 
@@ -23,29 +23,29 @@ const CLOCK_GRANULARITY: i64 = 2;
 
 /// The files of the workspace at one moment.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tree {
-    pub(super) files: HashMap<OsString, Held>,
+pub(super) struct FileTree {
+    pub(super) files: HashMap<OsString, TreeEntry>,
     pub(super) pack: Pack,
-    folders: HashMap<OsString, Rules>,
+    folders: HashMap<OsString, IgnoreStamps>,
     /// Whether everything was looked at but what the gaps name by its path.
     is_complete: bool,
-    gaps: Vec<Gap>,
+    gaps: Vec<CoverageGap>,
     /// The clock before the first look.
     started: (i64, i64),
 }
 
 /// What is known of a file.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct TreeEntry {
     pub(super) stat: Stat,
-    pub(super) content: Content,
+    pub(super) content: EntryContent,
     /// Whether a later write would show in the stat.
     is_settled: bool,
 }
 
 /// What is known of what is in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum EntryContent {
     /// In the pack.
     Bytes(BlobId),
     /// A link to this.
@@ -56,7 +56,7 @@ pub(super) enum Content {
 
 /// What becomes of a known file that exists and that the walk has not come by, because it is ignored by now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hidden {
+pub(super) enum HiddenFiles {
     /// It is looked at nevertheless: it was covered when the command began.
     Follow,
     /// It is forgotten, like any ignored file.
@@ -74,34 +74,34 @@ pub(super) enum Absence {
 
 /// What looking costs at most, and where contents are kept.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Means<'m> {
+pub(super) struct ScanResources<'m> {
     pub(super) roots: &'m [AbsPath],
     pub(super) blobs: &'m Blobs,
-    pub(super) limits: &'m Limits,
+    pub(super) limits: &'m ShadowLimits,
 }
 
-impl Held {
+impl TreeEntry {
     /// Whether nothing has touched the file until `later`, as far as the stat alone tells.
     pub(super) fn is_untouched(&self, later: &Self) -> bool {
         // Without the bytes there is nothing better to go by.
-        let is_unknown = [self, later].iter().any(|held| matches!(held.content, Content::Unknown(_)));
+        let is_unknown = [self, later].iter().any(|held| matches!(held.content, EntryContent::Unknown(_)));
         self.stat == later.stat && (self.is_settled || is_unknown)
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> PathKind {
         match self.content {
-            Content::Unknown(NotKept::NotAFile) => Kind::Special,
-            Content::Link(_) => Kind::Link,
-            Content::Bytes(_) | Content::Unknown(_) => Kind::File,
+            EntryContent::Unknown(NotKept::NotAFile) => PathKind::Special,
+            EntryContent::Link(_) => PathKind::Link,
+            EntryContent::Bytes(_) | EntryContent::Unknown(_) => PathKind::File,
         }
     }
 
     /// Whether the file need not be read again to know this much, its stat being the same.
     fn is_final(&self) -> bool {
         match &self.content {
-            Content::Bytes(_) | Content::Link(_) => self.is_settled,
-            Content::Unknown(NotKept::TooLarge { .. } | NotKept::NotAFile) => true,
-            Content::Unknown(
+            EntryContent::Bytes(_) | EntryContent::Link(_) => self.is_settled,
+            EntryContent::Unknown(NotKept::TooLarge { .. } | NotKept::NotAFile) => true,
+            EntryContent::Unknown(
                 NotKept::NoRoom
                 | NotKept::OutOfTime
                 | NotKept::PermissionDenied
@@ -113,21 +113,21 @@ impl Held {
 
     fn kept_bytes(&self) -> u64 {
         match &self.content {
-            Content::Bytes(_) => self.stat.size,
-            Content::Link(_) | Content::Unknown(_) => 0,
+            EntryContent::Bytes(_) => self.stat.size,
+            EntryContent::Link(_) | EntryContent::Unknown(_) => 0,
         }
     }
 }
 
-impl Tree {
+impl FileTree {
     /// Looks at the workspace, knowing what it was at an earlier moment.
-    pub(super) fn look(base: &Self, means: Means<'_>, hidden: Hidden) -> Self {
-        let Means { roots, limits, .. } = means;
+    pub(super) fn look(base: &Self, means: ScanResources<'_>, hidden: HiddenFiles) -> Self {
+        let ScanResources { roots, limits, .. } = means;
         let started = clock(SystemTime::now());
         let walk_deadline = Instant::now() + limits.walk_time;
         let mut found = walk::find(roots, limits.files, walk_deadline);
         let mut files = HashMap::with_capacity(found.files.len());
-        if hidden == Hidden::Follow || !found.is_complete() {
+        if hidden == HiddenFiles::Follow || !found.is_complete() {
             files = follow(base, &mut found, roots, walk_deadline);
         }
         let mut unread = Vec::new();
@@ -142,14 +142,14 @@ impl Tree {
                 }
                 before if before.is_some() || files.len() + unread.len() < limits.files => {
                     let is_kept = before.is_some_and(|held| held.kept_bytes() > 0);
-                    unread.push(Unread { is_kept, path, kind, stat });
+                    unread.push(UnreadFile { is_kept, path, kind, stat });
                 }
-                Some(_) | None => found.gaps.push(Gap::TooManyFiles { limit: limits.files }),
+                Some(_) | None => found.gaps.push(CoverageGap::TooManyFiles { limit: limits.files }),
             }
         }
         found.gaps.dedup();
         let is_complete = found.is_complete();
-        let Found { folders, gaps, .. } = found;
+        let WalkResult { folders, gaps, .. } = found;
         let mut tree = Self { files, pack: base.pack.clone(), folders, is_complete, gaps, started };
         tree.read(unread, means);
         tree.compact(means);
@@ -164,7 +164,7 @@ impl Tree {
 
     /// How much of the workspace is known.
     pub(super) fn coverage(&self) -> Coverage {
-        let is_kept = |held: &&Held| !matches!(held.content, Content::Unknown(_));
+        let is_kept = |held: &&TreeEntry| !matches!(held.content, EntryContent::Unknown(_));
         let kept = self.files.values().filter(is_kept).count();
         Coverage { files: self.files.len(), kept, gaps: self.gaps.clone() }
     }
@@ -178,8 +178,11 @@ impl Tree {
     pub(super) fn absence(&self, later: &Self) -> impl Fn(&OsStr) -> Absence {
         let is_complete = self.is_complete;
         let unreadable = self.gaps.iter().filter_map(|gap| match gap {
-            Gap::Unreadable { path, .. } => Some(path.as_path().as_os_str().to_owned()),
-            Gap::TooManyFiles { .. } | Gap::OutOfTime | Gap::Failed { .. } | Gap::Storage { .. } => None,
+            CoverageGap::Unreadable { path, .. } => Some(path.as_path().as_os_str().to_owned()),
+            CoverageGap::TooManyFiles { .. }
+            | CoverageGap::OutOfTime
+            | CoverageGap::Failed { .. }
+            | CoverageGap::Storage { .. } => None,
         });
         let unignored = self.folders.iter().filter_map(|(folder, before)| {
             let after = later.folders.get(folder)?;
@@ -200,12 +203,12 @@ impl Tree {
 
     /// Whether the ignore files of a folder have only been added to, so that what is seen by their later state was
     /// seen by the earlier one too.
-    fn ignores_more(&self, later: &Self, folder: &Path, before: &Rules, after: &Rules) -> bool {
+    fn ignores_more(&self, later: &Self, folder: &Path, before: &IgnoreStamps, after: &IgnoreStamps) -> bool {
         let text = |tree: &Self, name: &str, stat: &Option<Stat>| match stat {
             None => Some(Vec::new()),
             Some(_) => match &tree.files.get(folder.join(name).as_os_str())?.content {
-                Content::Bytes(id) => tree.pack.get(id).ok(),
-                Content::Link(_) | Content::Unknown(_) => None,
+                EntryContent::Bytes(id) => tree.pack.get(id).ok(),
+                EntryContent::Link(_) | EntryContent::Unknown(_) => None,
             },
         };
         RULE_FILES.iter().zip(before.iter().zip(after)).filter(|(_, (before, after))| before != after).all(
@@ -222,11 +225,11 @@ impl Tree {
     }
 
     /// Reads files until time or room is used up.
-    fn read(&mut self, mut unread: Vec<Unread>, means: Means<'_>) {
+    fn read(&mut self, mut unread: Vec<UnreadFile>, means: ScanResources<'_>) {
         // What is covered stays so; of the others the small ones come first, so that as many as possible are.
         unread.sort_unstable_by_key(|file| (!file.is_kept, file.stat.size));
-        let carried: u64 = self.files.values().map(Held::kept_bytes).sum();
-        let mut reader = Reader {
+        let carried: u64 = self.files.values().map(TreeEntry::kept_bytes).sum();
+        let mut reader = ContentReader {
             means,
             pack: self.pack.clone(),
             deadline: Instant::now() + means.limits.read_time,
@@ -239,18 +242,18 @@ impl Tree {
                 self.files.insert(file.path, held);
             }
         }
-        self.gaps.extend(reader.failure.map(|error| Gap::Storage { error }));
+        self.gaps.extend(reader.failure.map(|error| CoverageGap::Storage { error }));
     }
 
     /// Leaves contents behind that no file has any more, once they are as much as those in use may be.
-    fn compact(&mut self, means: Means<'_>) {
+    fn compact(&mut self, means: ScanResources<'_>) {
         if self.pack.length() <= means.limits.total_bytes.saturating_mul(2) {
             return;
         }
         let compacted = Pack::default();
         let used = self.files.values().filter_map(|held| match &held.content {
-            Content::Bytes(id) => Some(id),
-            Content::Link(_) | Content::Unknown(_) => None,
+            EntryContent::Bytes(id) => Some(id),
+            EntryContent::Link(_) | EntryContent::Unknown(_) => None,
         });
         for id in used {
             if let Err(error) = self.pack.get(id).and_then(|bytes| compacted.put(&bytes, means.blobs)) {
@@ -264,17 +267,17 @@ impl Tree {
 
 /// A file to be read.
 #[derive(Debug)]
-struct Unread {
+struct UnreadFile {
     path: OsString,
-    kind: Kind,
+    kind: PathKind,
     stat: Stat,
     /// Whether its earlier bytes are kept.
     is_kept: bool,
 }
 
 /// Reads files within bounds.
-struct Reader<'m> {
-    means: Means<'m>,
+struct ContentReader<'m> {
+    means: ScanResources<'m>,
     pack: Pack,
     deadline: Instant,
     /// Bytes that may still be kept.
@@ -283,26 +286,28 @@ struct Reader<'m> {
     failure: Option<String>,
 }
 
-impl Reader<'_> {
+impl ContentReader<'_> {
     /// What can be known of a file; `None` when it is gone.
-    fn held(&mut self, file: &Unread) -> Option<Held> {
+    fn held(&mut self, file: &UnreadFile) -> Option<TreeEntry> {
         // Before the stat that counts, so that a write in between is noticed.
         let now = clock(SystemTime::now());
         let content = match file.kind {
-            Kind::Special => Ok((file.stat, Content::Unknown(NotKept::NotAFile))),
-            Kind::Link => std::fs::read_link(&file.path).map(|target| (file.stat, Content::Link(target))),
-            Kind::File => match self.refusal(file.stat.size) {
-                Some(reason) => Ok((file.stat, Content::Unknown(reason))),
+            PathKind::Special => Ok((file.stat, EntryContent::Unknown(NotKept::NotAFile))),
+            PathKind::Link => {
+                std::fs::read_link(&file.path).map(|target| (file.stat, EntryContent::Link(target)))
+            }
+            PathKind::File => match self.refusal(file.stat.size) {
+                Some(reason) => Ok((file.stat, EntryContent::Unknown(reason))),
                 None => self.keep(Path::new(&file.path)),
             },
         };
         let (stat, content) = match content {
             Ok(known) => known,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-            Err(error) => (file.stat, Content::Unknown(NotKept::unreadable(&error))),
+            Err(error) => (file.stat, EntryContent::Unknown(NotKept::unreadable(&error))),
         };
         let is_settled = stat.modified.0.max(stat.changed.0) + CLOCK_GRANULARITY < now.0;
-        let held = Held { stat, content, is_settled };
+        let held = TreeEntry { stat, content, is_settled };
         self.room = self.room.saturating_sub(held.kept_bytes());
         Some(held)
     }
@@ -321,23 +326,23 @@ impl Reader<'_> {
     }
 
     /// Reads a file and keeps its bytes.
-    fn keep(&mut self, path: &Path) -> io::Result<(Stat, Content)> {
+    fn keep(&mut self, path: &Path) -> io::Result<(Stat, EntryContent)> {
         let (file, mut stat) = open(path)?;
         let mut bytes = Vec::with_capacity(usize::try_from(stat.size.min(self.room)).unwrap_or_default());
         let limit = self.room.min(self.means.limits.file_bytes);
         file.take(limit + 1).read_to_end(&mut bytes)?;
         let size = bytes.len() as u64;
         if let Some(reason) = self.refusal(size) {
-            return Ok((stat, Content::Unknown(reason)));
+            return Ok((stat, EntryContent::Unknown(reason)));
         }
         // It may be growing; the stat then differs at the next look, whatever size is noted here.
         stat.size = size;
         match self.pack.put(&bytes, self.means.blobs) {
-            Ok(id) => Ok((stat, Content::Bytes(id))),
+            Ok(id) => Ok((stat, EntryContent::Bytes(id))),
             Err(error) => {
                 let error = format!("{}: {error}", self.means.blobs.folder().display());
                 self.failure = Some(error.clone());
-                Ok((stat, Content::Unknown(NotKept::Failed { error })))
+                Ok((stat, EntryContent::Unknown(NotKept::Failed { error })))
             }
         }
     }
@@ -364,7 +369,12 @@ pub(super) fn open(path: &Path) -> io::Result<(File, Stat)> {
 
 /// Looks at the known files that the walk has not come by and adds those that exist. Returns those of which nothing
 /// can be learned, as they were.
-fn follow(base: &Tree, found: &mut Found, roots: &[AbsPath], deadline: Instant) -> HashMap<OsString, Held> {
+fn follow(
+    base: &FileTree,
+    found: &mut WalkResult,
+    roots: &[AbsPath],
+    deadline: Instant,
+) -> HashMap<OsString, TreeEntry> {
     let mut unknown = HashMap::new();
     let mut folders = HashMap::new();
     for (path, held) in &base.files {
@@ -392,7 +402,7 @@ fn follow(base: &Tree, found: &mut Found, roots: &[AbsPath], deadline: Instant) 
         }
     }
     if !unknown.is_empty() && found.gaps.is_empty() {
-        found.gaps.push(Gap::OutOfTime);
+        found.gaps.push(CoverageGap::OutOfTime);
     }
     unknown
 }

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
-use crate::workspace::shadow::Gap;
+use crate::workspace::shadow::CoverageGap;
 use kode_base::paths::AbsPath;
 use kode_base::vcs::is_vcs_folder;
 
@@ -42,7 +42,7 @@ pub(super) struct Stat {
 
 /// What stands at a path, folders aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PathKind {
     File,
     Link,
     /// A pipe, a socket, a device.
@@ -50,25 +50,25 @@ pub(super) enum Kind {
 }
 
 /// The ignore files of a folder.
-pub(super) type Rules = [Option<Stat>; RULE_FILES.len()];
+pub(super) type IgnoreStamps = [Option<Stat>; RULE_FILES.len()];
 
 /// What a walk has found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) files: HashMap<OsString, (Kind, Stat)>,
+pub(super) struct WalkResult {
+    pub(super) files: HashMap<OsString, (PathKind, Stat)>,
     /// The folders looked into, and the folders around the workspace's whose rules count as well.
-    pub(super) folders: HashMap<OsString, Rules>,
+    pub(super) folders: HashMap<OsString, IgnoreStamps>,
     /// What was not looked at.
-    pub(super) gaps: Vec<Gap>,
+    pub(super) gaps: Vec<CoverageGap>,
 }
 
-impl Found {
+impl WalkResult {
     /// Whether everything was looked at, folders aside that this user may not read.
     pub(super) fn is_complete(&self) -> bool {
-        self.gaps.iter().all(|gap| matches!(gap, Gap::Unreadable { .. }))
+        self.gaps.iter().all(|gap| matches!(gap, CoverageGap::Unreadable { .. }))
     }
 
-    fn note(&mut self, gap: Gap) {
+    fn note(&mut self, gap: CoverageGap) {
         if !self.gaps.contains(&gap) {
             self.gaps.push(gap);
         }
@@ -100,20 +100,20 @@ impl Stat {
 }
 
 /// What stands at a path; `None` for a folder.
-pub(super) fn kind(metadata: &Metadata) -> Option<Kind> {
+pub(super) fn kind(metadata: &Metadata) -> Option<PathKind> {
     let kind = metadata.file_type();
     match () {
         () if kind.is_dir() => None,
-        () if kind.is_symlink() => Some(Kind::Link),
-        () if kind.is_file() => Some(Kind::File),
-        () => Some(Kind::Special),
+        () if kind.is_symlink() => Some(PathKind::Link),
+        () if kind.is_file() => Some(PathKind::File),
+        () => Some(PathKind::Special),
     }
 }
 
 /// Looks at everything beneath `roots`, at `limit` files at most and until `deadline`.
-pub(super) fn find(roots: &[AbsPath], limit: usize, deadline: Instant) -> Found {
-    let found = Mutex::new(Found::default());
-    let Some((first, more)) = roots.split_first() else { return Found::default() };
+pub(super) fn find(roots: &[AbsPath], limit: usize, deadline: Instant) -> WalkResult {
+    let found = Mutex::new(WalkResult::default());
+    let Some((first, more)) = roots.split_first() else { return WalkResult::default() };
     let mut builder = WalkBuilder::new(first);
     for root in more {
         builder.add(root);
@@ -124,18 +124,18 @@ pub(super) fn find(roots: &[AbsPath], limit: usize, deadline: Instant) -> Found 
         .filter_entry(|entry| entry.depth() == 0 || !is_vcs_folder(entry.path()))
         .build_parallel()
         .run(|| {
-            let mut batch = Batch { own: Found::default(), all: &found };
+            let mut batch = Batch { own: WalkResult::default(), all: &found };
             Box::new(move |entry| {
                 match entry {
                     Ok(entry) => batch.add(&entry),
                     Err(error) => batch.fail(&error),
                 }
                 if Instant::now() >= deadline {
-                    batch.own.note(Gap::OutOfTime);
+                    batch.own.note(CoverageGap::OutOfTime);
                     return WalkState::Quit;
                 }
                 if batch.own.files.len() >= BATCH && batch.hand_over() > limit {
-                    batch.own.note(Gap::TooManyFiles { limit });
+                    batch.own.note(CoverageGap::TooManyFiles { limit });
                     return WalkState::Quit;
                 }
                 WalkState::Continue
@@ -146,15 +146,15 @@ pub(super) fn find(roots: &[AbsPath], limit: usize, deadline: Instant) -> Found 
         found.folders.entry(folder.into()).or_insert_with(|| rules(folder));
     }
     if found.files.len() > limit {
-        found.note(Gap::TooManyFiles { limit });
+        found.note(CoverageGap::TooManyFiles { limit });
     }
     found
 }
 
 /// What one thread has found and not handed over yet.
 struct Batch<'f> {
-    own: Found,
-    all: &'f Mutex<Found>,
+    own: WalkResult,
+    all: &'f Mutex<WalkResult>,
 }
 
 impl Batch<'_> {
@@ -175,8 +175,8 @@ impl Batch<'_> {
             return;
         }
         match folder_of(error).and_then(|path| AbsPath::new(path).ok()) {
-            Some(path) => self.own.note(Gap::Unreadable { path, error: error.to_string() }),
-            None => self.own.note(Gap::Failed { error: error.to_string() }),
+            Some(path) => self.own.note(CoverageGap::Unreadable { path, error: error.to_string() }),
+            None => self.own.note(CoverageGap::Failed { error: error.to_string() }),
         }
     }
 
@@ -190,7 +190,9 @@ impl Batch<'_> {
             if all.gaps.len() < MAX_UNREADABLE {
                 all.note(gap);
             } else {
-                all.note(Gap::Failed { error: "more folders than can be named cannot be read".to_owned() });
+                all.note(CoverageGap::Failed {
+                    error: "more folders than can be named cannot be read".to_owned(),
+                });
             }
         }
         all.files.len()
@@ -203,7 +205,7 @@ impl Drop for Batch<'_> {
     }
 }
 
-fn rules(folder: &Path) -> Rules {
+fn rules(folder: &Path) -> IgnoreStamps {
     RULE_FILES.map(|name| folder.join(name).symlink_metadata().ok().map(|metadata| Stat::of(&metadata)))
 }
 

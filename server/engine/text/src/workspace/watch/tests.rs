@@ -8,7 +8,7 @@ use notify::event::RemoveKind;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::testing::{Rig, read};
-use crate::workspace::{Freshness, Origin, WatchReport, Workspace};
+use crate::workspace::{ChangeAuthor, Freshness, WatchReport, Workspace};
 use kode_base::paths::Target;
 use kode_base::reminder;
 
@@ -277,7 +277,7 @@ async fn what_is_typed_is_told_to_the_model_when_a_turn_begins() {
     rig.workspace().look_for_changes();
     assert_eq!(reports.rest(), [changed(rig.target("a.txt"))], "one event for all the typing");
     let changes = rig.workspace().take_changes();
-    assert_eq!((&changes[0].target, changes[0].origin), (&rig.target("a.txt"), Origin::Editor));
+    assert_eq!((&changes[0].target, changes[0].origin), (&rig.target("a.txt"), ChangeAuthor::Editor));
     rig.type_text("a.txt", "one\n");
     rig.close("untitled:U1");
     assert_eq!(told(rig.workspace()), told_of("- `untitled:U1`: closed in the editor"));

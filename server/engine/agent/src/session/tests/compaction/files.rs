@@ -7,7 +7,7 @@ use super::*;
 use crate::context::tokens::estimate;
 use kode_base::paths::Target;
 use kode_config::policy::Policy;
-use kode_permission::rules::{Behavior, Layer, PlacedRule, Source};
+use kode_permission::rules::{Behavior, PlacedRule, RuleSource, SettingsLayer};
 use kode_record::compaction::RecoveredFile;
 use kode_testing::text::FakeEditor;
 use kode_text::document::DocumentSnapshot;
@@ -146,7 +146,7 @@ async fn what_may_not_be_read_is_not_shown_however_often_it_was_named() {
     let deny = PlacedRule {
         behavior: Behavior::Deny,
         rule: "Read(denied.rs)".parse().unwrap(),
-        source: Source { layer: Layer::User, file: None, place: None },
+        source: RuleSource { layer: SettingsLayer::User, file: None, place: None },
         root: None,
     };
     archive.settings.set(Policy { rules: vec![deny], ..Policy::default() });
@@ -155,7 +155,7 @@ async fn what_may_not_be_read_is_not_shown_however_often_it_was_named() {
     loop {
         until(&mut events, |event| matches!(event, Event::PermissionRequired { .. }) || is_done(event)).await;
         let Some(asked) = session.pending().pop() else { break };
-        let no = kode_permission::Answer {
+        let no = kode_permission::PromptAnswer {
             allow: false,
             scope: kode_permission::Scope::Once,
             feedback: None,
