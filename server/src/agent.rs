@@ -17,8 +17,8 @@ use kode_engine::agent::transfer::{ForkError, ForkPoint};
 use kode_engine::base::ids::SessionId;
 use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::AbsPath;
-use kode_engine::config::policies::Policies;
-use kode_engine::config::settings::{EditorWord, SettingsPolicies};
+use kode_engine::config::policies::PolicyProvider;
+use kode_engine::config::settings::{EditorUpdate, SettingsPolicies};
 use kode_engine::mcp::Mcp;
 use kode_engine::model::models::{Pointer, ProfileLayer};
 use kode_engine::model::profile::ProfileOptions;
@@ -160,7 +160,7 @@ impl Agent {
             host: Arc::new(LspHost::new(Arc::clone(&shared))),
             models: policies::models(&policies, own_models(&options)),
             deliveries: Deliveries::new(options.delivery.clone())?,
-            policies: Arc::clone(&policies) as Arc<dyn Policies>,
+            policies: Arc::clone(&policies) as Arc<dyn PolicyProvider>,
             concurrency: equipment.concurrency,
             save_before_commands: options.save_before_commands.unwrap_or(true),
         };
@@ -465,9 +465,9 @@ fn watching(shared: &Arc<Shared>) -> Arc<SettingsWatch> {
 }
 
 /// What the editor said of settings in `initialize`.
-fn word(options: &UserOptions, facts: Option<&ClientFacts>) -> EditorWord {
+fn word(options: &UserOptions, facts: Option<&ClientFacts>) -> EditorUpdate {
     let distrusts = |trusted: Option<bool>| trusted == Some(false);
-    EditorWord {
+    EditorUpdate {
         settings: options.settings.clone(),
         user_settings: options.user_settings.clone(),
         is_distrusted: distrusts(options.workspace_trusted)

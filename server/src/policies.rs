@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kode_engine::agent::engine::CONCURRENCY;
 use kode_engine::base::paths::AbsPath;
-use kode_engine::config::settings::{Editor, PolicyOptions, SettingsPolicies, SettingsPolicy};
+use kode_engine::config::settings::{EditorSettings, PolicyOptions, SettingsPolicies, SettingsPolicy};
 use kode_engine::model::models::{Models, ProfileLayer};
 use kode_engine::net::search::{HOW_TO_ENABLE, SearchConfig, SearchProvider};
 use kode_engine::providers::connector::Providers;
@@ -91,7 +91,7 @@ pub(crate) fn all() -> anyhow::Result<SettingsPolicies> {
         state: home::folder()?,
         helper: std::env::current_exe()?,
         command_line: Vec::new(),
-        editor: Editor::default(),
+        editor: EditorSettings::default(),
     }))
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use kode_engine::base::paths::AbsPath;
-use kode_engine::config::policy::{KeepError, PolicySource};
-use kode_engine::config::settings::{EditorWord, TrustState, Wish};
+use kode_engine::config::policy::{KeepRuleError, PolicySource};
+use kode_engine::config::settings::{EditorUpdate, TrustRequest, TrustState};
 use lsp_types::ConfigurationItem;
 use serde_json::Value;
 
@@ -41,20 +41,20 @@ pub(crate) async fn state(agent: &Agent, roots: Vec<AbsPath>) -> TrustState {
 }
 
 /// What agents, skills and commands of a workspace ask for.
-async fn wishes(agent: &Agent, roots: &[AbsPath]) -> Vec<Wish> {
+async fn wishes(agent: &Agent, roots: &[AbsPath]) -> Vec<TrustRequest> {
     agent.engine.extensions(roots).now().await.wishes().cloned().collect()
 }
 
 /// Does it about what these digests stand for, and says how many still stood in the files.
 ///
 /// # Errors
-/// [`KeepError`]; nothing is changed then.
+/// [`KeepRuleError`]; nothing is changed then.
 pub(crate) async fn act(
     agent: &Agent,
     roots: Vec<AbsPath>,
     act: Act,
     digests: Vec<String>,
-) -> Result<usize, KeepError> {
+) -> Result<usize, KeepRuleError> {
     let (policies, wishes) = (Arc::clone(&agent.policies), wishes(agent, &roots).await);
     let done = off_thread(move || {
         let policy = policies.of_workspace(&roots).with_wishes(wishes);
@@ -64,7 +64,8 @@ pub(crate) async fn act(
             Act::Dismiss => policy.dismiss(&digests).map(|()| digests.len()),
         }
     });
-    let done = done.await.unwrap_or_else(|| Err(KeepError::File("the work on it broke off".to_owned())))?;
+    let done =
+        done.await.unwrap_or_else(|| Err(KeepRuleError::File("the work on it broke off".to_owned())))?;
     settings_changed(agent).await;
     Ok(done)
 }
@@ -132,7 +133,7 @@ pub(crate) fn configuration_changed(shared: &Arc<Shared>, mut pushed: Value) {
 async fn configured(agent: &Agent, settings: Value, user: Option<Value>) {
     let object = |value: Value| if value.is_object() { value } else { Value::Null };
     let (settings, user) = (object(settings), user.map(object));
-    let is_new = agent.policies.editor().change(|word: &mut EditorWord| {
+    let is_new = agent.policies.editor().change(|word: &mut EditorUpdate| {
         // What came with `initialize` counts as long as the editor says nothing else.
         if !settings.is_null() {
             word.settings = settings;

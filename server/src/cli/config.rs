@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
-use kode_engine::config::settings::effective::Effective;
+use kode_engine::config::settings::effective::EffectiveSetting;
 use kode_engine::config::settings::keys;
-use kode_engine::config::settings::keys::{Shape, key_of, schema};
-use kode_engine::config::settings::{Scope, SetError};
+use kode_engine::config::settings::keys::{KeyShape, key_of, schema};
+use kode_engine::config::settings::{SetError, SettingsScope};
 use serde_json::{Value, json};
 
 use crate::cli::{FolderArgs, terminal};
@@ -66,7 +66,7 @@ pub(super) enum ScopeName {
     User,
 }
 
-impl From<ScopeName> for Scope {
+impl From<ScopeName> for SettingsScope {
     fn from(name: ScopeName) -> Self {
         match name {
             ScopeName::Local => Self::Local,
@@ -116,22 +116,22 @@ pub fn run(args: ConfigArgs) -> anyhow::Result<ExitCode> {
 /// A value from the command line: a text where the key holds texts, else JSON.
 fn parsed(key: &str, text: String) -> anyhow::Result<Value> {
     let shape = key_of(key).map(|(key, name)| match (key.shape, name) {
-        (Shape::TextsByName, Some(_)) => Shape::Text,
+        (KeyShape::TextsByName, Some(_)) => KeyShape::Text,
         (shape, _) => shape,
     });
     match shape {
         // Of a key that is none, nothing has to fit.
-        Some(Shape::Text | Shape::Choice(_)) | None => Ok(Value::String(text)),
+        Some(KeyShape::Text | KeyShape::Choice(_)) | None => Ok(Value::String(text)),
         Some(_) => serde_json::from_str(&text)
             .with_context(|| format!("`{}` is no JSON; texts in it stand in quotes", printable(&text))),
     }
 }
 
-fn listed<'e>(all: impl Iterator<Item = &'e Effective>) -> String {
+fn listed<'e>(all: impl Iterator<Item = &'e EffectiveSetting>) -> String {
     format!("{}\n", json!({ "settings": all.map(setting).collect::<Vec<_>>() }))
 }
 
-fn lines<'e>(all: impl Iterator<Item = &'e Effective>, tells_all: bool) -> String {
+fn lines<'e>(all: impl Iterator<Item = &'e EffectiveSetting>, tells_all: bool) -> String {
     let mut text = String::new();
     for one in all {
         let value = one.value.as_ref().map_or_else(|| "nothing".to_owned(), Value::to_string);
@@ -139,9 +139,9 @@ fn lines<'e>(all: impl Iterator<Item = &'e Effective>, tells_all: bool) -> Strin
         let _ = writeln!(text, "{}", printable(&format!("{} = {value}  ({source})", one.path())));
         for stated in one.stated.iter().filter(|_| tells_all) {
             let standing = match stated.standing {
-                kode_engine::config::settings::Standing::InForce => "stated",
-                kode_engine::config::settings::Standing::Waiting => "waits for `kode-ls trust`",
-                kode_engine::config::settings::Standing::Ignored => "ignored",
+                kode_engine::config::settings::StatementStanding::InForce => "stated",
+                kode_engine::config::settings::StatementStanding::Waiting => "waits for `kode-ls trust`",
+                kode_engine::config::settings::StatementStanding::Ignored => "ignored",
             };
             let line = format!("  {standing}: {}  ({})", stated.value, stated.source);
             let _ = writeln!(text, "{}", printable(&line));

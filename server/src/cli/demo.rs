@@ -14,7 +14,7 @@ use kode_engine::agent::input::Prompt;
 use kode_engine::agent::session::Submitted;
 use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::AbsPath;
-use kode_engine::config::policies::NoPolicies;
+use kode_engine::config::policies::NoPolicyProvider;
 use kode_engine::mcp::Mcp;
 use kode_engine::model::models::Models;
 use kode_engine::model::profile::Profile;
@@ -56,7 +56,7 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
         servers: Arc::new(Mcp::new(home)),
         host: Arc::new(NoEditor),
         models: Models::new(Ok(demo), Arc::new(Providers)),
-        policies: Arc::new(NoPolicies),
+        policies: Arc::new(NoPolicyProvider),
         concurrency: CONCURRENCY,
         save_before_commands: true,
         deliveries: Deliveries::default(),

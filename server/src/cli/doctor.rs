@@ -10,13 +10,13 @@ use anyhow::Context;
 use clap::Args;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::base::secret_places as secrets;
-use kode_engine::config::extension::live::Loaded;
-use kode_engine::config::extension::places::Places;
-use kode_engine::config::extension::report::Report;
+use kode_engine::config::extension::live::LoadedExtensions;
+use kode_engine::config::extension::places::ExtensionFolders;
+use kode_engine::config::extension::report::ExtensionReport;
 use kode_engine::config::memory;
-use kode_engine::config::memory::{Fate, Memory};
+use kode_engine::config::memory::{InstructionFate, Memory};
 use kode_engine::config::policy::{Policy, PolicySource};
-use kode_engine::config::settings::{Settings, Standing};
+use kode_engine::config::settings::{Settings, StatementStanding};
 use kode_engine::permission::gate::Confinement;
 use kode_engine::permission::rules::ProblemSeverity;
 use kode_engine::process::sandbox::{SandboxSupport, detect};
@@ -131,9 +131,9 @@ fn loaded(settings: &Settings) -> Vec<Value> {
         json!({
             "file": file,
             "layer": stated.first().map_or("nothing stated", |one| one.source.layer.name()),
-            "inForce": count(Standing::InForce),
-            "waiting": count(Standing::Waiting),
-            "ignored": count(Standing::Ignored),
+            "inForce": count(StatementStanding::InForce),
+            "waiting": count(StatementStanding::Waiting),
+            "ignored": count(StatementStanding::Ignored),
         })
     };
     settings.files.iter().map(of_file).collect()
@@ -159,13 +159,13 @@ fn commands(confinement: &Confinement) -> String {
 /// The instruction files that are found from a folder, and what becomes of each.
 fn instructions(folder: &AbsPath) -> anyhow::Result<Value> {
     let excludes = policies::of(folder)?.current().preferences.memory_excludes.clone();
-    let places = memory::Places::usual(folder.clone(), vec![folder.clone()], excludes);
+    let places = memory::InstructionFolders::usual(folder.clone(), vec![folder.clone()], excludes);
     let memory = Memory::load(&places, &|_| Ok(()));
     let files = memory.loaded().iter().map(|loaded| {
         let fate = match &loaded.fate {
-            Fate::Given => "given".to_owned(),
-            Fate::Cut => "cut".to_owned(),
-            Fate::LeftOut(reason) => format!("left out: {reason}"),
+            InstructionFate::Given => "given".to_owned(),
+            InstructionFate::Cut => "cut".to_owned(),
+            InstructionFate::LeftOut(reason) => format!("left out: {reason}"),
         };
         json!({ "file": loaded.path, "bytes": loaded.bytes, "fate": fate })
     });
@@ -177,8 +177,11 @@ fn extensions(folder: &AbsPath) -> anyhow::Result<Value> {
     // What is wrong with settings, and instruction files, stand elsewhere.
     let policy = Policy { problems: Vec::new(), ..Policy::clone(&*policies::of(folder)?.current()) };
     let plugins = policy.declared.plugins_in_use().cloned().collect();
-    let loaded = Loaded::read(&Places::usual(vec![folder.clone()]).with_plugins(plugins), &|_| true);
-    let report = Report::of(&loaded, &Memory::default(), &policy);
+    let loaded =
+        LoadedExtensions::read(&ExtensionFolders::usual(vec![folder.clone()]).with_plugins(plugins), &|_| {
+            true
+        });
+    let report = ExtensionReport::of(&loaded, &Memory::default(), &policy);
     Ok(serde_json::to_value(agents::report(&report))?)
 }
 

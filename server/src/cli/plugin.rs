@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use kode_engine::base::paths::AbsPath;
-use kode_engine::config::plugin::marketplace::{Marketplace, Source};
-use kode_engine::config::plugin::store::{Staged, Store};
+use kode_engine::config::plugin::marketplace::{Marketplace, PluginSource};
+use kode_engine::config::plugin::store::{StagedPlugin, Store};
 use kode_engine::config::plugin::{Plugin, PluginId, PluginState};
 use kode_engine::config::policy::PolicySource;
 use kode_engine::permission::rules::{ProblemSeverity, SettingsProblem};
@@ -143,7 +143,7 @@ fn list(folder: &AbsPath, as_json: bool) -> anyhow::Result<String> {
     let policy = policies::of(folder)?.current();
     let plugins = &policy.declared.plugins;
     if as_json {
-        let one = |plugin: &kode_engine::config::plugin::Listed| {
+        let one = |plugin: &kode_engine::config::plugin::PluginListing| {
             let reason = match &plugin.state {
                 PluginState::LeftOut(reason) => Some(reason),
                 PluginState::On(_) | PluginState::Off | PluginState::Waiting => None,
@@ -183,7 +183,7 @@ async fn marketplace(
 ) -> anyhow::Result<String> {
     match command {
         MarketplaceCommand::Add { source } => {
-            let source = Source::parse(&source, folder).map_err(anyhow::Error::msg)?;
+            let source = PluginSource::parse(&source, folder).map_err(anyhow::Error::msg)?;
             let list = store.add(source).await?;
             Ok(format!("added {}\n{}", list.name, offers(&list)))
         }
@@ -234,7 +234,7 @@ async fn marketplace(
 }
 
 fn offers(list: &Marketplace) -> String {
-    let line = |offer: &kode_engine::config::plugin::marketplace::Offer| {
+    let line = |offer: &kode_engine::config::plugin::marketplace::PluginOffer| {
         let said = match (&offer.source, offer.description.as_str()) {
             (Err(reason), _) => format!(": cannot be installed, for {reason}"),
             (Ok(_), "") => String::new(),
@@ -280,7 +280,7 @@ async fn update(store: &Store, plugin: Option<&str>, yes: bool) -> anyhow::Resul
 }
 
 /// Shows what a plugin brings, and has the person say yes to it.
-fn agree(id: &PluginId, staged: &Staged, yes: bool) -> anyhow::Result<()> {
+fn agree(id: &PluginId, staged: &StagedPlugin, yes: bool) -> anyhow::Result<()> {
     let (lines, problems) = staged.plugin.contents();
     let version = staged.plugin.version.as_deref().unwrap_or("of no version");
     let mut text = format!("{id} {version}: {}\n", staged.plugin.description);

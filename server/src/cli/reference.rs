@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 use kode_engine::base::call::ToolKind;
-use kode_engine::config::command::{BUILT_INS, Effect};
-use kode_engine::config::settings::keys::{KEYS, Kind, Reach, Shape};
+use kode_engine::config::command::{BUILT_INS, CommandEffect};
+use kode_engine::config::settings::keys::{KEYS, KeyReach, KeyShape, KeyTopic};
 use kode_engine::tool::ErasedTool;
 use kode_engine::tools::built_in::built_in;
 use serde_json::Value;
@@ -87,9 +87,9 @@ fn settings() -> String {
         `kode-ls config`.\n"
         .to_owned();
     for (kind, title) in [
-        (Kind::Behavior, "What the agent does and may do"),
-        (Kind::Api, "Models"),
-        (Kind::Interface, "What people see"),
+        (KeyTopic::Behavior, "What the agent does and may do"),
+        (KeyTopic::Api, "Models"),
+        (KeyTopic::Interface, "What people see"),
     ] {
         let _ = write!(text, "\n## {title}\n\n| key | holds | default | from a workspace | does |\n");
         text.push_str("| --- | --- | --- | --- | --- |\n");
@@ -103,36 +103,38 @@ fn settings() -> String {
 }
 
 /// What a key holds, for people.
-fn holds(shape: Shape) -> String {
+fn holds(shape: KeyShape) -> String {
     match shape {
-        Shape::Switch => "true or false".to_owned(),
-        Shape::Whole { min, max } => match (min > i64::MIN, max < i64::MAX) {
+        KeyShape::Switch => "true or false".to_owned(),
+        KeyShape::Whole { min, max } => match (min > i64::MIN, max < i64::MAX) {
             (true, true) => format!("{min} to {max}"),
             (true, false) => format!("{min} or more"),
             (false, true) => format!("{max} or less"),
             (false, false) => "a whole number".to_owned(),
         },
-        Shape::Number { min, max } if max < f64::MAX => format!("{min} to {max}"),
-        Shape::Number { .. } => "more than 0".to_owned(),
-        Shape::Text => "a text".to_owned(),
-        Shape::Choice(names) => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
-        Shape::Texts => "a list of texts".to_owned(),
-        Shape::SwitchesByName => "true or false by name".to_owned(),
-        Shape::TextsByName => "texts by name".to_owned(),
-        Shape::ObjectsByName => "objects by name".to_owned(),
-        Shape::ListsByName => "lists by name".to_owned(),
-        Shape::Objects => "a list of objects".to_owned(),
-        Shape::Anything => "an object".to_owned(),
+        KeyShape::Number { min, max } if max < f64::MAX => format!("{min} to {max}"),
+        KeyShape::Number { .. } => "more than 0".to_owned(),
+        KeyShape::Text => "a text".to_owned(),
+        KeyShape::Choice(names) => {
+            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+        }
+        KeyShape::Texts => "a list of texts".to_owned(),
+        KeyShape::SwitchesByName => "true or false by name".to_owned(),
+        KeyShape::TextsByName => "texts by name".to_owned(),
+        KeyShape::ObjectsByName => "objects by name".to_owned(),
+        KeyShape::ListsByName => "lists by name".to_owned(),
+        KeyShape::Objects => "a list of objects".to_owned(),
+        KeyShape::Anything => "an object".to_owned(),
     }
 }
 
-fn reach(reach: Reach) -> &'static str {
+fn reach(reach: KeyReach) -> &'static str {
     match reach {
-        Reach::Everywhere => "at once",
-        Reach::Approved => "approved",
-        Reach::Loosens => "what loosens: approved",
-        Reach::Own => "never",
-        Reach::Ignored(_) => "",
+        KeyReach::Everywhere => "at once",
+        KeyReach::Approved => "approved",
+        KeyReach::Loosens => "what loosens: approved",
+        KeyReach::Own => "never",
+        KeyReach::Ignored(_) => "",
     }
 }
 
@@ -140,13 +142,13 @@ fn commands() -> String {
     let mut text = "# Commands\n\n## In a prompt\n\nWhat is typed after `/` in any client. Commands and skills of \
         your own are files: [commands.md](../commands.md).\n\n| command | other names | does |\n| --- | --- | --- |\n"
         .to_owned();
-    for built_in in BUILT_INS.iter().filter(|built_in| built_in.effect != Effect::Elsewhere) {
+    for built_in in BUILT_INS.iter().filter(|built_in| built_in.effect != CommandEffect::Elsewhere) {
         let hint = if built_in.argument_hint.is_empty() { "" } else { " " };
         let aliases: Vec<_> = built_in.aliases.iter().map(|alias| format!("`/{alias}`")).collect();
         let shown = format!("`/{}{hint}{}`", built_in.name, cell(built_in.argument_hint));
         let _ = writeln!(text, "| {shown} | {} | {} |", aliases.join(", "), cell(built_in.description));
     }
-    let elsewhere = BUILT_INS.iter().filter(|built_in| built_in.effect == Effect::Elsewhere);
+    let elsewhere = BUILT_INS.iter().filter(|built_in| built_in.effect == CommandEffect::Elsewhere);
     let elsewhere: Vec<_> = elsewhere.map(|built_in| format!("`/{}`", built_in.name)).collect();
     let _ = write!(
         text,

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use kode_engine::base::paths::AbsPath;
-use kode_engine::config::extension::live::Loaded;
-use kode_engine::config::extension::places::Places;
+use kode_engine::config::extension::live::LoadedExtensions;
+use kode_engine::config::extension::places::ExtensionFolders;
 use kode_engine::config::policy::PolicySource;
 use kode_engine::config::settings::TrustState;
 
@@ -53,7 +53,10 @@ pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
     // Which models there are has nothing to do with what files ask for.
     let policy = policies::of(&folder)?;
     let plugins = policy.current().declared.plugins_in_use().cloned().collect();
-    let files = Loaded::read(&Places::usual(vec![folder.clone()]).with_plugins(plugins), &|_| true);
+    let files =
+        LoadedExtensions::read(&ExtensionFolders::usual(vec![folder.clone()]).with_plugins(plugins), &|_| {
+            true
+        });
     let policy = policies::of(&folder)?.with_wishes(files.wishes().cloned().collect());
     let state = policy.trust();
     let (file, approves) = match args.command.unwrap_or(Command::List) {

@@ -2,11 +2,11 @@
 //!
 //! Rule: values only, no decisions; system prompts stay here. Lines are counted from 1, as people count them.
 
-use kode_engine::config::agents::{AgentType, Shadowed};
-use kode_engine::config::extension::live::{Counts, Loaded};
-use kode_engine::config::extension::places::Origin;
+use kode_engine::config::agents::{AgentType, ShadowedAgent};
+use kode_engine::config::extension::live::{ExtensionCounts, LoadedExtensions};
+use kode_engine::config::extension::places::ExtensionOrigin;
 use kode_engine::config::extension::report;
-use kode_engine::config::extension::report::{Fate, Report, Subject};
+use kode_engine::config::extension::report::{ExtensionReport, FindingFate, FindingSubject};
 use kode_engine::config::style::{Style, Styles};
 use kode_engine::permission::rules::{ProblemSeverity, SettingsProblem};
 use kode_protocol as wire;
@@ -15,7 +15,7 @@ use crate::convert;
 
 /// All types, and what is wrong with files.
 #[must_use]
-pub fn list(loaded: &Loaded) -> wire::ListAgentsResult {
+pub fn list(loaded: &LoadedExtensions) -> wire::ListAgentsResult {
     wire::ListAgentsResult {
         agents: loaded.agents.iter().map(info).collect(),
         shadowed: loaded.agents.shadowed.iter().map(shadowed).collect(),
@@ -43,7 +43,7 @@ pub fn styles(styles: &Styles, active: Option<&str>) -> wire::ListStylesResult {
 
 /// What became of the files of users.
 #[must_use]
-pub fn report(report: &Report) -> wire::DoctorResult {
+pub fn report(report: &ExtensionReport) -> wire::DoctorResult {
     wire::DoctorResult {
         findings: report.findings.iter().map(finding).collect(),
         problems: report.problems.iter().filter_map(problem).collect(),
@@ -53,8 +53,8 @@ pub fn report(report: &Report) -> wire::DoctorResult {
 
 /// How many there are of each kind now, and what is wrong with files.
 #[must_use]
-pub fn changed(counts: Counts, problems: &[SettingsProblem]) -> wire::Event {
-    let Counts { agents, skills, commands, styles } = counts;
+pub fn changed(counts: ExtensionCounts, problems: &[SettingsProblem]) -> wire::Event {
+    let ExtensionCounts { agents, skills, commands, styles } = counts;
     let problems = problems.iter().filter_map(problem).collect();
     wire::Event::ExtensionsChanged(wire::ExtensionsChanged { agents, skills, commands, styles, problems })
 }
@@ -87,17 +87,17 @@ fn info(one: &AgentType) -> wire::AgentInfo {
     }
 }
 
-fn source(origin: Origin) -> wire::FileSource {
+fn source(origin: ExtensionOrigin) -> wire::FileSource {
     match origin {
-        Origin::Managed => wire::FileSource::Managed,
-        Origin::Project => wire::FileSource::Project,
-        Origin::User => wire::FileSource::User,
-        Origin::Plugin => wire::FileSource::Plugin,
-        Origin::BuiltIn => wire::FileSource::BuiltIn,
+        ExtensionOrigin::Managed => wire::FileSource::Managed,
+        ExtensionOrigin::Project => wire::FileSource::Project,
+        ExtensionOrigin::User => wire::FileSource::User,
+        ExtensionOrigin::Plugin => wire::FileSource::Plugin,
+        ExtensionOrigin::BuiltIn => wire::FileSource::BuiltIn,
     }
 }
 
-fn shadowed(hidden: &Shadowed) -> wire::ShadowedFile {
+fn shadowed(hidden: &ShadowedAgent) -> wire::ShadowedFile {
     wire::ShadowedFile {
         name: hidden.name.clone(),
         source: source(hidden.origin),
@@ -108,23 +108,25 @@ fn shadowed(hidden: &Shadowed) -> wire::ShadowedFile {
 
 fn finding(finding: &report::Finding) -> wire::Finding {
     let (fate, by, reason) = match &finding.fate {
-        Fate::Loaded => (wire::FindingFate::Loaded, None, None),
-        Fate::Shadowed(by) => (wire::FindingFate::Shadowed, by.as_ref().map(ToString::to_string), None),
-        Fate::Waiting => (wire::FindingFate::Waiting, None, None),
-        Fate::LeftOut(reason) => (wire::FindingFate::LeftOut, None, Some(reason.clone())),
+        FindingFate::Loaded => (wire::FindingFate::Loaded, None, None),
+        FindingFate::Shadowed(by) => {
+            (wire::FindingFate::Shadowed, by.as_ref().map(ToString::to_string), None)
+        }
+        FindingFate::Waiting => (wire::FindingFate::Waiting, None, None),
+        FindingFate::LeftOut(reason) => (wire::FindingFate::LeftOut, None, Some(reason.clone())),
     };
     wire::Finding {
         kind: match finding.subject {
-            Subject::Agent => wire::FindingKind::Agent,
-            Subject::Skill => wire::FindingKind::Skill,
-            Subject::Command => wire::FindingKind::Command,
-            Subject::Style => wire::FindingKind::Style,
-            Subject::Instructions => wire::FindingKind::Instructions,
-            Subject::Plugin => wire::FindingKind::Plugin,
-            Subject::Hook => wire::FindingKind::Hook,
-            Subject::Server => wire::FindingKind::Server,
-            Subject::Variable => wire::FindingKind::Variable,
-            Subject::Helper => wire::FindingKind::Helper,
+            FindingSubject::Agent => wire::FindingKind::Agent,
+            FindingSubject::Skill => wire::FindingKind::Skill,
+            FindingSubject::Command => wire::FindingKind::Command,
+            FindingSubject::Style => wire::FindingKind::Style,
+            FindingSubject::Instructions => wire::FindingKind::Instructions,
+            FindingSubject::Plugin => wire::FindingKind::Plugin,
+            FindingSubject::Hook => wire::FindingKind::Hook,
+            FindingSubject::Server => wire::FindingKind::Server,
+            FindingSubject::Variable => wire::FindingKind::Variable,
+            FindingSubject::Helper => wire::FindingKind::Helper,
         },
         name: finding.name.clone(),
         source: finding.origin.clone(),

@@ -4,15 +4,15 @@
 
 use std::path::Path;
 
-use kode_engine::config::command::{BUILT_INS, BuiltIn, CommandSource, CommandUse, Effect};
-use kode_engine::config::extension::{Catalog, Extension, ExtensionKind, Scope};
+use kode_engine::config::command::{BUILT_INS, BuiltInCommand, CommandEffect, CommandSource, CommandUse};
+use kode_engine::config::extension::{Catalog, Extension, ExtensionKind, ExtensionScope};
 use kode_protocol as wire;
 
 /// All commands; `waiting` says what the file of one asks for and the user has not approved.
 #[must_use]
 pub fn list(catalog: &Catalog, waiting: &dyn Fn(&Extension) -> Vec<String>) -> wire::ListCommandsResult {
     let own = catalog.all().map(|one| {
-        let by_built_in = BuiltIn::find(&one.name).map(|_| "built-in".to_owned());
+        let by_built_in = BuiltInCommand::find(&one.name).map(|_| "built-in".to_owned());
         let used = catalog.typed(&one.name).filter(|used| used.path != one.path && one.user_may_call);
         let by = by_built_in.or_else(|| used.map(|used| used.path.to_string()));
         wire::CommandInfo { shadowed_by: by, waiting: waiting(one), ..info(one) }
@@ -48,7 +48,7 @@ pub fn command_use(used: CommandUse) -> wire::CommandUse {
     wire::CommandUse { name: used.name, arguments: used.arguments, source }
 }
 
-fn built_in(one: &BuiltIn) -> wire::CommandInfo {
+fn built_in(one: &BuiltInCommand) -> wire::CommandInfo {
     wire::CommandInfo {
         name: one.name.to_owned(),
         kind: wire::CommandKind::BuiltIn,
@@ -56,10 +56,10 @@ fn built_in(one: &BuiltIn) -> wire::CommandInfo {
         description: one.description.to_owned(),
         argument_hint: one.argument_hint.to_owned(),
         effect: Some(match one.effect {
-            Effect::Show => wire::CommandEffect::Show,
-            Effect::Control => wire::CommandEffect::Control,
-            Effect::Prompt => wire::CommandEffect::Prompt,
-            Effect::Elsewhere => wire::CommandEffect::Elsewhere,
+            CommandEffect::Show => wire::CommandEffect::Show,
+            CommandEffect::Control => wire::CommandEffect::Control,
+            CommandEffect::Prompt => wire::CommandEffect::Prompt,
+            CommandEffect::Elsewhere => wire::CommandEffect::Elsewhere,
         }),
         scope: None,
         file: None,
@@ -83,11 +83,11 @@ fn info(one: &Extension) -> wire::CommandInfo {
         argument_hint: one.argument_hint.clone(),
         effect: None,
         scope: Some(match one.scope {
-            Scope::Project => wire::CommandScope::Project,
-            Scope::Above => wire::CommandScope::Above,
-            Scope::Below => wire::CommandScope::Below,
-            Scope::User => wire::CommandScope::User,
-            Scope::Plugin => wire::CommandScope::Plugin,
+            ExtensionScope::Project => wire::CommandScope::Project,
+            ExtensionScope::Above => wire::CommandScope::Above,
+            ExtensionScope::Below => wire::CommandScope::Below,
+            ExtensionScope::User => wire::CommandScope::User,
+            ExtensionScope::Plugin => wire::CommandScope::Plugin,
         }),
         file: Some(one.path.to_string()),
         user_invocable: one.user_may_call,

@@ -2,7 +2,7 @@
 //!
 //! Rule: counts that do not fit are told as the largest number there is.
 
-use kode_engine::config::mcp::fault::{Failure, FailureClass};
+use kode_engine::config::mcp::fault::{McpFailure, McpFailureClass};
 use kode_engine::tool::offer::ToolInfo;
 use kode_engine::tool::status::{ServerInfo, ServerState};
 use kode_protocol as wire;
@@ -52,11 +52,11 @@ fn state(state: ServerState) -> wire::McpState {
     }
 }
 
-fn failure(failure: Failure) -> wire::McpFailure {
+fn failure(failure: McpFailure) -> wire::McpFailure {
     let class = match failure.class {
-        FailureClass::Transient => wire::McpFailureClass::Transient,
-        FailureClass::Permanent => wire::McpFailureClass::Permanent,
-        FailureClass::Auth => wire::McpFailureClass::Auth,
+        McpFailureClass::Transient => wire::McpFailureClass::Transient,
+        McpFailureClass::Permanent => wire::McpFailureClass::Permanent,
+        McpFailureClass::Auth => wire::McpFailureClass::Auth,
     };
     wire::McpFailure { class, message: failure.message, hint: failure.hint, stderr: failure.stderr }
 }

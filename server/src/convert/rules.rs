@@ -6,7 +6,7 @@ use kode_engine::agent::explain::Explanation;
 use kode_engine::agent::session::rules::RulesInForce;
 use kode_engine::base::mask::masked_text;
 use kode_engine::base::paths::AbsPath;
-use kode_engine::config::settings::{Standing, TrustState, TrustWaiting, Withheld, summary};
+use kode_engine::config::settings::{StatementStanding, TrustState, TrustSummary, WithheldSetting, summary};
 use kode_engine::permission::rules::{Behavior, PlacedRule, ProblemSeverity, RuleSource, SettingsProblem};
 use kode_protocol as wire;
 
@@ -28,7 +28,7 @@ pub fn in_force(rules: RulesInForce) -> wire::ListRulesResult {
 pub fn changed(
     files: &[AbsPath],
     problems: Vec<SettingsProblem>,
-    waiting: &[Withheld],
+    waiting: &[WithheldSetting],
 ) -> wire::ConfigChanged {
     wire::ConfigChanged {
         files: files.iter().map(ToString::to_string).collect(),
@@ -90,17 +90,17 @@ fn entry(placed: &PlacedRule) -> wire::RuleEntry {
 
 /// What becomes of something that a file states.
 #[must_use]
-pub fn standing(standing: Standing) -> wire::ConfigStanding {
+pub fn standing(standing: StatementStanding) -> wire::ConfigStanding {
     match standing {
-        Standing::InForce => wire::ConfigStanding::InForce,
-        Standing::Waiting => wire::ConfigStanding::Waiting,
-        Standing::Ignored => wire::ConfigStanding::Ignored,
+        StatementStanding::InForce => wire::ConfigStanding::InForce,
+        StatementStanding::Waiting => wire::ConfigStanding::Waiting,
+        StatementStanding::Ignored => wire::ConfigStanding::Ignored,
     }
 }
 
 /// How much waits for the user's word.
 #[must_use]
-pub fn trust_required(waiting: TrustWaiting) -> wire::TrustRequired {
+pub fn trust_required(waiting: TrustSummary) -> wire::TrustRequired {
     wire::TrustRequired {
         count: u32::try_from(waiting.count).unwrap_or(u32::MAX),
         files: waiting.files.iter().map(ToString::to_string).collect(),
@@ -136,7 +136,7 @@ pub fn trust(state: TrustState) -> wire::ListTrustResult {
 
 /// Something that waits for the user's approval.
 #[must_use]
-pub fn withheld(withheld: &Withheld) -> wire::WithheldSetting {
+pub fn withheld(withheld: &WithheldSetting) -> wire::WithheldSetting {
     wire::WithheldSetting {
         key: withheld.wish.key.clone(),
         value: withheld.wish.shown(),

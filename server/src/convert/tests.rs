@@ -12,7 +12,7 @@ use kode_engine::base::question::{
     Question, QuestionDraft, QuestionKind, QuestionOutcome, QuestionResolution,
 };
 use kode_engine::base::todo::TodoReminderReason;
-use kode_engine::config::extension::live::Counts;
+use kode_engine::config::extension::live::ExtensionCounts;
 use kode_engine::model::ModelErrorKind;
 use kode_engine::model::price::Cost;
 use kode_engine::permission::{
@@ -205,7 +205,7 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::Rewound { item: ItemId::from_external("item_1") }, "rewound", "progress"),
         (Event::FileChanged { target: changed, deleted: true }, "file_changed", "monitor"),
         (
-            Event::ExtensionsChanged { counts: Counts::default(), problems: vec![] },
+            Event::ExtensionsChanged { counts: ExtensionCounts::default(), problems: vec![] },
             "extensions_changed",
             "monitor",
         ),

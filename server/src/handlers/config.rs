@@ -4,8 +4,8 @@ use kode_engine::agent::session::{Configuration, Session};
 use kode_engine::base::effort::Effort;
 use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::AbsPath;
-use kode_engine::config::settings::effective::Effective;
-use kode_engine::config::settings::{Scope, SetError};
+use kode_engine::config::settings::effective::EffectiveSetting;
+use kode_engine::config::settings::{SetError, SettingsScope};
 use kode_protocol as wire;
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ pub(crate) async fn get(backend: &Backend, params: Params) -> Result<wire::GetCo
 }
 
 /// A setting on the wire.
-pub(crate) fn setting(effective: &Effective) -> wire::ConfigSetting {
+pub(crate) fn setting(effective: &EffectiveSetting) -> wire::ConfigSetting {
     let stated = effective.stated.iter().map(|stated| wire::ConfigStatement {
         value: stated.value.clone(),
         source: convert::rules::source(&stated.source),
@@ -87,9 +87,9 @@ pub(crate) async fn set(backend: &Backend, params: Params) -> Result<wire::SetCo
     let agent = backend.agent()?;
     let session = params.session_id.as_ref().map(|id| backend.session(id)).transpose()?;
     let scope = match params.scope {
-        wire::ConfigScope::Local => Scope::Local,
-        wire::ConfigScope::Project => Scope::Project,
-        wire::ConfigScope::User => Scope::User,
+        wire::ConfigScope::Local => SettingsScope::Local,
+        wire::ConfigScope::Project => SettingsScope::Project,
+        wire::ConfigScope::User => SettingsScope::User,
         wire::ConfigScope::Session => {
             let needed = || error::invalid_params("sessionId", "the scope `session` needs a session");
             return set_in_session(&session.ok_or_else(needed)?, &params.key, params.value).await;

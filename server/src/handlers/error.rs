@@ -18,7 +18,7 @@ use kode_engine::agent::sessions::BadQuery;
 use kode_engine::agent::transfer::{ForkError, ImportFailure};
 use kode_engine::base::ids::{PermissionId, QuestionId};
 use kode_engine::base::question::ReplyError;
-use kode_engine::config::policy::{KeepError, ModeDisabled};
+use kode_engine::config::policy::{KeepRuleError, ModeDisabled};
 use kode_engine::config::settings::{SetError, SettingsError};
 use kode_engine::journal::lease::LeaseRefusal;
 use kode_engine::model::ModelError;
@@ -138,7 +138,7 @@ pub(crate) fn session(error: SessionError) -> Failure {
 }
 
 /// Something about an MCP server cannot be done.
-pub(crate) fn mcp(error: kode_engine::config::mcp::fault::Failure) -> Failure {
+pub(crate) fn mcp(error: kode_engine::config::mcp::fault::McpFailure) -> Failure {
     failure(ErrorKind::InvalidParams { path: "server".to_owned() }, error.message, error.hint)
 }
 
@@ -277,11 +277,11 @@ pub(crate) fn unknown_question(id: Option<&QuestionId>) -> Failure {
 }
 
 /// A rule was not written or removed.
-pub(crate) fn keep(error: &KeepError) -> Failure {
+pub(crate) fn keep(error: &KeepRuleError) -> Failure {
     let message = error.to_string();
     match error {
-        KeepError::BadRule { .. } => invalid_params("rule", &message),
-        KeepError::NoSettings | KeepError::File(_) => {
+        KeepRuleError::BadRule { .. } => invalid_params("rule", &message),
+        KeepRuleError::NoSettings | KeepRuleError::File(_) => {
             failure(ErrorKind::StorageFailure, message, "Nothing was changed; see to the file and try again.")
         }
     }

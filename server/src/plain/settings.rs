@@ -13,7 +13,7 @@ use kode_engine::agent::session::guard::Complaints;
 use kode_engine::base::ids::SessionId;
 use kode_engine::base::mask::masked_text;
 use kode_engine::base::paths::AbsPath;
-use kode_engine::config::settings::{Approved, Waiting, Wish, summary};
+use kode_engine::config::settings::{ApprovedTrust, PendingTrust, TrustRequest, summary};
 use kode_engine::permission::rules::{FileRange, ProblemSeverity, SettingsProblem};
 use lsp_types::request::ShowMessageRequest;
 use lsp_types::{
@@ -188,7 +188,7 @@ pub(crate) fn ask(shared: &Arc<Shared>, session: &Arc<Session>) {
     let (shared, roots) = (Arc::clone(shared), session.roots());
     tokio::spawn(async move {
         let state = trust::state(&agent, roots.clone()).await;
-        let fresh: Vec<Waiting> = {
+        let fresh: Vec<PendingTrust> = {
             let mut asked = shared.settings.asked.lock().unwrap_or_else(PoisonError::into_inner);
             let waiting = state.waiting.into_iter().filter(|waiting| !waiting.is_dismissed);
             waiting.filter(|waiting| asked.insert(waiting.digest.clone())).collect()
@@ -199,7 +199,7 @@ pub(crate) fn ask(shared: &Arc<Shared>, session: &Arc<Session>) {
     });
 }
 
-async fn ask_about(agent: &Arc<Agent>, roots: Vec<AbsPath>, waiting: &[Waiting]) {
+async fn ask_about(agent: &Arc<Agent>, roots: Vec<AbsPath>, waiting: &[PendingTrust]) {
     let client = &agent.shared.client;
     let asked_for = summary(waiting.iter().map(|waiting| waiting.wish.key.as_str()));
     let text = format!("This workspace asks for {asked_for}. Nothing of it counts until you trust it.");
@@ -264,7 +264,7 @@ fn act_of(chosen: &str) -> Option<Act> {
 }
 
 /// Does what the user has chosen about what they were shown.
-async fn take(agent: &Arc<Agent>, roots: &[AbsPath], act: Act, waiting: &[Waiting]) {
+async fn take(agent: &Arc<Agent>, roots: &[AbsPath], act: Act, waiting: &[PendingTrust]) {
     let client = &agent.shared.client;
     let digests = waiting.iter().map(|waiting| waiting.digest.clone()).collect();
     match trust::act(agent, roots.to_vec(), act, digests).await {
@@ -281,7 +281,7 @@ async fn take(agent: &Arc<Agent>, roots: &[AbsPath], act: Act, waiting: &[Waitin
 }
 
 /// Something that waits, in a line.
-fn waiting_line(waiting: &Waiting) -> String {
+fn waiting_line(waiting: &PendingTrust) -> String {
     let earlier = waiting.earlier.as_ref().map(|earlier| format!(" (you trusted before: {earlier})"));
     printable(&format!(
         "{} {} ({}){}",
@@ -350,7 +350,7 @@ pub(super) async fn trust(agent: &Arc<Agent>, argument: TrustArgument) -> Result
 }
 
 /// What waits and what counts, for people and for programs.
-fn listed(waiting: &[&Waiting], approved: &[&Approved]) -> Value {
+fn listed(waiting: &[&PendingTrust], approved: &[&ApprovedTrust]) -> Value {
     let mut lines: Vec<_> =
         waiting.iter().map(|one| format!("waits {} [{}]", waiting_line(one), one.digest)).collect();
     lines.extend(approved.iter().map(|one| {
@@ -360,7 +360,7 @@ fn listed(waiting: &[&Waiting], approved: &[&Approved]) -> Value {
     if lines.is_empty() {
         lines.push("The workspace asks for nothing.".to_owned());
     }
-    let wish = |digest: &str, wish: &Wish, waits: bool| {
+    let wish = |digest: &str, wish: &TrustRequest, waits: bool| {
         let (text, file) = (wish.shown(), wish.file.to_string());
         json!({ "digest": digest, "key": wish.key, "text": text, "file": file, "waits": waits })
     };

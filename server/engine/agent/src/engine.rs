@@ -25,13 +25,13 @@ use kode_base::blocking;
 use kode_base::ids::SessionId;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
-use kode_config::extension::live::{Extensions, Loaded, WeakExtensions};
-use kode_config::extension::places::Places;
-use kode_config::extension::report::Report;
+use kode_config::extension::live::{Extensions, LoadedExtensions, WeakExtensions};
+use kode_config::extension::places::ExtensionFolders;
+use kode_config::extension::report::ExtensionReport;
 use kode_config::hooks::config::Hooks;
 use kode_config::memory::{self, Memory};
-use kode_config::policies::Policies;
-use kode_config::policy::Beginning;
+use kode_config::policies::PolicyProvider;
+use kode_config::policy::SessionDefaults;
 use kode_journal::disk::{self, Disk, OpenMode};
 use kode_journal::lease::Lease;
 use kode_journal::{SHELF, Shelf};
@@ -78,7 +78,7 @@ pub struct EngineOptions {
     /// How changes reach the files, where a session has no rules of its own.
     pub deliveries: Deliveries,
     /// What was settled about permissions, for each session by its folders.
-    pub policies: Arc<dyn Policies>,
+    pub policies: Arc<dyn PolicyProvider>,
     /// The most calls of a session that run at once.
     pub concurrency: usize,
 }
@@ -112,7 +112,7 @@ pub struct Engine {
     tools: Arc<Registry>,
     save_before_commands: bool,
     deliveries: Deliveries,
-    policies: Arc<dyn Policies>,
+    policies: Arc<dyn PolicyProvider>,
     /// The hooks of the program itself, for sessions that begin from now on.
     hooks: Arc<Mutex<Arc<HookChain>>>,
     /// So many calls of each session run at once.
@@ -194,7 +194,7 @@ impl Engine {
         let has_model = Arc::new(move |name: &str| models.now().resolve(name).is_ok());
         let policy = self.policies.of(roots);
         let plugins = Arc::new(move || policy.plugins_in_use());
-        let extensions = Extensions::begin(Places::usual(roots.to_vec()), plugins, has_model);
+        let extensions = Extensions::begin(ExtensionFolders::usual(roots.to_vec()), plugins, has_model);
         known.insert(roots.to_vec(), extensions.downgrade());
         extensions
     }
@@ -206,13 +206,15 @@ impl Engine {
 
     /// What of users' files is in use in a workspace of these folders, and what is not. Blocks on the disk.
     #[must_use]
-    pub fn report(&self, roots: &[AbsPath], loaded: &Loaded) -> Report {
+    pub fn report(&self, roots: &[AbsPath], loaded: &LoadedExtensions) -> ExtensionReport {
         let policy = self.policies.of(roots).current();
         let memory = roots.first().map(|cwd| {
             let excludes = policy.preferences.memory_excludes.clone();
-            Memory::load(&memory::Places::usual(cwd.clone(), roots.to_vec(), excludes), &|_| Ok(()))
+            Memory::load(&memory::InstructionFolders::usual(cwd.clone(), roots.to_vec(), excludes), &|_| {
+                Ok(())
+            })
         });
-        Report::of(loaded, &memory.unwrap_or_default(), &policy)
+        ExtensionReport::of(loaded, &memory.unwrap_or_default(), &policy)
     }
 
     /// The models as they are now.
@@ -253,7 +255,7 @@ impl Engine {
 
     /// The hooks that sessions of these folders would have, with those that files bring along. Reads the settings.
     #[must_use]
-    pub fn list_hooks(&self, roots: &[AbsPath], loaded: &Loaded) -> HookList {
+    pub fn list_hooks(&self, roots: &[AbsPath], loaded: &LoadedExtensions) -> HookList {
         let Some(cwd) = roots.first() else { return HookList::default() };
         let source = self.policies.of(roots);
         let hooks = Hooks::of(&source.current().declared, cwd);
@@ -415,7 +417,7 @@ impl Engine {
     }
 
     /// The profile that the settings of a workspace want; the main one where they name none that is there.
-    fn model_of(&self, beginning: &Beginning) -> String {
+    fn model_of(&self, beginning: &SessionDefaults) -> String {
         let models = self.models();
         let main = || models.pointer_with(Pointer::Main, &beginning.pointers);
         let Some(wanted) = &beginning.model else { return main() };

@@ -72,7 +72,7 @@ use kode_base::question::QuestionBroker;
 use kode_config::extension::Catalog;
 use kode_config::extension::live::Extensions;
 use kode_config::policy::PolicySource;
-use kode_config::settings::Wish;
+use kode_config::settings::TrustRequest;
 use kode_journal::{Blobs, Journal};
 use kode_model::models::{CurrentModels, Models, Pointer};
 use kode_model::{Message, ModelError};
@@ -165,7 +165,7 @@ pub struct Session {
     /// Commands that are answered beside the turns.
     beside: mpsc::Sender<slash::Beside>,
     /// What of the workspace's wishes the user was shown last.
-    wishes_shown: Mutex<Vec<Wish>>,
+    wishes_shown: Mutex<Vec<TrustRequest>>,
     cancel: CancellationToken,
     /// Whether its events go on when it is closed: another process writes it then.
     goes_on: AtomicBool,

@@ -12,12 +12,12 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::extension::places::{Origin, Part, Places};
-use crate::extension::problem::Fault;
+use crate::extension::places::{ExtensionFolders, ExtensionOrigin, ExtensionPart};
+use crate::extension::problem::FileFault;
 use crate::hooks::declared::FileHooks;
 use crate::mcp::file_servers::FileServers;
 use crate::mcp::names::server_part;
-use crate::settings::Wish;
+use crate::settings::TrustRequest;
 use kode_base::call::{ToolError, ToolErrorKind};
 use kode_base::effort::Effort;
 use kode_base::ids::AgentId;
@@ -81,11 +81,11 @@ pub struct AgentType {
     /// Where it keeps notes from one task to the next.
     pub memory: Option<AgentMemory>,
     /// Whose it is.
-    pub origin: Origin,
+    pub origin: ExtensionOrigin,
     /// The file it is from; `None` when it is built in.
     pub file: Option<AbsPath>,
     /// What it asks for that needs the user's approval: a file of a project gets none of it by itself.
-    pub wishes: Vec<Wish>,
+    pub wishes: Vec<TrustRequest>,
 }
 
 /// Where sub-agents of a type keep notes from one task to the next.
@@ -101,11 +101,11 @@ pub enum AgentMemory {
 
 /// Something that another of the same name hides.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shadowed {
+pub struct ShadowedAgent {
     /// What both are called.
     pub name: String,
     /// Whose the hidden one is.
-    pub origin: Origin,
+    pub origin: ExtensionOrigin,
     /// Its file; `None` when it is built in.
     pub file: Option<AbsPath>,
     /// The file that hides it.
@@ -118,7 +118,7 @@ pub struct AgentTypes {
     /// By name in small letters.
     types: BTreeMap<String, AgentType>,
     /// Types that others of the same name hide.
-    pub shadowed: Vec<Shadowed>,
+    pub shadowed: Vec<ShadowedAgent>,
     /// What is wrong with files.
     pub problems: Vec<SettingsProblem>,
 }
@@ -145,15 +145,16 @@ impl AgentTypes {
     /// The types that the files of these places describe, and those built in; of one name the strongest. Blocks on the
     /// disk.
     #[must_use]
-    pub fn load(places: &Places) -> Self {
+    pub fn load(places: &ExtensionFolders) -> Self {
         let mut types = Self { types: BTreeMap::new(), shadowed: Vec::new(), problems: Vec::new() };
-        for place in places.of(Part::Agents) {
+        for place in places.of(ExtensionPart::Agents) {
             for found in file::read_all(&place) {
                 types.problems.extend(found.problems);
                 match found.agent {
                     Some(_) if types.types.len() >= MAX_TYPES => {
-                        let fault =
-                            Fault::error(format!("This agent is left out: there are {MAX_TYPES} already."));
+                        let fault = FileFault::error(format!(
+                            "This agent is left out: there are {MAX_TYPES} already."
+                        ));
                         types.problems.push(fault.of(&found.file, ""));
                     }
                     Some(agent) => types.add(agent),
@@ -169,7 +170,7 @@ impl AgentTypes {
     pub(crate) fn check(&mut self, has_skill: &dyn Fn(&str) -> bool, has_model: &dyn Fn(&str) -> bool) {
         for agent in self.types.values() {
             let Some(file) = &agent.file else { continue };
-            let mut warn = |message: String| self.problems.push(Fault::warning(message).of(file, ""));
+            let mut warn = |message: String| self.problems.push(FileFault::warning(message).of(file, ""));
             for skill in agent.skills.iter().filter(|skill| !has_skill(skill)) {
                 warn(format!("`skills` names `{skill}`, and there is no such skill."));
             }
@@ -185,7 +186,7 @@ impl AgentTypes {
     }
 
     /// What files of projects ask for that needs the user's approval.
-    pub fn wishes(&self) -> impl Iterator<Item = &Wish> {
+    pub fn wishes(&self) -> impl Iterator<Item = &TrustRequest> {
         self.iter().flat_map(|agent| &agent.wishes)
     }
 
@@ -226,7 +227,7 @@ impl AgentTypes {
     /// Adds a type, where no stronger one has its name.
     fn add(&mut self, added: AgentType) {
         match self.types.get(&added.name.to_lowercase()) {
-            Some(stronger) => self.shadowed.push(Shadowed {
+            Some(stronger) => self.shadowed.push(ShadowedAgent {
                 name: added.name,
                 origin: added.origin,
                 file: added.file,

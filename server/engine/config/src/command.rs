@@ -15,9 +15,9 @@ pub use table::BUILT_INS;
 
 /// A built-in command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BuiltIn {
+pub struct BuiltInCommand {
     /// Which one it is.
-    pub which: Which,
+    pub which: BuiltInId,
     /// What it is called by, without the `/`.
     pub name: &'static str,
     /// Other names of it.
@@ -27,13 +27,13 @@ pub struct BuiltIn {
     /// What it does, for people.
     pub description: &'static str,
     /// How it is carried out.
-    pub effect: Effect,
+    pub effect: CommandEffect,
 }
 
 /// How a built-in command is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Effect {
+pub enum CommandEffect {
     /// It shows something, at once.
     Show,
     /// It changes something; some of them only show how it stands when nothing is said with them.
@@ -47,7 +47,7 @@ pub enum Effect {
 /// The built-in commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each stands with its description in the table")]
-pub enum Which {
+pub enum BuiltInId {
     AddDir,
     Agents,
     Clear,
@@ -86,7 +86,7 @@ pub enum Which {
     Trust,
 }
 
-impl BuiltIn {
+impl BuiltInCommand {
     /// The built-in command of a name or an alias.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
@@ -97,18 +97,18 @@ impl BuiltIn {
     #[must_use]
     pub fn is_at_once(&self, arguments: &str) -> bool {
         match self.effect {
-            Effect::Show | Effect::Elsewhere => true,
-            Effect::Prompt => false,
-            Effect::Control => match self.which {
-                Which::Model
-                | Which::Effort
-                | Which::OutputStyle
-                | Which::Permissions
-                | Which::Plugin
-                | Which::Resume
-                | Which::Trust => arguments.is_empty(),
+            CommandEffect::Show | CommandEffect::Elsewhere => true,
+            CommandEffect::Prompt => false,
+            CommandEffect::Control => match self.which {
+                BuiltInId::Model
+                | BuiltInId::Effort
+                | BuiltInId::OutputStyle
+                | BuiltInId::Permissions
+                | BuiltInId::Plugin
+                | BuiltInId::Resume
+                | BuiltInId::Trust => arguments.is_empty(),
                 // They take the conversation as it is, without a turn that has just begun.
-                Which::Rewind | Which::Fork => true,
+                BuiltInId::Rewind | BuiltInId::Fork => true,
                 _ => false,
             },
         }
@@ -118,23 +118,23 @@ impl BuiltIn {
     #[must_use]
     pub fn asks_model(&self, arguments: &str) -> bool {
         match self.which {
-            Which::Compact => true,
-            Which::Plan => !arguments.is_empty(),
-            _ => self.effect == Effect::Prompt,
+            BuiltInId::Compact => true,
+            BuiltInId::Plan => !arguments.is_empty(),
+            _ => self.effect == CommandEffect::Prompt,
         }
     }
 }
 
 /// A command as it is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Typed<'a> {
+pub struct TypedCommand<'a> {
     /// Its name, without the `/`.
     pub name: &'a str,
     /// What stands behind it, without blanks around it.
     pub arguments: &'a str,
 }
 
-impl<'a> Typed<'a> {
+impl<'a> TypedCommand<'a> {
     /// The command in a prompt, if it begins with one. What looks like a path or like code is none.
     #[must_use]
     pub fn read(prompt: &'a str) -> Option<Self> {
@@ -148,15 +148,15 @@ impl<'a> Typed<'a> {
 
     /// The built-in command that is meant.
     #[must_use]
-    pub fn built_in(&self) -> Option<&'static BuiltIn> {
-        BuiltIn::find(self.name)
+    pub fn built_in(&self) -> Option<&'static BuiltInCommand> {
+        BuiltInCommand::find(self.name)
     }
 }
 
 /// Whether a prompt is a command of which the model is told nothing, as far as its name says.
 pub fn is_unsaid(prompt: &str) -> bool {
-    let asks = |typed: Typed<'_>| Some(typed.built_in()?.asks_model(typed.arguments));
-    compact::asked(prompt).is_some() || Typed::read(prompt).and_then(asks) == Some(false)
+    let asks = |typed: TypedCommand<'_>| Some(typed.built_in()?.asks_model(typed.arguments));
+    compact::asked(prompt).is_some() || TypedCommand::read(prompt).and_then(asks) == Some(false)
 }
 
 /// The command that a prompt was.
@@ -185,7 +185,7 @@ pub enum CommandSource {
 
 /// What a command has to say.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct CommandReport {
     /// For people, in Markdown.
     pub text: String,
     /// The same for machines, in the command's own form.
@@ -196,7 +196,7 @@ pub struct Report {
     pub go_to: Option<SessionId>,
 }
 
-impl Report {
+impl CommandReport {
     /// Something to read.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
@@ -231,7 +231,7 @@ mod tests {
             ("/", None),
             ("see /help", None),
         ] {
-            let read = Typed::read(prompt).map(|typed| (typed.name, typed.arguments));
+            let read = TypedCommand::read(prompt).map(|typed| (typed.name, typed.arguments));
             assert_eq!(read, expected, "{prompt}");
         }
     }
@@ -243,20 +243,20 @@ mod tests {
             for name in std::iter::once(&built_in.name).chain(built_in.aliases) {
                 assert!(names.insert(*name), "{name} twice");
                 assert_eq!(
-                    Typed::read(&format!("/{name}")).unwrap().built_in().unwrap().which,
+                    TypedCommand::read(&format!("/{name}")).unwrap().built_in().unwrap().which,
                     built_in.which
                 );
             }
             assert!(!built_in.description.is_empty(), "{}", built_in.name);
-            let is_elsewhere = matches!(built_in.which, Which::Elsewhere(_));
-            assert_eq!(is_elsewhere, built_in.effect == Effect::Elsewhere, "{}", built_in.name);
+            let is_elsewhere = matches!(built_in.which, BuiltInId::Elsewhere(_));
+            assert_eq!(is_elsewhere, built_in.effect == CommandEffect::Elsewhere, "{}", built_in.name);
         }
     }
 
     #[test]
     fn what_only_shows_is_answered_at_once_and_told_to_no_model() {
         let at_once = |text: &str| {
-            let typed = Typed::read(text).unwrap();
+            let typed = TypedCommand::read(text).unwrap();
             typed.built_in().unwrap().is_at_once(typed.arguments)
         };
         for (text, now, unsaid) in [

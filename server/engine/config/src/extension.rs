@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use crate::hooks::declared::FileHooks;
 use crate::plugin::Folders;
-use crate::settings::Wish;
+use crate::settings::TrustRequest;
 use kode_base::effort::Effort;
 use kode_base::paths::AbsPath;
 
@@ -45,7 +45,7 @@ pub enum ExtensionKind {
 
 /// Whose a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum ExtensionScope {
     /// The workspace's.
     Project,
     /// That of a folder above it, in the same repository.
@@ -58,7 +58,7 @@ pub enum Scope {
     Plugin,
 }
 
-impl Scope {
+impl ExtensionScope {
     /// Its name in lists.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -92,7 +92,7 @@ pub struct Extension {
     /// Whether the user may call it by its name.
     pub user_may_call: bool,
     /// Whose it is.
-    pub scope: Scope,
+    pub scope: ExtensionScope,
     /// The folder that holds the folder of settings in which it lies.
     pub root: AbsPath,
     /// The file.
@@ -120,7 +120,7 @@ pub struct Extension {
     /// The hooks that count once it was used.
     pub hooks: Option<FileHooks>,
     /// What it asks for that needs the user's approval: a file of a workspace gets none of it by itself.
-    pub wishes: Vec<Wish>,
+    pub wishes: Vec<TrustRequest>,
     /// What of its head is not followed, for people.
     pub notes: Vec<String>,
     /// Whether no file was touched yet of those that it is for.
@@ -139,7 +139,7 @@ pub enum CommandShell {
 
 /// One that cannot be reached by its name, because another one has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shadowed {
+pub struct ShadowedExtension {
     /// What is hidden.
     pub extension: Extension,
     /// The file that is used instead.
@@ -152,7 +152,7 @@ pub struct Catalog {
     skills: BTreeMap<String, Extension>,
     commands: BTreeMap<String, Extension>,
     /// Those of which another one has the name.
-    pub shadowed: Vec<Shadowed>,
+    pub shadowed: Vec<ShadowedExtension>,
     /// What was left out and why: file and reason.
     pub problems: Vec<(PathBuf, String)>,
 }
@@ -208,7 +208,7 @@ impl Catalog {
     }
 
     /// What their files ask for that needs the user's approval.
-    pub fn wishes(&self) -> impl Iterator<Item = &Wish> {
+    pub fn wishes(&self) -> impl Iterator<Item = &TrustRequest> {
         self.all().flat_map(|extension| &extension.wishes)
     }
 

@@ -22,7 +22,7 @@ use kode_text::workspace::real_paths::RealPaths;
 
 /// What the gate goes by, until the policy or a standing answer changes.
 #[derive(Clone, Debug)]
-pub struct InForce {
+pub struct EffectivePolicy {
     /// What was settled beforehand.
     pub policy: Arc<Policy>,
     /// Its rules and those of this session's standing answers, ready for use.
@@ -45,7 +45,7 @@ pub struct InForce {
 
 /// What a session adds to the policy.
 #[derive(Clone, Debug)]
-pub struct Added {
+pub struct SessionAdditions {
     /// The session's standing permissions.
     pub grants: Vec<Grant>,
     /// What the skills and commands of the turn add.
@@ -56,16 +56,16 @@ pub struct Added {
 
 /// What a call is judged by: what is in force, and the files that it can see.
 #[derive(Clone)]
-pub struct View {
+pub struct PolicyView {
     /// What the gate goes by.
-    pub in_force: Arc<InForce>,
+    pub in_force: Arc<EffectivePolicy>,
     /// The files.
     pub workspace: Arc<Workspace>,
 }
 
-impl InForce {
+impl EffectivePolicy {
     /// Whether this is what the session adds to it.
-    pub fn has(&self, added: &Added) -> bool {
+    pub fn has(&self, added: &SessionAdditions) -> bool {
         self.grants == added.grants && self.equipment == added.equipment && self.cwd == added.cwd
     }
 
@@ -195,7 +195,7 @@ impl InForce {
     }
 }
 
-impl View {
+impl PolicyView {
     /// Which files a search may look into.
     pub fn may_read(self, mode: Mode) -> MayRead {
         let Self { in_force, workspace } = self;

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::extension::places::{MANAGED, user_folders};
 use kode_base::paths::AbsPath;
 use kode_base::{encoding, regular};
-use rules::Rule;
+use rules::InstructionRule;
 use text::{cut_at_line, imports, is_only_imports, without_comments};
 
 /// The most bytes that are given of one file.
@@ -53,7 +53,7 @@ const WITH_RULES: [&str; 3] = [".kode-ls", ".kode", ".claude"];
 
 /// Whose a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum InstructionScope {
     /// The administrator's.
     Managed,
     /// The user's, for all projects.
@@ -64,7 +64,7 @@ pub enum Scope {
 
 /// What became of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum InstructionFate {
     /// The model has all of it.
     Given,
     /// The model has the first bytes of it.
@@ -75,20 +75,20 @@ pub enum Fate {
 
 /// A file that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loaded {
+pub struct InstructionFile {
     /// The file.
     pub path: AbsPath,
     /// Whose it is.
-    pub scope: Scope,
+    pub scope: InstructionScope,
     /// How many bytes of it the model has.
     pub bytes: usize,
     /// What became of it.
-    pub fate: Fate,
+    pub fate: InstructionFate,
 }
 
 /// Where instruction files are looked for.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct InstructionFolders {
     /// Where the work is done.
     pub cwd: AbsPath,
     /// The workspace folders.
@@ -112,14 +112,14 @@ pub type MayGive<'a> = &'a dyn Fn(&AbsPath) -> Result<(), String>;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     text: String,
-    loaded: Vec<Loaded>,
+    loaded: Vec<InstructionFile>,
     problems: Vec<String>,
     folders: Vec<AbsPath>,
     /// Rules that wait for a file that they speak of.
-    rules: Vec<Rule>,
+    rules: Vec<InstructionRule>,
 }
 
-impl Places {
+impl InstructionFolders {
     /// The usual places of a workspace and its user.
     #[must_use]
     pub fn usual(cwd: AbsPath, roots: Vec<AbsPath>, excludes: Vec<String>) -> Self {
@@ -158,25 +158,25 @@ impl Places {
 impl Memory {
     /// Looks for the files and reads them. Blocks on the disk.
     #[must_use]
-    pub fn load(places: &Places, may_give: MayGive<'_>) -> Self {
+    pub fn load(places: &InstructionFolders, may_give: MayGive<'_>) -> Self {
         let mut loader = Loader::new(places, may_give);
         if let Some(managed) = &places.managed {
-            loader.folder(managed, Scope::Managed, true);
-            loader.rules(&managed.join(RULES), Scope::Managed, &places.top());
+            loader.folder(managed, InstructionScope::Managed, true);
+            loader.rules(&managed.join(RULES), InstructionScope::Managed, &places.top());
         }
         for folder in &places.user {
-            loader.folder(folder, Scope::User, true);
-            loader.rules(&folder.join(RULES), Scope::User, &places.top());
+            loader.folder(folder, InstructionScope::User, true);
+            loader.rules(&folder.join(RULES), InstructionScope::User, &places.top());
         }
         let top = places.top();
         for folder in ancestors(&places.cwd) {
-            loader.folder(&folder, Scope::Project, folder.is_within(&top));
+            loader.folder(&folder, InstructionScope::Project, folder.is_within(&top));
             if folder.is_within(&top) {
                 loader.rules_of_project(&folder);
             }
         }
         for root in places.roots.iter().filter(|root| !places.cwd.is_within(root)) {
-            loader.folder(root, Scope::Project, true);
+            loader.folder(root, InstructionScope::Project, true);
             loader.rules_of_project(root);
         }
         loader.done()
@@ -185,7 +185,7 @@ impl Memory {
     /// What may be given with the first look at a file: the folders between where the work is done and the file, the
     /// nearest to it last, and the rules that speak of it. Looks at no file.
     #[must_use]
-    pub fn beside(&self, places: &Places, file: &AbsPath) -> Vec<AbsPath> {
+    pub fn beside(&self, places: &InstructionFolders, file: &AbsPath) -> Vec<AbsPath> {
         let rules = self.rules.iter().filter(|rule| rule.speaks_of(file)).map(|rule| rule.path.clone());
         places.folders_beside(file).into_iter().chain(rules).collect()
     }
@@ -193,7 +193,12 @@ impl Memory {
     /// Looks for the files of deeper folders, and reads the rules that are named, of which nothing is given that stands
     /// `above` already. Blocks on the disk.
     #[must_use]
-    pub fn of_folders(places: &Places, may_give: MayGive<'_>, folders: &[AbsPath], above: &Self) -> Self {
+    pub fn of_folders(
+        places: &InstructionFolders,
+        may_give: MayGive<'_>,
+        folders: &[AbsPath],
+        above: &Self,
+    ) -> Self {
         let mut loader = Loader::new(places, may_give);
         let rule = |path: &AbsPath| above.rules.iter().find(|rule| rule.path == *path);
         for loaded in above.loaded.iter().filter(|loaded| rule(&loaded.path).is_none()) {
@@ -203,7 +208,7 @@ impl Memory {
             let before = loader.memory.text.len();
             match rule(folder) {
                 Some(rule) => loader.rule(&rule.path, rule.scope, None),
-                None => loader.folder(folder, Scope::Project, true),
+                None => loader.folder(folder, InstructionScope::Project, true),
             }
             if loader.memory.text.len() > before {
                 loader.memory.folders.push(folder.clone());
@@ -220,7 +225,7 @@ impl Memory {
 
     /// The files that were found, in the order in which they are given, with what became of each.
     #[must_use]
-    pub fn loaded(&self) -> &[Loaded] {
+    pub fn loaded(&self) -> &[InstructionFile] {
         &self.loaded
     }
 
@@ -239,7 +244,7 @@ impl Memory {
 
 /// Reads files one after another.
 struct Loader<'a> {
-    places: &'a Places,
+    places: &'a InstructionFolders,
     may_give: MayGive<'a>,
     excludes: GlobSet,
     top: AbsPath,
@@ -251,7 +256,7 @@ struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    fn new(places: &'a Places, may_give: MayGive<'a>) -> Self {
+    fn new(places: &'a InstructionFolders, may_give: MayGive<'a>) -> Self {
         let (excludes, problems) = excludes(&places.excludes);
         Self {
             places,
@@ -270,7 +275,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Reads the files of a folder; all that agents know, or those alone that are looked for above a repository.
-    fn folder(&mut self, folder: &AbsPath, scope: Scope, all: bool) {
+    fn folder(&mut self, folder: &AbsPath, scope: InstructionScope, all: bool) {
         let is_there = |name: &&str| folder.join(name).as_path().is_file();
         let agents = AGENTS.iter().copied().find(is_there).filter(|_| all);
         let others = OTHERS.iter().copied().filter(|name| all || name.ends_with("CLAUDE.md"));
@@ -286,50 +291,55 @@ impl<'a> Loader<'a> {
         for name in WITH_RULES.map(|name| folder.join(name)) {
             // Where the home folder is open as a workspace, the user's rules are the user's.
             if !self.places.user.contains(&name) {
-                self.rules(&name.join(RULES), Scope::Project, folder);
+                self.rules(&name.join(RULES), InstructionScope::Project, folder);
             }
         }
     }
 
     /// Reads the rules in a folder; those that speak of some files alone are kept for these.
-    fn rules(&mut self, folder: &AbsPath, scope: Scope, base: &AbsPath) {
+    fn rules(&mut self, folder: &AbsPath, scope: InstructionScope, base: &AbsPath) {
         for path in rules::files(folder) {
             self.rule(&path, scope, Some(base));
         }
     }
 
     /// Reads a rule; one that speaks of some files alone is given only without a `base`.
-    fn rule(&mut self, path: &AbsPath, scope: Scope, base: Option<&AbsPath>) {
+    fn rule(&mut self, path: &AbsPath, scope: InstructionScope, base: Option<&AbsPath>) {
         let real = real(path);
         if self.memory.loaded.len() >= MAX_FILES || !self.paths.insert(real.clone()) {
             return;
         }
         let read = self.read(path, &real, scope, true).and_then(|text| {
             let (head, body) = rules::split(&text);
-            let rule = base.map(|base| Rule::of(path, scope, base, head)).transpose();
+            let rule = base.map(|base| InstructionRule::of(path, scope, base, head)).transpose();
             rule.map(|rule| (rule.flatten(), body.to_owned()))
-                .map_err(|reason| Left { reason, is_told: true })
+                .map_err(|reason| OmittedFile { reason, is_told: true })
         });
         match read {
             Ok((Some(rule), _)) => {
                 self.memory.rules.push(rule);
                 let reason = "it is given with the first file that its `paths` name".to_owned();
-                self.note(path, scope, 0, Fate::LeftOut(reason));
+                self.note(path, scope, 0, InstructionFate::LeftOut(reason));
             }
             Ok((None, body)) => self.give(path, scope, &body, 0),
             Err(left) => self.leave_out(path, scope, left),
         }
     }
 
-    fn leave_out(&mut self, path: &AbsPath, scope: Scope, Left { reason, is_told }: Left) {
+    fn leave_out(
+        &mut self,
+        path: &AbsPath,
+        scope: InstructionScope,
+        OmittedFile { reason, is_told }: OmittedFile,
+    ) {
         if is_told {
             let shown = self.shown(path);
             self.memory.problems.push(format!("The instructions in {shown} are left out: {reason}."));
         }
-        self.note(path, scope, 0, Fate::LeftOut(reason));
+        self.note(path, scope, 0, InstructionFate::LeftOut(reason));
     }
 
-    fn file(&mut self, path: &AbsPath, scope: Scope, hops: usize) {
+    fn file(&mut self, path: &AbsPath, scope: InstructionScope, hops: usize) {
         let real = real(path);
         if self.memory.loaded.len() >= MAX_FILES || !self.paths.insert(real.clone()) {
             return;
@@ -340,15 +350,21 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn read(&self, path: &AbsPath, real: &AbsPath, scope: Scope, is_found: bool) -> Result<String, Left> {
-        let told = |reason: String| Left { reason, is_told: true };
+    fn read(
+        &self,
+        path: &AbsPath,
+        real: &AbsPath,
+        scope: InstructionScope,
+        is_found: bool,
+    ) -> Result<String, OmittedFile> {
+        let told = |reason: String| OmittedFile { reason, is_told: true };
         if self.excludes.is_match(path.as_path()) || self.excludes.is_match(real.as_path()) {
             let reason = "`claudeMdExcludes` names it".to_owned();
-            return Err(Left { reason, is_told: false });
+            return Err(OmittedFile { reason, is_told: false });
         }
         (self.may_give)(path).and_then(|()| (self.may_give)(real)).map_err(told)?;
         let is_of_project = || self.is_of_project(real) || (is_found && self.is_beside(path, real));
-        if scope == Scope::Project && !is_of_project() {
+        if scope == InstructionScope::Project && !is_of_project() {
             let advice = "import it from a file of your own, such as ~/.kode/AGENTS.md, to allow it";
             return Err(told(format!("it is outside the workspace; {advice}")));
         }
@@ -377,26 +393,26 @@ impl<'a> Loader<'a> {
         folder.is_some_and(|folder| self.places.cwd.is_within(&folder) && real_path.is_within(&real(&folder)))
     }
 
-    fn give(&mut self, path: &AbsPath, scope: Scope, text: &str, hops: usize) {
+    fn give(&mut self, path: &AbsPath, scope: InstructionScope, text: &str, hops: usize) {
         let text = without_comments(text);
         let text = text.trim();
         let imports = imports(text);
         let is_known = !self.texts.insert(Sha256::digest(text.as_bytes()).into());
         if text.is_empty() || is_known {
             let reason = if is_known { "another file says the same" } else { "it is empty" };
-            self.note(path, scope, 0, Fate::LeftOut(reason.to_owned()));
+            self.note(path, scope, 0, InstructionFate::LeftOut(reason.to_owned()));
         } else if is_only_imports(text) && imports.iter().any(|import| self.import(path, import).is_some()) {
-            self.note(path, scope, 0, Fate::LeftOut("it only imports others".to_owned()));
+            self.note(path, scope, 0, InstructionFate::LeftOut("it only imports others".to_owned()));
         } else {
             let room = self.places.max_bytes.unwrap_or(MAX_FILE_BYTES).min(self.left);
             let given = cut_at_line(text, room);
             self.left -= given.len();
             let fate = match given.len() {
-                0 => Fate::LeftOut("there is no room for more instructions".to_owned()),
-                length if length < text.len() => Fate::Cut,
-                _ => Fate::Given,
+                0 => InstructionFate::LeftOut("there is no room for more instructions".to_owned()),
+                length if length < text.len() => InstructionFate::Cut,
+                _ => InstructionFate::Given,
             };
-            if fate != Fate::Given {
+            if fate != InstructionFate::Given {
                 let (shown, all) = (self.shown(path), text.len());
                 let given = given.len();
                 self.memory.problems.push(format!(
@@ -404,7 +420,7 @@ impl<'a> Loader<'a> {
                      {MAX_BYTES_VARIABLE}."
                 ));
             }
-            self.push(path, given, fate == Fate::Cut);
+            self.push(path, given, fate == InstructionFate::Cut);
             self.note(path, scope, given.len(), fate);
         }
         if hops >= MAX_HOPS {
@@ -441,8 +457,8 @@ impl<'a> Loader<'a> {
         self.memory.text.push_str(&format!("<instructions path=\"{shown}\">\n{text}{cut}\n</instructions>"));
     }
 
-    fn note(&mut self, path: &AbsPath, scope: Scope, bytes: usize, fate: Fate) {
-        self.memory.loaded.push(Loaded { path: path.clone(), scope, bytes, fate });
+    fn note(&mut self, path: &AbsPath, scope: InstructionScope, bytes: usize, fate: InstructionFate) {
+        self.memory.loaded.push(InstructionFile { path: path.clone(), scope, bytes, fate });
     }
 
     fn shown(&self, path: &AbsPath) -> String {
@@ -458,7 +474,7 @@ impl<'a> Loader<'a> {
 }
 
 /// Why a file is left out.
-pub struct Left {
+pub struct OmittedFile {
     reason: String,
     /// Whether the user is told, or has asked for it.
     is_told: bool,

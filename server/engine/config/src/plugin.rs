@@ -17,12 +17,12 @@ mod tree;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::extension::places::Part;
-use crate::settings::declared::Entry;
+use crate::extension::places::ExtensionPart;
+use crate::settings::declared::Declaration;
 use kode_base::paths::AbsPath;
 use kode_permission::rules::{ProblemSeverity, RuleSource, SettingsProblem};
 
-pub(crate) use tree::Tree;
+pub(crate) use tree::FolderTree;
 
 /// The folders of a manifest or of a marketplace's list, in the plugin or marketplace; the first that is there counts.
 pub(crate) const FOLDERS: [&str; 2] = [".kode-plugin", ".claude-plugin"];
@@ -125,11 +125,11 @@ pub struct Plugin {
     /// Its manifest; `None` where it has none.
     pub manifest: Option<AbsPath>,
     /// The folders and files with agents, skills, commands and styles.
-    pub parts: Vec<(Part, AbsPath)>,
+    pub parts: Vec<(ExtensionPart, AbsPath)>,
     /// Its hooks, a group each.
-    pub hooks: Vec<Entry>,
+    pub hooks: Vec<Declaration>,
     /// Its MCP servers.
-    pub servers: Vec<Entry>,
+    pub servers: Vec<Declaration>,
     /// What is wrong with it.
     pub problems: Vec<SettingsProblem>,
     /// The files that were looked for to read this.
@@ -150,7 +150,7 @@ impl Plugin {
 
 /// A plugin that is installed, or that settings name.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
+pub struct PluginListing {
     /// `name@marketplace`.
     pub id: String,
     /// The version that is installed, where it is known.

@@ -4,25 +4,25 @@
 
 use std::sync::Arc;
 
-use crate::policy::{Beginning, Policy, PolicySource};
+use crate::policy::{Policy, PolicySource, SessionDefaults};
 use kode_base::paths::AbsPath;
 
 /// Finds what was settled about permissions for a workspace.
-pub trait Policies: Send + Sync {
+pub trait PolicyProvider: Send + Sync {
     /// What counts in sessions of these folders; the first is the working directory.
     fn of(&self, roots: &[AbsPath]) -> Arc<dyn PolicySource>;
 
     /// What sessions of these folders begin with. Starts nothing.
-    fn beginning(&self, _roots: &[AbsPath]) -> Beginning {
-        Beginning::default()
+    fn beginning(&self, _roots: &[AbsPath]) -> SessionDefaults {
+        SessionDefaults::default()
     }
 }
 
 /// Nothing was settled for any workspace: no settings files, no sandbox.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoPolicies;
+pub struct NoPolicyProvider;
 
-impl Policies for NoPolicies {
+impl PolicyProvider for NoPolicyProvider {
     fn of(&self, _roots: &[AbsPath]) -> Arc<dyn PolicySource> {
         Arc::new(Arc::new(Policy::default()))
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::plugin::{Plugin, PluginId};
 use crate::preferences::Preferences;
-use crate::settings::{Declared, TrustState, Wish, Withheld};
+use crate::settings::{Declarations, TrustRequest, TrustState, WithheldSetting};
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
 use kode_model::models::Pointer;
@@ -40,13 +40,13 @@ pub struct Policy {
     /// Why the rules protect less than the user thinks, if they do; nothing runs unasked then.
     pub lost: Option<String>,
     /// What files of the workspace ask for and the user has not approved.
-    pub withheld: Vec<Withheld>,
+    pub withheld: Vec<WithheldSetting>,
     /// What stands for that of it which the user has not put off.
     pub to_ask: Vec<String>,
     /// What stands for the contents of the files the policy was made from.
     pub contents: Vec<(AbsPath, u64)>,
     /// What is to be run, started or passed on by others.
-    pub declared: Arc<Declared>,
+    pub declared: Arc<Declarations>,
     /// What of the settings cannot be used, and where it stands.
     pub problems: Vec<SettingsProblem>,
 }
@@ -76,7 +76,7 @@ impl Default for Policy {
 
 /// What sessions begin with where nobody says otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Beginning {
+pub struct SessionDefaults {
     /// The mode, if the settings name one.
     pub mode: Option<Mode>,
     /// Whether the mode in which everything runs is switched off.
@@ -96,7 +96,7 @@ pub struct Beginning {
 )]
 pub struct ModeDisabled;
 
-impl Beginning {
+impl SessionDefaults {
     /// The mode a session begins in: the one that is wanted, else the settings' own.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ fn allowed(mode: Mode, is_bypass_disabled: bool) -> Result<Mode, ModeDisabled> {
 
 /// Why a rule was not kept or not removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KeepError {
+pub enum KeepRuleError {
     /// There are no settings to keep it in.
     #[error("there are no settings files here to keep rules in")]
     NoSettings,
@@ -160,43 +160,43 @@ pub trait PolicySource: Send + Sync {
     /// Keeps a rule in the user's own settings of the project or of all projects, and says in which file.
     ///
     /// # Errors
-    /// [`KeepError`]; the file is then as it was.
-    fn keep(&self, _scope: Scope, _behavior: Behavior, _rule: &Rule) -> Result<AbsPath, KeepError> {
-        Err(KeepError::NoSettings)
+    /// [`KeepRuleError`]; the file is then as it was.
+    fn keep(&self, _scope: Scope, _behavior: Behavior, _rule: &Rule) -> Result<AbsPath, KeepRuleError> {
+        Err(KeepRuleError::NoSettings)
     }
 
     /// Removes a rule from the file it stands in, and says whether it stood there.
     ///
     /// # Errors
-    /// [`KeepError`]; the file is then as it was.
-    fn remove(&self, _file: &AbsPath, _behavior: Behavior, _rule: &Rule) -> Result<bool, KeepError> {
-        Err(KeepError::NoSettings)
+    /// [`KeepRuleError`]; the file is then as it was.
+    fn remove(&self, _file: &AbsPath, _behavior: Behavior, _rule: &Rule) -> Result<bool, KeepRuleError> {
+        Err(KeepRuleError::NoSettings)
     }
 
     /// Writes into the user's own settings whether a plugin is on, and says into which file.
     ///
     /// # Errors
-    /// [`KeepError`]; the file is then as it was.
-    fn switch_plugin(&self, _plugin: &PluginId, _is_on: bool) -> Result<AbsPath, KeepError> {
-        Err(KeepError::NoSettings)
+    /// [`KeepRuleError`]; the file is then as it was.
+    fn switch_plugin(&self, _plugin: &PluginId, _is_on: bool) -> Result<AbsPath, KeepRuleError> {
+        Err(KeepRuleError::NoSettings)
     }
 
     /// Whether the user has approved exactly this, which a file of the workspace asks for.
-    fn is_approved(&self, _wish: &Wish) -> bool {
+    fn is_approved(&self, _wish: &TrustRequest) -> bool {
         false
     }
 
     /// Whether the user does not want to be asked about this again.
-    fn is_put_off(&self, _wish: &Wish) -> bool {
+    fn is_put_off(&self, _wish: &TrustRequest) -> bool {
         false
     }
 
     /// Approves exactly these, which files of the workspace ask for that are no settings.
     ///
     /// # Errors
-    /// [`KeepError`]; nothing is approved then.
-    fn approve_wishes(&self, _wishes: &[Wish]) -> Result<(), KeepError> {
-        Err(KeepError::NoSettings)
+    /// [`KeepRuleError`]; nothing is approved then.
+    fn approve_wishes(&self, _wishes: &[TrustRequest]) -> Result<(), KeepRuleError> {
+        Err(KeepRuleError::NoSettings)
     }
 
     /// What files of the workspace ask for, what waits of it and what counts.
@@ -207,25 +207,25 @@ pub trait PolicySource: Send + Sync {
     /// Approves of what waits now what these digests stand for, and says how much that is.
     ///
     /// # Errors
-    /// [`KeepError`]; nothing is approved then.
-    fn approve(&self, _digests: &[String]) -> Result<usize, KeepError> {
-        Err(KeepError::NoSettings)
+    /// [`KeepRuleError`]; nothing is approved then.
+    fn approve(&self, _digests: &[String]) -> Result<usize, KeepRuleError> {
+        Err(KeepRuleError::NoSettings)
     }
 
     /// Takes approvals back, and says how many.
     ///
     /// # Errors
-    /// [`KeepError`]; the approvals stay then.
-    fn revoke(&self, _digests: &[String]) -> Result<usize, KeepError> {
-        Err(KeepError::NoSettings)
+    /// [`KeepRuleError`]; the approvals stay then.
+    fn revoke(&self, _digests: &[String]) -> Result<usize, KeepRuleError> {
+        Err(KeepRuleError::NoSettings)
     }
 
     /// Remembers that the user does not want to be asked about these.
     ///
     /// # Errors
-    /// [`KeepError`].
-    fn dismiss(&self, _digests: &[String]) -> Result<(), KeepError> {
-        Err(KeepError::NoSettings)
+    /// [`KeepRuleError`].
+    fn dismiss(&self, _digests: &[String]) -> Result<(), KeepRuleError> {
+        Err(KeepRuleError::NoSettings)
     }
 }
 

@@ -37,20 +37,20 @@ use kode_base::paths::AbsPath;
 use kode_permission::rules::{
     Behavior, PlacedRule, ProblemSeverity, Rule, RuleSource, SettingsLayer, SettingsProblem,
 };
-use read::{Origin, Owner};
+use read::{FileOrigin, FileOwner};
 
-pub use declared::Declared;
-pub use editor::{Editor, EditorWord};
+pub use declared::Declarations;
+pub use editor::{EditorSettings, EditorUpdate};
 pub(crate) use lock::Lock;
 pub use models::ModelValues;
 pub use policy::{PolicyOptions, SettingsPolicies, SettingsPolicy};
 pub(crate) use read::json;
 pub use set::SetError;
-pub use statement::{Standing, Statement};
-pub(crate) use text::{OPTIONS, Text};
-pub use trust::{Approved, Trust, TrustState, TrustWaiting, Waiting, Wish, summary};
-pub use values::{Sandbox, SensitiveFile, Sourced, Stated, Values};
-pub use write::{Change, Scope};
+pub use statement::{Statement, StatementStanding};
+pub(crate) use text::{OPTIONS, SettingsText};
+pub use trust::{ApprovedTrust, PendingTrust, Trust, TrustRequest, TrustState, TrustSummary, summary};
+pub use values::{SandboxSettings, SensitiveFile, SettingsValues, SourcedValue, StatedPreferences};
+pub use write::{SettingsScope, WriteOutcome};
 
 /// The folders of settings in a workspace or a home, the strongest first, each with the variable that names another
 /// place for the user's.
@@ -93,7 +93,7 @@ pub struct SettingsSources {
     /// The folder for state: approvals and locks.
     pub state: AbsPath,
     trust: Arc<Trust>,
-    editor: Editor,
+    editor: EditorSettings,
     /// The value of a variable of the environment.
     variable: fn(&str) -> Option<String>,
 }
@@ -104,19 +104,19 @@ pub struct Settings {
     /// The files that were found, the strongest first.
     pub files: Vec<AbsPath>,
     /// Typed values of all files together.
-    pub values: Values,
+    pub values: SettingsValues,
     /// The rules in force, the strongest first.
     pub rules: Vec<PlacedRule>,
     /// Allow rules of the workspace's own files that are not in force, because the user has not approved them.
     pub untrusted: Vec<PlacedRule>,
     /// Everything, those rules included, that waits for the user's approval.
-    pub withheld: Vec<Withheld>,
+    pub withheld: Vec<WithheldSetting>,
     /// What counts because the user has approved it.
-    pub approved: Vec<Withheld>,
+    pub approved: Vec<WithheldSetting>,
     /// What each file says, key by key, the strongest first.
     pub statements: Vec<Statement>,
     /// What is to be run, started or passed on by others.
-    pub declared: Declared,
+    pub declared: Declarations,
     /// What is wrong.
     pub problems: Vec<SettingsProblem>,
     has_lost: bool,
@@ -126,24 +126,24 @@ pub struct Settings {
     contents: Vec<(AbsPath, u64)>,
     /// How often the editor had said something else.
     editor: u64,
-    stamps: Vec<(AbsPath, Option<Stamp>)>,
+    stamps: Vec<(AbsPath, Option<SettingsStamp>)>,
     /// Files that what is declared names; what they hold is part of what is approved.
-    named: Vec<(AbsPath, Option<Stamp>)>,
+    named: Vec<(AbsPath, Option<SettingsStamp>)>,
 }
 
 /// Something a file of the workspace asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Withheld {
+pub struct WithheldSetting {
     /// What is to be approved, or was, for [`Trust::approve`].
-    pub wish: Wish,
+    pub wish: TrustRequest,
     /// Where it stands.
     pub source: RuleSource,
 }
 
-impl Withheld {
+impl WithheldSetting {
     /// What a file of the workspace asks for that is no file of settings.
     #[must_use]
-    pub fn of_file(wish: Wish) -> Self {
+    pub fn of_file(wish: TrustRequest) -> Self {
         let source = RuleSource { layer: SettingsLayer::Project, file: Some(wish.file.clone()), place: None };
         Self { wish, source }
     }
@@ -205,7 +205,7 @@ pub enum SettingsError {
 
 /// What a file looked like from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct SettingsStamp {
     modified: Option<SystemTime>,
     length: u64,
     /// Tells a file from another that took its name within the clock's resolution.
@@ -213,11 +213,11 @@ pub(crate) struct Stamp {
 }
 
 /// A file that may hold settings.
-struct Candidate<'a> {
+struct SettingsFile<'a> {
     file: AbsPath,
     layer: SettingsLayer,
     root: AbsPath,
-    owner: Owner<'a>,
+    owner: FileOwner<'a>,
 }
 
 impl SettingsSources {
@@ -243,7 +243,7 @@ impl SettingsSources {
         };
         let user_folders = FOLDERS.into_iter().filter_map(folder).collect();
         let managed = AbsPath::new(MANAGED).ok();
-        let editor = Editor::default();
+        let editor = EditorSettings::default();
         let trust = Arc::new(Trust::new(&state, editor.clone()));
         let variable = |name: &str| std::env::var(name).ok();
         Self { roots, home, user_folders, managed, command_line: Vec::new(), state, trust, editor, variable }
@@ -251,7 +251,7 @@ impl SettingsSources {
 
     /// The same with what an editor says.
     #[must_use]
-    pub fn with_editor(self, editor: Editor) -> Self {
+    pub fn with_editor(self, editor: EditorSettings) -> Self {
         Self { trust: Arc::new(Trust::new(&self.state, editor.clone())), editor, ..self }
     }
 
@@ -265,7 +265,7 @@ impl SettingsSources {
     #[must_use]
     pub fn load(&self) -> Settings {
         // The stamps come first: what changes while it is read makes the settings stale.
-        let stamps = self.watched().map(|file| (file.clone(), Stamp::of(&file))).collect();
+        let stamps = self.watched().map(|file| (file.clone(), SettingsStamp::of(&file))).collect();
         let mut settings = Settings { stamps, editor: self.editor.number(), ..Settings::default() };
         let installed = Installed::load(&self.plugins(), &self.roots);
         if let Err(error) = self.trust.refresh() {
@@ -298,7 +298,8 @@ impl SettingsSources {
     #[must_use]
     pub fn is_stale(&self, settings: &Settings) -> bool {
         let mut stamps = settings.stamps.iter().chain(&settings.named);
-        self.editor.number() != settings.editor || stamps.any(|(file, stamp)| Stamp::of(file) != *stamp)
+        self.editor.number() != settings.editor
+            || stamps.any(|(file, stamp)| SettingsStamp::of(file) != *stamp)
     }
 
     /// All files that settings depend on, there or not.
@@ -306,7 +307,8 @@ impl SettingsSources {
         let layers = [SettingsLayer::Local, SettingsLayer::Project, SettingsLayer::User];
         // A file of two layers is looked at once.
         let servers = layers.into_iter().flat_map(|layer| self.server_files(layer));
-        let servers = servers.filter(|file| file.shape != servers::Shape::OfProjects).map(|file| file.file);
+        let servers =
+            servers.filter(|file| file.shape != servers::ServersShape::OfProjects).map(|file| file.file);
         let plugins = self.plugins().files().collect::<Vec<_>>();
         let files = self.candidates().map(|candidate| candidate.file).chain(servers).chain(plugins);
         files.chain([self.trust.file().clone()])
@@ -325,39 +327,39 @@ impl SettingsSources {
     }
 
     /// The files, the strongest first.
-    fn candidates(&self) -> impl Iterator<Item = Candidate<'_>> {
-        let managed = self.managed.iter().map(|file| Candidate {
+    fn candidates(&self) -> impl Iterator<Item = SettingsFile<'_>> {
+        let managed = self.managed.iter().map(|file| SettingsFile {
             file: file.clone(),
             layer: SettingsLayer::Managed,
             root: file_system_root(file),
-            owner: Owner::Person,
+            owner: FileOwner::Person,
         });
         let of_workspace = |layer, name: &'static str| {
             self.roots.iter().flat_map(move |root| {
-                FOLDERS.iter().map(move |(folder, _)| Candidate {
+                FOLDERS.iter().map(move |(folder, _)| SettingsFile {
                     file: root.join(folder).join(name),
                     layer,
                     root: root.clone(),
-                    owner: Owner::Workspace(root),
+                    owner: FileOwner::Workspace(root),
                 })
             })
         };
         let of_user = |name: &'static str| {
-            self.user_folders.iter().map(move |folder| Candidate {
+            self.user_folders.iter().map(move |folder| SettingsFile {
                 file: folder.join(name),
                 layer: SettingsLayer::User,
                 root: folder.clone(),
-                owner: Owner::Person,
+                owner: FileOwner::Person,
             })
         };
         // Where the home folder is open as a workspace, the user's files are the user's.
-        let is_user_file = |candidate: &Candidate<'_>| {
+        let is_user_file = |candidate: &SettingsFile<'_>| {
             let is_one = |folder: &AbsPath| {
                 candidate.file == folder.join(SHARED) || candidate.file == folder.join(CONFIG)
             };
             !self.user_folders.iter().any(is_one)
         };
-        let has_config = |candidate: &Candidate<'_>| {
+        let has_config = |candidate: &SettingsFile<'_>| {
             candidate.file.parent().is_some_and(|folder| folder.file_name() != WITHOUT_CONFIG)
         };
         managed
@@ -368,8 +370,8 @@ impl SettingsSources {
             .chain(of_user(CONFIG).filter(has_config))
     }
 
-    fn take(&self, candidate: &Candidate<'_>, installed: &Installed, settings: &mut Settings) {
-        let text = match Text::read(&candidate.file) {
+    fn take(&self, candidate: &SettingsFile<'_>, installed: &Installed, settings: &mut Settings) {
+        let text = match SettingsText::read(&candidate.file) {
             Ok(Some(text)) => text,
             Ok(None) => return,
             Err(reason) => {
@@ -384,7 +386,7 @@ impl SettingsSources {
         };
         settings.files.push(candidate.file.clone());
         settings.note_contents(&candidate.file, &text);
-        let origin = Origin {
+        let origin = FileOrigin {
             file: Some(&candidate.file),
             layer: candidate.layer,
             root: &candidate.root,
@@ -402,12 +404,13 @@ impl SettingsSources {
         let word = self.editor.word();
         // Without a folder of its own, relative paths in it mean nothing.
         let root = self.roots.first().or(self.home.as_ref()).unwrap_or(&self.state);
-        for (value, owner) in [(&word.user_settings, Owner::Person), (&word.settings, Owner::Unknown)] {
+        for (value, owner) in [(&word.user_settings, FileOwner::Person), (&word.settings, FileOwner::Unknown)]
+        {
             if value.is_null() {
                 continue;
             }
-            let text = Text::new(format!("{value:#}"));
-            let origin = Origin {
+            let text = SettingsText::new(format!("{value:#}"));
+            let origin = FileOrigin {
                 file: None,
                 layer: SettingsLayer::Editor,
                 root,
@@ -433,7 +436,7 @@ impl SettingsSources {
                         name: None,
                         value: text.clone().into(),
                         source: source.clone(),
-                        standing: Standing::InForce,
+                        standing: StatementStanding::InForce,
                     }));
                     settings.rules.push(PlacedRule { behavior: *behavior, rule, source, root: None });
                 }
@@ -482,7 +485,7 @@ impl Settings {
         &self.contents
     }
 
-    fn note_contents(&mut self, file: &AbsPath, text: &Text) {
+    fn note_contents(&mut self, file: &AbsPath, text: &SettingsText) {
         let mut hasher = DefaultHasher::new();
         text.text.hash(&mut hasher);
         self.contents.push((file.clone(), hasher.finish()));
@@ -491,7 +494,7 @@ impl Settings {
     /// Makes the settings stale once one of these files changes.
     fn look_at(&mut self, files: impl Iterator<Item = AbsPath>) {
         for file in files {
-            let stamp = Stamp::of(&file);
+            let stamp = SettingsStamp::of(&file);
             self.named.push((file, stamp));
         }
     }
@@ -502,7 +505,7 @@ impl Settings {
     }
 }
 
-impl Stamp {
+impl SettingsStamp {
     /// `None` for a file that is not there or cannot be looked at.
     pub(crate) fn of(file: &AbsPath) -> Option<Self> {
         let metadata = file.as_path().metadata().ok()?;
@@ -521,19 +524,19 @@ impl Stamp {
 /// now. Empty when they name none. Blocks on the disk.
 pub(crate) fn contents_of_named(workspace: &AbsPath, commands: &str) -> String {
     let commands = serde_json::Value::String(commands.to_owned());
-    scripts::named_files(workspace, &commands).iter().map(scripts::NamedFile::line).collect()
+    scripts::named_files(workspace, &commands).iter().map(scripts::ReferencedFile::line).collect()
 }
 
 /// What is approved of something that a file of the workspace declares: its text, and a line for each file of the workspace that
 /// it names. Blocks on the disk.
 pub(crate) fn text_with_contents(workspace: &AbsPath, value: &serde_json::Value) -> String {
     let contents: String =
-        scripts::named_files(workspace, value).iter().map(scripts::NamedFile::line).collect();
+        scripts::named_files(workspace, value).iter().map(scripts::ReferencedFile::line).collect();
     format!("{value}{contents}")
 }
 
 /// The files of the workspace that something which needs approval names. Blocks on the disk.
-pub(crate) fn files_named_by(wish: &Wish) -> impl Iterator<Item = AbsPath> {
+pub(crate) fn files_named_by(wish: &TrustRequest) -> impl Iterator<Item = AbsPath> {
     let text = serde_json::Value::String(wish.text.clone());
     scripts::named_files(&wish.root, &text).into_iter().map(|file| file.path)
 }

@@ -7,10 +7,12 @@ use std::fs;
 
 use serde::Deserialize;
 
-use crate::agents::Shadowed;
+use crate::agents::ShadowedAgent;
 use crate::extension::front_matter;
-use crate::extension::places::{Origin, Part, Place, Places, check_within};
-use crate::extension::problem::Fault;
+use crate::extension::places::{
+    ExtensionFolder, ExtensionFolders, ExtensionOrigin, ExtensionPart, check_within,
+};
+use crate::extension::problem::FileFault;
 use kode_base::paths::AbsPath;
 use kode_base::regular;
 use kode_permission::rules::SettingsProblem;
@@ -45,7 +47,7 @@ pub struct Style {
     /// Whether the model is told how to go about code as well.
     pub keeps_coding: bool,
     /// Whose it is.
-    pub origin: Origin,
+    pub origin: ExtensionOrigin,
     /// The file it is from; `None` for a built-in one.
     pub file: Option<AbsPath>,
 }
@@ -56,7 +58,7 @@ pub struct Styles {
     /// The strongest first, each name once.
     styles: Vec<Style>,
     /// Styles that others of the same name hide.
-    pub shadowed: Vec<Shadowed>,
+    pub shadowed: Vec<ShadowedAgent>,
     /// What is wrong with files.
     pub problems: Vec<SettingsProblem>,
 }
@@ -64,7 +66,7 @@ pub struct Styles {
 /// What a file says of itself.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-struct Head {
+struct StyleFrontMatter {
     name: Option<String>,
     description: Option<String>,
     keep_coding_instructions: Option<bool>,
@@ -80,16 +82,16 @@ impl Default for Style {
 impl Default for Styles {
     /// Those built in.
     fn default() -> Self {
-        Self::load(&Places::default())
+        Self::load(&ExtensionFolders::default())
     }
 }
 
 impl Styles {
     /// The styles that the files of these places describe, and those built in. Blocks on the disk.
     #[must_use]
-    pub fn load(places: &Places) -> Self {
+    pub fn load(places: &ExtensionFolders) -> Self {
         let mut styles = Self { styles: Vec::new(), shadowed: Vec::new(), problems: Vec::new() };
-        for place in places.of(Part::Styles) {
+        for place in places.of(ExtensionPart::Styles) {
             for (file, read) in read_folder(&place) {
                 match read {
                     Ok(style) => styles.add(style),
@@ -130,7 +132,7 @@ impl Styles {
 
     fn add(&mut self, added: Style) {
         match self.styles.iter().find(|known| known.name.to_lowercase() == added.name.to_lowercase()) {
-            Some(stronger) => self.shadowed.push(Shadowed {
+            Some(stronger) => self.shadowed.push(ShadowedAgent {
                 name: added.name,
                 origin: added.origin,
                 file: added.file,
@@ -154,17 +156,17 @@ impl Style {
             description: description.to_owned(),
             text: text.trim().to_owned(),
             keeps_coding: true,
-            origin: Origin::BuiltIn,
+            origin: ExtensionOrigin::BuiltIn,
             file: None,
         }
     }
 }
 
 /// What came of a file: the style, or why there is none, with the file's text.
-type FromFile = Result<Style, (Fault, String)>;
+type StyleFile = Result<Style, (FileFault, String)>;
 
 /// The styles in a folder, in the order of their files' names.
-fn read_folder(place: &Place) -> Vec<(AbsPath, FromFile)> {
+fn read_folder(place: &ExtensionFolder) -> Vec<(AbsPath, StyleFile)> {
     let files = match fs::read_dir(&place.folder) {
         Ok(entries) => {
             let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -178,29 +180,31 @@ fn read_folder(place: &Place) -> Vec<(AbsPath, FromFile)> {
     };
     let read = |file: AbsPath| {
         let name = file.file_name();
-        let style = text(&file, place).map_err(|reason| (Fault::error(reason), String::new()));
+        let style = text(&file, place).map_err(|reason| (FileFault::error(reason), String::new()));
         let style = style.and_then(|text| {
             parse(&text, name.trim_end_matches(".md"), &file, place).map_err(|fault| (fault, text))
         });
         let style = style.map_err(|(fault, text)| {
             let message = format!("This output style is left out: {}.", fault.message);
-            (Fault { message, ..fault }, text)
+            (FileFault { message, ..fault }, text)
         });
         (file, style)
     };
     files.into_iter().map(read).collect()
 }
 
-fn text(path: &AbsPath, place: &Place) -> Result<String, String> {
+fn text(path: &AbsPath, place: &ExtensionFolder) -> Result<String, String> {
     check_within(path.as_path(), place.within.as_ref())?;
     regular::read_text(path.as_path(), MAX_BYTES).map_err(|error| error.to_string())
 }
 
-fn parse(text: &str, stem: &str, file: &AbsPath, place: &Place) -> Result<Style, Fault> {
+fn parse(text: &str, stem: &str, file: &AbsPath, place: &ExtensionFolder) -> Result<Style, FileFault> {
     let (head, body) = front_matter::split(text);
     let head = match head.filter(|head| !head.trim().is_empty()) {
-        Some(head) => serde_saphyr::from_str::<Head>(head).map_err(|error| Fault::of_head(&error))?,
-        None => Head::default(),
+        Some(head) => {
+            serde_saphyr::from_str::<StyleFrontMatter>(head).map_err(|error| FileFault::of_head(&error))?
+        }
+        None => StyleFrontMatter::default(),
     };
     Ok(Style {
         name: place.name_of(head.name.as_deref().filter(|name| !name.trim().is_empty()).unwrap_or(stem)),
@@ -233,7 +237,7 @@ mod tests {
             "---\nname: Formal\ndescription: stiff\nkeep-coding-instructions: true\n---\n\nBe formal.\n",
         );
         write(&home.join(".kode/output-styles/broken.md"), "---\nname: [\n---\nx");
-        let styles = Styles::load(&Places::at_home(std::slice::from_ref(&root), Some(&home)));
+        let styles = Styles::load(&ExtensionFolders::at_home(std::slice::from_ref(&root), Some(&home)));
         let find = |name: &str| styles.find(name);
         let pirate = find("pirate").unwrap();
         assert_eq!((pirate.text.as_str(), pirate.keeps_coding), ("Arr.", false));

@@ -22,8 +22,8 @@ use url::Url;
 
 use kode_base::paths::AbsPath;
 use kode_base::{atomic, blocking};
-use kode_config::mcp::config::{Address, Definition};
-use kode_config::mcp::fault::Failure;
+use kode_config::mcp::config::{RemoteServer, ServerDefinition};
+use kode_config::mcp::fault::McpFailure;
 use kode_net::http::{causes, client, is_loopback};
 
 /// How long the user may take to sign in.
@@ -142,10 +142,10 @@ impl OAuthHttpClient for OnThisMachine {
 /// # Errors
 /// When nothing can be asked, or the tokens cannot be read.
 pub(crate) async fn manager(
-    definition: &Definition,
-    address: &Address,
+    definition: &ServerDefinition,
+    address: &RemoteServer,
     state: &AbsPath,
-) -> Result<AuthorizationManager, Failure> {
+) -> Result<AuthorizationManager, McpFailure> {
     let url = address.url.clone();
     let made = match is_loopback(&url) {
         true => AuthorizationManager::new_with_oauth_http_client(url.as_str(), Arc::new(OnThisMachine)).await,
@@ -175,10 +175,10 @@ pub(crate) async fn manager(
 /// # Errors
 /// When the user has to sign in again.
 pub(crate) async fn token(
-    definition: &Definition,
-    address: &Address,
+    definition: &ServerDefinition,
+    address: &RemoteServer,
     state: &AbsPath,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<String>, McpFailure> {
     let manager = manager(definition, address, state).await?;
     match manager.get_access_token().await {
         Ok(token) => Ok(Some(token)),
@@ -192,17 +192,17 @@ pub(crate) async fn token(
 /// # Errors
 /// Why that cannot be done with this server.
 pub(crate) async fn begin(
-    definition: &Definition,
-    address: &Address,
+    definition: &ServerDefinition,
+    address: &RemoteServer,
     state: &AbsPath,
     challenge: &str,
-) -> Result<SignIn, Failure> {
+) -> Result<SignIn, McpFailure> {
     let failed = |error: AuthError| failed(definition, &error);
     let port = definition.oauth.callback_port.unwrap_or(0);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
     let listener = listener.and_then(|listener| Ok((listener.local_addr()?, listener)));
     let (at, listener) = listener.map_err(|error| {
-        Failure::permanent(
+        McpFailure::permanent(
             format!("nothing can be listened to on this machine for the browser's answer: {error}"),
             "Set `oauth.callbackPort` in the server's entry to a port that is free.",
         )
@@ -226,7 +226,7 @@ pub(crate) async fn begin(
     let url = Url::parse(session.get_authorization_url());
     let url = url.ok().filter(|url| matches!(url.scheme(), "https" | "http"));
     let url = url.ok_or_else(|| {
-        Failure::permanent(
+        McpFailure::permanent(
             "the server names no page to sign in at",
             "Put a token into its `headers` instead.",
         )
@@ -239,11 +239,11 @@ impl SignIn {
     ///
     /// # Errors
     /// Why there are none.
-    pub(crate) async fn complete(self, definition: &Definition) -> Result<(), Failure> {
+    pub(crate) async fn complete(self, definition: &ServerDefinition) -> Result<(), McpFailure> {
         let waited = timeout(SIGN_IN_LIMIT, async {
             loop {
                 let (stream, _) = self.listener.accept().await.map_err(|error| {
-                    Failure::transient(format!("the browser's answer was lost: {error}"), "Sign in again.")
+                    McpFailure::transient(format!("the browser's answer was lost: {error}"), "Sign in again.")
                 })?;
                 // Others may knock as well; only what comes back to the right place counts.
                 if let Some(url) = answer(stream).await {
@@ -256,7 +256,7 @@ impl SignIn {
                 }
             }
         });
-        waited.await.unwrap_or_else(|_| Err(Failure::auth(&definition.name, "")))
+        waited.await.unwrap_or_else(|_| Err(McpFailure::auth(&definition.name, "")))
     }
 }
 
@@ -283,12 +283,12 @@ async fn answer(stream: TcpStream) -> Option<String> {
     is_answer.then(|| format!("http://127.0.0.1{path}"))
 }
 
-fn failed(definition: &Definition, error: &AuthError) -> Failure {
+fn failed(definition: &ServerDefinition, error: &AuthError) -> McpFailure {
     match error {
         AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_) | AuthError::TokenExpired => {
-            Failure::auth(&definition.name, "")
+            McpFailure::auth(&definition.name, "")
         }
-        _ => Failure::permanent(
+        _ => McpFailure::permanent(
             format!("signing in did not work: {}", causes(error)),
             "Try it again, or put a token into the `headers` of the server's entry.",
         ),

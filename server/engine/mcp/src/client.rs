@@ -30,16 +30,16 @@ const MAX_EARLY: usize = 32;
 const MAX_PROGRESS: usize = 500;
 
 /// A call that runs.
-pub(crate) struct Ongoing {
+pub(crate) struct OngoingCall {
     /// Takes what it tells of its progress.
     pub(crate) progress: ProgressReporter,
     /// Asks the user of the call.
     pub(crate) ask: Option<QuestionAsker>,
-    clock: Mutex<Clock>,
+    clock: Mutex<CallClock>,
 }
 
 /// How long a call has gone on; the time the user takes to answer does not count.
-struct Clock {
+struct CallClock {
     began: Instant,
     last_sign: Instant,
     waited: Duration,
@@ -47,11 +47,12 @@ struct Clock {
     waits_since: Instant,
 }
 
-impl Ongoing {
+impl OngoingCall {
     /// A call that begins now.
     pub(crate) fn new(progress: ProgressReporter, ask: Option<QuestionAsker>) -> Arc<Self> {
         let now = Instant::now();
-        let clock = Clock { began: now, last_sign: now, waited: Duration::ZERO, waits: 0, waits_since: now };
+        let clock =
+            CallClock { began: now, last_sign: now, waited: Duration::ZERO, waits: 0, waits_since: now };
         Arc::new(Self { progress, ask, clock: Mutex::new(clock) })
     }
 
@@ -85,24 +86,24 @@ impl Ongoing {
         }
     }
 
-    fn clock(&self) -> MutexGuard<'_, Clock> {
+    fn clock(&self) -> MutexGuard<'_, CallClock> {
         self.clock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What answers a server.
 #[derive(Clone)]
-pub(crate) struct Handler {
+pub(crate) struct ServerHandler {
     server: String,
     roots: Vec<AbsPath>,
-    calls: Arc<Mutex<HashMap<ProgressToken, Arc<Ongoing>>>>,
+    calls: Arc<Mutex<HashMap<ProgressToken, Arc<OngoingCall>>>>,
     /// What was told last of calls that nobody follows yet: a quick server tells before the call is known by its token.
     early: Arc<Mutex<VecDeque<(ProgressToken, String)>>>,
     /// Grows whenever the server says that what it offers has changed.
     changes: Arc<watch::Sender<u64>>,
 }
 
-impl Handler {
+impl ServerHandler {
     pub(crate) fn new(server: &str, roots: &[AbsPath]) -> Self {
         Self {
             server: server.to_owned(),
@@ -119,7 +120,7 @@ impl Handler {
     }
 
     /// Has what is told of a call go to it until the guard is dropped.
-    pub(crate) fn follow(&self, token: ProgressToken, call: Arc<Ongoing>) -> Following {
+    pub(crate) fn follow(&self, token: ProgressToken, call: Arc<OngoingCall>) -> CallSubscription {
         self.calls().insert(token.clone(), Arc::clone(&call));
         let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = early.iter().position(|(of, _)| *of == token)
@@ -127,7 +128,7 @@ impl Handler {
         {
             (call.progress)(text);
         }
-        Following { handler: self.clone(), token }
+        CallSubscription { handler: self.clone(), token }
     }
 
     /// Whether no call runs.
@@ -135,7 +136,7 @@ impl Handler {
         self.calls().is_empty()
     }
 
-    fn calls(&self) -> MutexGuard<'_, HashMap<ProgressToken, Arc<Ongoing>>> {
+    fn calls(&self) -> MutexGuard<'_, HashMap<ProgressToken, Arc<OngoingCall>>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -145,19 +146,19 @@ impl Handler {
 }
 
 /// What is told of a call goes to it while this is there.
-pub(crate) struct Following {
-    handler: Handler,
+pub(crate) struct CallSubscription {
+    handler: ServerHandler,
     token: ProgressToken,
 }
 
-impl Drop for Following {
+impl Drop for CallSubscription {
     fn drop(&mut self) {
         self.handler.calls().remove(&self.token);
     }
 }
 
 #[expect(deprecated, reason = "newer servers ask for roots in another way; those there are ask so")]
-impl ClientHandler for Handler {
+impl ClientHandler for ServerHandler {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
         capabilities.roots = Some(RootsCapabilities::default());
@@ -192,7 +193,7 @@ impl ClientHandler for Handler {
             tracing::info!(server = self.server, "a server asks while no call of it runs; it is declined");
             return declined();
         };
-        let Some(form) = elicit::Form::of(&self.server, &request) else { return declined() };
+        let Some(form) = elicit::ElicitForm::of(&self.server, &request) else { return declined() };
         call.begin_waiting();
         let reply = tokio::select! {
             reply = ask(form.draft()) => reply,
@@ -257,9 +258,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_call_has_its_time_from_the_last_sign_and_none_while_the_user_is_asked() {
         let second = Duration::from_secs(1);
-        let call = Ongoing::new(Arc::new(drop), None);
+        let call = OngoingCall::new(Arc::new(drop), None);
         let began = Instant::now();
-        let deadline = |call: &Ongoing| call.deadline(10 * second, 25 * second);
+        let deadline = |call: &OngoingCall| call.deadline(10 * second, 25 * second);
         assert_eq!(deadline(&call), Some(began + 10 * second));
         tokio::time::advance(8 * second).await;
         call.sign();

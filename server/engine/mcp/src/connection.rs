@@ -14,13 +14,15 @@ use rmcp::transport::Transport;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-use crate::client::Handler;
+use crate::client::ServerHandler;
 use crate::failure;
-use crate::surroundings::Surroundings;
-use crate::transport::stdio::{self, Complaints};
+use crate::surroundings::ServerSurroundings;
+use crate::transport::stdio::{self, ErrorOutput};
 use crate::transport::{http, sse};
-use kode_config::mcp::config::{Address, Definition, Form, HEALTH_LIMIT, Link, Program};
-use kode_config::mcp::fault::{Failure, FailureClass};
+use kode_config::mcp::config::{
+    HEALTH_LIMIT, RemoteServer, RemoteTransport, ServerDefinition, ServerLink, ServerProgram,
+};
+use kode_config::mcp::fault::{McpFailure, McpFailureClass};
 use kode_process::shell::served::ServedProcess;
 
 /// How long the end of a program is waited for once its connection has ended, to tell how it ended.
@@ -29,25 +31,25 @@ const END_LIMIT: Duration = Duration::from_millis(500);
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
 /// What requests of the protocol are made of.
-pub(crate) type Object = JsonObject;
+pub(crate) type ProtocolObject = JsonObject;
 
 /// The way to ask a connected server.
 #[derive(Clone)]
-pub(crate) struct Way {
+pub(crate) struct ServerChannel {
     pub(crate) peer: Peer<RoleClient>,
-    pub(crate) handler: Handler,
+    pub(crate) handler: ServerHandler,
 }
 
 /// A connection.
 pub(crate) struct Connection {
     /// The way to ask.
-    pub(crate) way: Way,
+    pub(crate) way: ServerChannel,
     /// What is to be told of the way it was made.
     pub(crate) note: Option<String>,
     cancel: Option<RunningServiceCancellationToken>,
     waiting: JoinHandle<()>,
     process: Option<ServedProcess>,
-    complaints: Complaints,
+    complaints: ErrorOutput,
     sandboxed: bool,
 }
 
@@ -56,21 +58,24 @@ impl Connection {
     ///
     /// # Errors
     /// Why that did not work.
-    pub(crate) async fn open(definition: &Definition, surroundings: &Surroundings) -> Result<Self, Failure> {
-        let handler = Handler::new(&definition.name, &surroundings.roots);
+    pub(crate) async fn open(
+        definition: &ServerDefinition,
+        surroundings: &ServerSurroundings,
+    ) -> Result<Self, McpFailure> {
+        let handler = ServerHandler::new(&definition.name, &surroundings.roots);
         match &definition.link {
-            Link::Stdio(program) => Self::start(definition, program, surroundings, handler).await,
-            Link::Network(address) => Self::reach(definition, address, surroundings, handler).await,
+            ServerLink::Stdio(program) => Self::start(definition, program, surroundings, handler).await,
+            ServerLink::Network(address) => Self::reach(definition, address, surroundings, handler).await,
         }
     }
 
     async fn start(
-        definition: &Definition,
-        program: &Program,
-        surroundings: &Surroundings,
-        handler: Handler,
-    ) -> Result<Self, Failure> {
-        let complaints = Complaints::default();
+        definition: &ServerDefinition,
+        program: &ServerProgram,
+        surroundings: &ServerSurroundings,
+        handler: ServerHandler,
+    ) -> Result<Self, McpFailure> {
+        let complaints = ErrorOutput::default();
         let sandboxed = definition.sandboxed && surroundings.sandbox.is_some();
         let (transport, mut process) = stdio::start(definition, program, surroundings, &complaints)?;
         let begun = tokio::select! {
@@ -94,32 +99,32 @@ impl Connection {
                 }
                 Err(_) => {
                     process.end().await;
-                    Err(Failure { stderr: complaints.text(), ..failure })
+                    Err(McpFailure { stderr: complaints.text(), ..failure })
                 }
             },
         }
     }
 
     async fn reach(
-        definition: &Definition,
-        address: &Address,
-        surroundings: &Surroundings,
-        handler: Handler,
-    ) -> Result<Self, Failure> {
+        definition: &ServerDefinition,
+        address: &RemoteServer,
+        surroundings: &ServerSurroundings,
+        handler: ServerHandler,
+    ) -> Result<Self, McpFailure> {
         let (first, second) = match address.form {
-            Form::Http => return Self::by_http(definition, address, surroundings, handler).await,
-            Form::Sse => return Self::by_sse(definition, address, surroundings, handler).await,
-            Form::Either => (handler.clone(), handler),
+            RemoteTransport::Http => return Self::by_http(definition, address, surroundings, handler).await,
+            RemoteTransport::Sse => return Self::by_sse(definition, address, surroundings, handler).await,
+            RemoteTransport::Either => (handler.clone(), handler),
         };
         match Self::by_http(definition, address, surroundings, first).await {
-            Err(failure) if failure.class == FailureClass::Permanent => {
+            Err(failure) if failure.class == McpFailureClass::Permanent => {
                 match Self::by_sse(definition, address, surroundings, second).await {
                     Ok(mut connection) => {
                         let note = "It speaks the older form: write `\"type\": \"sse\"` into its entry.";
                         connection.note = Some(note.to_owned());
                         Ok(connection)
                     }
-                    Err(other) if other.class == FailureClass::Auth => Err(other),
+                    Err(other) if other.class == McpFailureClass::Auth => Err(other),
                     Err(_) => Err(failure),
                 }
             }
@@ -128,21 +133,21 @@ impl Connection {
     }
 
     async fn by_http(
-        definition: &Definition,
-        address: &Address,
-        surroundings: &Surroundings,
-        handler: Handler,
-    ) -> Result<Self, Failure> {
+        definition: &ServerDefinition,
+        address: &RemoteServer,
+        surroundings: &ServerSurroundings,
+        handler: ServerHandler,
+    ) -> Result<Self, McpFailure> {
         let transport = http::open(definition, address, surroundings).await?;
         begin(definition, surroundings, handler, transport).await
     }
 
     async fn by_sse(
-        definition: &Definition,
-        address: &Address,
-        surroundings: &Surroundings,
-        handler: Handler,
-    ) -> Result<Self, Failure> {
+        definition: &ServerDefinition,
+        address: &RemoteServer,
+        surroundings: &ServerSurroundings,
+        handler: ServerHandler,
+    ) -> Result<Self, McpFailure> {
         let transport = sse::open(definition, address, surroundings).await?;
         begin(definition, surroundings, handler, transport).await
     }
@@ -153,13 +158,13 @@ impl Connection {
     }
 
     /// Waits until the connection has ended by itself, and says why. Safe to drop.
-    pub(crate) async fn lost(&mut self) -> Failure {
+    pub(crate) async fn lost(&mut self) -> McpFailure {
         match &mut self.process {
             None => {
                 if let Err(error) = (&mut self.waiting).await {
                     tracing::error!(%error, "a connection to a server broke");
                 }
-                Failure::transient("the connection to the server has ended", "It is made again by itself.")
+                McpFailure::transient("the connection to the server has ended", "It is made again by itself.")
             }
             Some(process) => {
                 let ended = tokio::select! {
@@ -171,9 +176,9 @@ impl Connection {
                         self.complaints.settle().await;
                         stdio::failure(&ended, &self.complaints, self.sandboxed)
                     }
-                    None => Failure {
+                    None => McpFailure {
                         stderr: self.complaints.text(),
-                        ..Failure::transient(
+                        ..McpFailure::transient(
                             "the server has closed its output",
                             "It is started again by itself.",
                         )
@@ -211,12 +216,12 @@ impl Drop for Connection {
     }
 }
 
-impl Way {
+impl ServerChannel {
     /// Asks whether the server is there, and says how long the answer took.
     ///
     /// # Errors
     /// When it does not answer.
-    pub(crate) async fn ping(&self) -> Result<Duration, Failure> {
+    pub(crate) async fn ping(&self) -> Result<Duration, McpFailure> {
         let began = Instant::now();
         let request =
             ClientRequest::PingRequest(PingRequest { method: Default::default(), ..Default::default() });
@@ -224,7 +229,7 @@ impl Way {
             // Whoever answers with an error is there.
             Ok(Ok(_) | Err(ServiceError::McpError(_))) => Ok(began.elapsed()),
             Ok(Err(error)) => Err(failure::of_request("", &error)),
-            Err(_) => Err(Failure::transient(
+            Err(_) => Err(McpFailure::transient(
                 format!("the server did not answer within {} s whether it is there", HEALTH_LIMIT.as_secs()),
                 "It is started again by itself.",
             )),
@@ -234,13 +239,13 @@ impl Way {
 
 /// Begins to speak the protocol.
 async fn begin<T: Transport<RoleClient> + 'static>(
-    definition: &Definition,
-    surroundings: &Surroundings,
-    handler: Handler,
+    definition: &ServerDefinition,
+    surroundings: &ServerSurroundings,
+    handler: ServerHandler,
     transport: T,
-) -> Result<Connection, Failure> {
+) -> Result<Connection, McpFailure> {
     let limit = surroundings.limits.start;
-    let served: Result<RunningService<RoleClient, Handler>, ClientInitializeError> = match timeout(
+    let served: Result<RunningService<RoleClient, ServerHandler>, ClientInitializeError> = match timeout(
         limit,
         serve_client(handler.clone(), transport),
     )
@@ -248,7 +253,7 @@ async fn begin<T: Transport<RoleClient> + 'static>(
     {
         Ok(served) => served,
         Err(_) => {
-            return Err(Failure::transient(
+            return Err(McpFailure::transient(
                 format!("the server did not begin to speak within {} s", limit.as_secs_f32()),
                 "It is tried again. A server that is slow to start gets more time by the variable MCP_TIMEOUT, in \
                      milliseconds.",
@@ -265,7 +270,7 @@ async fn begin<T: Transport<RoleClient> + 'static>(
             Err(error) => tracing::error!(%error, "a connection to a server broke"),
         }
     });
-    let way = Way { peer, handler };
-    let complaints = Complaints::default();
+    let way = ServerChannel { peer, handler };
+    let complaints = ErrorOutput::default();
     Ok(Connection { way, note: None, cancel, waiting, process: None, complaints, sandboxed: false })
 }

@@ -25,14 +25,14 @@ const ACCEPT: &str = "Go on";
 
 /// A form to be filled in.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Form {
+pub(crate) struct ElicitForm {
     message: String,
-    fields: Vec<Field>,
+    fields: Vec<FormField>,
 }
 
 /// A field of it.
 #[derive(Clone, Debug, PartialEq)]
-struct Field {
+struct FormField {
     name: String,
     label: String,
     description: String,
@@ -52,7 +52,7 @@ enum FieldKind {
     Several(Vec<(String, String)>),
 }
 
-impl Form {
+impl ElicitForm {
     /// The form that a server asks to be filled in; `None` for what is no form, or none that people can fill in.
     pub(crate) fn of(server: &str, request: &ElicitRequestParams) -> Option<Self> {
         let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = request else {
@@ -70,7 +70,7 @@ impl Form {
             let property = properties.get(&name)?;
             let text = |key: &str| property[key].as_str().map(bounded);
             let label = text("title").unwrap_or_else(|| name.clone());
-            Some(Field {
+            Some(FormField {
                 label,
                 description: text("description").unwrap_or_default(),
                 required: required.iter().any(|required| required.as_str() == Some(&name)),
@@ -139,7 +139,7 @@ impl Form {
     }
 }
 
-impl Field {
+impl FormField {
     fn choices(&self) -> Vec<String> {
         match &self.kind {
             FieldKind::Text | FieldKind::Number | FieldKind::Integer => Vec::new(),
@@ -228,7 +228,7 @@ mod tests {
 
     use super::*;
 
-    fn form() -> Form {
+    fn form() -> ElicitForm {
         let request = json!({
             "mode": "form", "message": "Who are you?",
             "requestedSchema": {
@@ -241,7 +241,7 @@ mod tests {
                 },
             },
         });
-        Form::of("survey", &serde_json::from_value(request).unwrap()).unwrap()
+        ElicitForm::of("survey", &serde_json::from_value(request).unwrap()).unwrap()
     }
 
     fn picked(label: &str, text: &str) -> InquiryAnswer {

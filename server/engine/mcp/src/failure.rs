@@ -10,26 +10,26 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, StreamableHttpError,
 };
 
-use kode_config::mcp::fault::Failure;
+use kode_config::mcp::fault::McpFailure;
 use kode_net::http::causes;
 
 /// Why a connection over the network could not be begun.
-pub(crate) fn of_initialize(server: &str, error: &ClientInitializeError) -> Failure {
+pub(crate) fn of_initialize(server: &str, error: &ClientInitializeError) -> McpFailure {
     if let Some(challenge) = error.auth_challenge() {
-        return Failure::auth(server, challenge);
+        return McpFailure::auth(server, challenge);
     }
     match error {
         ClientInitializeError::TransportError { error, .. } => of_transport(server, error.error.as_ref()),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => of_initialize(server, fallback),
-        ClientInitializeError::JsonRpcError(error) => Failure::permanent(
+        ClientInitializeError::JsonRpcError(error) => McpFailure::permanent(
             format!("the server refused to begin: {}", error.message),
             "Look into the server's own documentation; its entry may lack something.",
         ),
-        ClientInitializeError::NoCompatibleProtocolVersion { .. } => Failure::permanent(
+        ClientInitializeError::NoCompatibleProtocolVersion { .. } => McpFailure::permanent(
             "the server speaks no version of the protocol that is known here",
             "Update the server, or kode-ls.",
         ),
-        _ => Failure::transient(
+        _ => McpFailure::transient(
             format!("the server did not answer as it should: {}", causes(error)),
             "It is tried again. If it stays so, run the server by hand and see what it says.",
         ),
@@ -37,19 +37,19 @@ pub(crate) fn of_initialize(server: &str, error: &ClientInitializeError) -> Fail
 }
 
 /// What the network, or what speaks for it, says.
-pub(crate) fn of_transport(server: &str, error: &(dyn Error + 'static)) -> Failure {
+pub(crate) fn of_transport(server: &str, error: &(dyn Error + 'static)) -> McpFailure {
     let mut next = Some(error);
     while let Some(current) = next {
         if let Some(auth) = current.downcast_ref::<AuthRequiredError>() {
-            return Failure::auth(server, &auth.www_authenticate_header);
+            return McpFailure::auth(server, &auth.www_authenticate_header);
         }
         if let Some(scope) = current.downcast_ref::<InsufficientScopeError>() {
-            return Failure::auth(server, &scope.www_authenticate_header);
+            return McpFailure::auth(server, &scope.www_authenticate_header);
         }
         if let Some(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) =
             current.downcast_ref::<AuthError>()
         {
-            return Failure::auth(server, "");
+            return McpFailure::auth(server, "");
         }
         if let Some(status) = current.downcast_ref::<HttpStatusError>() {
             return of_status(server, status.status);
@@ -57,7 +57,7 @@ pub(crate) fn of_transport(server: &str, error: &(dyn Error + 'static)) -> Failu
         if let Some(client) = current.downcast_ref::<reqwest::Error>() {
             return match client.status() {
                 Some(status) => of_status(server, status.as_u16()),
-                None if client.is_builder() => Failure::permanent(
+                None if client.is_builder() => McpFailure::permanent(
                     format!("the address cannot be used: {}", causes(client)),
                     "Put `url` and `headers` of its entry right.",
                 ),
@@ -83,50 +83,50 @@ pub(crate) fn of_transport(server: &str, error: &(dyn Error + 'static)) -> Failu
 }
 
 /// What an answer with this status of HTTP means.
-pub(crate) fn of_status(server: &str, status: u16) -> Failure {
+pub(crate) fn of_status(server: &str, status: u16) -> McpFailure {
     match status {
-        401 | 403 => Failure::auth(server, ""),
-        408 | 429 | 500..=599 => Failure::transient(
+        401 | 403 => McpFailure::auth(server, ""),
+        408 | 429 | 500..=599 => McpFailure::transient(
             format!("the server answered with HTTP status {status}"),
             "It is tried again by itself.",
         ),
-        _ => Failure::permanent(
+        _ => McpFailure::permanent(
             format!("the server answered with HTTP status {status}"),
             "Check the `url` of its entry, and whether its `type` is `http` or `sse`.",
         ),
     }
 }
 
-fn no_server(said: &str) -> Failure {
-    Failure::permanent(
+fn no_server(said: &str) -> McpFailure {
+    McpFailure::permanent(
         format!("there is no MCP server at the address: {said}"),
         "Check the `url` of its entry, and whether its `type` is `http` or `sse`.",
     )
 }
 
-fn unreachable(why: &str) -> Failure {
-    Failure::transient(
+fn unreachable(why: &str) -> McpFailure {
+    McpFailure::transient(
         format!("the server cannot be reached: {why}"),
         "It is tried again by itself. Check the address, your network and the proxy.",
     )
 }
 
 /// Why a request to a connected server failed.
-pub(crate) fn of_request(server: &str, error: &ServiceError) -> Failure {
+pub(crate) fn of_request(server: &str, error: &ServiceError) -> McpFailure {
     match error {
-        ServiceError::McpError(error) => Failure::permanent(
+        ServiceError::McpError(error) => McpFailure::permanent(
             format!("the server answered with an error: {}", error.message),
             "Look at the arguments.",
         ),
         ServiceError::TransportSend(error) => of_transport(server, error.error.as_ref()),
         ServiceError::TransportClosed => {
-            Failure::transient("the connection to the server has ended", "It is made again by itself.")
+            McpFailure::transient("the connection to the server has ended", "It is made again by itself.")
         }
-        ServiceError::Timeout { timeout } => Failure::transient(
+        ServiceError::Timeout { timeout } => McpFailure::transient(
             format!("the server did not answer within {} s", timeout.as_secs_f32()),
             "Ask for less at once, or raise `timeout` in the server's entry.",
         ),
-        _ => Failure::transient(
+        _ => McpFailure::transient(
             format!("the server did not answer as it should: {}", causes(error)),
             "Try it again.",
         ),
@@ -142,17 +142,17 @@ fn status_in(said: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kode_config::mcp::fault::FailureClass;
+    use kode_config::mcp::fault::McpFailureClass;
 
     #[test]
     fn a_status_says_whether_trying_again_can_help() {
         for (status, class) in [
-            (401, FailureClass::Auth),
-            (403, FailureClass::Auth),
-            (404, FailureClass::Permanent),
-            (405, FailureClass::Permanent),
-            (429, FailureClass::Transient),
-            (503, FailureClass::Transient),
+            (401, McpFailureClass::Auth),
+            (403, McpFailureClass::Auth),
+            (404, McpFailureClass::Permanent),
+            (405, McpFailureClass::Permanent),
+            (429, McpFailureClass::Transient),
+            (503, McpFailureClass::Transient),
         ] {
             let failure = of_status("s", status);
             assert_eq!(failure.class, class, "{status}");

@@ -30,9 +30,9 @@ use kode_base::paths::AbsPath;
 use kode_config::policy::PolicySource;
 use kode_process::shell::Secrets;
 use kode_tool::servers::{McpServers, ServerPool};
-use servers::Place;
+use servers::ServerContext;
 
-pub use servers::{Member, Servers};
+pub use servers::{ServerMember, Servers};
 
 /// The servers of all workspaces of an engine.
 pub struct Mcp {
@@ -60,7 +60,7 @@ impl Mcp {
             return known;
         }
         workspaces.retain(|_, servers| servers.strong_count() > 0);
-        let place = Place { state: self.state.clone(), secrets: secrets.clone() };
+        let place = ServerContext { state: self.state.clone(), secrets: secrets.clone() };
         let made = Servers::new(roots.to_vec(), policy(), place);
         workspaces.insert(roots.to_vec(), Arc::downgrade(&made));
         made

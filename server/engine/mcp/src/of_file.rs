@@ -8,22 +8,22 @@ use std::sync::Arc;
 use crate::Servers;
 use kode_config::mcp::file_servers::FileServers;
 use kode_config::policy::{Policy, PolicySource};
-use kode_config::settings::{Declared, Wish};
+use kode_config::settings::{Declarations, TrustRequest};
 use kode_permission::rules::names::is_mcp;
 use kode_tool::{ErasedTool, ToolSource};
 
 /// The settings, but for the servers: those of a file in the place of theirs.
-struct InPlace {
+struct FilePolicy {
     settings: Arc<dyn PolicySource>,
     file: FileServers,
 }
 
-impl PolicySource for InPlace {
+impl PolicySource for FilePolicy {
     fn current(&self) -> Arc<Policy> {
         let policy = self.settings.current();
-        let is_approved = |wish: &Wish| self.settings.is_approved(wish);
+        let is_approved = |wish: &TrustRequest| self.settings.is_approved(wish);
         let servers = self.file.settled(&is_approved);
-        let declared = Arc::new(Declared { servers, ..Declared::clone(&policy.declared) });
+        let declared = Arc::new(Declarations { servers, ..Declarations::clone(&policy.declared) });
         Arc::new(Policy { declared, ..Policy::clone(&policy) })
     }
 }
@@ -31,7 +31,7 @@ impl PolicySource for InPlace {
 impl Servers {
     /// The servers that a file describes, in the surroundings of these. Starts nothing.
     pub(crate) fn of_file(&self, file: FileServers) -> Arc<Self> {
-        self.like(|settings| Arc::new(InPlace { settings, file }))
+        self.like(|settings| Arc::new(FilePolicy { settings, file }))
     }
 
     /// The tools of these servers as they are now, without those that all servers share.

@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use crate::{Servers, failure, result};
-use kode_config::mcp::fault::Failure;
+use kode_config::mcp::fault::McpFailure;
 use kode_tool::offer::{McpPromptPart, PromptArgument, PromptInfo};
 
 impl Servers {
     /// The prompts there are, by server and name.
     #[must_use]
     pub fn prompts(&self) -> Vec<PromptInfo> {
-        let of = |server: std::sync::Arc<crate::servers::server::Server>| {
+        let of = |server: std::sync::Arc<crate::servers::server::McpServer>| {
             let (offered, part, name) = (server.offered(), server.part.clone(), server.name.clone());
             let prompts = offered.prompts.clone();
             prompts.into_iter().map(move |prompt| PromptInfo {
@@ -47,11 +47,11 @@ impl Servers {
         server: &str,
         name: &str,
         arguments: &[(Option<String>, String)],
-    ) -> Result<Vec<McpPromptPart>, Failure> {
+    ) -> Result<Vec<McpPromptPart>, McpFailure> {
         let found = self.find(server)?;
         let known = self.prompts().into_iter().find(|known| known.server == server && known.name == name);
         let known = known.ok_or_else(|| {
-            Failure::permanent(
+            McpFailure::permanent(
                 format!("the MCP server `{server}` has no prompt `{name}`"),
                 "`/mcp` says which it has.",
             )
@@ -60,7 +60,7 @@ impl Servers {
         let way = found.way().await?;
         let limit = found.surroundings().limits.call;
         let got = timeout(limit, way.peer.get_prompt(params)).await.map_err(|_| {
-            Failure::transient(
+            McpFailure::transient(
                 format!("`{server}` did not give the prompt within {} s", limit.as_secs_f32()),
                 "Try it again.",
             )
@@ -75,7 +75,7 @@ impl Servers {
     }
 }
 
-fn named(prompt: &PromptInfo, given: &[(Option<String>, String)]) -> Result<Map<String, Value>, Failure> {
+fn named(prompt: &PromptInfo, given: &[(Option<String>, String)]) -> Result<Map<String, Value>, McpFailure> {
     let mut arguments = Map::new();
     let mut unnamed = Vec::new();
     for (name, value) in given {
@@ -99,7 +99,7 @@ fn named(prompt: &PromptInfo, given: &[(Option<String>, String)]) -> Result<Map<
         match value {
             Some(value) => drop(arguments.insert(argument.name.clone(), Value::String(value))),
             None if argument.required => {
-                return Err(Failure::permanent(
+                return Err(McpFailure::permanent(
                     format!("the prompt `{}` needs `{}`", prompt.name, argument.name),
                     match argument.description.as_str() {
                         "" => "Write it behind the command.".to_owned(),

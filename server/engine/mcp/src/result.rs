@@ -24,7 +24,7 @@ const WARN_TOKENS: usize = 10_000;
 const MAX_IMAGES: usize = 20;
 
 /// What goes with a result.
-pub(crate) struct Bounds<'a> {
+pub(crate) struct ResultBounds<'a> {
     /// So many tokens the model gets.
     pub(crate) tokens: usize,
     /// Where the whole of it is kept when that is not all.
@@ -40,7 +40,7 @@ pub(crate) struct Bounds<'a> {
 pub(crate) fn output(
     shown: &str,
     result: CallToolResult,
-    bounds: &Bounds<'_>,
+    bounds: &ResultBounds<'_>,
 ) -> Result<ToolOutput, ToolError> {
     let CallToolResult { content, structured_content, is_error, .. } = result;
     let (mut text, images) = told(content);
@@ -115,7 +115,7 @@ pub(crate) fn resource_text(resource: ResourceContents, images: &mut Vec<Image>)
 }
 
 /// A text of as many tokens as may be, with where the rest is.
-pub(crate) fn bounded(text: String, bounds: &Bounds<'_>) -> String {
+pub(crate) fn bounded(text: String, bounds: &ResultBounds<'_>) -> String {
     let tokens = text.chars().count().div_ceil(CHARS_PER_TOKEN);
     if tokens <= WARN_TOKENS.min(bounds.tokens) {
         return text;
@@ -151,7 +151,7 @@ mod tests {
 
     fn plain(value: serde_json::Value) -> Result<ToolOutput, ToolError> {
         let call = CallId::generate();
-        output("s:t", result(value), &Bounds { tokens: 25_000, outputs: None, call: &call })
+        output("s:t", result(value), &ResultBounds { tokens: 25_000, outputs: None, call: &call })
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let outputs = Arc::new(Outputs::new(AbsPath::new(folder.path().join("output")).unwrap()));
         let call = CallId::generate();
-        let bounds = Bounds { tokens: 100, outputs: Some(&outputs), call: &call };
+        let bounds = ResultBounds { tokens: 100, outputs: Some(&outputs), call: &call };
         let text = "ä".repeat(100 * CHARS_PER_TOKEN + 1);
         let cut = bounded(text.clone(), &bounds);
         assert!(cut.starts_with(&"ä".repeat(100 * CHARS_PER_TOKEN)) && cut.contains("Cut off"));

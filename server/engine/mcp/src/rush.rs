@@ -15,21 +15,21 @@ const SENT_AFTER: Duration = Duration::from_millis(100);
 
 /// The prompts that are on their way.
 #[derive(Debug, Default)]
-pub(super) struct Rushes {
+pub(super) struct PromptCounter {
     count: watch::Sender<usize>,
 }
 
 /// A prompt on its way to the model, for as long as this is kept.
 #[derive(Debug)]
-pub(crate) struct Rush {
+pub(crate) struct PromptGuard {
     count: watch::Sender<usize>,
 }
 
-impl Rushes {
+impl PromptCounter {
     /// One more prompt is on its way.
-    pub(super) fn begin(&self) -> Rush {
+    pub(super) fn begin(&self) -> PromptGuard {
         self.count.send_modify(|count| *count += 1);
-        Rush { count: self.count.clone() }
+        PromptGuard { count: self.count.clone() }
     }
 
     /// Returns when no prompt is on its way, or has been for long enough.
@@ -41,7 +41,7 @@ impl Rushes {
     }
 }
 
-impl Rush {
+impl PromptGuard {
     /// The request has been handed over: it is soon on its way.
     pub(crate) fn handed_over(self) {
         tokio::spawn(async move {
@@ -51,7 +51,7 @@ impl Rush {
     }
 }
 
-impl Drop for Rush {
+impl Drop for PromptGuard {
     fn drop(&mut self) {
         self.count.send_modify(|count| *count -= 1);
     }
@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    async fn waited(rushes: &Rushes) -> Duration {
+    async fn waited(rushes: &PromptCounter) -> Duration {
         let began = Instant::now();
         rushes.over().await;
         began.elapsed()
@@ -71,7 +71,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn servers_start_when_the_last_request_is_sent_and_at_once_where_none_is_on_its_way() {
-        let rushes = Rushes::default();
+        let rushes = PromptCounter::default();
         assert_eq!(waited(&rushes).await, Duration::ZERO);
         let (answered, sent) = (rushes.begin(), rushes.begin());
         drop(answered);
@@ -83,7 +83,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_prompt_that_takes_long_holds_no_server_up_for_long() {
-        let rushes = Rushes::default();
+        let rushes = PromptCounter::default();
         let _kept = rushes.begin();
         let waited = waited(&rushes).await;
         assert!((MAX_HOLD..MAX_HOLD * 2).contains(&waited), "{waited:?}");

@@ -20,12 +20,12 @@ const MAX_SERVERS: usize = 500;
 const PRIVATE: u32 = 0o600;
 
 /// What every tool said, by its name.
-pub(crate) type Described = BTreeMap<String, String>;
+pub(crate) type ToolDescriptions = BTreeMap<String, String>;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Remembered {
+struct StoredDescriptions {
     #[serde(default)]
-    servers: BTreeMap<String, Described>,
+    servers: BTreeMap<String, ToolDescriptions>,
 }
 
 /// Stands for all that a tool says of itself.
@@ -40,7 +40,7 @@ pub(crate) fn description(tool: &rmcp::model::Tool) -> String {
 ///
 /// # Errors
 /// When it cannot.
-pub(crate) fn compare(state: &AbsPath, server: &str, now: &Described) -> io::Result<Vec<String>> {
+pub(crate) fn compare(state: &AbsPath, server: &str, now: &ToolDescriptions) -> io::Result<Vec<String>> {
     let mut remembered = read(state)?;
     match remembered.servers.get(server) {
         None => {
@@ -59,24 +59,24 @@ pub(crate) fn compare(state: &AbsPath, server: &str, now: &Described) -> io::Res
 ///
 /// # Errors
 /// When it cannot be written.
-pub(crate) fn accept(state: &AbsPath, server: &str, now: Described) -> io::Result<()> {
+pub(crate) fn accept(state: &AbsPath, server: &str, now: ToolDescriptions) -> io::Result<()> {
     let mut remembered = read(state)?;
     remembered.servers.insert(server.to_owned(), now);
     write(state, remembered)
 }
 
-fn read(state: &AbsPath) -> io::Result<Remembered> {
+fn read(state: &AbsPath) -> io::Result<StoredDescriptions> {
     match std::fs::read(state.join(FILE)) {
         Ok(json) => Ok(serde_json::from_slice(&json).unwrap_or_else(|error| {
             tracing::warn!(%error, "what tools of MCP servers said cannot be read and is forgotten");
-            Remembered::default()
+            StoredDescriptions::default()
         })),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Remembered::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(StoredDescriptions::default()),
         Err(error) => Err(error),
     }
 }
 
-fn write(state: &AbsPath, mut remembered: Remembered) -> io::Result<()> {
+fn write(state: &AbsPath, mut remembered: StoredDescriptions) -> io::Result<()> {
     while remembered.servers.len() > MAX_SERVERS {
         remembered.servers.pop_first();
     }
@@ -98,7 +98,7 @@ fn write(state: &AbsPath, mut remembered: Remembered) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn said(tools: &[(&str, &str)]) -> Described {
+    fn said(tools: &[(&str, &str)]) -> ToolDescriptions {
         tools.iter().map(|(name, said)| ((*name).to_owned(), (*said).to_owned())).collect()
     }
 

@@ -19,19 +19,19 @@ use futures::future::join_all;
 use tokio::sync::watch;
 use url::Url;
 
-use crate::rush::{Rush, Rushes};
+use crate::rush::{PromptCounter, PromptGuard};
 use crate::servers::resources::{ListResources, ReadResource};
-use crate::servers::server::{Entered, Server};
-use crate::surroundings::Surroundings;
+use crate::servers::server::{EntryOutcome, McpServer};
+use crate::surroundings::ServerSurroundings;
 use kode_base::blocking;
 use kode_base::paths::AbsPath;
 use kode_base::secret::Secret;
-use kode_config::mcp::config::{Definition, Limits, is_switched_off};
-use kode_config::mcp::fault::Failure;
+use kode_config::mcp::config::{McpLimits, ServerDefinition, is_switched_off};
+use kode_config::mcp::fault::McpFailure;
 use kode_config::mcp::names;
 use kode_config::policy::{Policy, PolicySource};
-use kode_config::settings::Declared;
-use kode_config::settings::declared::{Approval, Entry};
+use kode_config::settings::Declarations;
+use kode_config::settings::declared::{Approval, Declaration};
 use kode_permission::rules::names as rule_names;
 use kode_process::sandbox::Sandbox;
 use kode_process::shell::Secrets;
@@ -51,7 +51,7 @@ const INSTRUCTIONS_HEAD: &str = "# MCP servers\nThis is what the servers of tool
 
 /// What an engine knows of servers, whatever the workspace.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ServerContext {
     pub(crate) state: AbsPath,
     pub(crate) secrets: Secrets,
 }
@@ -59,14 +59,14 @@ pub(crate) struct Place {
 /// The servers of one workspace.
 pub struct Servers {
     roots: Vec<AbsPath>,
-    place: Place,
+    place: ServerContext,
     policy: Arc<dyn PolicySource>,
-    state: Mutex<Known>,
+    state: Mutex<ServerTable>,
     /// Held while servers are added and ended.
     changing: tokio::sync::Mutex<()>,
     has_begun: AtomicBool,
     /// The prompts that servers leave the machine to.
-    rushes: Rushes,
+    rushes: PromptCounter,
     /// How many servers there were so far.
     made: AtomicU64,
     revision: watch::Sender<u64>,
@@ -74,12 +74,12 @@ pub struct Servers {
 }
 
 #[derive(Default)]
-struct Known {
+struct ServerTable {
     /// The policy they are by, and the secrets that were known then.
     by: Option<(Arc<Policy>, Vec<Secret>)>,
-    servers: Vec<Arc<Server>>,
+    servers: Vec<Arc<McpServer>>,
     /// What every one of them was made from, in the same order.
-    made_of: Vec<MadeOf>,
+    made_of: Vec<ServerInputs>,
     /// Switched off, or on against its entry, by the user for as long as this process lives.
     switched: BTreeMap<String, bool>,
     /// Who is told of what changes.
@@ -90,33 +90,33 @@ struct Known {
     /// Problems with entries, for people.
     left_out: Option<String>,
     /// What they offer, as of a revision.
-    tools: Option<(u64, Tools)>,
+    tools: Option<(u64, ToolList)>,
 }
 
 /// Tools of all servers.
-type Tools = Arc<Vec<Arc<dyn ErasedTool>>>;
+type ToolList = Arc<Vec<Arc<dyn ErasedTool>>>;
 
 /// What a server is made from: when it is the same, so is the server.
 #[derive(Clone, PartialEq)]
-struct MadeOf {
-    entry: Entry,
-    definition: Option<Definition>,
+struct ServerInputs {
+    entry: Declaration,
+    definition: Option<ServerDefinition>,
     resting: Option<ServerState>,
-    limits: Limits,
+    limits: McpLimits,
     /// Nothing where no program is started for it.
-    around: Option<Around>,
+    around: Option<ProgramContext>,
 }
 
 /// What surrounds the programs that are started for a server.
 #[derive(Clone)]
-struct Around {
+struct ProgramContext {
     variables: Vec<(String, String)>,
     /// The secrets that are kept from it: those alone that it would see otherwise.
     withheld: Vec<Secret>,
     sandbox: Option<Arc<Sandbox>>,
 }
 
-impl PartialEq for Around {
+impl PartialEq for ProgramContext {
     fn eq(&self, other: &Self) -> bool {
         let is_held_alike = match (&self.sandbox, &other.sandbox) {
             (Some(one), Some(other)) => one.is_like(other),
@@ -127,9 +127,9 @@ impl PartialEq for Around {
     }
 }
 
-impl Around {
+impl ProgramContext {
     /// What surrounds the programs of a server; `None` where it has none.
-    fn of(definition: &Definition, surroundings: &Surroundings) -> Option<Self> {
+    fn of(definition: &ServerDefinition, surroundings: &ServerSurroundings) -> Option<Self> {
         let is_seen = |secret: &Secret| {
             std::env::vars_os().any(|(_, value)| value.as_encoded_bytes() == secret.expose().as_bytes())
         };
@@ -142,13 +142,13 @@ impl Around {
 }
 
 /// One that needs the servers; when the last is gone, they end.
-pub struct Member {
+pub struct ServerMember {
     servers: Arc<Servers>,
     id: u64,
 }
 
 impl Servers {
-    pub(crate) fn new(roots: Vec<AbsPath>, policy: Arc<dyn PolicySource>, place: Place) -> Arc<Self> {
+    pub(crate) fn new(roots: Vec<AbsPath>, policy: Arc<dyn PolicySource>, place: ServerContext) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             roots,
             place,
@@ -156,7 +156,7 @@ impl Servers {
             state: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             has_begun: AtomicBool::new(false),
-            rushes: Rushes::default(),
+            rushes: PromptCounter::default(),
             made: AtomicU64::new(0),
             revision: watch::Sender::new(0),
             me: me.clone(),
@@ -173,14 +173,14 @@ impl Servers {
 
     /// Joins those that need the servers and are told of what becomes of them. Starts nothing.
     #[must_use]
-    pub fn join(self: &Arc<Self>, listener: ServerListener) -> Member {
+    pub fn join(self: &Arc<Self>, listener: ServerListener) -> ServerMember {
         let mut state = self.lock();
         let id = state.next_member;
         state.next_member += 1;
         state.members.insert(id, listener);
         // Whoever is new is told how all of them are.
         state.told.clear();
-        Member { servers: Arc::clone(self), id }
+        ServerMember { servers: Arc::clone(self), id }
     }
 
     /// Sees to it that what settings say now is what there is, and starts what is not started. Waits for no server but those
@@ -191,7 +191,7 @@ impl Servers {
     }
 
     /// A prompt is on its way to the model: servers that are not there yet start when its request is sent.
-    pub(crate) fn rush(&self) -> Rush {
+    pub(crate) fn rush(&self) -> PromptGuard {
         self.rushes.begin()
     }
 
@@ -218,14 +218,14 @@ impl Servers {
             join_all(ended.iter().map(|server| server.stop())).await;
         }
         if self.has_begun.load(Ordering::SeqCst) {
-            self.all().iter().for_each(Server::start);
+            self.all().iter().for_each(McpServer::start);
         }
         self.changed();
     }
 
     /// Whether settings still let a server be what it was made from, as its entry and the files that this names are now. Where
     /// they do not, the list is made anew, and the server is ended with that.
-    pub(crate) async fn lets(self: &Arc<Self>, server: &Server) -> bool {
+    pub(crate) async fn lets(self: &Arc<Self>, server: &McpServer) -> bool {
         let source = Arc::clone(&self.policy);
         let policy = blocking(move || source.current()).await;
         let lets = self.is_as_made(server, &policy);
@@ -237,7 +237,7 @@ impl Servers {
         lets
     }
 
-    fn is_as_made(&self, server: &Server, policy: &Policy) -> bool {
+    fn is_as_made(&self, server: &McpServer, policy: &Policy) -> bool {
         let surroundings = self.surroundings(policy, self.place.secrets.all());
         let state = self.lock();
         let at = state.servers.iter().position(|known| std::ptr::eq(&**known, server));
@@ -248,7 +248,12 @@ impl Servers {
     }
 
     /// Makes the list anew and gives those that are no longer in it.
-    fn settle(&self, state: &mut Known, policy: &Arc<Policy>, secrets: Vec<Secret>) -> Vec<Arc<Server>> {
+    fn settle(
+        &self,
+        state: &mut ServerTable,
+        policy: &Arc<Policy>,
+        secrets: Vec<Secret>,
+    ) -> Vec<Arc<McpServer>> {
         let surroundings = Arc::new(self.surroundings(policy, secrets.clone()));
         let (wanted, left_out) = wanted(&policy.declared);
         let (mut servers, mut made_of, mut parts) = (Vec::new(), Vec::new(), BTreeSet::new());
@@ -265,27 +270,27 @@ impl Servers {
             }
             self.made.fetch_add(1, Ordering::SeqCst);
             let known_as = (entry.name.clone(), part, entry.source.clone());
-            servers.push(Server::new(known_as, entered, Arc::clone(&surroundings), self.me.clone()));
+            servers.push(McpServer::new(known_as, entered, Arc::clone(&surroundings), self.me.clone()));
             made_of.push(made);
         }
-        let is_kept = |old: &Arc<Server>| servers.iter().any(|new| Arc::ptr_eq(old, new));
+        let is_kept = |old: &Arc<McpServer>| servers.iter().any(|new| Arc::ptr_eq(old, new));
         let ended = state.servers.iter().filter(|old| !is_kept(old)).cloned().collect();
         (state.servers, state.made_of, state.left_out) = (servers, made_of, left_out);
         state.by = Some((Arc::clone(policy), secrets));
         ended
     }
 
-    fn surroundings(&self, policy: &Policy, secrets: Vec<Secret>) -> Surroundings {
+    fn surroundings(&self, policy: &Policy, secrets: Vec<Secret>) -> ServerSurroundings {
         let variables: Vec<_> =
             policy.declared.variables().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let limits = Limits::of(&|name| variable(&variables, name));
+        let limits = McpLimits::of(&|name| variable(&variables, name));
         let home = || std::env::home_dir().map(|home| home.join(".cache"));
         let cache = std::env::var_os("XDG_CACHE_HOME")
             .map(Into::into)
             .filter(|path: &std::path::PathBuf| path.is_absolute());
         let cache = cache.or_else(home).and_then(|cache| AbsPath::new(cache.join("kode-ls/mcp")).ok());
         let root = AbsPath::new("/").ok();
-        Surroundings {
+        ServerSurroundings {
             roots: self.roots.clone(),
             project: self.roots.first().cloned().or(root).unwrap_or_else(|| self.place.state.clone()),
             variables,
@@ -345,7 +350,7 @@ impl Servers {
     #[must_use]
     pub fn tool_list(&self, server: Option<&str>) -> Vec<ToolInfo> {
         let wanted = self.all().into_iter().filter(|one| server.is_none_or(|server| one.name == server));
-        let of = |one: Arc<Server>| {
+        let of = |one: Arc<McpServer>| {
             let offered = one.offered();
             let info = |tool: &Arc<crate::servers::tool::McpTool>| ToolInfo {
                 server: one.name.clone(),
@@ -365,7 +370,7 @@ impl Servers {
     ///
     /// # Errors
     /// When there is none of that name, or it may not run.
-    pub async fn reconnect(&self, name: &str) -> Result<(), Failure> {
+    pub async fn reconnect(&self, name: &str) -> Result<(), McpFailure> {
         self.begin().await;
         let server = self.usable(name)?;
         server.reconnect();
@@ -376,7 +381,7 @@ impl Servers {
     ///
     /// # Errors
     /// When there is no such server, or it cannot be signed in to.
-    pub async fn authenticate(&self, name: &str) -> Result<Url, Failure> {
+    pub async fn authenticate(&self, name: &str) -> Result<Url, McpFailure> {
         self.begin().await;
         self.usable(name)?.authenticate().await
     }
@@ -386,7 +391,7 @@ impl Servers {
     ///
     /// # Errors
     /// When there is none of that name.
-    pub async fn enable(&self, name: &str, enabled: bool) -> Result<(), Failure> {
+    pub async fn enable(&self, name: &str, enabled: bool) -> Result<(), McpFailure> {
         self.refresh().await;
         let server = self.find(name)?;
         if enabled {
@@ -405,8 +410,8 @@ impl Servers {
     /// The server of that name.
     ///
     /// # Errors
-    /// [`Failure`], naming those there are.
-    pub(crate) fn find(&self, name: &str) -> Result<Arc<Server>, Failure> {
+    /// [`McpFailure`], naming those there are.
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<McpServer>, McpFailure> {
         let all = self.all();
         let found = all
             .iter()
@@ -418,11 +423,11 @@ impl Servers {
                 true => "No MCP server is configured.".to_owned(),
                 false => format!("There are: {}.", known.join(", ")),
             };
-            Failure::permanent(format!("there is no MCP server `{name}`"), hint)
+            McpFailure::permanent(format!("there is no MCP server `{name}`"), hint)
         })
     }
 
-    fn usable(&self, name: &str) -> Result<Arc<Server>, Failure> {
+    fn usable(&self, name: &str) -> Result<Arc<McpServer>, McpFailure> {
         let server = self.find(name)?;
         let why = match server.state() {
             ServerState::Disabled => "is switched off; switch it on first",
@@ -438,7 +443,7 @@ impl Servers {
                 };
             }
         };
-        Err(Failure::permanent(format!("the MCP server `{name}` {why}"), "`/mcp` lists all servers."))
+        Err(McpFailure::permanent(format!("the MCP server `{name}` {why}"), "`/mcp` lists all servers."))
     }
 
     /// So many tokens of a result the model gets.
@@ -476,7 +481,7 @@ impl Servers {
         join_all(all.iter().map(|server| server.stop())).await;
     }
 
-    pub(crate) fn all(&self) -> Vec<Arc<Server>> {
+    pub(crate) fn all(&self) -> Vec<Arc<McpServer>> {
         self.lock().servers.clone()
     }
 
@@ -500,12 +505,12 @@ impl Servers {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, ServerTable> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Member {
+impl ServerMember {
     /// The servers.
     #[must_use]
     pub fn servers(&self) -> &Arc<Servers> {
@@ -526,14 +531,14 @@ impl Member {
     }
 }
 
-impl Drop for Member {
+impl Drop for ServerMember {
     fn drop(&mut self) {
         self.servers.lock().members.remove(&self.id);
     }
 }
 
 impl ToolSource for Servers {
-    fn tools(&self) -> Tools {
+    fn tools(&self) -> ToolList {
         let revision = *self.revision.borrow();
         if let Some((of, tools)) = &self.lock().tools
             && *of == revision
@@ -580,8 +585,8 @@ impl ToolSource for Servers {
 }
 
 /// The entries that count, one for each name, and what is left out.
-fn wanted(declared: &Declared) -> (Vec<&Entry>, Option<String>) {
-    let mut by_name: BTreeMap<&str, &Entry> = BTreeMap::new();
+fn wanted(declared: &Declarations) -> (Vec<&Declaration>, Option<String>) {
+    let mut by_name: BTreeMap<&str, &Declaration> = BTreeMap::new();
     for entry in &declared.servers {
         let known = by_name.entry(&entry.name).or_insert(entry);
         if !known.is_in_force() && entry.is_in_force() {
@@ -596,11 +601,11 @@ fn wanted(declared: &Declared) -> (Vec<&Entry>, Option<String>) {
 
 /// What becomes of an entry.
 fn entered(
-    entry: &Entry,
-    declared: &Declared,
-    state: &Known,
-    surroundings: &Surroundings,
-) -> (Entered, MadeOf) {
+    entry: &Declaration,
+    declared: &Declarations,
+    state: &ServerTable,
+    surroundings: &ServerSurroundings,
+) -> (EntryOutcome, ServerInputs) {
     let is_of_project = entry.approval != Approval::NotNeeded;
     let is_off = match state.switched.get(&entry.name) {
         Some(enabled) => !enabled,
@@ -615,13 +620,13 @@ fn entered(
         Approval::NotNeeded | Approval::Approved => None,
     };
     let limits = surroundings.limits;
-    let mut made = MadeOf { entry: entry.clone(), definition: None, resting, limits, around: None };
+    let mut made = ServerInputs { entry: entry.clone(), definition: None, resting, limits, around: None };
     // Where it stands in its file may change without a change of it.
     made.entry.source.place = None;
     if let Some(resting) = resting {
         let reason =
             (resting == ServerState::WaitingForApproval).then(|| why_waiting(entry, state)).flatten();
-        return (Entered::Resting(resting, reason), made);
+        return (EntryOutcome::Resting(resting, reason), made);
     }
     let is_secret =
         |value: &String| surroundings.secrets.iter().any(|secret| value.contains(secret.expose()));
@@ -632,19 +637,19 @@ fn entered(
         }
         variable(&surroundings.variables, name).filter(|value| !is_of_project || !is_secret(value))
     };
-    match Definition::read(&entry.name, &entry.value, &entry.root, &lookup) {
+    match ServerDefinition::read(&entry.name, &entry.value, &entry.root, &lookup) {
         Ok(definition) => {
-            let definition = Definition { is_of_project, plugin: entry.plugin.clone(), ..definition };
-            made.around = Around::of(&definition, surroundings);
+            let definition = ServerDefinition { is_of_project, plugin: entry.plugin.clone(), ..definition };
+            made.around = ProgramContext::of(&definition, surroundings);
             made.definition = Some(definition.clone());
-            (Entered::Usable(Box::new(definition)), made)
+            (EntryOutcome::Usable(Box::new(definition)), made)
         }
-        Err(failure) => (Entered::Unusable(failure), made),
+        Err(failure) => (EntryOutcome::Unusable(failure), made),
     }
 }
 
 /// Why a server waits that was approved before, as long as that is remembered; `None` for one that is new.
-fn why_waiting(entry: &Entry, state: &Known) -> Option<String> {
+fn why_waiting(entry: &Declaration, state: &ServerTable) -> Option<String> {
     let at = state.made_of.iter().position(|made| made.entry.name == entry.name)?;
     let before = &state.made_of[at].entry;
     match &before.approval {
@@ -662,7 +667,7 @@ fn why_waiting(entry: &Entry, state: &Known) -> Option<String> {
 }
 
 /// Whether the servers are by this policy and these secrets.
-fn is_by(state: &Known, policy: &Arc<Policy>, secrets: &[Secret]) -> bool {
+fn is_by(state: &ServerTable, policy: &Arc<Policy>, secrets: &[Secret]) -> bool {
     state.by.as_ref().is_some_and(|(by, known)| Arc::ptr_eq(by, policy) && known == secrets)
 }
 

@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use kode_base::paths::AbsPath;
 use kode_base::secret::Secret;
-use kode_config::mcp::config::{Definition, Limits};
+use kode_config::mcp::config::{McpLimits, ServerDefinition};
 use kode_process::sandbox::Sandbox;
 
 /// The variable that tells programs which project they work for.
 pub(crate) const PROJECT_FOLDER: &str = "CLAUDE_PROJECT_DIR";
 
 /// How servers are started: what is the same for all of a workspace.
-pub(crate) struct Surroundings {
+pub(crate) struct ServerSurroundings {
     /// The workspace folders.
     pub(crate) roots: Vec<AbsPath>,
     /// The folder that programs start in.
@@ -31,12 +31,12 @@ pub(crate) struct Surroundings {
     /// The folder for caches of servers; none where the machine has no place for it.
     pub(crate) cache: Option<AbsPath>,
     /// Times and sizes.
-    pub(crate) limits: Limits,
+    pub(crate) limits: McpLimits,
 }
 
-impl Surroundings {
+impl ServerSurroundings {
     /// The folder for what a server fetches, made if need be.
-    pub(crate) fn cache_of(&self, definition: &Definition) -> io::Result<AbsPath> {
+    pub(crate) fn cache_of(&self, definition: &ServerDefinition) -> io::Result<AbsPath> {
         let cache = self.cache.as_ref().ok_or_else(|| io::Error::other("there is no folder for caches"))?;
         let folder = cache.join(&definition.digest);
         std::fs::create_dir_all(&folder)?;
@@ -44,12 +44,12 @@ impl Surroundings {
     }
 
     /// The sandbox that the programs of a server run in, where there is one.
-    pub(crate) fn sandbox_of(&self, definition: &Definition) -> Option<Arc<Sandbox>> {
+    pub(crate) fn sandbox_of(&self, definition: &ServerDefinition) -> Option<Arc<Sandbox>> {
         self.sandbox.clone().filter(|_| definition.sandboxed)
     }
 
     /// The variables of the programs of a server, besides its entry's own.
-    pub(crate) fn variables_of_programs(&self, definition: &Definition) -> BTreeMap<String, String> {
+    pub(crate) fn variables_of_programs(&self, definition: &ServerDefinition) -> BTreeMap<String, String> {
         let mut variables: BTreeMap<String, String> = self.variables.iter().cloned().collect();
         variables.insert(PROJECT_FOLDER.to_owned(), self.project.to_string());
         variables.extend(definition.plugin.iter().flat_map(|plugin| plugin.variables()));

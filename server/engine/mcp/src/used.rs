@@ -8,9 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use url::Url;
 
-use crate::rush::Rush;
-use crate::{Member, Servers};
-use kode_config::mcp::fault::Failure;
+use crate::rush::PromptGuard;
+use crate::{ServerMember, Servers};
+use kode_config::mcp::fault::McpFailure;
 use kode_config::mcp::file_servers::FileServers;
 use kode_tool::ErasedTool;
 use kode_tool::offer::{McpPromptPart, PromptInfo, ResourceInfo, ResourceText, ToolInfo};
@@ -22,7 +22,7 @@ impl McpServers for Servers {
     fn join(&self, listener: ServerListener) -> Box<dyn Membership> {
         match self.me.upgrade() {
             Some(servers) => Box::new(servers.join(listener)),
-            None => Box::new(Gone),
+            None => Box::new(EndedMembership),
         }
     }
 
@@ -62,7 +62,7 @@ impl McpServers for Servers {
         Self::list(self)
     }
 
-    fn info(&self, name: &str) -> Result<ServerInfo, Failure> {
+    fn info(&self, name: &str) -> Result<ServerInfo, McpFailure> {
         self.find(name).map(|server| server.info())
     }
 
@@ -83,7 +83,7 @@ impl McpServers for Servers {
         server: &str,
         name: &str,
         arguments: &[(Option<String>, String)],
-    ) -> Result<Vec<McpPromptPart>, Failure> {
+    ) -> Result<Vec<McpPromptPart>, McpFailure> {
         Self::prompt(self, server, name, arguments).await
     }
 
@@ -95,19 +95,19 @@ impl McpServers for Servers {
         Self::left_out(self)
     }
 
-    async fn reconnect(&self, name: &str) -> Result<(), Failure> {
+    async fn reconnect(&self, name: &str) -> Result<(), McpFailure> {
         Self::reconnect(self, name).await
     }
 
-    async fn authenticate(&self, name: &str) -> Result<Url, Failure> {
+    async fn authenticate(&self, name: &str) -> Result<Url, McpFailure> {
         Self::authenticate(self, name).await
     }
 
-    async fn enable(&self, name: &str, enabled: bool) -> Result<(), Failure> {
+    async fn enable(&self, name: &str, enabled: bool) -> Result<(), McpFailure> {
         Self::enable(self, name, enabled).await
     }
 
-    async fn read_resource(&self, server: &str, uri: &str) -> Result<ResourceText, Failure> {
+    async fn read_resource(&self, server: &str, uri: &str) -> Result<ResourceText, McpFailure> {
         Self::read_resource(self, server, uri).await
     }
 
@@ -121,21 +121,21 @@ impl McpServers for Servers {
 }
 
 /// A membership of servers that are being dropped.
-struct Gone;
+struct EndedMembership;
 
 #[async_trait]
-impl Membership for Gone {
+impl Membership for EndedMembership {
     async fn leave(self: Box<Self>) {}
 }
 
 #[async_trait]
-impl Membership for Member {
+impl Membership for ServerMember {
     async fn leave(self: Box<Self>) {
         Self::leave(*self).await;
     }
 }
 
-impl StartHold for Rush {
+impl StartHold for PromptGuard {
     fn handed_over(self: Box<Self>) {
         Self::handed_over(*self);
     }

@@ -25,8 +25,8 @@ use kode_base::ids::{AgentId, CallId, CheckpointId, ItemId, QueueId, SessionId, 
 use kode_base::paths::{AbsPath, Target};
 use kode_base::question::{Question, QuestionResolution};
 use kode_base::todo::{Todo, TodoReminderReason};
-use kode_config::extension::live::{Counts, Loaded};
-use kode_config::settings::{TrustWaiting, Withheld};
+use kode_config::extension::live::{ExtensionCounts, LoadedExtensions};
+use kode_config::settings::{TrustSummary, WithheldSetting};
 use kode_journal::lease::SessionWriter;
 use kode_model::price::Cost;
 use kode_model::{ModelErrorKind, Usage};
@@ -401,19 +401,19 @@ pub enum Event {
         /// What cannot be used.
         problems: Vec<SettingsProblem>,
         /// What files of the workspace ask for and the user has not approved.
-        withheld: Vec<Withheld>,
+        withheld: Vec<WithheldSetting>,
     },
     /// Files of agents, skills, commands or output styles were read anew because one of them has changed.
     ExtensionsChanged {
         /// How many there are now.
-        counts: Counts,
+        counts: ExtensionCounts,
         /// What is wrong with the files.
         problems: Vec<SettingsProblem>,
     },
     /// Files of the workspace ask for something that the user has not been asked about yet.
     TrustRequired {
         /// How much waits.
-        waiting: TrustWaiting,
+        waiting: TrustSummary,
     },
     /// A sub-agent began to work for a call, a new one or one that goes on.
     SubagentStarted {
@@ -502,8 +502,8 @@ pub enum Event {
     },
 }
 
-impl From<&Loaded> for Event {
-    fn from(loaded: &Loaded) -> Self {
+impl From<&LoadedExtensions> for Event {
+    fn from(loaded: &LoadedExtensions) -> Self {
         Self::ExtensionsChanged { counts: loaded.counts(), problems: loaded.problems() }
     }
 }

@@ -24,7 +24,7 @@ use kode_base::paths::AbsPath;
 use kode_base::question::{Question, QuestionResolution};
 use kode_base::todo::Todo;
 use kode_config::command::CommandUse;
-use kode_config::hooks::declared::UsedHooks;
+use kode_config::hooks::declared::TurnHooks;
 use kode_journal::JournalEntry;
 use kode_model::{Block, Message, Usage};
 use kode_permission::equipment::Equipment;
@@ -133,7 +133,7 @@ pub enum Record {
     /// A skill or command brings hooks along that count from now on.
     HooksBrought {
         /// Which.
-        used: Box<UsedHooks>,
+        used: Box<TurnHooks>,
     },
     /// A sub-agent begins with a copy of what was said in the conversation that calls it.
     Begun {

@@ -12,7 +12,7 @@ use crate::offer::{McpPromptPart, PromptInfo, ResourceInfo, ResourceText, ToolIn
 use crate::status::ServerInfo;
 use crate::{ErasedTool, ToolSource};
 use kode_base::paths::AbsPath;
-use kode_config::mcp::fault::Failure;
+use kode_config::mcp::fault::McpFailure;
 use kode_config::mcp::file_servers::FileServers;
 use kode_config::policy::PolicySource;
 use kode_process::shell::Secrets;
@@ -73,8 +73,8 @@ pub trait McpServers: ToolSource {
     /// The server of that name.
     ///
     /// # Errors
-    /// [`Failure`], naming those there are.
-    fn info(&self, name: &str) -> Result<ServerInfo, Failure>;
+    /// [`McpFailure`], naming those there are.
+    fn info(&self, name: &str) -> Result<ServerInfo, McpFailure>;
 
     /// The tools of a server, or of all.
     fn tool_list(&self, server: Option<&str>) -> Vec<ToolInfo>;
@@ -95,19 +95,19 @@ pub trait McpServers: ToolSource {
     ///
     /// # Errors
     /// No server of that name, or one that may not run.
-    async fn reconnect(&self, name: &str) -> Result<(), Failure>;
+    async fn reconnect(&self, name: &str) -> Result<(), McpFailure>;
 
     /// Starts to sign in to a server. Returns the page to open.
     ///
     /// # Errors
     /// No server of that name, or one without a sign-in.
-    async fn authenticate(&self, name: &str) -> Result<Url, Failure>;
+    async fn authenticate(&self, name: &str) -> Result<Url, McpFailure>;
 
     /// Switches a server on or off until this process ends. Switching one on accepts its tools as they are now.
     ///
     /// # Errors
     /// No server of that name.
-    async fn enable(&self, name: &str, enabled: bool) -> Result<(), Failure>;
+    async fn enable(&self, name: &str, enabled: bool) -> Result<(), McpFailure>;
 
     /// Has a server put a prompt together. `arguments` are by name; those without a name come in the prompt's order.
     ///
@@ -118,13 +118,13 @@ pub trait McpServers: ToolSource {
         server: &str,
         name: &str,
         arguments: &[(Option<String>, String)],
-    ) -> Result<Vec<McpPromptPart>, Failure>;
+    ) -> Result<Vec<McpPromptPart>, McpFailure>;
 
     /// Reads a resource.
     ///
     /// # Errors
     /// Why it cannot be read.
-    async fn read_resource(&self, server: &str, uri: &str) -> Result<ResourceText, Failure>;
+    async fn read_resource(&self, server: &str, uri: &str) -> Result<ResourceText, McpFailure>;
 
     /// The servers that an agent file declares, with the settings of these. Starts nothing.
     fn of_file(&self, file: FileServers) -> Arc<dyn McpServers>;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use kode_config::mcp::fault::Failure;
+use kode_config::mcp::fault::McpFailure;
 use kode_permission::rules::RuleSource;
 
 /// What becomes of a server.
@@ -42,7 +42,7 @@ pub struct ServerInfo {
     /// So many attempts in a row have failed.
     pub attempts: u32,
     /// What went wrong last; nothing once it is connected again.
-    pub failure: Option<Failure>,
+    pub failure: Option<McpFailure>,
     /// How long it took to answer when it was asked last whether it is there.
     pub latency: Option<Duration>,
     /// What it calls itself, with its version.

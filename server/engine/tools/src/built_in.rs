@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use kode_base::paths::AbsPath;
     use kode_config::agents::{AgentType, AgentTypes, TASK};
-    use kode_config::extension::places::Places;
+    use kode_config::extension::places::ExtensionFolders;
 
     /// The type that a file with these lines in its front matter describes.
     fn described(more: &str) -> AgentType {
@@ -69,7 +69,7 @@ mod tests {
         std::fs::create_dir_all(&agents).unwrap();
         let text = format!("---\nname: one\ndescription: Does things.\n{more}---\nYou do things.\n");
         std::fs::write(agents.join("one.md"), text).unwrap();
-        let types = AgentTypes::load(&Places::usual(vec![AbsPath::new(folder.path()).unwrap()]));
+        let types = AgentTypes::load(&ExtensionFolders::usual(vec![AbsPath::new(folder.path()).unwrap()]));
         types.find("one").unwrap().clone()
     }
 

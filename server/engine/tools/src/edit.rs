@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::replacement::{Replacement, replace};
+use crate::replacement::{PassageReplacement, replace};
 use kode_base::call::{ToolError, ToolKind};
 use kode_tool::{CallContext, CallPlan, Tool, ToolFacts};
 
@@ -46,7 +46,7 @@ impl Tool for Edit {
     async fn plan(&self, input: EditInput, context: &CallContext) -> Result<CallPlan, ToolError> {
         let target = context.workspace.resolve(&input.file_path)?;
         let path = context.workspace.display(&target);
-        let replacement = Replacement {
+        let replacement = PassageReplacement {
             old: &input.old_string,
             new: &input.new_string,
             all: input.replace_all,

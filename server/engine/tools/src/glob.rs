@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::walk::{
-    OpenFiles, Watch, no_such_place, result_name, run_search, untitled_name, walk, workspace_roots,
+    OpenFiles, SearchWatch, no_such_place, result_name, run_search, untitled_name, walk, workspace_roots,
 };
 use kode_base::call::{Exposure, ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::paths::{AbsPath, Target};
@@ -65,7 +65,7 @@ impl Tool for Glob {
 
     async fn plan(&self, input: GlobInput, context: &CallContext) -> Result<CallPlan, ToolError> {
         let workspace = &context.workspace;
-        let pattern = Pattern::parse(&input.pattern)?;
+        let pattern = GlobPattern::parse(&input.pattern)?;
         let bases = bases(&pattern, input.path.as_deref(), workspace)?;
         let everywhere = input.path.is_none() && pattern.folder.is_empty();
         let touches = bases.iter().map(|base| Touch::Read(Target::File(base.clone()))).collect();
@@ -89,13 +89,13 @@ impl Tool for Glob {
 
 /// A pattern, taken apart into the folder it begins with and what is matched beneath that.
 #[derive(Clone, Debug)]
-struct Pattern {
+struct GlobPattern {
     folder: String,
     matcher: GlobMatcher,
     by_name: bool,
 }
 
-impl Pattern {
+impl GlobPattern {
     fn parse(pattern: &str) -> Result<Self, ToolError> {
         let trimmed = pattern.trim().trim_start_matches("./");
         if trimmed.is_empty() {
@@ -147,7 +147,11 @@ fn split(pattern: &str) -> (&str, &str) {
 }
 
 /// The folders the pattern starts from.
-fn bases(pattern: &Pattern, path: Option<&str>, workspace: &Workspace) -> Result<Vec<AbsPath>, ToolError> {
+fn bases(
+    pattern: &GlobPattern,
+    path: Option<&str>,
+    workspace: &Workspace,
+) -> Result<Vec<AbsPath>, ToolError> {
     let file = |path: &str| match workspace.resolve(path) {
         Ok(Target::File(path)) => Ok(path),
         Ok(Target::Untitled(uri)) => Err(not_a_folder(&uri)),
@@ -187,7 +191,7 @@ fn not_a_folder(path: &str) -> ToolError {
 
 /// The files found: the newest of them, and how many there were.
 #[derive(Debug, Default)]
-struct Found {
+struct GlobMatches {
     /// A heap whose top is the oldest.
     newest: BinaryHeap<Reverse<FoundFile>>,
     total: usize,
@@ -200,7 +204,7 @@ struct FoundFile {
     target: Reverse<Target>,
 }
 
-impl Found {
+impl GlobMatches {
     /// Counts a file, and asks what it is called if it is one of the newest so far.
     fn add(&mut self, modified: SystemTime, target: impl FnOnce() -> Target) {
         self.total += 1;
@@ -218,12 +222,12 @@ impl Found {
 
 fn find(
     bases: &[AbsPath],
-    pattern: &Pattern,
+    pattern: &GlobPattern,
     documents: &[DocumentSnapshot],
     with_untitled: bool,
-    watch: &Watch,
-) -> Found {
-    let found = Mutex::new(Found::default());
+    watch: &SearchWatch,
+) -> GlobMatches {
+    let found = Mutex::new(GlobMatches::default());
     for base in bases {
         let add = |path: &Path, modified| {
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -273,8 +277,8 @@ fn file_modified(entry: &DirEntry) -> Option<SystemTime> {
     metadata.is_file().then(|| metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH))
 }
 
-fn report(found: Found, context: &CallContext) -> ToolOutput {
-    let Found { newest, mut total } = found;
+fn report(found: GlobMatches, context: &CallContext) -> ToolOutput {
+    let GlobMatches { newest, mut total } = found;
     let workspace = &context.workspace;
     let mut newest = newest.into_sorted_vec();
     let listed = newest.len();

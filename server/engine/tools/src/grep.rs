@@ -21,9 +21,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use self::search::{Extent, Options, Page, Scanner, Tally, Text};
+use self::search::{LinePage, Scanner, SearchExtent, SearchOptions, SearchText, Tally};
 use crate::walk::{
-    IsFolder, OpenFiles, Watch, no_such_place, result_name, run_search, untitled_name, walk, workspace_roots,
+    IsFolder, OpenFiles, SearchWatch, no_such_place, result_name, run_search, untitled_name, walk,
+    workspace_roots,
 };
 use kode_base::call::{Exposure, MayRead, ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::paths::{AbsPath, Target};
@@ -140,7 +141,7 @@ impl Tool for Grep {
             Some(path) => format!("Search `{}` in {path}", input.pattern),
             None => format!("Search `{}`", input.pattern),
         };
-        let job = Job::new(&input, &context.workspace)?;
+        let job = SearchJob::new(&input, &context.workspace)?;
         let touches = job.place.targets().into_iter().map(Touch::Read).collect();
         let run = move |context: CallContext| {
             async move {
@@ -155,7 +156,7 @@ impl Tool for Grep {
 
 /// Where to search.
 #[derive(Debug)]
-enum Place {
+enum SearchPlace {
     /// One document without a file.
     Untitled(DocumentSnapshot),
     /// A file or everything beneath a folder.
@@ -164,7 +165,7 @@ enum Place {
     Workspace(Vec<AbsPath>),
 }
 
-impl Place {
+impl SearchPlace {
     fn new(path: Option<&str>, workspace: &Workspace) -> Result<Self, ToolError> {
         let Some(path) = path else { return Ok(Self::Workspace(workspace_roots(workspace))) };
         let target = workspace.resolve(path).map_err(|error| {
@@ -206,17 +207,17 @@ impl Place {
 
 /// Everything a search needs to know.
 #[derive(Debug)]
-struct Job {
-    place: Place,
-    filters: Vec<Arc<Filter>>,
+struct SearchJob {
+    place: SearchPlace,
+    filters: Vec<Arc<FileFilter>>,
     matcher: RegexMatcher,
-    options: Options,
+    options: SearchOptions,
     mode: OutputMode,
     offset: usize,
     limit: usize,
 }
 
-impl Job {
+impl SearchJob {
     fn new(input: &GrepInput, workspace: &Workspace) -> Result<Self, ToolError> {
         let context = |lines: Option<usize>| match lines.or(input.context).unwrap_or(0) {
             lines if lines > MAX_CONTEXT => Err(ToolError::new(
@@ -227,7 +228,7 @@ impl Job {
             lines if input.output_mode == OutputMode::Content => Ok(lines),
             _ => Ok(0),
         };
-        let options = Options {
+        let options = SearchOptions {
             ignore_case: input.ignore_case.unwrap_or(false),
             multiline: input.multiline.unwrap_or(false),
             before: context(input.before)?,
@@ -240,10 +241,10 @@ impl Job {
         }
         let matcher =
             search::matcher(&input.pattern, options).map_err(|error| bad_pattern(&input.pattern, &error))?;
-        let place = Place::new(input.path.as_deref(), workspace)?;
+        let place = SearchPlace::new(input.path.as_deref(), workspace)?;
         let mut filters = Vec::new();
         for root in place.roots() {
-            filters.push(Arc::new(Filter::new(root, input.glob.as_deref(), input.file_type.as_deref())?));
+            filters.push(Arc::new(FileFilter::new(root, input.glob.as_deref(), input.file_type.as_deref())?));
         }
         Ok(Self {
             place,
@@ -259,7 +260,7 @@ impl Job {
         })
     }
 
-    fn run(&self, workspace: &Workspace, may_read: &MayRead, watch: &Watch) -> ToolOutput {
+    fn run(&self, workspace: &Workspace, may_read: &MayRead, watch: &SearchWatch) -> ToolOutput {
         let mut found = self.find(&workspace.documents(), watch);
         // Asked of what has matched and not of all that is walked over: it takes following links.
         found.hits.retain(|hit| may_read(&hit.target, Exposure::Content));
@@ -276,16 +277,18 @@ impl Job {
 
     /// Finds out which texts match, and how often. What matches in them is read again for those that are shown:
     /// in this way a search needs the same memory whatever it finds.
-    fn find(&self, documents: &[DocumentSnapshot], watch: &Watch) -> Found {
-        let finder = Finder { job: self, watch, found: Mutex::default() };
+    fn find(&self, documents: &[DocumentSnapshot], watch: &SearchWatch) -> GrepMatches {
+        let finder = MatchCollector { job: self, watch, found: Mutex::default() };
         for (root, filter) in self.place.roots().iter().zip(&self.filters) {
             finder.search_root(root, filter, documents);
         }
         let mut scanner = self.counting_scanner(watch);
         match &self.place {
-            Place::Untitled(document) => finder.search_document(&mut scanner, document.target(), document),
-            Place::Path(_) => {}
-            Place::Workspace(_) => {
+            SearchPlace::Untitled(document) => {
+                finder.search_document(&mut scanner, document.target(), document)
+            }
+            SearchPlace::Path(_) => {}
+            SearchPlace::Workspace(_) => {
                 let untitled = documents.iter().filter(|document| document.path.is_none());
                 for document in
                     untitled.filter(|document| self.filters.iter().all(|filter| filter.takes(document)))
@@ -298,11 +301,11 @@ impl Job {
     }
 
     /// A scanner that only counts, so it need not know which line it is at.
-    fn counting_scanner<'w>(&self, watch: &'w Watch) -> Scanner<'w> {
-        Scanner::new(&self.matcher, Options { line_numbers: false, ..self.options }, watch)
+    fn counting_scanner<'w>(&self, watch: &'w SearchWatch) -> Scanner<'w> {
+        Scanner::new(&self.matcher, SearchOptions { line_numbers: false, ..self.options }, watch)
     }
 
-    fn report(&self, found: &Found, workspace: &Workspace, watch: &Watch) -> ToolOutput {
+    fn report(&self, found: &GrepMatches, workspace: &Workspace, watch: &SearchWatch) -> ToolOutput {
         let (page, shown) = self.page(found, workspace, watch);
         let matches: usize = found.hits.iter().map(|hit| hit.tally.matches).sum();
         let total = match self.mode {
@@ -351,8 +354,13 @@ impl Job {
     }
 
     /// Writes the part of the results that was asked for, and lists the files in it.
-    fn page(&self, found: &Found, workspace: &Workspace, watch: &Watch) -> (Page, Vec<Value>) {
-        let mut page = Page::new(self.offset, self.limit, MAX_CHARS);
+    fn page(
+        &self,
+        found: &GrepMatches,
+        workspace: &Workspace,
+        watch: &SearchWatch,
+    ) -> (LinePage, Vec<Value>) {
+        let mut page = LinePage::new(self.offset, self.limit, MAX_CHARS);
         let mut scanner = Scanner::new(&self.matcher, self.options, watch);
         let with_context = self.options.before + self.options.after > 0;
         let mut shown = Vec::new();
@@ -385,13 +393,13 @@ impl Job {
 
 /// Which files beneath a root are searched.
 #[derive(Debug)]
-struct Filter {
+struct FileFilter {
     globs: Override,
     types: Types,
     type_name: Option<String>,
 }
 
-impl Filter {
+impl FileFilter {
     fn new(root: &AbsPath, globs: Option<&str>, file_type: Option<&str>) -> Result<Self, ToolError> {
         let mut overrides = OverrideBuilder::new(root);
         let globs = split_globs(globs.unwrap_or_default())
@@ -440,7 +448,7 @@ fn split_globs(globs: &str) -> impl Iterator<Item = &str> {
 
 /// A text that matches.
 #[derive(Debug)]
-struct Hit {
+struct FileHit {
     target: Target,
     document: Option<DocumentSnapshot>,
     tally: Tally,
@@ -448,21 +456,21 @@ struct Hit {
     modified: Option<SystemTime>,
 }
 
-impl Hit {
-    fn text(&self) -> Option<Text<'_>> {
-        let document = self.document.as_ref().map(|document| Text::Document(&document.text));
-        document.or_else(|| self.target.file().map(|path| Text::File(path.as_path())))
+impl FileHit {
+    fn text(&self) -> Option<SearchText<'_>> {
+        let document = self.document.as_ref().map(|document| SearchText::Document(&document.text));
+        document.or_else(|| self.target.file().map(|path| SearchText::File(path.as_path())))
     }
 }
 
 #[derive(Debug, Default)]
-struct Found {
-    hits: Vec<Hit>,
+struct GrepMatches {
+    hits: Vec<FileHit>,
     problems: usize,
     first_problem: Option<String>,
 }
 
-impl Found {
+impl GrepMatches {
     fn is_full(&self) -> bool {
         self.hits.len() >= MAX_FILES
     }
@@ -484,14 +492,14 @@ impl Found {
 }
 
 /// Collects what threads find.
-struct Finder<'a> {
-    job: &'a Job,
-    watch: &'a Watch,
-    found: Mutex<Found>,
+struct MatchCollector<'a> {
+    job: &'a SearchJob,
+    watch: &'a SearchWatch,
+    found: Mutex<GrepMatches>,
 }
 
-impl Finder<'_> {
-    fn search_root(&self, root: &AbsPath, filter: &Arc<Filter>, documents: &[DocumentSnapshot]) {
+impl MatchCollector<'_> {
+    fn search_root(&self, root: &AbsPath, filter: &Arc<FileFilter>, documents: &[DocumentSnapshot]) {
         let open = OpenFiles::beneath(root, documents);
         let skips = {
             let filter = Arc::clone(filter);
@@ -518,7 +526,7 @@ impl Finder<'_> {
 
     fn search_file(&self, scanner: &mut Scanner<'_>, path: &Path, open: &OpenFiles) -> WalkState {
         let document = open.get(path);
-        let text = document.map_or(Text::File(path), |document| Text::Document(&document.text));
+        let text = document.map_or(SearchText::File(path), |document| SearchText::Document(&document.text));
         match scanner.count(text, self.extent()) {
             Ok(tally) if tally.matches > 0 => match AbsPath::new(path) {
                 Ok(file) => self.add(Target::File(file), document.cloned(), tally),
@@ -530,17 +538,17 @@ impl Finder<'_> {
     }
 
     fn search_document(&self, scanner: &mut Scanner<'_>, target: Target, document: &DocumentSnapshot) {
-        match scanner.count(Text::Document(&document.text), self.extent()) {
+        match scanner.count(SearchText::Document(&document.text), self.extent()) {
             Ok(tally) if tally.matches > 0 => self.add(target, Some(document.clone()), tally),
             Ok(_) => WalkState::Continue,
             Err(error) => self.note_problem(format!("{target}: {}", reason(&error))),
         };
     }
 
-    fn extent(&self) -> Extent {
+    fn extent(&self) -> SearchExtent {
         match self.job.mode {
-            OutputMode::FilesWithMatches => Extent::First,
-            OutputMode::Content | OutputMode::Count => Extent::All,
+            OutputMode::FilesWithMatches => SearchExtent::First,
+            OutputMode::Content | OutputMode::Count => SearchExtent::All,
         }
     }
 
@@ -551,7 +559,7 @@ impl Finder<'_> {
             (OutputMode::Content | OutputMode::Count, _) => None,
         };
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        found.hits.push(Hit { target, document, tally, modified });
+        found.hits.push(FileHit { target, document, tally, modified });
         if found.is_full() { WalkState::Quit } else { WalkState::Continue }
     }
 

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::walk::{OpenFiles, Watch, no_such_place, run_search, walk};
+use crate::walk::{OpenFiles, SearchWatch, no_such_place, run_search, walk};
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::paths::{AbsPath, Target};
 use kode_text::document::DocumentSnapshot;
@@ -79,7 +79,7 @@ impl Tool for Ls {
                 "Give 1 for the folder alone, or leave `depth` out for all levels.",
             ));
         }
-        let filter = Filter {
+        let filter = ListFilter {
             ignored: globs("ignore", &input.ignore)?,
             pattern: input
                 .pattern
@@ -160,14 +160,14 @@ fn globs(field: &str, patterns: &[String]) -> Result<GlobSet, ToolError> {
 
 /// What is listed of what is there.
 #[derive(Clone, Debug)]
-struct Filter {
+struct ListFilter {
     ignored: GlobSet,
     pattern: Option<GlobSet>,
     depth: usize,
     all: bool,
 }
 
-impl Filter {
+impl ListFilter {
     /// Whether to leave something out, with all that is in it, by its path beneath the folder.
     fn skips(&self, beneath: &Path) -> bool {
         let is_hidden = || beneath.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
@@ -178,25 +178,25 @@ impl Filter {
 
     /// Whether to list something that is not left out. Who asks for a pattern asks for no folders but those on the
     /// way to what matches.
-    fn keeps(&self, entry: &Entry) -> bool {
-        let matches = |pattern: &GlobSet| entry.kind != Kind::Folder && pattern.is_match(&entry.path);
+    fn keeps(&self, entry: &FolderEntry) -> bool {
+        let matches = |pattern: &GlobSet| entry.kind != EntryKind::Folder && pattern.is_match(&entry.path);
         self.pattern.as_ref().is_none_or(matches)
     }
 }
 
 /// One entry; in the order of these fields it is decided which entries are the nearest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
+struct FolderEntry {
     depth: usize,
     /// Beneath the folder that is listed.
     path: PathBuf,
-    kind: Kind,
+    kind: EntryKind,
     mode: String,
     size: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum EntryKind {
     Folder,
     File,
     /// A link, and where it leads.
@@ -205,13 +205,13 @@ enum Kind {
 
 /// The nearest entries, and how many there are.
 #[derive(Debug, Default)]
-struct Listing {
-    entries: BTreeSet<Entry>,
+struct FolderListing {
+    entries: BTreeSet<FolderEntry>,
     total: usize,
 }
 
-impl Listing {
-    fn add(&mut self, entry: Entry) {
+impl FolderListing {
+    fn add(&mut self, entry: FolderEntry) {
         self.total += 1;
         self.entries.insert(entry);
         if self.entries.len() > MAX_ENTRIES {
@@ -220,16 +220,23 @@ impl Listing {
     }
 }
 
-fn list(root: &AbsPath, filter: Filter, documents: &[DocumentSnapshot], watch: &Watch) -> Listing {
-    let listing = Mutex::new(Listing::default());
+fn list(
+    root: &AbsPath,
+    filter: ListFilter,
+    documents: &[DocumentSnapshot],
+    watch: &SearchWatch,
+) -> FolderListing {
+    let listing = Mutex::new(FolderListing::default());
     let skips = {
         let (filter, root) = (filter.clone(), root.clone());
         move |path: &Path, _| path.strip_prefix(&root).is_ok_and(|beneath| filter.skips(beneath))
     };
     walk(root, skips, watch, || {
         |found| {
-            let entry =
-                found.ok().filter(|found| found.depth() > 0).and_then(|found| Entry::found(root, &found));
+            let entry = found
+                .ok()
+                .filter(|found| found.depth() > 0)
+                .and_then(|found| FolderEntry::found(root, &found));
             if let Some(entry) = entry.filter(|entry| filter.keeps(entry)) {
                 listing.lock().unwrap_or_else(PoisonError::into_inner).add(entry);
             }
@@ -240,7 +247,7 @@ fn list(root: &AbsPath, filter: Filter, documents: &[DocumentSnapshot], watch: &
     for (path, document) in OpenFiles::beneath(root, documents).never_saved() {
         let Ok(beneath) = path.strip_prefix(root) else { continue };
         let is_left_out = beneath.ancestors().any(|part| !part.as_os_str().is_empty() && filter.skips(part));
-        let entry = Entry::unsaved(beneath, Kind::File, Some(document.text.len_bytes() as u64));
+        let entry = FolderEntry::unsaved(beneath, EntryKind::File, Some(document.text.len_bytes() as u64));
         if !is_left_out && filter.keeps(&entry) {
             listing.add(entry);
         }
@@ -249,10 +256,10 @@ fn list(root: &AbsPath, filter: Filter, documents: &[DocumentSnapshot], watch: &
     listing
 }
 
-impl Listing {
+impl FolderListing {
     /// Adds the folders that lead to an entry and are not listed themselves. They are not counted.
     fn add_parents(&mut self, root: &AbsPath) {
-        let listed = |entry: &&Entry| entry.kind == Kind::Folder;
+        let listed = |entry: &&FolderEntry| entry.kind == EntryKind::Folder;
         let listed: BTreeSet<PathBuf> =
             self.entries.iter().filter(listed).map(|entry| entry.path.clone()).collect();
         let parents = self.entries.iter().flat_map(|entry| entry.path.ancestors().skip(1));
@@ -262,32 +269,32 @@ impl Listing {
             .collect();
         for folder in missing {
             let entry = match root.join(&folder).as_path().metadata() {
-                Ok(metadata) => Entry::of(&folder, Kind::Folder, &metadata),
-                Err(_) => Entry::unsaved(&folder, Kind::Folder, None),
+                Ok(metadata) => FolderEntry::of(&folder, EntryKind::Folder, &metadata),
+                Err(_) => FolderEntry::unsaved(&folder, EntryKind::Folder, None),
             };
             self.entries.insert(entry);
         }
     }
 }
 
-impl Entry {
+impl FolderEntry {
     /// What a walk from the root has found; `None` for what went away meanwhile.
     fn found(root: &AbsPath, found: &DirEntry) -> Option<Self> {
         let metadata = found.metadata().ok()?;
         let kind = match found.file_type()? {
-            kind if kind.is_dir() => Kind::Folder,
-            kind if kind.is_symlink() => Kind::Link(std::fs::read_link(found.path()).ok()?),
-            _ => Kind::File,
+            kind if kind.is_dir() => EntryKind::Folder,
+            kind if kind.is_symlink() => EntryKind::Link(std::fs::read_link(found.path()).ok()?),
+            _ => EntryKind::File,
         };
         Some(Self::of(found.path().strip_prefix(root).ok()?, kind, &metadata))
     }
 
-    fn of(path: &Path, kind: Kind, metadata: &Metadata) -> Self {
-        let size = (kind == Kind::File).then_some(metadata.len());
+    fn of(path: &Path, kind: EntryKind, metadata: &Metadata) -> Self {
+        let size = (kind == EntryKind::File).then_some(metadata.len());
         Self { depth: path.components().count(), path: path.to_path_buf(), kind, mode: mode(metadata), size }
     }
 
-    fn unsaved(path: &Path, kind: Kind, size: Option<u64>) -> Self {
+    fn unsaved(path: &Path, kind: EntryKind, size: Option<u64>) -> Self {
         let depth = path.components().count();
         Self { depth, path: path.to_path_buf(), kind, mode: UNSAVED_MODE.to_owned(), size }
     }
@@ -323,17 +330,17 @@ fn mode(metadata: &Metadata) -> String {
     format!("{letter}r{write}-------")
 }
 
-fn report(folder: &AbsPath, listing: &Listing) -> ToolOutput {
-    let mut entries: Vec<&Entry> = listing.entries.iter().collect();
+fn report(folder: &AbsPath, listing: &FolderListing) -> ToolOutput {
+    let mut entries: Vec<&FolderEntry> = listing.entries.iter().collect();
     entries.sort_by(|left, right| left.path.cmp(&right.path));
     let mut text = format!("{}\n", shown(&folder.as_path().to_string_lossy()));
     for entry in &entries {
         let size = entry.size.map_or_else(|| "-".to_owned(), |size| size.to_string());
         let name = shown(&entry.path.file_name().unwrap_or_default().to_string_lossy());
         let end = match &entry.kind {
-            Kind::Folder => "/".to_owned(),
-            Kind::File => String::new(),
-            Kind::Link(target) => format!(" -> {}", shown(&target.to_string_lossy())),
+            EntryKind::Folder => "/".to_owned(),
+            EntryKind::File => String::new(),
+            EntryKind::Link(target) => format!(" -> {}", shown(&target.to_string_lossy())),
         };
         let indent = "  ".repeat(entry.depth);
         text.push_str(&format!("{} {size:>9}{indent}{name}{end}\n", entry.mode));
@@ -359,9 +366,9 @@ fn report(folder: &AbsPath, listing: &Listing) -> ToolOutput {
         .iter()
         .map(|entry| {
             let kind = match entry.kind {
-                Kind::Folder => "folder",
-                Kind::File => "file",
-                Kind::Link(_) => "link",
+                EntryKind::Folder => "folder",
+                EntryKind::File => "file",
+                EntryKind::Link(_) => "link",
             };
             json!({ "path": entry.path.to_string_lossy(), "kind": kind, "size": entry.size, "mode": entry.mode.trim() })
         })

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::replacement::{Replacement, replace};
+use crate::replacement::{PassageReplacement, replace};
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_tool::{CallContext, CallPlan, Tool, ToolFacts};
 
@@ -65,7 +65,7 @@ impl Tool for MultiEdit {
         }
         let target = context.workspace.resolve(&input.file_path)?;
         let path = context.workspace.display(&target);
-        let edits = (1..).zip(&input.edits).map(|(number, edit)| Replacement {
+        let edits = (1..).zip(&input.edits).map(|(number, edit)| PassageReplacement {
             old: &edit.old_string,
             new: &edit.new_string,
             all: edit.replace_all,

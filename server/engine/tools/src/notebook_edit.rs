@@ -92,7 +92,7 @@ impl Tool for NotebookEdit {
                 "Read it again, then change the cell as it is now.",
             ));
         }
-        let Change { edits, title, summary } = Change::new(&input, &file.text, &path)?;
+        let CellChange { edits, title, summary } = CellChange::new(&input, &file.text, &path)?;
         if edits.is_empty() {
             return Err(ToolError::new(
                 ToolErrorKind::Mismatch,
@@ -117,7 +117,7 @@ impl Tool for NotebookEdit {
 /// # Errors
 /// What the model is told when the call does not fit the notebook.
 pub fn edits(input: &NotebookEditInput, text: &str, path: &str) -> Result<Vec<TextEdit>, ToolError> {
-    Change::new(input, text, path).map(|change| change.edits)
+    CellChange::new(input, text, path).map(|change| change.edits)
 }
 
 const DESCRIPTION: &str = "\
@@ -129,13 +129,13 @@ Changes one cell of a Jupyter notebook (.ipynb): replaces its source, inserts a 
 - Everything else stays: other cells, metadata and the layout of the file.";
 
 /// What a call comes to.
-struct Change {
+struct CellChange {
     edits: Vec<TextEdit>,
     title: String,
     summary: String,
 }
 
-impl Change {
+impl CellChange {
     fn new(input: &NotebookEditInput, text: &str, path: &str) -> Result<Self, ToolError> {
         let explain = |error: notebook::NotebookError| error.into_tool_error(path);
         let notebook = Notebook::parse(text).map_err(explain)?;

@@ -23,7 +23,7 @@ use kode_text::workspace::overlay::MAX_FILE_BYTES;
 use kode_text::workspace::{OpenText, Portion, ReadError, TextStream, Workspace};
 use kode_tool::names::READ;
 use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolFacts, ToolOutput};
-use page::{MAX_OUTPUT_BYTES, Page};
+use page::{MAX_OUTPUT_BYTES, TextPage};
 
 /// Lines shown when no limit is given.
 const DEFAULT_LINES: usize = 2_000;
@@ -74,13 +74,15 @@ impl Tool for Read {
         }
         let title = format!("Read {}", context.workspace.display(&target));
         let touches = vec![Touch::Read(target.clone())];
-        let window = Window {
+        let window = LineWindow {
             first: input.offset.unwrap_or(1).max(1),
             limit: input.limit.unwrap_or(DEFAULT_LINES),
-            ..Window::default()
+            ..LineWindow::default()
         };
-        let window =
-            Window { bytes: context.text_limit.unwrap_or(MAX_OUTPUT_BYTES).min(MAX_OUTPUT_BYTES), ..window };
+        let window = LineWindow {
+            bytes: context.text_limit.unwrap_or(MAX_OUTPUT_BYTES).min(MAX_OUTPUT_BYTES),
+            ..window
+        };
         let run = move |context: CallContext| -> futures::future::BoxFuture<'static, _> {
             Box::pin(read(target, window, context))
         };
@@ -99,7 +101,7 @@ Reads a file or an open document as the user sees it, unsaved changes included.
 
 /// Which part of a text is shown.
 #[derive(Clone, Copy, Debug)]
-struct Window {
+struct LineWindow {
     /// The first line, from 1.
     first: usize,
     /// The most lines.
@@ -108,15 +110,15 @@ struct Window {
     bytes: usize,
 }
 
-impl Default for Window {
+impl Default for LineWindow {
     fn default() -> Self {
         Self { first: 1, limit: DEFAULT_LINES, bytes: MAX_OUTPUT_BYTES }
     }
 }
 
 /// What was read, apart from the lines.
-struct Reading {
-    page: Page,
+struct ReadOutcome {
+    page: TextPage,
     /// How many lines there are; `None` when the end was not reached.
     total: Option<usize>,
     source: &'static str,
@@ -127,8 +129,8 @@ struct Reading {
 }
 
 /// Shows a part of a text, which counts as read then, or a picture.
-async fn read(target: Target, window: Window, context: CallContext) -> Result<ToolOutput, ToolError> {
-    let (workspace, Window { first, .. }) = (&context.workspace, window);
+async fn read(target: Target, window: LineWindow, context: CallContext) -> Result<ToolOutput, ToolError> {
+    let (workspace, LineWindow { first, .. }) = (&context.workspace, window);
     let path = workspace.display(&target);
     let open = tokio::select! {
         open = workspace.open(&target) => open,
@@ -138,7 +140,7 @@ async fn read(target: Target, window: Window, context: CallContext) -> Result<To
         Err(error @ ReadError::Image { .. }) => return picture(&target, &path, workspace, error).await,
         open => open?,
     };
-    let page = Page::new(first, window.limit, window.bytes);
+    let page = TextPage::new(first, window.limit, window.bytes);
     let reading = match open {
         OpenText::Whole(file) => {
             let reading = read_whole(&file, page);
@@ -212,7 +214,7 @@ fn is_kept_output(target: &Target, context: &CallContext) -> bool {
     target.file().zip(outputs).is_some_and(|(path, outputs)| path.is_within(outputs.folder()))
 }
 
-fn read_whole(file: &FileText, mut page: Page) -> Reading {
+fn read_whole(file: &FileText, mut page: TextPage) -> ReadOutcome {
     page.feed(&file.text);
     page.end();
     let total = Some(page.lines());
@@ -220,16 +222,16 @@ fn read_whole(file: &FileText, mut page: Page) -> Reading {
         TextSource::Document(_) => ("document", None),
         TextSource::Disk => ("disk", Some(file.format)),
     };
-    Reading { page, total, source, format, too_long: None }
+    ReadOutcome { page, total, source, format, too_long: None }
 }
 
 /// Goes through the file until the page is full; to its end if it can be edited, so that what was read is known.
 fn read_stream(
     mut stream: TextStream,
-    mut page: Page,
+    mut page: TextPage,
     path: &str,
     context: &CallContext,
-) -> Result<(Reading, TextStream), ToolError> {
+) -> Result<(ReadOutcome, TextStream), ToolError> {
     let mut told = 0;
     let is_editable = stream.is_editable();
     let mut total = None;
@@ -250,10 +252,10 @@ fn read_stream(
     }
     let too_long = (!is_editable).then(|| stream.size());
     let format = Some(stream.format());
-    Ok((Reading { page, total, source: "disk", format, too_long }, stream))
+    Ok((ReadOutcome { page, total, source: "disk", format, too_long }, stream))
 }
 
-fn refuse_past_end(reading: &Reading, first: usize, path: &str) -> Result<(), ToolError> {
+fn refuse_past_end(reading: &ReadOutcome, first: usize, path: &str) -> Result<(), ToolError> {
     match reading.total {
         Some(total) if first > total.max(1) => Err(ToolError::new(
             ToolErrorKind::InvalidInput,
@@ -264,7 +266,7 @@ fn refuse_past_end(reading: &Reading, first: usize, path: &str) -> Result<(), To
     }
 }
 
-impl Reading {
+impl ReadOutcome {
     /// How much of the text is shown. A line that is cut is not seen, and neither are its neighbors then.
     fn portion(&self, first: usize) -> Portion {
         let shown = if self.page.has_cut_line() { 0 } else { self.page.shown() };

@@ -29,7 +29,7 @@ const MAX_PASSAGE_CHARS: usize = 2_000;
 
 /// One passage to replace.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Replacement<'input> {
+pub(super) struct PassageReplacement<'input> {
     /// The passage; empty only to create a file or to fill an empty one.
     pub(super) old: &'input str,
     /// What stands there afterwards.
@@ -42,7 +42,7 @@ pub(super) struct Replacement<'input> {
 
 /// What the replacements come to.
 #[derive(Debug)]
-pub(super) struct Replaced {
+pub(super) struct ReplacementOutcome {
     /// The file as it is; `None` when it is created.
     pub(super) base: Option<FileText>,
     /// The edits of it.
@@ -58,9 +58,9 @@ pub(super) struct Replaced {
 pub(super) async fn replace(
     target: &Target,
     path: &str,
-    replacements: &[Replacement<'_>],
+    replacements: &[PassageReplacement<'_>],
     context: &CallContext,
-) -> Result<Replaced, ToolError> {
+) -> Result<ReplacementOutcome, ToolError> {
     for replacement in replacements {
         replacement.refuse_same(path).map_err(|error| replacement.named_in(error))?;
     }
@@ -96,7 +96,7 @@ pub(super) async fn replace(
     if let Some(file) = &base {
         refuse_unwritable(file, &text, path)?;
     }
-    Ok(Replaced { base, edits, count })
+    Ok(ReplacementOutcome { base, edits, count })
 }
 
 /// Refuses to change what this session has not read, or has not read as it is on disk.
@@ -120,7 +120,7 @@ pub(super) fn is_notebook(target: &Target) -> bool {
     target.file().is_some_and(|file| file.as_path().extension() == Some("ipynb".as_ref()))
 }
 
-impl Replaced {
+impl ReplacementOutcome {
     /// The plan that makes the change, with a title for people and what is said first in the result.
     pub(super) fn into_plan(self, target: Target, title: String, summary: String) -> CallPlan {
         let Self { base, edits, .. } = self;
@@ -138,7 +138,7 @@ impl Replaced {
     }
 }
 
-impl Replacement<'_> {
+impl PassageReplacement<'_> {
     fn refuse_same(&self, path: &str) -> Result<(), ToolError> {
         if self.old != self.new {
             return Ok(());

@@ -24,12 +24,12 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What a search and the call that waits for it know of each other.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub(super) struct SearchWatch {
     stopped: AtomicBool,
     files: AtomicUsize,
 }
 
-impl Watch {
+impl SearchWatch {
     /// Whether nobody waits for the search any more.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
@@ -46,7 +46,7 @@ impl Watch {
     }
 }
 
-struct StopOnDrop(Arc<Watch>);
+struct StopOnDrop(Arc<SearchWatch>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
@@ -58,9 +58,9 @@ impl Drop for StopOnDrop {
 /// stops the search.
 pub(super) async fn run_search<T: Send + 'static>(
     context: &CallContext,
-    search: impl FnOnce(&Watch) -> T + Send + 'static,
+    search: impl FnOnce(&SearchWatch) -> T + Send + 'static,
 ) -> Result<T, ToolError> {
-    let watch = Arc::new(Watch::default());
+    let watch = Arc::new(SearchWatch::default());
     let _stop = StopOnDrop(Arc::clone(&watch));
     let mut search = tokio::task::spawn_blocking({
         let watch = Arc::clone(&watch);
@@ -100,7 +100,7 @@ pub(super) fn workspace_roots(workspace: &Workspace) -> Vec<AbsPath> {
 pub(super) fn walk<'v, V>(
     root: &AbsPath,
     skips: impl Fn(&Path, IsFolder) -> bool + Send + Sync + 'static,
-    watch: &'v Watch,
+    watch: &'v SearchWatch,
     mut visitor: impl FnMut() -> V,
 ) where
     V: FnMut(Result<DirEntry, ignore::Error>) -> WalkState + Send + 'v,
@@ -215,7 +215,7 @@ mod tests {
 
     fn walked(root: &AbsPath) -> Vec<String> {
         let found = Mutex::new(Vec::new());
-        let watch = Watch::default();
+        let watch = SearchWatch::default();
         walk(
             root,
             |_, _| false,
@@ -258,7 +258,7 @@ mod tests {
     fn a_stopped_walk_visits_nothing() {
         let fixture = Fixture::new();
         fixture.write("a", "");
-        let watch = Watch::default();
+        let watch = SearchWatch::default();
         watch.stop();
         walk(&fixture.root(), |_, _| false, &watch, || |_| panic!("visited"));
     }
@@ -293,7 +293,7 @@ mod tests {
         let context = fixture.context();
         let (sender, ended) = std::sync::mpsc::channel();
         let until_stopped = move |sender: std::sync::mpsc::Sender<()>| {
-            move |watch: &Watch| {
+            move |watch: &SearchWatch| {
                 while !watch.is_stopped() {
                     std::thread::yield_now();
                 }

@@ -50,8 +50,10 @@ impl Tool for Write {
         let mut touches = vec![Touch::Write(target.clone())];
         let (base, edits, summary) = match workspace.text(&target).await {
             Ok(file) => {
-                let seen =
-                    Seen { freshness: workspace.freshness(&file), whole: workspace.has_read_whole(&target) };
+                let seen = WrittenFile {
+                    freshness: workspace.freshness(&file),
+                    whole: workspace.has_read_whole(&target),
+                };
                 let edits = edits_of_existing(&input.content, &file, seen, &path)?;
                 (Some(file), edits, format!("Rewrote {path}"))
             }
@@ -99,7 +101,7 @@ pub(super) fn missing_parents(target: &Target) -> Vec<Target> {
 }
 
 /// What the session has seen of a file.
-struct Seen {
+struct WrittenFile {
     freshness: Freshness,
     whole: bool,
 }
@@ -107,7 +109,7 @@ struct Seen {
 fn edits_of_existing(
     content: &str,
     file: &FileText,
-    seen: Seen,
+    seen: WrittenFile,
     path: &str,
 ) -> Result<Vec<TextEdit>, ToolError> {
     let mismatch = |message, hint: &str| Err(ToolError::new(ToolErrorKind::Mismatch, message, hint));

@@ -17,7 +17,7 @@ use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
 use kode_config::agents::AgentTypes;
 use kode_config::extension::Catalog;
-use kode_config::in_force::InForce;
+use kode_config::in_force::EffectivePolicy;
 use kode_model::profile::Profile;
 use kode_model::{Message, ModelError};
 use kode_record::context::{ContextParts, ContextUse};
@@ -65,7 +65,7 @@ struct FixedOf {
     cwd: AbsPath,
     can_diagnose: bool,
     catalog: Arc<Catalog>,
-    in_force: Arc<InForce>,
+    in_force: Arc<EffectivePolicy>,
     agents: Arc<AgentTypes>,
     standing: Arc<Standing>,
     tools: Arc<Registry>,

@@ -8,10 +8,10 @@ use crate::session::conversation::Conversation;
 use kode_base::blocking;
 use kode_base::ids::TurnId;
 use kode_config::hooks::config::Hooks;
-use kode_config::hooks::declared::{FileHooks, UsedHooks};
+use kode_config::hooks::declared::{FileHooks, TurnHooks};
 use kode_config::hooks::event::HookEvent;
-use kode_config::in_force::InForce;
-use kode_config::settings::Wish;
+use kode_config::in_force::EffectivePolicy;
+use kode_config::settings::TrustRequest;
 use kode_record::record::Record;
 
 /// What a file brings along, and whether the end of a sub-agent is meant where it says `Stop`.
@@ -31,7 +31,7 @@ impl Conversation<'_> {
     /// Lets the hooks that a skill or command brings along count in this conversation from now on.
     pub(crate) fn bring_hooks(&self, turn: &TurnId, hooks: Option<FileHooks>) {
         if let Some(hooks) = hooks {
-            let used = Box::new(UsedHooks { turn: turn.clone(), hooks });
+            let used = Box::new(TurnHooks { turn: turn.clone(), hooks });
             self.commit(Record::HooksBrought { used });
         }
     }
@@ -39,8 +39,8 @@ impl Conversation<'_> {
     /// What files bring along that counts in this conversation. What stands above it reaches beneath, but for what is done
     /// when a sub-agent above it ends.
     pub(crate) fn brought(&self) -> Vec<Brought> {
-        let all = |used: &[UsedHooks], is_of_agent| {
-            let brought = |used: &UsedHooks| Brought { hooks: used.hooks.clone(), is_of_agent };
+        let all = |used: &[TurnHooks], is_of_agent| {
+            let brought = |used: &TurnHooks| Brought { hooks: used.hooks.clone(), is_of_agent };
             used.iter().map(brought).collect::<Vec<_>>()
         };
         let state = self.session.state();
@@ -62,7 +62,7 @@ impl Conversation<'_> {
     }
 
     /// The hooks that files bring along, as far as they are approved now.
-    pub(super) async fn brought_hooks(&self, in_force: &InForce) -> Hooks {
+    pub(super) async fn brought_hooks(&self, in_force: &EffectivePolicy) -> Hooks {
         let brought = self.brought();
         if brought.is_empty() {
             return Hooks::default();
@@ -70,7 +70,7 @@ impl Conversation<'_> {
         let (source, cwd) = (self.session.policy_source(), self.session.workspace.cwd());
         let is_disabled = in_force.hooks.is_disabled;
         blocking(move || {
-            let is_approved = |wish: &Wish| source.is_approved(wish);
+            let is_approved = |wish: &TrustRequest| source.is_approved(wish);
             let entries = brought.iter().flat_map(|one| one.hooks.settled(one.is_of_agent, &is_approved));
             Hooks::of_entries(entries, is_disabled, &cwd)
         })
@@ -79,7 +79,7 @@ impl Conversation<'_> {
 
     fn brings(&self, event: HookEvent) -> bool {
         let used =
-            |used: &[UsedHooks], is_of_agent| used.iter().any(|used| used.hooks.has(event, is_of_agent));
+            |used: &[TurnHooks], is_of_agent| used.iter().any(|used| used.hooks.has(event, is_of_agent));
         let state = self.session.state();
         let of_agent = self.agent.as_ref().and_then(|agent| state.agents.get(agent));
         let assigned = self.assignment.iter().flat_map(|assignment| &assignment.hooks);

@@ -22,10 +22,10 @@ use kode_base::blocking;
 use kode_base::ids::TurnId;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
-use kode_config::hooks::config::{Action, Handler};
+use kode_config::hooks::config::{HookAction, HookHandler};
 use kode_config::hooks::event::HookEvent;
-use kode_config::hooks::matcher::Subject;
-use kode_config::in_force::InForce;
+use kode_config::hooks::matcher::MatchSubject;
+use kode_config::in_force::EffectivePolicy;
 use kode_permission::gate::GateCase;
 use kode_process::outcome::Exit;
 use kode_record::event::{Event, NoticeKind, NoticeLevel};
@@ -138,9 +138,9 @@ impl Conversation<'_> {
         fired
     }
 
-    async fn at(&self, in_force: &InForce, moment: &Moment<'_>) -> Vec<Arc<Handler>> {
+    async fn at(&self, in_force: &EffectivePolicy, moment: &Moment<'_>) -> Vec<Arc<HookHandler>> {
         let brought = self.brought_hooks(in_force).await;
-        let subject = Subject { value: moment.value, call: moment.call, workspace: self.workspace() };
+        let subject = MatchSubject { value: moment.value, call: moment.call, workspace: self.workspace() };
         let handlers = in_force.hooks.at(moment.event, subject, Vec::new());
         let mut handlers = brought.at(moment.event, subject, handlers);
         handlers.retain(|handler| !handler.once || self.session.hooks.may_run_once(handler.key));
@@ -148,7 +148,12 @@ impl Conversation<'_> {
     }
 
     /// What all hooks of a moment are told.
-    async fn payload(&self, moment: &Moment<'_>, handlers: &[Arc<Handler>], in_force: &InForce) -> Payload {
+    async fn payload(
+        &self,
+        moment: &Moment<'_>,
+        handlers: &[Arc<HookHandler>],
+        in_force: &EffectivePolicy,
+    ) -> Payload {
         let session = self.session;
         let mut fields = Map::new();
         let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
@@ -202,10 +207,10 @@ impl Conversation<'_> {
     /// Runs one hook to its end.
     async fn run(
         &self,
-        handler: &Arc<Handler>,
+        handler: &Arc<HookHandler>,
         moment: &Moment<'_>,
         payload: &Payload,
-        in_force: &InForce,
+        in_force: &EffectivePolicy,
         cancel: &CancellationToken,
     ) -> One {
         let session = self.session;
@@ -233,16 +238,16 @@ impl Conversation<'_> {
 
     async fn ended(
         &self,
-        handler: &Handler,
+        handler: &HookHandler,
         payload: &Payload,
-        in_force: &InForce,
+        in_force: &EffectivePolicy,
         limit: Duration,
         cancel: &CancellationToken,
     ) -> Run {
         let head = handler.action.head();
         let done = |exit, stdout, stderr, missing| Run { exit, stdout, stderr, missing, head: head.clone() };
         let (exit, stdout) = match &handler.action {
-            Action::Command { .. } => {
+            HookAction::Command { .. } => {
                 let command = Command::new(self.session, handler, payload, in_force, limit).await;
                 let ended = match &command {
                     Ok(command) => command.run(self.session, cancel).await,
@@ -258,13 +263,13 @@ impl Conversation<'_> {
                     }
                 };
             }
-            Action::Http { url, headers, allowed } => {
+            HookAction::Http { url, headers, allowed } => {
                 let lookup = |name: &str| Command::variable(self.session, handler, name);
                 let request =
                     http::Request { url, headers, allowed, body: payload.json(false), lookup: &lookup };
                 within(limit, cancel, http::post(request)).await
             }
-            Action::Prompt { prompt, model } => {
+            HookAction::Prompt { prompt, model } => {
                 let question = prompt::question(prompt, &payload.json(false));
                 within(limit, cancel, prompt::ask(self, question, model.as_deref(), cancel)).await
             }
@@ -273,7 +278,12 @@ impl Conversation<'_> {
     }
 
     /// Starts a hook that nobody waits for.
-    fn start_in_background(&self, handler: &Arc<Handler>, payload: &Payload, in_force: &InForce) -> Said {
+    fn start_in_background(
+        &self,
+        handler: &Arc<HookHandler>,
+        payload: &Payload,
+        in_force: &EffectivePolicy,
+    ) -> Said {
         let session = self.session;
         let Ok(place) = Arc::clone(&session.hooks.background).try_acquire_owned() else {
             let error =
@@ -312,7 +322,7 @@ impl Conversation<'_> {
         Said { outcome: Some(HookOutcome::InBackground), ..Said::default() }
     }
 
-    fn note_run(&self, handler: &Handler, said: &Said, duration_ms: u64) {
+    fn note_run(&self, handler: &HookHandler, said: &Said, duration_ms: u64) {
         let (outcome, message) = (said.outcome(), said.message());
         let run = LastRun { at: Timestamp::now(), outcome, duration_ms, message: message.clone() };
         lock(self.session.hooks.last()).insert(handler.key, run);

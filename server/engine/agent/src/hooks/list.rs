@@ -14,7 +14,7 @@ use kode_config::extension::{Catalog, ExtensionKind};
 use kode_config::hooks::config::{DeclaredHook, Hooks};
 use kode_config::hooks::event::HookEvent;
 use kode_config::policy::PolicySource;
-use kode_config::settings::Wish;
+use kode_config::settings::TrustRequest;
 use kode_config::settings::declared::Approval;
 use kode_permission::rules::{RuleSource, SettingsProblem};
 use kode_record::hook::HookOutcome;
@@ -145,7 +145,7 @@ impl HookList {
             problems: settings.problems.clone(),
         };
         for (kind, name, hooks) in of_agents.chain(of_catalog) {
-            let is_approved = |wish: &Wish| source.is_approved(wish);
+            let is_approved = |wish: &TrustRequest| source.is_approved(wish);
             let entries = hooks.settled(kind == BringerKind::Agent, &is_approved);
             let settled = Hooks::of_entries(entries, settings.is_disabled, &hooks.at.root);
             list.hooks.extend(infos(&settled, last, Some(&Bringer { kind, name })));

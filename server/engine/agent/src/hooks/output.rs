@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::update::{self, Update};
-use kode_config::hooks::event::{Blocking, HookEvent};
+use kode_config::hooks::event::{BlockEffect, HookEvent};
 use kode_process::outcome::Exit;
 use kode_record::hook::HookOutcome;
 
@@ -179,7 +179,7 @@ pub(super) fn read(event: HookEvent, run: &Run) -> Said {
             said.error = Some(format!("`{}` failed with exit code {code}: {why}", run.head));
             let name = run.head.to_ascii_lowercase();
             if code == 1
-                && event.blocking() != Blocking::Ignored
+                && event.blocking() != BlockEffect::Ignored
                 && GUARDS.iter().any(|word| name.contains(word))
             {
                 said.notes
@@ -207,17 +207,17 @@ fn blocked(event: HookEvent, mut said: Said, run: &Run) -> Said {
         text => text.to_owned(),
     });
     match event.blocking() {
-        Blocking::Blocks if event == HookEvent::PreToolUse => {
+        BlockEffect::Blocks if event == HookEvent::PreToolUse => {
             said.updated_input = None;
             said.choice = Some((Choice::Deny, reason));
         }
-        Blocking::Blocks => {
+        BlockEffect::Blocks => {
             said.context = None;
             said.block = Some(reason);
         }
-        Blocking::GoesOn | Blocking::TellsModel => said.block = Some(reason),
-        Blocking::TellsUser => said.system_message = Some(reason),
-        Blocking::Ignored => {}
+        BlockEffect::GoesOn | BlockEffect::TellsModel => said.block = Some(reason),
+        BlockEffect::TellsUser => said.system_message = Some(reason),
+        BlockEffect::Ignored => {}
     }
     said
 }

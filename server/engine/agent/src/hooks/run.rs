@@ -16,9 +16,9 @@ use kode_base::blocking;
 use kode_base::paths::AbsPath;
 use kode_base::variables::expand;
 use kode_command::analyse;
-use kode_config::hooks::config::{Action, Handler};
+use kode_config::hooks::config::{HookAction, HookHandler};
 use kode_config::hooks::event::HookEvent;
-use kode_config::in_force::InForce;
+use kode_config::in_force::EffectivePolicy;
 use kode_process::sandbox::Sandbox;
 use kode_process::shell::piped::{PipedOutcome, PipedSpec};
 
@@ -53,8 +53,8 @@ pub(super) struct Command {
 
 impl Command {
     /// The sandbox a hook runs in.
-    pub(super) fn sandbox_of(handler: &Handler, in_force: &InForce) -> Option<Arc<Sandbox>> {
-        let Action::Command { command, args, .. } = &handler.action else { return None };
+    pub(super) fn sandbox_of(handler: &HookHandler, in_force: &EffectivePolicy) -> Option<Arc<Sandbox>> {
+        let HookAction::Command { command, args, .. } = &handler.action else { return None };
         let line =
             args.as_ref().map_or_else(|| command.clone(), |args| format!("{command} {}", args.join(" ")));
         let policy = &in_force.policy;
@@ -69,9 +69,9 @@ impl Command {
     /// Why it cannot be started.
     pub(super) async fn new(
         session: &Session,
-        handler: &Handler,
+        handler: &HookHandler,
         payload: &Payload,
-        in_force: &InForce,
+        in_force: &EffectivePolicy,
         limit: Duration,
     ) -> Result<Self, String> {
         if let Some(plugin) = handler.plugin.clone() {
@@ -85,7 +85,7 @@ impl Command {
         if let Some(file) = &file {
             spec.variables.insert(EnvironmentFile::VARIABLE.to_owned(), file.path().to_string());
         }
-        let is_default_shell = matches!(&handler.action, Action::Command { args: None, shell: None, .. });
+        let is_default_shell = matches!(&handler.action, HookAction::Command { args: None, shell: None, .. });
         let absent = absent(&spec, session, handler);
         Ok(Self { spec, file, is_default_shell, absent })
     }
@@ -96,12 +96,12 @@ impl Command {
     /// Why it cannot be.
     pub(super) fn spec(
         session: &Session,
-        handler: &Handler,
+        handler: &HookHandler,
         payload: &Payload,
-        in_force: &InForce,
+        in_force: &EffectivePolicy,
         limit: Duration,
     ) -> Result<PipedSpec, String> {
-        let Action::Command { command, args, shell } = &handler.action else {
+        let HookAction::Command { command, args, shell } = &handler.action else {
             return Err("it is no command".to_owned());
         };
         let sandbox = Self::sandbox_of(handler, in_force);
@@ -139,7 +139,7 @@ impl Command {
     }
 
     /// A variable that is put into what a handler says.
-    pub(super) fn variable(session: &Session, handler: &Handler, name: &str) -> Option<String> {
+    pub(super) fn variable(session: &Session, handler: &HookHandler, name: &str) -> Option<String> {
         let of_plugin = || handler.plugin.as_ref().and_then(|plugin| plugin.variable(name));
         PROJECT.contains(&name).then(|| project(session, handler).to_string()).or_else(of_plugin)
     }
@@ -179,16 +179,16 @@ fn is_not_found(reason: &str) -> bool {
 }
 
 /// The folder of the project a hook is for.
-fn project(session: &Session, handler: &Handler) -> AbsPath {
+fn project(session: &Session, handler: &HookHandler) -> AbsPath {
     if handler.is_of_workspace() { handler.root.clone() } else { session.workspace.cwd() }
 }
 
 /// The scripts that a command names and that are not there. It only guesses, and its word counts only beside what the
 /// interpreter says.
-fn absent(spec: &PipedSpec, session: &Session, handler: &Handler) -> Vec<String> {
+fn absent(spec: &PipedSpec, session: &Session, handler: &HookHandler) -> Vec<String> {
     let project = project(session, handler).to_string();
     let words: Vec<String> = match &handler.action {
-        Action::Command { args: None, command, .. } => words(command),
+        HookAction::Command { args: None, command, .. } => words(command),
         _ => std::iter::once(&spec.program).chain(&spec.arguments).cloned().collect(),
     };
     let home = std::env::home_dir().unwrap_or_default();

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use kode_base::blocking;
 use kode_base::paths::AbsPath;
 use kode_base::vcs::is_vcs_folder;
-use kode_config::command::{BUILT_INS, BuiltIn, Effect};
+use kode_config::command::{BUILT_INS, BuiltInCommand, CommandEffect};
 use kode_config::extension::{Catalog, Extension, ExtensionKind};
 
 /// The most answers.
@@ -206,7 +206,7 @@ impl Completer {
 
 fn commands(typed: &str, known: &Known) -> Vec<Completion> {
     let catalog = &known.catalog;
-    let offered = BUILT_INS.iter().filter(|built_in| built_in.effect != Effect::Elsewhere);
+    let offered = BUILT_INS.iter().filter(|built_in| built_in.effect != CommandEffect::Elsewhere);
     let built_in = offered.map(|built_in| Completion {
         kind: CompletionKind::Command,
         label: format!("/{}", built_in.name),
@@ -214,7 +214,7 @@ fn commands(typed: &str, known: &Known) -> Vec<Completion> {
         detail: built_in.description.to_owned(),
     });
     let reached = |one: &&Extension| catalog.typed(&one.name).is_some_and(|typed| typed.path == one.path);
-    let of_files = catalog.all().filter(reached).filter(|one| BuiltIn::find(&one.name).is_none());
+    let of_files = catalog.all().filter(reached).filter(|one| BuiltInCommand::find(&one.name).is_none());
     let of_files = of_files.map(|extension| Completion {
         kind: match extension.kind {
             ExtensionKind::Skill => CompletionKind::Skill,

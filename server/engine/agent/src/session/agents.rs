@@ -15,7 +15,7 @@ use crate::session::transcript::Part;
 use crate::session::{Session, SessionState, lock};
 use kode_base::ids::{AgentId, CallId, TurnId};
 use kode_config::agents::{AgentTypes, KnownAgents};
-use kode_config::hooks::declared::UsedHooks;
+use kode_config::hooks::declared::TurnHooks;
 use kode_model::Usage;
 use kode_permission::equipment::Equipment;
 use kode_process::worktree::Worktree;
@@ -52,7 +52,7 @@ pub struct Agent {
     pub equipment: Equipment,
     /// The hooks that skills have brought along which it has used, the oldest first.
     #[serde(default)]
-    pub hooks: Vec<UsedHooks>,
+    pub hooks: Vec<TurnHooks>,
     /// Its conversation.
     pub thread: Thread,
 }

@@ -22,7 +22,7 @@ use kode_base::effort::Effort;
 use kode_base::ids::{AgentId, ItemId, PermissionId, TurnId};
 use kode_base::mode::Mode;
 use kode_base::paths::{AbsPath, Target};
-use kode_config::in_force::{InForce, View};
+use kode_config::in_force::{EffectivePolicy, PolicyView};
 use kode_model::profile::Profile;
 use kode_model::{Block, Usage};
 use kode_permission::equipment::Equipment;
@@ -187,7 +187,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// What its calls are judged by now, with more that a file brings along.
-    fn view(&self, equipment: &Equipment) -> View {
+    fn view(&self, equipment: &Equipment) -> PolicyView {
         let view = self.session.view(equipment);
         match self.isolated() {
             Some(isolated) => isolated.view(&view),
@@ -196,7 +196,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// What is in force for it now.
-    pub(crate) fn in_force(&self) -> Arc<InForce> {
+    pub(crate) fn in_force(&self) -> Arc<EffectivePolicy> {
         self.view(&self.equipment()).in_force
     }
 
@@ -216,7 +216,7 @@ impl<'a> Conversation<'a> {
         &self,
         equipment: &Equipment,
         case: &GateCase<'_>,
-        judge: fn(&Session, &View, &GateCase<'_>, Mode) -> Judged,
+        judge: fn(&Session, &PolicyView, &GateCase<'_>, Mode) -> Judged,
     ) -> Judged {
         let mode = self.mode(self.session.mode());
         let in_workspace = judge(self.session, &self.session.view(equipment), case, mode);

@@ -22,7 +22,7 @@ use crate::turn::{self, Ended};
 use kode_base::blocking;
 use kode_base::ids::TurnId;
 use kode_config::command::is_unsaid;
-use kode_config::extension::live::Loaded;
+use kode_config::extension::live::LoadedExtensions;
 use kode_journal::lease::LeaseRefusal;
 
 impl Session {
@@ -145,7 +145,7 @@ pub(super) async fn drive(
 /// Tells when files of agents, skills, commands or styles have changed, and what is wrong with them.
 pub(super) async fn follow_extensions(session: Arc<Session>) {
     let mut read = session.extensions.subscribe();
-    let mut told: Option<Arc<Loaded>> = read.borrow_and_update().clone();
+    let mut told: Option<Arc<LoadedExtensions>> = read.borrow_and_update().clone();
     if let Some(known) = &told {
         look_at_wishes(&session, known).await;
     }
@@ -166,7 +166,7 @@ pub(super) async fn follow_extensions(session: Arc<Session>) {
 }
 
 /// Tells what files of agents, skills and commands ask for, where that is news.
-async fn look_at_wishes(session: &Arc<Session>, loaded: &Loaded) {
+async fn look_at_wishes(session: &Arc<Session>, loaded: &LoadedExtensions) {
     session.guard.know_wishes(loaded.wishes().cloned().collect());
     session.look().await;
 }

@@ -13,10 +13,10 @@ use kode_base::effort::Effort;
 use kode_base::ids::TurnId;
 use kode_base::paths::Target;
 use kode_base::variables::expand;
-use kode_config::extension::template::{MODEL_KEY, SHELL_KEY, Segment, TOOLS_KEY};
+use kode_config::extension::template::{MODEL_KEY, SHELL_KEY, TOOLS_KEY, TemplateSegment};
 use kode_config::extension::{CommandShell, Extension};
 use kode_config::hooks::declared::HOOKS_KEY;
-use kode_config::settings::Wish;
+use kode_config::settings::TrustRequest;
 use kode_model::ModelError;
 use kode_model::models::Pointer;
 use kode_permission::equipment::Equipment;
@@ -91,7 +91,7 @@ impl Session {
             })
         };
         let segments = template.fill(&extension, arguments, &variables);
-        let runs = segments.iter().any(|segment| matches!(segment, Segment::Command(_)));
+        let runs = segments.iter().any(|segment| matches!(segment, TemplateSegment::Command(_)));
         if runs && !is_disabled {
             may_embed(&extension, &waiting)?;
         }
@@ -99,12 +99,12 @@ impl Session {
         let (mut text, mut words) = (String::new(), String::new());
         for segment in segments {
             match segment {
-                Segment::Text(part) => {
+                TemplateSegment::Text(part) => {
                     text.push_str(&part);
                     words.push_str(&part);
                 }
-                Segment::Command(_) if is_disabled => text.push_str(DISABLED),
-                Segment::Command(command) => {
+                TemplateSegment::Command(_) if is_disabled => text.push_str(DISABLED),
+                TemplateSegment::Command(command) => {
                     let of_file = (place.as_str(), command.as_str());
                     text.push_str(&embed::run(conversation, turn, of_file, &equipment, cancel).await?);
                     words.push(' ');
@@ -122,7 +122,7 @@ impl Session {
 
     /// What of this, which files of the workspace ask for, the user has not approved, by the settings as they were looked at
     /// last.
-    pub async fn unapproved(&self, wishes: Vec<Wish>) -> Vec<Wish> {
+    pub async fn unapproved(&self, wishes: Vec<TrustRequest>) -> Vec<TrustRequest> {
         if wishes.is_empty() {
             return wishes;
         }
@@ -132,7 +132,7 @@ impl Session {
     }
 
     /// What a skill or command brings along, and what of it does not count. `waiting` is what waits for the user.
-    fn equipment_of(&self, extension: &Extension, waiting: &[Wish]) -> (Equipment, Vec<String>) {
+    fn equipment_of(&self, extension: &Extension, waiting: &[TrustRequest]) -> (Equipment, Vec<String>) {
         let mut notes = extension.notes.clone();
         let mut equipment = Equipment { deny: extension.disallowed_tools.clone(), ..Equipment::default() };
         if waiting.iter().any(|wish| wish.key == TOOLS_KEY) {
@@ -181,7 +181,12 @@ impl Session {
     /// What counts of the model and the effort that a file names which asks for these things. Until the user has approved
     /// it, a file of the workspace can name the roles that the user has given models to, and nothing else. `waiting` is what of
     /// it waits for the user.
-    pub(crate) fn chosen(&self, model: Option<&str>, effort: Option<Effort>, waiting: &[Wish]) -> Chosen {
+    pub(crate) fn chosen(
+        &self,
+        model: Option<&str>,
+        effort: Option<Effort>,
+        waiting: &[TrustRequest],
+    ) -> Chosen {
         let waits = waiting.iter().any(|wish| wish.key == MODEL_KEY);
         if !waits {
             return Chosen { model: model.map(|name| self.model_named(name)), effort, waits };
@@ -192,7 +197,7 @@ impl Session {
 }
 
 /// Whether the commands of a file may run at all. `waiting` is what of it waits for the user.
-fn may_embed(extension: &Extension, waiting: &[Wish]) -> Result<(), String> {
+fn may_embed(extension: &Extension, waiting: &[TrustRequest]) -> Result<(), String> {
     if waiting.iter().any(|wish| wish.key == SHELL_KEY) {
         return Err(format!(
             "{} runs commands, which wait for your approval: `/trust` shows and approves them",

@@ -18,9 +18,9 @@ use kode_base::call::{MayRead, ToolKind};
 use kode_base::mode::Mode;
 use kode_base::paths::{AbsPath, Target};
 use kode_config::hooks::config::Hooks;
-use kode_config::in_force::{Added, InForce, View};
-use kode_config::policy::{KeepError, ModeDisabled, Policy, PolicySource};
-use kode_config::settings::{TrustWaiting, Wish, Withheld};
+use kode_config::in_force::{EffectivePolicy, PolicyView, SessionAdditions};
+use kode_config::policy::{KeepRuleError, ModeDisabled, Policy, PolicySource};
+use kode_config::settings::{TrustRequest, TrustSummary, WithheldSetting};
 use kode_permission::equipment::Equipment;
 use kode_permission::gate::{self, GateCase};
 use kode_permission::rules::places::real_on_disk;
@@ -46,9 +46,9 @@ pub(crate) struct Guard {
     begun: AtomicU64,
     told_of: AtomicU64,
     /// What was seen last. Never held while a file is looked at.
-    in_force: Mutex<Option<Arc<InForce>>>,
+    in_force: Mutex<Option<Arc<EffectivePolicy>>>,
     /// What files of the workspace that are no settings ask for.
-    beside: Mutex<Arc<Vec<Wish>>>,
+    beside: Mutex<Arc<Vec<TrustRequest>>>,
     told: Mutex<Told>,
 }
 
@@ -69,9 +69,9 @@ struct Told {
 /// What files that are no settings ask for and the user has not approved, by one policy.
 #[derive(Debug, Default)]
 struct Beside {
-    wishes: Arc<Vec<Wish>>,
+    wishes: Arc<Vec<TrustRequest>>,
     policy: Option<Arc<Policy>>,
-    waiting: Vec<Withheld>,
+    waiting: Vec<WithheldSetting>,
     /// What of it is to be asked about, by its digest.
     to_ask: Vec<String>,
 }
@@ -91,7 +91,7 @@ pub struct Complaints {
     /// What cannot be used.
     pub problems: Vec<SettingsProblem>,
     /// What files of the workspace ask for and the user has not approved.
-    pub withheld: Vec<Withheld>,
+    pub withheld: Vec<WithheldSetting>,
 }
 
 impl fmt::Debug for Guard {
@@ -110,7 +110,7 @@ impl Guard {
     }
 
     /// Takes in what files of the workspace ask for that are no settings.
-    pub(crate) fn know_wishes(&self, wishes: Vec<Wish>) {
+    pub(crate) fn know_wishes(&self, wishes: Vec<TrustRequest>) {
         let mut known = lock(&self.beside);
         if **known != wishes {
             *known = Arc::new(wishes);
@@ -127,15 +127,16 @@ impl Guard {
                 return None;
             }
         }
-        let waiting: Vec<&Wish> = wishes.iter().filter(|wish| !self.source.is_approved(wish)).collect();
+        let waiting: Vec<&TrustRequest> =
+            wishes.iter().filter(|wish| !self.source.is_approved(wish)).collect();
         let to_ask = waiting.iter().filter(|wish| !self.source.is_put_off(wish)).map(|wish| wish.digest());
         let to_ask = to_ask.collect();
-        let waiting = waiting.into_iter().cloned().map(Withheld::of_file).collect();
+        let waiting = waiting.into_iter().cloned().map(WithheldSetting::of_file).collect();
         Some(Beside { wishes, policy: Some(Arc::clone(policy)), waiting, to_ask })
     }
 
     /// Looks at the files; what is seen counts from now on. Waits for the disk.
-    fn look(&self, added: &Added) -> Arc<InForce> {
+    fn look(&self, added: &SessionAdditions) -> Arc<EffectivePolicy> {
         let policy = self.source.current();
         let known = lock(&self.in_force).clone();
         let made = match known {
@@ -147,7 +148,7 @@ impl Guard {
     }
 
     /// What was seen last, with what the session adds by now; `None` before anything was. Looks at no settings file.
-    fn now(&self, added: &Added) -> Option<Arc<InForce>> {
+    fn now(&self, added: &SessionAdditions) -> Option<Arc<EffectivePolicy>> {
         let known = lock(&self.in_force).clone()?;
         if known.has(added) {
             return Some(known);
@@ -168,23 +169,29 @@ impl Guard {
         }
     }
 
-    fn made(&self, policy: Arc<Policy>, added: &Added, known: Option<&InForce>) -> Arc<InForce> {
-        let Added { grants, equipment, cwd } = added;
+    fn made(
+        &self,
+        policy: Arc<Policy>,
+        added: &SessionAdditions,
+        known: Option<&EffectivePolicy>,
+    ) -> Arc<EffectivePolicy> {
+        let SessionAdditions { grants, equipment, cwd } = added;
         let known = known.filter(|known| known.policy.declared == policy.declared && known.cwd == *cwd);
         let hooks = match known {
             Some(known) => Arc::clone(&known.hooks),
             None => Arc::new(Hooks::of(&policy.declared, cwd)),
         };
-        let mut made = InForce { own: self.own.clone(), ..InForce::new(policy, grants, equipment, cwd) };
+        let mut made =
+            EffectivePolicy { own: self.own.clone(), ..EffectivePolicy::new(policy, grants, equipment, cwd) };
         made.problems.extend(hooks.problems.iter().cloned());
-        Arc::new(InForce { hooks, ..made })
+        Arc::new(EffectivePolicy { hooks, ..made })
     }
 }
 
 impl Session {
     /// Looks at the settings files, tells what has changed, and gives what the gate goes by from now on. However long the disk
     /// takes, only whoever waits for this waits for it.
-    pub(crate) async fn look(&self) -> Arc<InForce> {
+    pub(crate) async fn look(&self) -> Arc<EffectivePolicy> {
         let guard = Arc::clone(&self.guard);
         let begun_before = guard.begun.load(Ordering::SeqCst);
         let looking = Arc::clone(&guard.looking).lock_owned().await;
@@ -216,21 +223,21 @@ impl Session {
 
     /// What the gate goes by, as the settings were when they were looked at last. Looks at no settings file, but for the first
     /// time.
-    pub(crate) fn in_force(&self) -> Arc<InForce> {
+    pub(crate) fn in_force(&self) -> Arc<EffectivePolicy> {
         let added = self.added();
         self.guard.now(&added).unwrap_or_else(|| self.guard.look(&added))
     }
 
-    fn added(&self) -> Added {
+    fn added(&self) -> SessionAdditions {
         let (grants, equipment) = {
             let state = self.state();
             (state.grants.clone(), state.equipment.clone())
         };
-        Added { grants, equipment, cwd: self.workspace.cwd() }
+        SessionAdditions { grants, equipment, cwd: self.workspace.cwd() }
     }
 
     /// Tells what has changed since it was told last.
-    fn tell_settings(&self, in_force: &InForce, beside: Option<Beside>) {
+    fn tell_settings(&self, in_force: &EffectivePolicy, beside: Option<Beside>) {
         let mut told = lock(&self.guard.told);
         if let Some(beside) = beside {
             told.beside = beside;
@@ -252,7 +259,7 @@ impl Session {
         // What is wished for no more may be asked about again, should it come back.
         let to_ask: BTreeSet<String> = policy.to_ask.iter().chain(&told.beside.to_ask).cloned().collect();
         if !to_ask.is_subset(&told.asked) {
-            let waiting = TrustWaiting::of(policy.withheld.iter().chain(&told.beside.waiting));
+            let waiting = TrustSummary::of(policy.withheld.iter().chain(&told.beside.waiting));
             self.publish(Event::TrustRequired { waiting });
         }
         told.asked = to_ask;
@@ -266,10 +273,10 @@ impl Session {
 
     /// How much waits for the user's word, as was told last; none where nothing does. Looks at no file.
     #[must_use]
-    pub fn trust_waiting(&self) -> Option<TrustWaiting> {
+    pub fn trust_waiting(&self) -> Option<TrustSummary> {
         let told = lock(&self.guard.told);
         let waiting: Vec<_> = told.complaints.withheld.iter().chain(&told.beside.waiting).collect();
-        (!waiting.is_empty()).then(|| TrustWaiting::of(waiting))
+        (!waiting.is_empty()).then(|| TrustSummary::of(waiting))
     }
 
     /// Judges a call by what is in force, and says what is to hold it back by the same settings.
@@ -278,12 +285,12 @@ impl Session {
     }
 
     /// What calls are judged by now, with more that a skill or command brings along.
-    pub(crate) fn view(&self, equipment: &Equipment) -> View {
-        View { in_force: self.in_force_with(equipment), workspace: Arc::clone(&self.workspace) }
+    pub(crate) fn view(&self, equipment: &Equipment) -> PolicyView {
+        PolicyView { in_force: self.in_force_with(equipment), workspace: Arc::clone(&self.workspace) }
     }
 
     /// What the gate goes by now, with more that a skill or command brings along.
-    pub(crate) fn in_force_with(&self, equipment: &Equipment) -> Arc<InForce> {
+    pub(crate) fn in_force_with(&self, equipment: &Equipment) -> Arc<EffectivePolicy> {
         let in_force = self.in_force();
         match equipment.is_empty() {
             true => in_force,
@@ -292,13 +299,13 @@ impl Session {
     }
 
     /// As [`Session::judge_by`], for a command in the text of a file: whoever plans runs only what looks, whatever rules allow.
-    pub(crate) fn judge_embedded(&self, view: &View, case: &GateCase<'_>, mode: Mode) -> Judged {
+    pub(crate) fn judge_embedded(&self, view: &PolicyView, case: &GateCase<'_>, mode: Mode) -> Judged {
         let judged = self.judge_by(view, case, mode);
         let is_allowed = judged.verdict.decision == GateDecision::Allow;
         if view.in_force.mode(mode) != Mode::Plan || !is_allowed {
             return judged;
         }
-        let without = View { in_force: Arc::new(view.in_force.without_allowance()), ..view.clone() };
+        let without = PolicyView { in_force: Arc::new(view.in_force.without_allowance()), ..view.clone() };
         let verdict = self.judge_by(&without, case, mode).verdict;
         let verdict = match verdict.decision {
             GateDecision::Allow => judged.verdict,
@@ -310,8 +317,8 @@ impl Session {
     }
 
     /// Judges a call by this view of things.
-    pub(crate) fn judge_by(&self, view: &View, case: &GateCase<'_>, mode: Mode) -> Judged {
-        let View { in_force, workspace } = view;
+    pub(crate) fn judge_by(&self, view: &PolicyView, case: &GateCase<'_>, mode: Mode) -> Judged {
+        let PolicyView { in_force, workspace } = view;
         let mode = in_force.mode(mode);
         let deliveries = self.deliveries();
         let delivery = |target: &Target| {
@@ -350,9 +357,9 @@ impl Session {
     /// As [`Session::mentionable`], by this view of things.
     pub(crate) fn mentionable_in(
         &self,
-        view: View,
+        view: PolicyView,
     ) -> impl Fn(&Target, &RealPaths) -> Result<(), String> + Send + 'static {
-        let (View { in_force, workspace }, mode) = (view, self.mode());
+        let (PolicyView { in_force, workspace }, mode) = (view, self.mode());
         move |target, real_paths| {
             let verdict = in_force.within(mode, &workspace, real_paths, &|_| None, |circumstances| {
                 gate::judge_named(target, circumstances)
@@ -387,12 +394,14 @@ impl Session {
     }
 
     /// Keeps rules that allow, in the settings. Answers what could not be kept.
-    pub(crate) async fn keep_rules(&self, scope: Scope, rules: Vec<String>) -> Vec<KeepError> {
+    pub(crate) async fn keep_rules(&self, scope: Scope, rules: Vec<String>) -> Vec<KeepRuleError> {
         let source = Arc::clone(&self.guard.source);
         blocking(move || {
             let keep = |text: &String| {
-                let bad =
-                    |error: RuleError| KeepError::BadRule { rule: text.clone(), reason: error.to_string() };
+                let bad = |error: RuleError| KeepRuleError::BadRule {
+                    rule: text.clone(),
+                    reason: error.to_string(),
+                };
                 source.keep(scope, Behavior::Allow, &text.parse::<Rule>().map_err(bad)?)
             };
             rules.iter().map(keep).filter_map(Result::err).collect()
@@ -414,7 +423,7 @@ impl Session {
         let (without, mode) = (self.in_force(), self.mode());
         let with = without.with_rules(rules, &cwd);
         let resolve = |path: &str| self.workspace.resolve(path).ok();
-        let runs = |picture: &InForce, (tool, kind, input): &(String, ToolKind, Value)| {
+        let runs = |picture: &EffectivePolicy, (tool, kind, input): &(String, ToolKind, Value)| {
             let touches = declared(tool, input, &cwd, &resolve)?;
             let case = GateCase { tool, kind: *kind, input, touches: &touches };
             Some(picture.judge(&case, mode, &self.workspace, &|_| None).decision == GateDecision::Allow)

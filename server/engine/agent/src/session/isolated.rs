@@ -9,7 +9,7 @@ use crate::session::guard::Judged;
 use crate::session::{Session, lock};
 use kode_base::call::{Exposure, MayRead, ToolKind, Touch};
 use kode_base::paths::{AbsPath, Target};
-use kode_config::in_force::{InForce, View};
+use kode_config::in_force::{EffectivePolicy, PolicyView};
 use kode_config::policy::Policy;
 use kode_permission::gate::{Confinement, GateCase};
 use kode_permission::rules::PlacedRule;
@@ -30,7 +30,7 @@ pub(crate) struct Isolated {
     /// What held commands in the workspace last, and what holds its own in its place.
     sandbox: Mutex<Option<(Arc<Sandbox>, Arc<Sandbox>)>>,
     /// What the gate went by last in the workspace, and what in its place.
-    in_force: Mutex<Option<(Arc<InForce>, Arc<InForce>)>>,
+    in_force: Mutex<Option<(Arc<EffectivePolicy>, Arc<EffectivePolicy>)>>,
 }
 
 impl Isolated {
@@ -75,7 +75,7 @@ impl Isolated {
     }
 
     /// What the gate goes by for its calls, made from what it goes by in the workspace.
-    fn in_force(&self, outer: &Arc<InForce>) -> Arc<InForce> {
+    fn in_force(&self, outer: &Arc<EffectivePolicy>) -> Arc<EffectivePolicy> {
         let mut known = lock(&self.in_force);
         if let Some((of, own)) = &*known
             && Arc::ptr_eq(of, outer)
@@ -101,8 +101,8 @@ impl Isolated {
     }
 
     /// The same picture as seen from the worktree.
-    pub(crate) fn view(&self, outer: &View) -> View {
-        View { in_force: self.in_force(&outer.in_force), workspace: Arc::clone(&self.workspace) }
+    pub(crate) fn view(&self, outer: &PolicyView) -> PolicyView {
+        PolicyView { in_force: self.in_force(&outer.in_force), workspace: Arc::clone(&self.workspace) }
     }
 
     /// Judges a call of its sub-agent: `in_workspace` is what would be said of it there.

@@ -8,7 +8,7 @@ use crate::session::state::Waiting;
 use crate::session::turns::content_of;
 use crate::session::{Session, SessionState, Submitted, new_item};
 use kode_base::ids::{QueueId, TurnId};
-use kode_config::command::Typed;
+use kode_config::command::TypedCommand;
 use kode_model::Block;
 use kode_record::event::{Event, ItemBody, NoticeLevel, QueuedPrompt, TurnEnd};
 use kode_record::prompt::PromptPart;
@@ -110,7 +110,7 @@ impl Session {
         };
         if state.place(id).is_some() {
             // A command is no word to the model: it is the next one that begins.
-            let is_command = Typed::read(&waiting.prompt.text).is_some();
+            let is_command = TypedCommand::read(&waiting.prompt.text).is_some();
             if !is_command && state.is_steering_full() {
                 return Err(QueueError::Full);
             }

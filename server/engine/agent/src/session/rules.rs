@@ -9,8 +9,8 @@ use crate::session::Session;
 use kode_base::blocking;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
-use kode_config::policy::KeepError;
-use kode_config::settings::{TrustState, Withheld};
+use kode_config::policy::KeepRuleError;
+use kode_config::settings::{TrustState, WithheldSetting};
 use kode_permission::Scope;
 use kode_permission::rules::{Behavior, PlacedRule, Rule, SettingsProblem};
 
@@ -20,7 +20,7 @@ pub struct RulesInForce {
     /// The rules, those of this session's standing answers included.
     pub rules: Vec<PlacedRule>,
     /// What files of the workspace ask for and the user has not approved.
-    pub withheld: Vec<Withheld>,
+    pub withheld: Vec<WithheldSetting>,
     /// What cannot be used.
     pub problems: Vec<SettingsProblem>,
     /// The mode that counts.
@@ -73,8 +73,13 @@ impl Session {
     /// Writes a rule into the user's settings of this project or of all projects, and says into which file.
     ///
     /// # Errors
-    /// [`KeepError`]; the file is then as it was.
-    pub async fn add_rule(&self, scope: Scope, behavior: Behavior, rule: Rule) -> Result<AbsPath, KeepError> {
+    /// [`KeepRuleError`]; the file is then as it was.
+    pub async fn add_rule(
+        &self,
+        scope: Scope,
+        behavior: Behavior,
+        rule: Rule,
+    ) -> Result<AbsPath, KeepRuleError> {
         let source = self.policy_source();
         let kept = blocking(move || source.keep(scope, behavior, &rule)).await;
         self.look().await;
@@ -84,13 +89,13 @@ impl Session {
     /// Removes a rule from the file it stands in, and says whether it stood there.
     ///
     /// # Errors
-    /// [`KeepError`]; the file is then as it was.
+    /// [`KeepRuleError`]; the file is then as it was.
     pub async fn remove_rule(
         &self,
         file: AbsPath,
         behavior: Behavior,
         rule: Rule,
-    ) -> Result<bool, KeepError> {
+    ) -> Result<bool, KeepRuleError> {
         let source = self.policy_source();
         let removed = blocking(move || source.remove(&file, behavior, &rule)).await;
         self.look().await;

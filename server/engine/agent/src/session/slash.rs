@@ -23,7 +23,9 @@ use crate::session::conversation::Conversation;
 use crate::session::state::Attaching;
 use crate::session::{Session, new_item};
 use kode_base::ids::{ItemId, TurnId};
-use kode_config::command::{BUILT_INS, BuiltIn, CommandSource, CommandUse, Report, Typed, Which};
+use kode_config::command::{
+    BUILT_INS, BuiltInCommand, BuiltInId, CommandReport, CommandSource, CommandUse, TypedCommand,
+};
 use kode_config::extension::nearest;
 use kode_model::Block;
 use kode_permission::equipment::Equipment;
@@ -49,7 +51,7 @@ pub(super) enum Taken {
 pub(super) struct Beside {
     turn: TurnId,
     item: ItemId,
-    built_in: &'static BuiltIn,
+    built_in: &'static BuiltInCommand,
     arguments: String,
 }
 
@@ -73,7 +75,7 @@ impl Session {
         cancel: &CancellationToken,
     ) -> Taken {
         let Attaching { item, prompt } = attaching;
-        let Some(typed) = Typed::read(&prompt.text) else { return Taken::Words(prompt) };
+        let Some(typed) = TypedCommand::read(&prompt.text) else { return Taken::Words(prompt) };
         let Some(built_in) = typed.built_in() else {
             return self.take_own_command(turn, &item, &prompt, typed, cancel).await;
         };
@@ -85,7 +87,7 @@ impl Session {
         }
         let bench = Bench { session: self, desk, in_turn: true, arguments, cancel };
         let report = bench.carry_out(built_in).await;
-        let goes_on = built_in.which == Which::Plan && !arguments.is_empty() && !report.failed;
+        let goes_on = built_in.which == BuiltInId::Plan && !arguments.is_empty() && !report.failed;
         if !goes_on {
             self.note_command(turn, &item, typed, CommandSource::BuiltIn, Vec::new());
         }
@@ -101,9 +103,9 @@ impl Session {
     /// Hands a command over that is to be answered at once, beside the running turn or where none runs. Nothing when it is
     /// none of these, or when too many wait.
     pub(super) fn begin_beside(&self, running: Option<&TurnId>, prompt: &str) -> Option<(TurnId, ItemId)> {
-        let typed = Typed::read(prompt)?;
+        let typed = TypedCommand::read(prompt)?;
         let built_in = typed.built_in().filter(|built_in| built_in.is_at_once(typed.arguments))?;
-        if running.is_none() && !matches!(built_in.which, Which::Rewind | Which::Fork) {
+        if running.is_none() && !matches!(built_in.which, BuiltInId::Rewind | BuiltInId::Fork) {
             return None;
         }
         let turn = running.cloned().unwrap_or_else(TurnId::generate);
@@ -113,7 +115,14 @@ impl Session {
     }
 
     /// Puts the words of a command to the model in the prompt's place.
-    fn say(&self, turn: &TurnId, item: &ItemId, typed: Typed<'_>, source: CommandSource, text: String) {
+    fn say(
+        &self,
+        turn: &TurnId,
+        item: &ItemId,
+        typed: TypedCommand<'_>,
+        source: CommandSource,
+        text: String,
+    ) {
         self.note_command(turn, item, typed, source, self.with_news(text));
         self.note_told(turn);
     }
@@ -122,7 +131,7 @@ impl Session {
         &self,
         turn: &TurnId,
         item: &ItemId,
-        typed: Typed<'_>,
+        typed: TypedCommand<'_>,
         source: CommandSource,
         content: Vec<Block>,
     ) {
@@ -133,8 +142,8 @@ impl Session {
     }
 
     /// Puts what a command says into the transcript.
-    fn answer_command(&self, turn: &TurnId, id: ItemId, typed: Typed<'_>, report: Report) {
-        let Report { text, data, failed, go_to } = report;
+    fn answer_command(&self, turn: &TurnId, id: ItemId, typed: TypedCommand<'_>, report: CommandReport) {
+        let CommandReport { text, data, failed, go_to } = report;
         let (name, arguments) = (typed.name.to_owned(), typed.arguments.to_owned());
         let body = ItemBody::Command { name, arguments, text, data, failed, go_to };
         let item = Item { id, ..new_item(turn, body) };
@@ -142,7 +151,7 @@ impl Session {
     }
 
     /// What is said of a name that means nothing.
-    fn unknown(&self, name: &str) -> Report {
+    fn unknown(&self, name: &str) -> CommandReport {
         let catalog = self.catalog();
         let built_in =
             BUILT_INS.iter().flat_map(|one| std::iter::once(&one.name).chain(one.aliases)).copied();
@@ -157,7 +166,7 @@ impl Session {
             }
         };
         let data = json!({ "unknown": name, "nearest": nearest });
-        Report::failure(format!("There is no command `/{name}`. {hint}")).with(data)
+        CommandReport::failure(format!("There is no command `/{name}`. {hint}")).with(data)
     }
 }
 
@@ -184,74 +193,79 @@ pub(super) async fn answer_beside(
         let report = AssertUnwindSafe(bench.carry_out(built_in)).catch_unwind().await;
         let report = report.unwrap_or_else(|_| {
             tracing::error!(command = built_in.name, "a command panicked");
-            Report::failure(
+            CommandReport::failure(
                 "The command broke off because of a fault in kode-ls itself; the log has the details.",
             )
         });
-        session.answer_command(&turn, item, Typed { name: built_in.name, arguments: &arguments }, report);
+        session.answer_command(
+            &turn,
+            item,
+            TypedCommand { name: built_in.name, arguments: &arguments },
+            report,
+        );
         session.sync_soon();
     }
 }
 
 impl Bench<'_> {
     /// Carries out a built-in command that is answered without the model.
-    async fn carry_out(&self, built_in: &BuiltIn) -> Report {
+    async fn carry_out(&self, built_in: &BuiltInCommand) -> CommandReport {
         match built_in.which {
-            Which::AddDir => self.add_folder().await,
-            Which::Agents => self.agents(),
-            Which::Clear => self.clear().await,
-            Which::Config => self.config(),
-            Which::Context => self.context(),
-            Which::Cost => self.cost(),
-            Which::Doctor => self.doctor().await,
-            Which::Effort => self.effort(),
-            Which::Elsewhere(instead) => Report::text(instead),
-            Which::Export => self.export().await,
-            Which::Fork => self.fork().await,
-            Which::Help => self.help().await,
-            Which::Hooks => self.hooks().await,
-            Which::Mcp => self.mcp(),
-            Which::Memory => self.memory(),
-            Which::Model => self.model(),
-            Which::OutputStyle => self.output_style().await,
-            Which::Permissions => self.permissions().await,
-            Which::Plan => self.plan(),
-            Which::Plugin => self.plugin().await,
-            Which::ReloadSkills => self.reload_skills().await,
-            Which::Rename => self.rename(),
-            Which::Resume => self.resume().await,
-            Which::Rewind => self.rewind(),
-            Which::Skills => self.skills(),
-            Which::Status => self.status().await,
-            Which::Tasks => self.tasks(),
-            Which::Todos => self.todos(),
-            Which::Trust => self.trust().await,
+            BuiltInId::AddDir => self.add_folder().await,
+            BuiltInId::Agents => self.agents(),
+            BuiltInId::Clear => self.clear().await,
+            BuiltInId::Config => self.config(),
+            BuiltInId::Context => self.context(),
+            BuiltInId::Cost => self.cost(),
+            BuiltInId::Doctor => self.doctor().await,
+            BuiltInId::Effort => self.effort(),
+            BuiltInId::Elsewhere(instead) => CommandReport::text(instead),
+            BuiltInId::Export => self.export().await,
+            BuiltInId::Fork => self.fork().await,
+            BuiltInId::Help => self.help().await,
+            BuiltInId::Hooks => self.hooks().await,
+            BuiltInId::Mcp => self.mcp(),
+            BuiltInId::Memory => self.memory(),
+            BuiltInId::Model => self.model(),
+            BuiltInId::OutputStyle => self.output_style().await,
+            BuiltInId::Permissions => self.permissions().await,
+            BuiltInId::Plan => self.plan(),
+            BuiltInId::Plugin => self.plugin().await,
+            BuiltInId::ReloadSkills => self.reload_skills().await,
+            BuiltInId::Rename => self.rename(),
+            BuiltInId::Resume => self.resume().await,
+            BuiltInId::Rewind => self.rewind(),
+            BuiltInId::Skills => self.skills(),
+            BuiltInId::Status => self.status().await,
+            BuiltInId::Tasks => self.tasks(),
+            BuiltInId::Todos => self.todos(),
+            BuiltInId::Trust => self.trust().await,
             // Carried out by the turn itself.
-            Which::Compact
-            | Which::Commit
-            | Which::Git
-            | Which::Init
-            | Which::PrComments
-            | Which::Review
-            | Which::SecurityReview => {
+            BuiltInId::Compact
+            | BuiltInId::Commit
+            | BuiltInId::Git
+            | BuiltInId::Init
+            | BuiltInId::PrComments
+            | BuiltInId::Review
+            | BuiltInId::SecurityReview => {
                 let names = "`commit`, with a hint if you like, or `review`, with what to review";
-                Report::failure(format!("Say behind `/{}` what to do: {names}.", built_in.name))
+                CommandReport::failure(format!("Say behind `/{}` what to do: {names}.", built_in.name))
             }
         }
     }
 }
 
 /// What a built-in command asks the model, with what it brings along; `None` when its arguments do not say what.
-fn asked(which: Which, arguments: &str) -> Option<(String, Equipment)> {
+fn asked(which: BuiltInId, arguments: &str) -> Option<(String, Equipment)> {
     const COMMIT: &str = include_str!("../prompts/commands/commit.md");
     const REVIEW: &str = include_str!("../prompts/commands/review.md");
     let (prompt, arguments) = match which {
-        Which::Init => (include_str!("../prompts/commands/init.md"), arguments),
-        Which::Commit => (COMMIT, arguments),
-        Which::Review => (REVIEW, arguments),
-        Which::SecurityReview => (include_str!("../prompts/commands/security_review.md"), arguments),
-        Which::PrComments => (include_str!("../prompts/commands/pr_comments.md"), arguments),
-        Which::Git => {
+        BuiltInId::Init => (include_str!("../prompts/commands/init.md"), arguments),
+        BuiltInId::Commit => (COMMIT, arguments),
+        BuiltInId::Review => (REVIEW, arguments),
+        BuiltInId::SecurityReview => (include_str!("../prompts/commands/security_review.md"), arguments),
+        BuiltInId::PrComments => (include_str!("../prompts/commands/pr_comments.md"), arguments),
+        BuiltInId::Git => {
             let (what, rest) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
             match what {
                 "commit" => (COMMIT, rest.trim()),

@@ -15,8 +15,8 @@ use kode_base::ids::{AgentId, TurnId};
 use kode_base::mode::Mode;
 use kode_base::paths::{AbsPath, Target};
 use kode_base::{blocking, regular, reminder};
-use kode_config::in_force::InForce;
-use kode_config::memory::{Memory, Places};
+use kode_config::in_force::EffectivePolicy;
+use kode_config::memory::{InstructionFolders, Memory};
 use kode_config::preferences::Preferences;
 use kode_config::style::{Style, Styles};
 use kode_record::event::NoticeLevel;
@@ -70,7 +70,7 @@ struct FirstSight {
 }
 
 /// What it was looked at by.
-type SeenBy = (Arc<InForce>, Mode);
+type SeenBy = (Arc<EffectivePolicy>, Mode);
 
 /// What a live session keeps of it.
 #[derive(Debug, Default)]
@@ -227,7 +227,7 @@ impl Session {
     }
 
     /// What lies in the working directory, where that is wanted. What lies in a home folder is no project.
-    fn overview(&self, places: &Places, is_wanted: bool) -> String {
+    fn overview(&self, places: &InstructionFolders, is_wanted: bool) -> String {
         if !is_wanted || places.home.as_ref() == Some(&places.cwd) || places.cwd.parent().is_none() {
             return String::new();
         }
@@ -324,7 +324,7 @@ impl Session {
         self.journal.path().to_path_buf()
     }
 
-    pub(crate) fn memory_places(&self) -> Places {
+    pub(crate) fn memory_places(&self) -> InstructionFolders {
         let (cwd, roots) = {
             let state = self.state();
             (state.cwd.clone(), state.roots.clone())
@@ -332,9 +332,9 @@ impl Session {
         self.memory_places_in(cwd, roots)
     }
 
-    fn memory_places_in(&self, cwd: AbsPath, roots: Vec<AbsPath>) -> Places {
+    fn memory_places_in(&self, cwd: AbsPath, roots: Vec<AbsPath>) -> InstructionFolders {
         let excludes = self.in_force().policy.preferences.memory_excludes.clone();
-        Places::usual(cwd, roots, excludes)
+        InstructionFolders::usual(cwd, roots, excludes)
     }
 }
 

@@ -22,7 +22,7 @@ use kode_base::paths::AbsPath;
 use kode_base::question::{Question, QuestionKind};
 use kode_base::todo::{Todo, TodoCounts};
 use kode_config::command;
-use kode_config::hooks::declared::{UsedHooks, take_in};
+use kode_config::hooks::declared::{TurnHooks, take_in};
 use kode_journal::Shelf;
 use kode_model::{Block, Message, Usage};
 use kode_permission::equipment::Equipment;
@@ -84,7 +84,7 @@ pub struct SessionState {
     pub equipment: Equipment,
     /// The hooks that skills and commands have brought along, the oldest first.
     #[serde(default)]
-    pub hooks: Vec<UsedHooks>,
+    pub hooks: Vec<TurnHooks>,
     /// The todo list.
     pub todos: Vec<Todo>,
     /// The lists at the prompts of turns, where there was one.
@@ -168,7 +168,7 @@ struct Cut {
     main: thread::Cut,
     agents: BTreeMap<AgentId, thread::Cut>,
     #[serde(default)]
-    hooks: Vec<UsedHooks>,
+    hooks: Vec<TurnHooks>,
     todos: Vec<Todo>,
     title: String,
     titled: Option<TitledBy>,

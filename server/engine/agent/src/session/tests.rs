@@ -44,7 +44,7 @@ use super::*;
 use crate::engine::{CONCURRENCY, Engine, EngineOptions, NewSession};
 use kode_base::call::{ToolError, ToolKind};
 use kode_base::ids::{CallId, CheckpointId, QueueId};
-use kode_config::policies::{NoPolicies, Policies};
+use kode_config::policies::{NoPolicyProvider, PolicyProvider};
 use kode_mcp::Mcp;
 use kode_model::profile::Profile;
 use kode_model::{
@@ -268,14 +268,14 @@ impl Bench {
     }
 
     fn with_tools(home: tempfile::TempDir, script: Vec<Say>, tools: Registry) -> Self {
-        Self::with_policies(home, script, tools, Arc::new(NoPolicies))
+        Self::with_policies(home, script, tools, Arc::new(NoPolicyProvider))
     }
 
     fn with_policies(
         home: tempfile::TempDir,
         script: Vec<Say>,
         tools: Registry,
-        policies: Arc<dyn Policies>,
+        policies: Arc<dyn PolicyProvider>,
     ) -> Self {
         Self::with_host(home, script, tools, policies, Arc::new(NoEditor))
     }
@@ -284,7 +284,7 @@ impl Bench {
         home: tempfile::TempDir,
         script: Vec<Say>,
         tools: Registry,
-        policies: Arc<dyn Policies>,
+        policies: Arc<dyn PolicyProvider>,
         host: Arc<dyn Host>,
     ) -> Self {
         let model = FakeModel::new(script);
@@ -296,7 +296,7 @@ impl Bench {
         home: tempfile::TempDir,
         (model, models): (Arc<FakeModel>, Models),
         tools: Registry,
-        policies: Arc<dyn Policies>,
+        policies: Arc<dyn PolicyProvider>,
         host: Arc<dyn Host>,
     ) -> Self {
         let options = EngineOptions {

@@ -15,7 +15,7 @@ use crate::input::{Prompt, note};
 use crate::turn::Ended;
 use crate::turn::limit::TurnLimit;
 use kode_base::ids::{CallId, ItemId, QueueId, TurnId};
-use kode_config::command::{Typed, is_unsaid};
+use kode_config::command::{TypedCommand, is_unsaid};
 use kode_model::Block;
 use kode_record::event::{Event, ItemBody, QueuedPrompt, RunState};
 use kode_record::options::TurnOptions;
@@ -88,7 +88,7 @@ impl Session {
             return Err(SubmitError::Empty);
         }
         // A command is no word to the model, and neither is a note.
-        let steering = steering && Typed::read(&prompt.text).is_none() && note::of(&prompt).is_none();
+        let steering = steering && TypedCommand::read(&prompt.text).is_none() && note::of(&prompt).is_none();
         let is_free = is_unsaid(&prompt.text) && kode_config::command::compact::asked(&prompt.text).is_none();
         if !is_free && self.turn_limit_of(prompt.options, self.mode()) == TurnLimit::Disabled {
             return Err(SubmitError::ChatDisabled);
@@ -219,7 +219,7 @@ impl Session {
         mut prompt: Prompt,
         mut content: Vec<Block>,
     ) -> TurnId {
-        if Typed::read(&prompt.text).is_some() {
+        if TypedCommand::read(&prompt.text).is_some() {
             // What the model is told of a command is found out in the turn; what waits to be told goes with that, or with
             // the next prompt.
             content.clear();

@@ -30,7 +30,7 @@ use kode_config::agents::{AgentType, notes};
 use kode_config::extension::ExtensionKind;
 use kode_config::hooks::declared::HOOKS_KEY;
 use kode_config::hooks::event::HookEvent;
-use kode_config::settings::Wish;
+use kode_config::settings::TrustRequest;
 use kode_model::models::Pointer;
 use kode_model::{Block, Usage};
 use kode_permission::equipment::Equipment;
@@ -397,7 +397,7 @@ async fn begin_servers(
 }
 
 /// Tells the user, once in a turn, that hooks of a type wait for their approval.
-fn tell_waiting_hooks(parent: &Conversation<'_>, kind: &AgentType, turn: &TurnId, waiting: &[Wish]) {
+fn tell_waiting_hooks(parent: &Conversation<'_>, kind: &AgentType, turn: &TurnId, waiting: &[TrustRequest]) {
     let (Some(file), true) = (&kind.file, waiting.iter().any(|wish| wish.key.starts_with(HOOKS_KEY))) else {
         return;
     };

@@ -3,7 +3,7 @@
 //! Rule: what only looks works in the mode in which nothing is changed, whatever its tools could do.
 
 use crate::agents::{AgentType, DEFAULT_TYPE};
-use crate::extension::places::Origin;
+use crate::extension::places::ExtensionOrigin;
 use kode_base::mode::Mode;
 
 /// What only looks.
@@ -73,7 +73,7 @@ fn built_in(
         background: false,
         is_isolated: false,
         memory: None,
-        origin: Origin::BuiltIn,
+        origin: ExtensionOrigin::BuiltIn,
         file: None,
         wishes: Vec::new(),
     }

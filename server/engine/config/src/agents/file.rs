@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::agents::{AgentMemory, AgentType};
 use crate::extension::front_matter;
-use crate::extension::head::HeadFile;
-use crate::extension::places::{Origin, Place, check_within};
-use crate::extension::problem::Fault;
+use crate::extension::head::FrontMatterFile;
+use crate::extension::places::{ExtensionFolder, ExtensionOrigin, check_within};
+use crate::extension::problem::FileFault;
 use crate::extension::template::model_wish;
 use crate::hooks::declared::FileHooks;
 use crate::mcp::file_servers::FileServers;
-use crate::settings::Wish;
+use crate::settings::TrustRequest;
 use kode_base::effort::Effort;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
@@ -44,7 +44,7 @@ const WORKTREE: &str = "worktree";
 /// As it is written.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written {
+struct RawAgent {
     name: Option<String>,
     description: Option<String>,
     #[serde(default, deserialize_with = "given")]
@@ -79,14 +79,14 @@ enum Names {
 }
 
 /// What came of a file: the type, with what of it does not count, or why there is none.
-pub(super) struct FromFile {
+pub(super) struct AgentFile {
     pub(super) file: AbsPath,
     pub(super) agent: Option<AgentType>,
     pub(super) problems: Vec<SettingsProblem>,
 }
 
 /// Reads the files of a place and the folders in it, in the order of their paths.
-pub(super) fn read_all(place: &Place) -> Vec<FromFile> {
+pub(super) fn read_all(place: &ExtensionFolder) -> Vec<AgentFile> {
     let mut paths = Vec::new();
     // A plugin may name a file itself.
     if place.folder.as_path().is_file() {
@@ -116,15 +116,15 @@ fn collect(folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
     }
 }
 
-fn read(file: AbsPath, place: &Place) -> FromFile {
+fn read(file: AbsPath, place: &ExtensionFolder) -> AgentFile {
     let text = text(file.as_path(), place.within.as_ref());
     // The folder that the folder of settings lies in, in which that of agents does.
     let root = place.folder.parent().and_then(|settings| settings.parent());
     let root = root.unwrap_or_else(|| place.folder.clone());
-    let at = HeadFile { file: file.clone(), root, origin: place.origin };
+    let at = FrontMatterFile { file: file.clone(), root, origin: place.origin };
     let parsed = match &text {
         Ok(text) => parse(text, &at),
-        Err(reason) => Err(Fault::error(reason.clone())),
+        Err(reason) => Err(FileFault::error(reason.clone())),
     };
     let text = text.unwrap_or_default();
     let (agent, faults) = match parsed {
@@ -138,17 +138,17 @@ fn read(file: AbsPath, place: &Place) -> FromFile {
         }
         Err(fault) => {
             let message = format!("This agent is left out: {}.", fault.message);
-            (None, vec![Fault { message, ..fault }])
+            (None, vec![FileFault { message, ..fault }])
         }
     };
     let of_hooks = agent.iter().filter_map(|agent| agent.hooks.as_ref()).flat_map(FileHooks::problems);
     let problems = faults.into_iter().map(|fault| fault.of(&file, &text)).chain(of_hooks).collect();
-    FromFile { agent, problems, file }
+    AgentFile { agent, problems, file }
 }
 
 /// What the file of a project asks for.
-fn wishes(agent: &AgentType, at: &HeadFile) -> Vec<Wish> {
-    if at.origin != Origin::Project {
+fn wishes(agent: &AgentType, at: &FrontMatterFile) -> Vec<TrustRequest> {
+    if at.origin != ExtensionOrigin::Project {
         return Vec::new();
     }
     let model = model_wish(&at.root, &at.file, agent.model.as_deref(), agent.effort);
@@ -158,12 +158,12 @@ fn wishes(agent: &AgentType, at: &HeadFile) -> Vec<Wish> {
 }
 
 /// Takes from an agent of a plugin what only the user's own files may give: hooks, servers of its own, and a mode.
-fn of_plugin(agent: &mut AgentType, text: &str) -> Vec<Fault> {
+fn of_plugin(agent: &mut AgentType, text: &str) -> Vec<FileFault> {
     let head = front_matter::split(text).0.unwrap_or_default();
     let mut faults = Vec::new();
     let mut warn = |key: &str| {
         let message = format!("`{key}` of an agent that a plugin brings does not count.");
-        faults.push(Fault::warning(message).at_key(head, key));
+        faults.push(FileFault::warning(message).at_key(head, key));
     };
     if agent.hooks.take().is_some() {
         warn("hooks");
@@ -185,12 +185,12 @@ fn text(path: &Path, within: Option<&AbsPath>) -> Result<String, String> {
 }
 
 /// The type that a file describes, and what of it does not count.
-pub(super) fn parse(text: &str, file: &HeadFile) -> Result<(AgentType, Vec<Fault>), Fault> {
+pub(super) fn parse(text: &str, file: &FrontMatterFile) -> Result<(AgentType, Vec<FileFault>), FileFault> {
     let (head, body) = front_matter::split(text);
-    let at_first = |message: &str| Fault { line: Some(0), ..Fault::error(message) };
+    let at_first = |message: &str| FileFault { line: Some(0), ..FileFault::error(message) };
     let head = head.ok_or_else(|| at_first("it does not begin with a head between two lines of `---`"))?;
-    let written: Written = serde_saphyr::from_str(head).map_err(|error| Fault::of_head(&error))?;
-    let at = |key: &'static str| move |message: String| Fault::error(message).at_key(head, key);
+    let written: RawAgent = serde_saphyr::from_str(head).map_err(|error| FileFault::of_head(&error))?;
+    let at = |key: &'static str| move |message: String| FileFault::error(message).at_key(head, key);
     let name = written.name.as_deref().map(str::trim).filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| at("name")("its head has no `name`".to_owned()))?.to_owned();
     if name.chars().count() > MAX_NAME
@@ -207,7 +207,8 @@ pub(super) fn parse(text: &str, file: &HeadFile) -> Result<(AgentType, Vec<Fault
     let mut faults = written.faults(head);
     let hooks = written.hooks.map(|hooks| FileHooks::read(&hooks, head, file.clone()));
     let hooks = hooks.and_then(|read| {
-        read.map_err(|reason| faults.push(Fault::warning(format!("{reason}.")).at_key(head, "hooks"))).ok()
+        read.map_err(|reason| faults.push(FileFault::warning(format!("{reason}.")).at_key(head, "hooks")))
+            .ok()
     });
     let mut names = written.mcp_servers.as_ref().map(servers).unwrap_or_default();
     let read = written.mcp_servers.as_ref().map(|servers| FileServers::read(servers, head, file));
@@ -243,11 +244,11 @@ pub(super) fn parse(text: &str, file: &HeadFile) -> Result<(AgentType, Vec<Fault
     Ok((agent, faults))
 }
 
-impl Written {
+impl RawAgent {
     /// What of the head is understood and does not count.
-    fn faults(&self, head: &str) -> Vec<Fault> {
+    fn faults(&self, head: &str) -> Vec<FileFault> {
         let mut faults = Vec::new();
-        let mut warn = |key: &str, message: &str| faults.push(Fault::warning(message).at_key(head, key));
+        let mut warn = |key: &str, message: &str| faults.push(FileFault::warning(message).at_key(head, key));
         if let Some(Names::Many(names)) = &self.tools
             && names.is_empty()
         {

@@ -3,16 +3,16 @@
 use std::fs;
 
 use super::*;
-use crate::extension::head::HeadFile;
+use crate::extension::head::FrontMatterFile;
 
 fn agent(name: &str, more: &str) -> String {
     format!("---\nname: {name}\ndescription: Does things.\n{more}---\nYou do things.\n")
 }
 
-fn parse(text: &str) -> Result<(AgentType, Vec<Fault>), Fault> {
+fn parse(text: &str) -> Result<(AgentType, Vec<FileFault>), FileFault> {
     let root = AbsPath::new("/w").unwrap();
     let file = root.join(".claude/agents/one.md");
-    file::parse(text, &HeadFile { file, root, origin: Origin::Project })
+    file::parse(text, &FrontMatterFile { file, root, origin: ExtensionOrigin::Project })
 }
 
 fn parsed(more: &str) -> Result<AgentType, String> {
@@ -46,7 +46,10 @@ fn the_nearest_project_wins_over_the_user_and_both_over_what_is_built_in() {
         place.join("home/repo/.claude/agents/link.md").as_path(),
     )
     .unwrap();
-    let types = AgentTypes::load(&Places::at_home(&[place.join("home/repo/app")], Some(&place.join("home"))));
+    let types = AgentTypes::load(&ExtensionFolders::at_home(
+        &[place.join("home/repo/app")],
+        Some(&place.join("home")),
+    ));
     let from = |name: &str| {
         let file = types.find(name).unwrap().file.clone().unwrap();
         file.as_path().strip_prefix(place.join("home").as_path()).unwrap().to_str().unwrap().to_owned()

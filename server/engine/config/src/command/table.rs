@@ -2,22 +2,22 @@
 //!
 //! Rule: in the order of their names, which are those that users of other agents know.
 
-use super::Effect::{self, Control, Elsewhere, Prompt, Show};
-use super::{BuiltIn, Which};
+use super::CommandEffect::{self, Control, Elsewhere, Prompt, Show};
+use super::{BuiltInCommand, BuiltInId};
 
 /// The built-in commands.
-pub const BUILT_INS: &[BuiltIn] = &[
+pub const BUILT_INS: &[BuiltInCommand] = &[
     command(
-        Which::AddDir,
+        BuiltInId::AddDir,
         "add-dir",
         &[],
         "FOLDER",
         "Lets this session read and edit another folder",
         Control,
     ),
-    command(Which::Agents, "agents", &[], "", "Lists the types of sub-agents", Show),
+    command(BuiltInId::Agents, "agents", &[], "", "Lists the types of sub-agents", Show),
     command(
-        Which::Clear,
+        BuiltInId::Clear,
         "clear",
         &["new", "reset"],
         "",
@@ -25,7 +25,7 @@ pub const BUILT_INS: &[BuiltIn] = &[
         Control,
     ),
     command(
-        Which::Commit,
+        BuiltInId::Commit,
         "commit",
         &[],
         "[HINT]",
@@ -33,7 +33,7 @@ pub const BUILT_INS: &[BuiltIn] = &[
         Prompt,
     ),
     command(
-        Which::Compact,
+        BuiltInId::Compact,
         "compact",
         &[],
         "[FOCUS]",
@@ -41,16 +41,16 @@ pub const BUILT_INS: &[BuiltIn] = &[
         Control,
     ),
     command(
-        Which::Config,
+        BuiltInId::Config,
         "config",
         &["settings"],
         "",
         "Shows the settings in force and the files they are from",
         Show,
     ),
-    command(Which::Context, "context", &[], "", "Shows what fills the context window", Show),
+    command(BuiltInId::Context, "context", &[], "", "Shows what fills the context window", Show),
     command(
-        Which::Cost,
+        BuiltInId::Cost,
         "cost",
         &["usage", "stats"],
         "",
@@ -58,7 +58,7 @@ pub const BUILT_INS: &[BuiltIn] = &[
         Show,
     ),
     command(
-        Which::Doctor,
+        BuiltInId::Doctor,
         "doctor",
         &[],
         "",
@@ -66,7 +66,7 @@ pub const BUILT_INS: &[BuiltIn] = &[
         Show,
     ),
     command(
-        Which::Effort,
+        BuiltInId::Effort,
         "effort",
         &[],
         "[low|medium|high|auto]",
@@ -74,7 +74,7 @@ pub const BUILT_INS: &[BuiltIn] = &[
         Control,
     ),
     command(
-        Which::Export,
+        BuiltInId::Export,
         "export",
         &[],
         "[FILE]",
@@ -82,7 +82,7 @@ pub const BUILT_INS: &[BuiltIn] = &[
         Control,
     ),
     command(
-        Which::Fork,
+        BuiltInId::Fork,
         "fork",
         &["branch"],
         "[TITLE]",
@@ -90,27 +90,34 @@ pub const BUILT_INS: &[BuiltIn] = &[
         Control,
     ),
     command(
-        Which::Git,
+        BuiltInId::Git,
         "git",
         &[],
         "commit|review [HINT]",
         "Commits what has changed, or reviews it",
         Prompt,
     ),
-    command(Which::Help, "help", &[], "[COMMAND]", "Lists all commands, or explains one", Show),
-    command(Which::Hooks, "hooks", &[], "", "Lists the hooks of settings, agents and skills", Show),
+    command(BuiltInId::Help, "help", &[], "[COMMAND]", "Lists all commands, or explains one", Show),
+    command(BuiltInId::Hooks, "hooks", &[], "", "Lists the hooks of settings, agents and skills", Show),
     command(
-        Which::Init,
+        BuiltInId::Init,
         "init",
         &[],
         "[HINT]",
         "Has the model look at the project and write its AGENTS.md",
         Prompt,
     ),
-    command(Which::Mcp, "mcp", &[], "[tools]", "Lists the MCP servers, or their tools", Show),
-    command(Which::Memory, "memory", &[], "", "Lists the instruction files that the model is given", Show),
+    command(BuiltInId::Mcp, "mcp", &[], "[tools]", "Lists the MCP servers, or their tools", Show),
     command(
-        Which::Model,
+        BuiltInId::Memory,
+        "memory",
+        &[],
+        "",
+        "Lists the instruction files that the model is given",
+        Show,
+    ),
+    command(
+        BuiltInId::Model,
         "model",
         &[],
         "[NAME]",
@@ -118,7 +125,7 @@ pub const BUILT_INS: &[BuiltIn] = &[
         Control,
     ),
     command(
-        Which::OutputStyle,
+        BuiltInId::OutputStyle,
         "output-style",
         &[],
         "[NAME]",
@@ -126,16 +133,16 @@ pub const BUILT_INS: &[BuiltIn] = &[
         Control,
     ),
     command(
-        Which::Permissions,
+        BuiltInId::Permissions,
         "permissions",
         &["allowed-tools"],
         "[MODE]",
         "Shows the mode and the permission rules in force, or changes the mode",
         Control,
     ),
-    command(Which::Plan, "plan", &[], "[TASK]", "Goes into plan mode, and plans the task", Control),
+    command(BuiltInId::Plan, "plan", &[], "[TASK]", "Goes into plan mode, and plans the task", Control),
     command(
-        Which::Plugin,
+        BuiltInId::Plugin,
         "plugin",
         &["plugins"],
         "[enable|disable PLUGIN]",
@@ -143,7 +150,7 @@ pub const BUILT_INS: &[BuiltIn] = &[
         Control,
     ),
     command(
-        Which::PrComments,
+        BuiltInId::PrComments,
         "pr-comments",
         &[],
         "[NUMBER]",
@@ -151,25 +158,32 @@ pub const BUILT_INS: &[BuiltIn] = &[
         Prompt,
     ),
     command(
-        Which::ReloadSkills,
+        BuiltInId::ReloadSkills,
         "reload-skills",
         &[],
         "",
         "Looks again for skills and commands in their folders",
         Control,
     ),
-    command(Which::Rename, "rename", &[], "TITLE", "Gives this session a title", Control),
+    command(BuiltInId::Rename, "rename", &[], "TITLE", "Gives this session a title", Control),
     command(
-        Which::Resume,
+        BuiltInId::Resume,
         "resume",
         &["continue"],
         "[ID|WORDS]",
         "Lists the sessions of this workspace, or goes on with one",
         Control,
     ),
-    command(Which::Review, "review", &[], "[WHAT]", "Has the model review changes or a pull request", Prompt),
     command(
-        Which::Rewind,
+        BuiltInId::Review,
+        "review",
+        &[],
+        "[WHAT]",
+        "Has the model review changes or a pull request",
+        Prompt,
+    ),
+    command(
+        BuiltInId::Rewind,
         "rewind",
         &["checkpoint", "undo"],
         "[NUMBER [both|conversation|files]]",
@@ -177,19 +191,26 @@ pub const BUILT_INS: &[BuiltIn] = &[
         Control,
     ),
     command(
-        Which::SecurityReview,
+        BuiltInId::SecurityReview,
         "security-review",
         &[],
         "[WHAT]",
         "Has the model look for security problems in changes",
         Prompt,
     ),
-    command(Which::Skills, "skills", &[], "", "Lists the skills and commands of files", Show),
-    command(Which::Status, "status", &[], "", "Shows session, model, mode, folders and version", Show),
-    command(Which::Tasks, "tasks", &["bashes"], "", "Lists the commands that run in the background", Show),
-    command(Which::Todos, "todos", &[], "", "Shows the todo list", Show),
+    command(BuiltInId::Skills, "skills", &[], "", "Lists the skills and commands of files", Show),
+    command(BuiltInId::Status, "status", &[], "", "Shows session, model, mode, folders and version", Show),
     command(
-        Which::Trust,
+        BuiltInId::Tasks,
+        "tasks",
+        &["bashes"],
+        "",
+        "Lists the commands that run in the background",
+        Show,
+    ),
+    command(BuiltInId::Todos, "todos", &[], "", "Shows the todo list", Show),
+    command(
+        BuiltInId::Trust,
         "trust",
         &[],
         "[FILE|all]",
@@ -228,16 +249,20 @@ pub const BUILT_INS: &[BuiltIn] = &[
 ];
 
 const fn command(
-    which: Which,
+    which: BuiltInId,
     name: &'static str,
     aliases: &'static [&'static str],
     argument_hint: &'static str,
     description: &'static str,
-    effect: Effect,
-) -> BuiltIn {
-    BuiltIn { which, name, aliases, argument_hint, description, effect }
+    effect: CommandEffect,
+) -> BuiltInCommand {
+    BuiltInCommand { which, name, aliases, argument_hint, description, effect }
 }
 
-const fn elsewhere(name: &'static str, aliases: &'static [&'static str], instead: &'static str) -> BuiltIn {
-    command(Which::Elsewhere(instead), name, aliases, "", instead, Elsewhere)
+const fn elsewhere(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    instead: &'static str,
+) -> BuiltInCommand {
+    command(BuiltInId::Elsewhere(instead), name, aliases, "", instead, Elsewhere)
 }

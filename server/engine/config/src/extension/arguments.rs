@@ -42,11 +42,11 @@ impl<'a> Filler<'a> {
                 continue;
             }
             match placeholder(rest, self.base, self.names) {
-                Some((Place::All, length)) => {
+                Some((Placeholder::All, length)) => {
                     text.push_str(self.arguments);
                     (rest, self.has_place) = (&rest[length..], true);
                 }
-                Some((Place::Number(number), length)) => {
+                Some((Placeholder::Number(number), length)) => {
                     text.push_str(self.words.get(number).map(String::as_str).unwrap_or_default());
                     (rest, self.has_place) = (&rest[length..], true);
                 }
@@ -74,7 +74,7 @@ fn variable(text: &str, variables: &dyn Fn(&str) -> Option<String>) -> Option<(S
     Some((variables(name)?, "${}".len() + name.len()))
 }
 
-enum Place {
+enum Placeholder {
     /// All arguments.
     All,
     /// One of them, counted from 0.
@@ -82,26 +82,26 @@ enum Place {
 }
 
 /// The placeholder at the start of `text`, and its length.
-fn placeholder(text: &str, base: usize, names: &[String]) -> Option<(Place, usize)> {
+fn placeholder(text: &str, base: usize, names: &[String]) -> Option<(Placeholder, usize)> {
     let after = text.strip_prefix('$')?;
     if let Some(rest) = after.strip_prefix("ARGUMENTS") {
         let indexed = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
         if let Some((number, _)) = indexed.filter(|(number, _)| number.len() < 4)
             && let Ok(at) = number.parse()
         {
-            return Some((Place::Number(at), "$ARGUMENTS[]".len() + number.len()));
+            return Some((Placeholder::Number(at), "$ARGUMENTS[]".len() + number.len()));
         }
-        return is_end(rest).then_some((Place::All, "$ARGUMENTS".len()));
+        return is_end(rest).then_some((Placeholder::All, "$ARGUMENTS".len()));
     }
     let mut chars = after.chars();
     if let Some(digit) = chars.next().and_then(|char| char.to_digit(10)) {
         let at = usize::try_from(digit).ok()?.checked_sub(base)?;
         // A sum of money is no argument.
         let is_single = chars.next().is_none_or(|next| !next.is_ascii_digit());
-        return is_single.then_some((Place::Number(at), 2));
+        return is_single.then_some((Placeholder::Number(at), 2));
     }
     let found = names.iter().position(|name| after.strip_prefix(name.as_str()).is_some_and(is_end))?;
-    Some((Place::Number(found), 1 + names[found].len()))
+    Some((Placeholder::Number(found), 1 + names[found].len()))
 }
 
 fn is_end(rest: &str) -> bool {

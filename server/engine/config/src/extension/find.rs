@@ -12,9 +12,9 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::front_matter::{self, FrontMatter};
 use super::template::Template;
-use super::{Catalog, Extension, ExtensionKind, FOLDERS, MAX_LISTED, Scope, Shadowed};
-use crate::extension::head::HeadFile;
-use crate::extension::places::{self, Origin, Part, Places, project_folders};
+use super::{Catalog, Extension, ExtensionKind, ExtensionScope, FOLDERS, MAX_LISTED, ShadowedExtension};
+use crate::extension::head::FrontMatterFile;
+use crate::extension::places::{self, ExtensionFolders, ExtensionOrigin, ExtensionPart, project_folders};
 use crate::hooks::declared::FileHooks;
 use crate::plugin::Folders;
 use kode_base::paths::AbsPath;
@@ -37,20 +37,20 @@ const MAX_BELOW: usize = 100;
 
 /// Where something lies.
 #[derive(Clone)]
-struct Place {
-    scope: Scope,
+struct SearchFolder {
+    scope: ExtensionScope,
     root: AbsPath,
     plugin: Option<Arc<Folders>>,
 }
 
-impl Place {
-    fn of(scope: Scope, root: AbsPath) -> Self {
+impl SearchFolder {
+    fn of(scope: ExtensionScope, root: AbsPath) -> Self {
         Self { scope, root, plugin: None }
     }
 
-    fn of_plugin(place: &places::Place) -> Self {
+    fn of_plugin(place: &places::ExtensionFolder) -> Self {
         let root = place.within.clone().unwrap_or_else(|| place.folder.clone());
-        Self { scope: Scope::Plugin, root, plugin: place.plugin.clone() }
+        Self { scope: ExtensionScope::Plugin, root, plugin: place.plugin.clone() }
     }
 }
 
@@ -59,13 +59,13 @@ impl Catalog {
     /// home, whatever the environment says of other folders. Blocks on the disk.
     #[must_use]
     pub fn load(roots: &[AbsPath], home: Option<&AbsPath>) -> Self {
-        Self::found_in(&Places::at_home(roots, home))
+        Self::found_in(&ExtensionFolders::at_home(roots, home))
     }
 
     /// Looks for what there is in the folders of a workspace, in those above them in their repositories, and in the user's.
     /// A skill of the user wins over one of the project, a command of the project over one of the user. Blocks on the disk.
     #[must_use]
-    pub fn found_in(places: &Places) -> Self {
+    pub fn found_in(places: &ExtensionFolders) -> Self {
         let (roots, home) = (&places.roots, places.home.as_ref());
         let mut catalog = Self::default();
         // Where the home folder is open as a workspace, what is in it is the user's.
@@ -75,9 +75,9 @@ impl Catalog {
             .flat_map(|root| project_folders(root, home).into_iter().skip(1))
             .filter(|folder| !roots.contains(folder))
             .collect();
-        let own = own.into_iter().map(|root| Place::of(Scope::Project, root.clone()));
-        let above = above.into_iter().map(|root| Place::of(Scope::Above, root));
-        let beneath = |place: Place| {
+        let own = own.into_iter().map(|root| SearchFolder::of(ExtensionScope::Project, root.clone()));
+        let above = above.into_iter().map(|root| SearchFolder::of(ExtensionScope::Above, root));
+        let beneath = |place: SearchFolder| {
             let folders = FOLDERS.map(|name| place.root.join(name));
             // Where the environment names a folder of the workspace as the user's, it is the user's.
             let folders = folders.into_iter().filter(|folder| !places.user.contains(folder));
@@ -86,7 +86,7 @@ impl Catalog {
         let of_project: Vec<_> = own.chain(above).flat_map(beneath).collect();
         let of_user = places.user.iter().map(|folder| {
             let root = folder.parent().unwrap_or_else(|| folder.clone());
-            (Place::of(Scope::User, root), folder.clone())
+            (SearchFolder::of(ExtensionScope::User, root), folder.clone())
         });
         let of_user: Vec<_> = of_user.collect();
         let commands = || {
@@ -96,8 +96,13 @@ impl Catalog {
                 let by_file_name = folder.file_name() == ".blade";
                 catalog.find_commands(place, &folder.join("commands"), &mut Vec::new(), by_file_name);
             }
-            for place in places.of_plugins(Part::Commands) {
-                catalog.find_commands(&Place::of_plugin(&place), &place.folder, &mut Vec::new(), false);
+            for place in places.of_plugins(ExtensionPart::Commands) {
+                catalog.find_commands(
+                    &SearchFolder::of_plugin(&place),
+                    &place.folder,
+                    &mut Vec::new(),
+                    false,
+                );
             }
             catalog
         };
@@ -105,8 +110,8 @@ impl Catalog {
             for (place, folder) in of_user.iter().chain(&of_project) {
                 catalog.find_skills(place, &folder.join("skills"));
             }
-            for place in places.of_plugins(Part::Skills) {
-                catalog.find_skills(&Place::of_plugin(&place), &place.folder);
+            for place in places.of_plugins(ExtensionPart::Skills) {
+                catalog.find_skills(&SearchFolder::of_plugin(&place), &place.folder);
             }
         });
         catalog.commands = commands.commands;
@@ -137,7 +142,7 @@ impl Catalog {
         }
         below.sort();
         for root in &below {
-            let place = Place::of(Scope::Below, root.clone());
+            let place = SearchFolder::of(ExtensionScope::Below, root.clone());
             for folder in FOLDERS {
                 self.find_skills(&place, &root.join(folder).join("skills"));
             }
@@ -145,8 +150,8 @@ impl Catalog {
         for skill in self.skills.values_mut().filter(|skill| skill.is_dormant) {
             let Some(patterns) = glob_set(&skill.paths) else { continue };
             let bases: Vec<&AbsPath> = match skill.scope {
-                Scope::User | Scope::Plugin => roots.iter().collect(),
-                Scope::Project | Scope::Above | Scope::Below => vec![&skill.root],
+                ExtensionScope::User | ExtensionScope::Plugin => roots.iter().collect(),
+                ExtensionScope::Project | ExtensionScope::Above | ExtensionScope::Below => vec![&skill.root],
             };
             let is_meant = |file: &AbsPath| {
                 let relative = bases.iter().filter_map(|base| file.as_path().strip_prefix(base).ok());
@@ -157,7 +162,7 @@ impl Catalog {
         self
     }
 
-    fn find_skills(&mut self, place: &Place, top: &AbsPath) {
+    fn find_skills(&mut self, place: &SearchFolder, top: &AbsPath) {
         // A plugin may name a skill itself.
         if place.plugin.is_some() && top.join("SKILL.md").as_path().is_file() {
             return self.find_skill(place, &top.file_name(), top.clone());
@@ -167,7 +172,7 @@ impl Catalog {
         }
     }
 
-    fn find_skill(&mut self, place: &Place, name: &str, folder: AbsPath) {
+    fn find_skill(&mut self, place: &SearchFolder, name: &str, folder: AbsPath) {
         let path = folder.join("SKILL.md");
         if !path.as_path().is_file() {
             return;
@@ -182,7 +187,7 @@ impl Catalog {
 
     fn find_commands(
         &mut self,
-        place: &Place,
+        place: &SearchFolder,
         folder: &AbsPath,
         above: &mut Vec<String>,
         by_file_name: bool,
@@ -215,7 +220,7 @@ impl Catalog {
         }
     }
 
-    fn add(&mut self, place: &Place, kind: ExtensionKind, name: &str, path: AbsPath, folder: AbsPath) {
+    fn add(&mut self, place: &SearchFolder, kind: ExtensionKind, name: &str, path: AbsPath, folder: AbsPath) {
         let name = match &place.plugin {
             Some(plugin) => format!("{}:{name}", plugin.name),
             None => name.to_owned(),
@@ -239,7 +244,7 @@ impl Catalog {
         let read =
             text.and_then(|text| head(&text, Extension::named(kind, name.clone(), place, &path, &folder)));
         match (read, winner) {
-            (Ok((extension, _)), Some(by)) => self.shadowed.push(Shadowed { extension, by }),
+            (Ok((extension, _)), Some(by)) => self.shadowed.push(ShadowedExtension { extension, by }),
             (Ok((extension, _)), None) => drop(known.insert(name, extension)),
             (Err(reason), _) => self.problems.push((path.as_path().to_path_buf(), reason)),
         }
@@ -263,11 +268,17 @@ impl Extension {
     /// Why it cannot be used: the file is gone, too large, broken or leads out of its folder by now.
     pub fn read(&self) -> Result<(Self, Template), String> {
         let text = read_of(self.scope, &self.root, &self.path)?;
-        let place = Place { scope: self.scope, root: self.root.clone(), plugin: self.plugin.clone() };
+        let place = SearchFolder { scope: self.scope, root: self.root.clone(), plugin: self.plugin.clone() };
         head(&text, Self::named(self.kind, self.name.clone(), &place, &self.path, &self.folder))
     }
 
-    fn named(kind: ExtensionKind, name: String, place: &Place, path: &AbsPath, folder: &AbsPath) -> Self {
+    fn named(
+        kind: ExtensionKind,
+        name: String,
+        place: &SearchFolder,
+        path: &AbsPath,
+        folder: &AbsPath,
+    ) -> Self {
         Self {
             kind,
             name,
@@ -319,11 +330,11 @@ fn head(text: &str, bare: Extension) -> Result<(Extension, Template), String> {
         notes.push("`paths` has a pattern that cannot be read, so it is not followed".to_owned());
     }
     let origin = match bare.scope {
-        Scope::User => Origin::User,
-        Scope::Plugin => Origin::Plugin,
-        Scope::Project | Scope::Above | Scope::Below => Origin::Project,
+        ExtensionScope::User => ExtensionOrigin::User,
+        ExtensionScope::Plugin => ExtensionOrigin::Plugin,
+        ExtensionScope::Project | ExtensionScope::Above | ExtensionScope::Below => ExtensionOrigin::Project,
     };
-    let at = HeadFile { file: bare.path.clone(), root: bare.root.clone(), origin };
+    let at = FrontMatterFile { file: bare.path.clone(), root: bare.root.clone(), origin };
     let hooks = front.hooks.and_then(|hooks| {
         // What a plugin runs is shown before it is installed, and that is what stands in its own file of hooks.
         let read = match bare.plugin {
@@ -358,8 +369,10 @@ fn head(text: &str, bare: Extension) -> Result<(Extension, Template), String> {
     };
     extension.wishes = match extension.scope {
         // A plugin was approved as a whole.
-        Scope::User | Scope::Plugin => Vec::new(),
-        Scope::Project | Scope::Above | Scope::Below => template.wishes(&extension),
+        ExtensionScope::User | ExtensionScope::Plugin => Vec::new(),
+        ExtensionScope::Project | ExtensionScope::Above | ExtensionScope::Below => {
+            template.wishes(&extension)
+        }
     };
     Ok((extension, template))
 }
@@ -395,10 +408,12 @@ fn is_command_name(name: &str) -> bool {
 }
 
 /// The text of a file. The user's own may lie wherever the user has put them; others must not lead out of their project.
-fn read_of(scope: Scope, root: &AbsPath, path: &AbsPath) -> Result<String, String> {
+fn read_of(scope: ExtensionScope, root: &AbsPath, path: &AbsPath) -> Result<String, String> {
     match scope {
-        Scope::User => read(path),
-        Scope::Project | Scope::Above | Scope::Below | Scope::Plugin => read_within(root, path),
+        ExtensionScope::User => read(path),
+        ExtensionScope::Project | ExtensionScope::Above | ExtensionScope::Below | ExtensionScope::Plugin => {
+            read_within(root, path)
+        }
     }
 }
 

@@ -70,38 +70,38 @@ pub fn notes(head: &str) -> Result<Vec<String>, String> {
 /// As it is written.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-struct Written {
-    description: Option<Text>,
+struct RawFrontMatter {
+    description: Option<TextOrList>,
     #[serde(alias = "when_to_use")]
-    when_to_use: Option<Text>,
-    argument_hint: Option<Text>,
-    arguments: Option<Text>,
+    when_to_use: Option<TextOrList>,
+    argument_hint: Option<TextOrList>,
+    arguments: Option<TextOrList>,
     argument_base: Option<u8>,
     disable_model_invocation: Option<bool>,
     user_invocable: Option<bool>,
     #[serde(alias = "allowed_tools", alias = "allowedTools")]
-    allowed_tools: Option<Text>,
+    allowed_tools: Option<TextOrList>,
     #[serde(alias = "disallowed_tools", alias = "disallowedTools")]
-    disallowed_tools: Option<Text>,
+    disallowed_tools: Option<TextOrList>,
     model: Option<String>,
     effort: Option<String>,
     context: Option<String>,
     agent: Option<String>,
     background: Option<bool>,
     hooks: Option<Value>,
-    paths: Option<Text>,
+    paths: Option<TextOrList>,
     shell: Option<String>,
 }
 
 /// A text, or a list that others write where a text would do.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Text {
+enum TextOrList {
     One(String),
     Many(Vec<String>),
 }
 
-impl Text {
+impl TextOrList {
     /// The text; a list is what its notation means to people, `[issue] [priority]`.
     fn shown(self) -> String {
         match self {
@@ -140,7 +140,7 @@ impl FrontMatter {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
-        let written: Written = match serde_saphyr::from_str(text) {
+        let written: RawFrontMatter = match serde_saphyr::from_str(text) {
             Ok(written) => written,
             // Many files are written by people who know the notation from examples alone.
             Err(error) => serde_saphyr::from_str(&with_quotes(text))
@@ -162,12 +162,12 @@ impl FrontMatter {
                 return Err(format!("its front matter has a `shell` that is not known: `{other}`"));
             }
         };
-        let names = |text: Option<Text>| text.map(Text::names).unwrap_or_default();
-        let rules = |text: Option<Text>| text.map(Text::rules).unwrap_or_default();
+        let names = |text: Option<TextOrList>| text.map(TextOrList::names).unwrap_or_default();
+        let rules = |text: Option<TextOrList>| text.map(TextOrList::rules).unwrap_or_default();
         Ok(Self {
-            description: written.description.map(Text::shown),
-            when_to_use: written.when_to_use.map(Text::shown),
-            argument_hint: written.argument_hint.map(Text::shown),
+            description: written.description.map(TextOrList::shown),
+            when_to_use: written.when_to_use.map(TextOrList::shown),
+            argument_hint: written.argument_hint.map(TextOrList::shown),
             arguments: names(written.arguments),
             argument_base: written.argument_base.map(usize::from),
             disable_model_invocation: written.disable_model_invocation.unwrap_or_default(),
@@ -178,7 +178,7 @@ impl FrontMatter {
             effort,
             background: agent.is_some() && written.background == Some(true),
             agent,
-            paths: written.paths.map(Text::patterns).unwrap_or_default(),
+            paths: written.paths.map(TextOrList::patterns).unwrap_or_default(),
             shell,
             hooks: written.hooks,
             notes,
@@ -187,7 +187,7 @@ impl FrontMatter {
 }
 
 /// The type of sub-agent that a file wants to be carried out by.
-fn agent(written: &Written, notes: &mut Vec<String>) -> Option<String> {
+fn agent(written: &RawFrontMatter, notes: &mut Vec<String>) -> Option<String> {
     match written.context.as_deref().map(str::trim) {
         Some("fork") => Some(written.agent.clone().unwrap_or_else(|| DEFAULT_TYPE.to_owned())),
         None | Some("" | "inherit" | "main") => None,

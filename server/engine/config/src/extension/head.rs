@@ -6,43 +6,43 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::extension::places::Origin;
+use crate::extension::places::ExtensionOrigin;
 use crate::settings::declared::Approval;
-use crate::settings::{Wish, text_with_contents};
+use crate::settings::{TrustRequest, text_with_contents};
 use kode_base::paths::AbsPath;
 use kode_permission::rules::{FileRange, RuleSource, SettingsLayer};
 
 /// A file with a head.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct HeadFile {
+pub struct FrontMatterFile {
     /// The file.
     pub file: AbsPath,
     /// The folder that its relative paths are relative to.
     pub root: AbsPath,
     /// Whose it is.
-    pub origin: Origin,
+    pub origin: ExtensionOrigin,
 }
 
-impl HeadFile {
+impl FrontMatterFile {
     /// What stands on a line, from zero, as settings say where something is from.
     pub(crate) fn source(&self, line: u32) -> RuleSource {
         let layer = match self.origin {
-            Origin::Managed => SettingsLayer::Managed,
-            Origin::Project => SettingsLayer::Project,
-            Origin::User => SettingsLayer::User,
-            Origin::Plugin => SettingsLayer::Plugin,
-            Origin::BuiltIn => SettingsLayer::Default,
+            ExtensionOrigin::Managed => SettingsLayer::Managed,
+            ExtensionOrigin::Project => SettingsLayer::Project,
+            ExtensionOrigin::User => SettingsLayer::User,
+            ExtensionOrigin::Plugin => SettingsLayer::Plugin,
+            ExtensionOrigin::BuiltIn => SettingsLayer::Default,
         };
         let place = Some(FileRange { line, column: 0, end_line: line + 1, end_column: 0 });
         RuleSource { layer, file: Some(self.file.clone()), place }
     }
 
     /// What it asks for with this; nothing where it is not the project's. Blocks on the disk.
-    pub(crate) fn wish(&self, key: String, value: &Value) -> Option<Wish> {
-        (self.origin == Origin::Project).then(|| {
+    pub(crate) fn wish(&self, key: String, value: &Value) -> Option<TrustRequest> {
+        (self.origin == ExtensionOrigin::Project).then(|| {
             let (root, file) = (self.root.clone(), self.file.clone());
-            Wish { text: text_with_contents(&root, value), root, file, key }
+            TrustRequest { text: text_with_contents(&root, value), root, file, key }
         })
     }
 
@@ -51,7 +51,7 @@ impl HeadFile {
         &self,
         key: String,
         value: &Value,
-        is_approved: &dyn Fn(&Wish) -> bool,
+        is_approved: &dyn Fn(&TrustRequest) -> bool,
     ) -> Approval {
         match self.wish(key, value) {
             None => Approval::NotNeeded,

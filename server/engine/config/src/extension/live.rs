@@ -12,14 +12,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::agents::AgentTypes;
 use crate::extension::find::beside;
-use crate::extension::places::{Part, Places};
-use crate::extension::problem::Fault;
-use crate::extension::survey::Survey;
-use crate::extension::watch::{Watch, settled};
+use crate::extension::places::{ExtensionFolders, ExtensionPart};
+use crate::extension::problem::FileFault;
+use crate::extension::survey::StampSurvey;
+use crate::extension::watch::{ExtensionWatch, settled};
 use crate::extension::{Catalog, ExtensionKind};
 use crate::hooks::declared::FileHooks;
 use crate::plugin::Plugin;
-use crate::settings::{Wish, files_named_by};
+use crate::settings::{TrustRequest, files_named_by};
 use crate::style::Styles;
 use kode_base::blocking;
 use kode_base::paths::AbsPath;
@@ -34,17 +34,17 @@ pub type PluginsInUse = Arc<dyn Fn() -> Vec<Arc<Plugin>> + Send + Sync>;
 /// What users' files add in one workspace. Clones are the same one; the last one dropped ends the watching.
 #[derive(Clone)]
 pub struct Extensions {
-    shared: Arc<Shared>,
+    shared: Arc<SharedExtensions>,
     stop: Arc<DropGuard>,
 }
 
 /// The same for whoever does not keep it alive.
 #[derive(Debug)]
-pub struct WeakExtensions(Weak<Shared>, Weak<DropGuard>);
+pub struct WeakExtensions(Weak<SharedExtensions>, Weak<DropGuard>);
 
 /// How many there are of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ExtensionCounts {
     /// Types of sub-agents.
     pub agents: usize,
     /// Skills.
@@ -57,7 +57,7 @@ pub struct Counts {
 
 /// What was read.
 #[derive(Clone, Debug, Default)]
-pub struct Loaded {
+pub struct LoadedExtensions {
     /// The types of sub-agents.
     pub agents: Arc<AgentTypes>,
     /// The skills and commands.
@@ -68,14 +68,14 @@ pub struct Loaded {
     pub generation: u64,
     /// The plugins that were on.
     plugins: Vec<Arc<Plugin>>,
-    survey: Survey,
+    survey: StampSurvey,
 }
 
-struct Shared {
-    places: Places,
+struct SharedExtensions {
+    places: ExtensionFolders,
     plugins: PluginsInUse,
     has_model: HasModel,
-    loaded: watch::Sender<Option<Arc<Loaded>>>,
+    loaded: watch::Sender<Option<Arc<LoadedExtensions>>>,
     /// Held while files are read, so that they are read once.
     reading: Mutex<()>,
     changed: Arc<Notify>,
@@ -84,10 +84,10 @@ struct Shared {
 impl Extensions {
     /// Begins to read and to watch; nothing waits for it. Must be called in a runtime.
     #[must_use]
-    pub fn begin(places: Places, plugins: PluginsInUse, has_model: HasModel) -> Self {
+    pub fn begin(places: ExtensionFolders, plugins: PluginsInUse, has_model: HasModel) -> Self {
         let (loaded, reading) = (watch::Sender::new(None), Mutex::default());
         let changed = Arc::default();
-        let shared = Arc::new(Shared { places, plugins, has_model, loaded, reading, changed });
+        let shared = Arc::new(SharedExtensions { places, plugins, has_model, loaded, reading, changed });
         let stop = CancellationToken::new();
         let (follower, stopped) = (Arc::clone(&shared), stop.clone());
         tokio::spawn(async move {
@@ -105,13 +105,13 @@ impl Extensions {
     }
 
     /// What there is now: looks whether a file has changed, and reads only then.
-    pub async fn now(&self) -> Arc<Loaded> {
+    pub async fn now(&self) -> Arc<LoadedExtensions> {
         self.shared.renew().await
     }
 
     /// What was read last; `None` before anything was. Looks at no file.
     #[must_use]
-    pub fn known(&self) -> Option<Arc<Loaded>> {
+    pub fn known(&self) -> Option<Arc<LoadedExtensions>> {
         self.shared.loaded.borrow().clone()
     }
 
@@ -128,7 +128,7 @@ impl Extensions {
 
     /// Is told each time files were read.
     #[must_use]
-    pub fn subscribe(&self) -> watch::Receiver<Option<Arc<Loaded>>> {
+    pub fn subscribe(&self) -> watch::Receiver<Option<Arc<LoadedExtensions>>> {
         self.shared.loaded.subscribe()
     }
 }
@@ -141,12 +141,12 @@ impl WeakExtensions {
     }
 }
 
-impl Loaded {
+impl LoadedExtensions {
     /// Reads everything. Blocks on the disk.
     #[must_use]
-    pub fn read(places: &Places, has_model: &dyn Fn(&str) -> bool) -> Self {
+    pub fn read(places: &ExtensionFolders, has_model: &dyn Fn(&str) -> bool) -> Self {
         // The survey comes first: what changes while files are read makes it stale.
-        let mut survey = Survey::of(places);
+        let mut survey = StampSurvey::of(places);
         let mut catalog = Catalog::default();
         let others = || (AgentTypes::load(places), Styles::load(places));
         let (mut agents, styles) = beside(others, || catalog = Catalog::found_in(places));
@@ -166,15 +166,15 @@ impl Loaded {
     }
 
     /// What files of the workspace ask for that needs the user's approval.
-    pub fn wishes(&self) -> impl Iterator<Item = &Wish> {
+    pub fn wishes(&self) -> impl Iterator<Item = &TrustRequest> {
         self.catalog.wishes().chain(self.agents.wishes())
     }
 
     /// How many there are of each kind.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> ExtensionCounts {
         let of_kind = |kind| self.catalog.all().filter(|extension| extension.kind == kind).count();
-        Counts {
+        ExtensionCounts {
             agents: self.agents.iter().count(),
             skills: of_kind(ExtensionKind::Skill),
             commands: of_kind(ExtensionKind::Command),
@@ -188,7 +188,7 @@ impl Loaded {
         let of_catalog = self.catalog.problems.iter().filter_map(|(path, reason)| {
             let file = AbsPath::new(path).ok()?;
             let what = if path.ends_with("SKILL.md") { "skill" } else { "command" };
-            Some(Fault::error(format!("This {what} is left out: {reason}.")).of(&file, ""))
+            Some(FileFault::error(format!("This {what} is left out: {reason}.")).of(&file, ""))
         });
         let of_hooks = self.catalog.all().filter_map(|extension| extension.hooks.as_ref());
         let of_hooks = of_hooks.flat_map(FileHooks::problems);
@@ -197,14 +197,14 @@ impl Loaded {
     }
 }
 
-impl Shared {
+impl SharedExtensions {
     async fn follow(self: Arc<Self>) {
         let mut read = self.renew().await;
         let concerned = self.concerned();
         let concerns = move |path: &std::path::Path| {
             concerned.iter().any(|folder| path.starts_with(folder) || folder.starts_with(path))
         };
-        let mut watch = Watch::new(Arc::clone(&self.changed), concerns);
+        let mut watch = ExtensionWatch::new(Arc::clone(&self.changed), concerns);
         loop {
             let shared = Arc::clone(&self);
             let arranged = blocking(move || {
@@ -224,7 +224,7 @@ impl Shared {
         }
     }
 
-    async fn renew(self: &Arc<Self>) -> Arc<Loaded> {
+    async fn renew(self: &Arc<Self>) -> Arc<LoadedExtensions> {
         let _one_at_a_time = self.reading.lock().await;
         let known = self.loaded.borrow().clone();
         let shared = Arc::clone(self);
@@ -233,8 +233,8 @@ impl Shared {
             known => {
                 let generation = known.map_or(0, |known| known.generation + 1);
                 let places = shared.places.with_plugins((shared.plugins)());
-                let loaded = Loaded::read(&places, &*shared.has_model);
-                (Arc::new(Loaded { generation, ..loaded }), true)
+                let loaded = LoadedExtensions::read(&places, &*shared.has_model);
+                (Arc::new(LoadedExtensions { generation, ..loaded }), true)
             }
         })
         .await;
@@ -247,7 +247,8 @@ impl Shared {
     /// The folders that there may be something in, as the system may call them.
     fn concerned(&self) -> Vec<PathBuf> {
         let places = self.places_now();
-        let folders = Part::ALL.into_iter().flat_map(|part| places.of(part)).map(|place| place.folder);
+        let folders =
+            ExtensionPart::ALL.into_iter().flat_map(|part| places.of(part)).map(|place| place.folder);
         let folders: BTreeSet<PathBuf> = folders.map(PathBuf::from).collect();
         let real = places.bases().into_iter().filter_map(|base| {
             let real = base.as_path().canonicalize().ok().filter(|real| real != base.as_path())?;
@@ -264,13 +265,13 @@ impl Shared {
     fn watched(&self) -> Vec<AbsPath> {
         let places = self.places_now();
         let survey = self.loaded.borrow().as_ref().map(|loaded| loaded.survey.folders().to_vec());
-        let beside = Part::ALL.into_iter().flat_map(|part| places.of(part));
+        let beside = ExtensionPart::ALL.into_iter().flat_map(|part| places.of(part));
         let beside = beside.filter_map(|place| place.folder.parent());
         survey.unwrap_or_default().into_iter().chain(beside).chain(places.bases()).collect()
     }
 
     /// The places, with the plugins that were on when files were read last.
-    fn places_now(&self) -> Places {
+    fn places_now(&self) -> ExtensionFolders {
         let loaded = self.loaded.borrow();
         self.places.with_plugins(loaded.as_ref().map(|loaded| loaded.plugins.clone()).unwrap_or_default())
     }

@@ -17,7 +17,7 @@ pub(crate) const MANAGED: &str = "/etc/kode-ls";
 
 /// A kind of file that users add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
+pub enum ExtensionPart {
     /// Types of sub-agents.
     Agents,
     /// Skills.
@@ -28,7 +28,7 @@ pub enum Part {
     Styles,
 }
 
-impl Part {
+impl ExtensionPart {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Agents, Self::Skills, Self::Commands, Self::Styles];
 
@@ -47,7 +47,7 @@ impl Part {
 /// Whose something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Origin {
+pub enum ExtensionOrigin {
     /// The administrator's.
     Managed,
     /// The project's.
@@ -60,7 +60,7 @@ pub enum Origin {
     BuiltIn,
 }
 
-impl Origin {
+impl ExtensionOrigin {
     /// The name shown to people and told to clients.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -76,18 +76,18 @@ impl Origin {
 
 /// A folder that is looked into, or one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ExtensionFolder {
     /// The folder, or of a plugin the file; mostly there is none.
     pub folder: AbsPath,
     /// Whose files lie in it.
-    pub origin: Origin,
+    pub origin: ExtensionOrigin,
     /// The folder that links must not lead out of; `None` for files that may lie anywhere.
     pub within: Option<AbsPath>,
     /// The plugin it is from.
     pub plugin: Option<Arc<Folders>>,
 }
 
-impl Place {
+impl ExtensionFolder {
     /// What something from there is called by: a plugin's name stands before it.
     #[must_use]
     pub fn name_of(&self, own: &str) -> String {
@@ -100,7 +100,7 @@ impl Place {
 
 /// The folders of a workspace and its user.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct ExtensionFolders {
     /// The workspace folders, the strongest first.
     pub roots: Vec<AbsPath>,
     /// The home folder.
@@ -113,7 +113,7 @@ pub struct Places {
     pub plugins: Vec<Arc<Plugin>>,
 }
 
-impl Places {
+impl ExtensionFolders {
     /// The usual places of these workspace folders and of the user whose program this is.
     #[must_use]
     pub fn usual(roots: Vec<AbsPath>) -> Self {
@@ -137,35 +137,38 @@ impl Places {
 
     /// The folders that files of one kind are looked for in, the strongest first.
     #[must_use]
-    pub fn of(&self, part: Part) -> Vec<Place> {
+    pub fn of(&self, part: ExtensionPart) -> Vec<ExtensionFolder> {
         let name = part.folder();
-        let place = |folder: AbsPath, origin, within| Place {
+        let place = |folder: AbsPath, origin, within| ExtensionFolder {
             folder: folder.join(name),
             origin,
             within,
             plugin: None,
         };
-        let managed = self.managed.iter().filter(|_| matches!(part, Part::Agents | Part::Styles));
-        let managed = managed.map(|folder| place(folder.clone(), Origin::Managed, None));
-        let user = self.user.iter().map(|folder| place(folder.clone(), Origin::User, None));
+        let managed =
+            self.managed.iter().filter(|_| matches!(part, ExtensionPart::Agents | ExtensionPart::Styles));
+        let managed = managed.map(|folder| place(folder.clone(), ExtensionOrigin::Managed, None));
+        let user = self.user.iter().map(|folder| place(folder.clone(), ExtensionOrigin::User, None));
         let mut places: Vec<_> = managed.collect();
         let (project, user) = (self.of_projects(part), user.collect::<Vec<_>>());
         match part {
             // A skill of the user wins over one of the project.
-            Part::Skills => places.extend(user.into_iter().chain(project)),
-            Part::Agents | Part::Commands | Part::Styles => places.extend(project.into_iter().chain(user)),
+            ExtensionPart::Skills => places.extend(user.into_iter().chain(project)),
+            ExtensionPart::Agents | ExtensionPart::Commands | ExtensionPart::Styles => {
+                places.extend(project.into_iter().chain(user))
+            }
         }
         places.extend(self.of_plugins(part));
         places
     }
 
     /// The folders and files of plugins.
-    pub(crate) fn of_plugins(&self, part: Part) -> impl Iterator<Item = Place> {
+    pub(crate) fn of_plugins(&self, part: ExtensionPart) -> impl Iterator<Item = ExtensionFolder> {
         self.plugins.iter().flat_map(move |plugin| {
             let of_part = plugin.parts.iter().filter(move |(of, _)| *of == part);
-            of_part.map(|(_, path)| Place {
+            of_part.map(|(_, path)| ExtensionFolder {
                 folder: path.clone(),
-                origin: Origin::Plugin,
+                origin: ExtensionOrigin::Plugin,
                 within: Some(plugin.folders.root.clone()),
                 plugin: Some(Arc::clone(&plugin.folders)),
             })
@@ -183,19 +186,26 @@ impl Places {
         bases
     }
 
-    fn of_projects(&self, part: Part) -> Vec<Place> {
+    fn of_projects(&self, part: ExtensionPart) -> Vec<ExtensionFolder> {
         let mut places = Vec::new();
         for root in &self.roots {
             let folders = match part {
-                Part::Agents | Part::Skills | Part::Commands => project_folders(root, self.home.as_ref()),
-                Part::Styles => vec![root.clone()],
+                ExtensionPart::Agents | ExtensionPart::Skills | ExtensionPart::Commands => {
+                    project_folders(root, self.home.as_ref())
+                }
+                ExtensionPart::Styles => vec![root.clone()],
             };
             let top = folders.last().cloned();
             for folder in folders.iter().flat_map(|folder| FOLDERS.map(|name| folder.join(name))) {
                 // Where the home folder is open as a workspace, the user's files are the user's.
                 if !self.user.contains(&folder) {
                     let folder = folder.join(part.folder());
-                    places.push(Place { folder, origin: Origin::Project, within: top.clone(), plugin: None });
+                    places.push(ExtensionFolder {
+                        folder,
+                        origin: ExtensionOrigin::Project,
+                        within: top.clone(),
+                        plugin: None,
+                    });
                 }
             }
         }

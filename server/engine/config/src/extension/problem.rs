@@ -8,14 +8,14 @@ use kode_permission::rules::{FileRange, ProblemSeverity, SettingsProblem};
 
 /// A fault of a file, before it is known which file it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct FileFault {
     pub(crate) severity: ProblemSeverity,
     pub(crate) message: String,
     /// The line it is on; `None` for the whole file.
     pub(crate) line: Option<u32>,
 }
 
-impl Fault {
+impl FileFault {
     /// The file is left out.
     pub(crate) fn error(message: impl Into<String>) -> Self {
         Self { severity: ProblemSeverity::Error, message: message.into(), line: None }

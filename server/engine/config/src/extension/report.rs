@@ -3,20 +3,20 @@
 //! Rule: it says what was read and judged, and judges nothing itself; every file that was found stands in it once for each
 //! thing that it describes.
 
-use crate::agents::Shadowed;
-use crate::extension::live::Loaded;
-use crate::extension::places::Origin;
+use crate::agents::ShadowedAgent;
+use crate::extension::live::LoadedExtensions;
+use crate::extension::places::ExtensionOrigin;
 use crate::extension::{Catalog, ExtensionKind};
 use crate::memory::{self, Memory};
-use crate::plugin::{Listed, PluginState};
+use crate::plugin::{PluginListing, PluginState};
 use crate::policy::Policy;
-use crate::settings::declared::Entry;
+use crate::settings::declared::Declaration;
 use kode_base::paths::AbsPath;
 use kode_permission::rules::{ProblemSeverity, SettingsProblem};
 
 /// A kind of thing that files describe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Subject {
+pub enum FindingSubject {
     /// A type of sub-agent.
     Agent,
     /// A skill.
@@ -39,7 +39,7 @@ pub enum Subject {
     Helper,
 }
 
-impl Subject {
+impl FindingSubject {
     /// All of them, in the order of a report.
     pub const ALL: [Self; 10] = [
         Self::Agent,
@@ -74,7 +74,7 @@ impl Subject {
 
 /// What became of something that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum FindingFate {
     /// It is in use.
     Loaded,
     /// Another of the same name is used: that of this file, or a built-in one.
@@ -89,7 +89,7 @@ pub enum Fate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// What it is.
-    pub subject: Subject,
+    pub subject: FindingSubject,
     /// What it is called.
     pub name: String,
     /// Whose it is, as people are told.
@@ -97,60 +97,62 @@ pub struct Finding {
     /// Its file; `None` when it is built in.
     pub file: Option<AbsPath>,
     /// What became of it.
-    pub fate: Fate,
+    pub fate: FindingFate,
 }
 
 /// All that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct ExtensionReport {
     /// What was found, by kind, then by name.
     pub findings: Vec<Finding>,
     /// What is wrong with files, settings included.
     pub problems: Vec<SettingsProblem>,
 }
 
-impl Report {
+impl ExtensionReport {
     /// What these files and settings come to.
     #[must_use]
-    pub fn of(loaded: &Loaded, memory: &Memory, policy: &Policy) -> Self {
+    pub fn of(loaded: &LoadedExtensions, memory: &Memory, policy: &Policy) -> Self {
         let mut findings = Vec::new();
         for agent in loaded.agents.iter() {
             findings.push(Finding {
-                subject: Subject::Agent,
+                subject: FindingSubject::Agent,
                 name: agent.name.clone(),
                 origin: agent.origin.name().to_owned(),
                 file: agent.file.clone(),
-                fate: Fate::Loaded,
+                fate: FindingFate::Loaded,
             });
         }
-        findings.extend(loaded.agents.shadowed.iter().map(|hidden| shadowed(Subject::Agent, hidden)));
+        findings.extend(loaded.agents.shadowed.iter().map(|hidden| shadowed(FindingSubject::Agent, hidden)));
         of_catalog(&loaded.catalog, &mut findings);
         findings.extend(loaded.styles.iter().map(|style| Finding {
-            subject: Subject::Style,
+            subject: FindingSubject::Style,
             name: style.name.clone(),
             origin: style.origin.name().to_owned(),
             file: style.file.clone(),
-            fate: Fate::Loaded,
+            fate: FindingFate::Loaded,
         }));
-        findings.extend(loaded.styles.shadowed.iter().map(|hidden| shadowed(Subject::Style, hidden)));
+        findings.extend(loaded.styles.shadowed.iter().map(|hidden| shadowed(FindingSubject::Style, hidden)));
         findings.extend(memory.loaded().iter().map(of_instructions));
         let declared = &policy.declared;
         for (subject, entries) in [
-            (Subject::Hook, &declared.hooks),
-            (Subject::Server, &declared.servers),
-            (Subject::Variable, &declared.env),
+            (FindingSubject::Hook, &declared.hooks),
+            (FindingSubject::Server, &declared.servers),
+            (FindingSubject::Variable, &declared.env),
         ] {
             findings.extend(entries.iter().map(|entry| of_entry(subject, entry)));
         }
-        let unused = || Fate::LeftOut("kode-ls has no use for it".to_owned());
+        let unused = || FindingFate::LeftOut("kode-ls has no use for it".to_owned());
         let helpers = declared.helpers.iter();
-        findings.extend(helpers.map(|entry| Finding { fate: unused(), ..of_entry(Subject::Helper, entry) }));
+        findings.extend(
+            helpers.map(|entry| Finding { fate: unused(), ..of_entry(FindingSubject::Helper, entry) }),
+        );
         findings.extend(declared.plugins.iter().map(of_plugin));
         let mut problems = loaded.problems();
         findings.extend(problems.iter().filter_map(left_out));
         // Instructions keep their own order: it is the one in which the model gets them.
         findings.sort_by_key(|finding| {
-            let name = (finding.subject != Subject::Instructions).then(|| finding.name.to_lowercase());
+            let name = (finding.subject != FindingSubject::Instructions).then(|| finding.name.to_lowercase());
             (finding.subject, name)
         });
         problems.extend(policy.problems.iter().cloned());
@@ -161,7 +163,7 @@ impl Report {
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::new();
-        for subject in Subject::ALL {
+        for subject in FindingSubject::ALL {
             let mut findings = self.findings.iter().filter(|finding| finding.subject == subject).peekable();
             if findings.peek().is_none() {
                 continue;
@@ -170,11 +172,11 @@ impl Report {
             for finding in findings {
                 let file = finding.file.as_ref().map(|file| format!(", {file}")).unwrap_or_default();
                 let fate = match &finding.fate {
-                    Fate::Loaded => String::new(),
-                    Fate::Shadowed(Some(by)) => format!(": hidden by {by}"),
-                    Fate::Shadowed(None) => ": hidden by what is built in".to_owned(),
-                    Fate::Waiting => ": waits for your approval".to_owned(),
-                    Fate::LeftOut(reason) => format!(": left out, {reason}"),
+                    FindingFate::Loaded => String::new(),
+                    FindingFate::Shadowed(Some(by)) => format!(": hidden by {by}"),
+                    FindingFate::Shadowed(None) => ": hidden by what is built in".to_owned(),
+                    FindingFate::Waiting => ": waits for your approval".to_owned(),
+                    FindingFate::LeftOut(reason) => format!(": left out, {reason}"),
                 };
                 text.push_str(&format!("- {} ({}{file}){fate}\n", finding.name, finding.origin));
             }
@@ -198,67 +200,67 @@ impl Report {
 fn of_catalog(catalog: &Catalog, findings: &mut Vec<Finding>) {
     findings.extend(catalog.all().map(|extension| Finding {
         subject: match extension.kind {
-            ExtensionKind::Skill => Subject::Skill,
-            ExtensionKind::Command => Subject::Command,
+            ExtensionKind::Skill => FindingSubject::Skill,
+            ExtensionKind::Command => FindingSubject::Command,
         },
         name: extension.name.clone(),
-        origin: if extension.plugin.is_some() { Origin::Plugin.name() } else { "files" }.to_owned(),
+        origin: if extension.plugin.is_some() { ExtensionOrigin::Plugin.name() } else { "files" }.to_owned(),
         file: Some(extension.path.clone()),
-        fate: Fate::Loaded,
+        fate: FindingFate::Loaded,
     }));
 }
 
-fn of_instructions(loaded: &memory::Loaded) -> Finding {
+fn of_instructions(loaded: &memory::InstructionFile) -> Finding {
     Finding {
-        subject: Subject::Instructions,
+        subject: FindingSubject::Instructions,
         name: loaded.path.file_name(),
         origin: match loaded.scope {
-            memory::Scope::Managed => Origin::Managed,
-            memory::Scope::User => Origin::User,
-            memory::Scope::Project => Origin::Project,
+            memory::InstructionScope::Managed => ExtensionOrigin::Managed,
+            memory::InstructionScope::User => ExtensionOrigin::User,
+            memory::InstructionScope::Project => ExtensionOrigin::Project,
         }
         .name()
         .to_owned(),
         file: Some(loaded.path.clone()),
         fate: match &loaded.fate {
-            memory::Fate::Given | memory::Fate::Cut => Fate::Loaded,
-            memory::Fate::LeftOut(reason) => Fate::LeftOut(reason.clone()),
+            memory::InstructionFate::Given | memory::InstructionFate::Cut => FindingFate::Loaded,
+            memory::InstructionFate::LeftOut(reason) => FindingFate::LeftOut(reason.clone()),
         },
     }
 }
 
-fn of_entry(subject: Subject, entry: &Entry) -> Finding {
+fn of_entry(subject: FindingSubject, entry: &Declaration) -> Finding {
     Finding {
         subject,
         name: entry.name.clone(),
         origin: entry.source.layer.name().to_owned(),
         file: entry.source.file.clone(),
-        fate: if entry.is_in_force() { Fate::Loaded } else { Fate::Waiting },
+        fate: if entry.is_in_force() { FindingFate::Loaded } else { FindingFate::Waiting },
     }
 }
 
-fn of_plugin(plugin: &Listed) -> Finding {
+fn of_plugin(plugin: &PluginListing) -> Finding {
     Finding {
-        subject: Subject::Plugin,
+        subject: FindingSubject::Plugin,
         name: plugin.id.clone(),
         origin: plugin.source.as_ref().map_or("not enabled", |source| source.layer.name()).to_owned(),
         file: plugin.root.clone(),
         fate: match &plugin.state {
-            PluginState::On(_) => Fate::Loaded,
-            PluginState::Off => Fate::LeftOut("it is off".to_owned()),
-            PluginState::Waiting => Fate::Waiting,
-            PluginState::LeftOut(reason) => Fate::LeftOut(reason.clone()),
+            PluginState::On(_) => FindingFate::Loaded,
+            PluginState::Off => FindingFate::LeftOut("it is off".to_owned()),
+            PluginState::Waiting => FindingFate::Waiting,
+            PluginState::LeftOut(reason) => FindingFate::LeftOut(reason.clone()),
         },
     }
 }
 
-fn shadowed(subject: Subject, hidden: &Shadowed) -> Finding {
+fn shadowed(subject: FindingSubject, hidden: &ShadowedAgent) -> Finding {
     Finding {
         subject,
         name: hidden.name.clone(),
         origin: hidden.origin.name().to_owned(),
         file: hidden.file.clone(),
-        fate: Fate::Shadowed(hidden.by.clone()),
+        fate: FindingFate::Shadowed(hidden.by.clone()),
     }
 }
 
@@ -267,16 +269,16 @@ fn left_out(problem: &SettingsProblem) -> Option<Finding> {
     let file = problem.file.clone().filter(|_| problem.severity == ProblemSeverity::Error)?;
     let is_beneath = |folder: &str| file.as_path().components().any(|part| part.as_os_str() == folder);
     let subject = match () {
-        () if file.file_name() == "SKILL.md" => Subject::Skill,
-        () if is_beneath("agents") => Subject::Agent,
-        () if is_beneath("output-styles") => Subject::Style,
-        () => Subject::Command,
+        () if file.file_name() == "SKILL.md" => FindingSubject::Skill,
+        () if is_beneath("agents") => FindingSubject::Agent,
+        () if is_beneath("output-styles") => FindingSubject::Style,
+        () => FindingSubject::Command,
     };
     Some(Finding {
         subject,
         name: file.file_name(),
         origin: "files".to_owned(),
-        fate: Fate::LeftOut(problem.message.clone()),
+        fate: FindingFate::LeftOut(problem.message.clone()),
         file: Some(file),
     })
 }

@@ -5,8 +5,8 @@
 
 use std::fs;
 
-use crate::extension::places::{Part, Places};
-use crate::settings::Stamp;
+use crate::extension::places::{ExtensionFolders, ExtensionPart};
+use crate::settings::SettingsStamp;
 use kode_base::paths::AbsPath;
 
 /// So many files and folders are looked at.
@@ -17,16 +17,16 @@ const MAX_DEPTH: usize = 6;
 
 /// What was there when somebody looked.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Survey {
-    stamps: Vec<(AbsPath, Option<Stamp>)>,
+pub(crate) struct StampSurvey {
+    stamps: Vec<(AbsPath, Option<SettingsStamp>)>,
     folders: Vec<AbsPath>,
 }
 
-impl Survey {
+impl StampSurvey {
     /// Looks at what there is in these places. Blocks on the disk.
-    pub(crate) fn of(places: &Places) -> Self {
+    pub(crate) fn of(places: &ExtensionFolders) -> Self {
         let mut survey = Self::default();
-        for part in Part::ALL {
+        for part in ExtensionPart::ALL {
             for place in places.of(part) {
                 survey.look_into(&place.folder, part, 0);
             }
@@ -36,7 +36,7 @@ impl Survey {
 
     /// Whether anything has come, gone or changed since. Opens no file. Blocks on the disk.
     pub(crate) fn is_stale(&self) -> bool {
-        self.stamps.iter().any(|(path, stamp)| Stamp::of(path) != *stamp)
+        self.stamps.iter().any(|(path, stamp)| SettingsStamp::of(path) != *stamp)
     }
 
     /// The folders that are there.
@@ -47,11 +47,11 @@ impl Survey {
     /// Takes a file in, whether it is there or not.
     pub(crate) fn look_at(&mut self, path: &AbsPath) {
         if self.stamps.len() < MAX_STAMPS {
-            self.stamps.push((path.clone(), Stamp::of(path)));
+            self.stamps.push((path.clone(), SettingsStamp::of(path)));
         }
     }
 
-    fn look_into(&mut self, folder: &AbsPath, part: Part, depth: usize) {
+    fn look_into(&mut self, folder: &AbsPath, part: ExtensionPart, depth: usize) {
         self.look_at(folder);
         let Ok(entries) = fs::read_dir(folder.as_path()) else { return };
         self.folders.push(folder.clone());
@@ -64,17 +64,19 @@ impl Survey {
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             match part {
                 // Of a skill one file counts; what else lies beside it is only read by whoever uses it.
-                Part::Skills => {
+                ExtensionPart::Skills => {
                     self.look_at(&path);
                     if path.as_path().is_dir() {
                         self.folders.push(path.clone());
                         self.look_at(&path.join("SKILL.md"));
                     }
                 }
-                Part::Agents | Part::Commands | Part::Styles if is_folder && depth < MAX_DEPTH => {
+                ExtensionPart::Agents | ExtensionPart::Commands | ExtensionPart::Styles
+                    if is_folder && depth < MAX_DEPTH =>
+                {
                     self.look_into(&path, part, depth + 1);
                 }
-                Part::Agents | Part::Commands | Part::Styles => {
+                ExtensionPart::Agents | ExtensionPart::Commands | ExtensionPart::Styles => {
                     if path.as_path().extension().is_some_and(|extension| extension == "md") {
                         self.look_at(&path);
                     }

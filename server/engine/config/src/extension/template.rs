@@ -8,7 +8,7 @@ use std::fmt::Write;
 use super::arguments::Filler;
 use super::{Extension, ExtensionKind};
 use crate::hooks::declared::FileHooks;
-use crate::settings::{Wish, contents_of_named};
+use crate::settings::{TrustRequest, contents_of_named};
 use kode_base::effort::Effort;
 use kode_base::paths::AbsPath;
 use kode_model::models::Pointer;
@@ -27,7 +27,7 @@ const FENCE: &str = "```!";
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Segment {
+pub enum TemplateSegment {
     /// Words.
     Text(String),
     /// A command whose output takes its place.
@@ -37,7 +37,7 @@ pub enum Segment {
 /// The text of a skill or command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    segments: Vec<Segment>,
+    segments: Vec<TemplateSegment>,
 }
 
 impl Template {
@@ -55,8 +55,8 @@ impl Template {
                     let command = std::mem::take(commands).trim().to_owned();
                     block = None;
                     if !command.is_empty() {
-                        segments.push(Segment::Text(std::mem::take(&mut text)));
-                        segments.push(Segment::Command(command));
+                        segments.push(TemplateSegment::Text(std::mem::take(&mut text)));
+                        segments.push(TemplateSegment::Command(command));
                         text.push('\n');
                     }
                 }
@@ -67,7 +67,7 @@ impl Template {
         if let Some(open) = block {
             let _ = write!(text, "{FENCE}\n{open}");
         }
-        segments.push(Segment::Text(text));
+        segments.push(TemplateSegment::Text(text));
         Self { segments }
     }
 
@@ -77,24 +77,24 @@ impl Template {
         extension: &Extension,
         arguments: &str,
         variables: &dyn Fn(&str) -> Option<String>,
-    ) -> Vec<Segment> {
+    ) -> Vec<TemplateSegment> {
         let base = extension.argument_base.unwrap_or_else(|| self.usual_base(extension.kind));
         let mut filler = Filler::new(arguments, base, &extension.argument_names, variables);
         let mut filled: Vec<_> = self
             .segments
             .iter()
             .map(|segment| match segment {
-                Segment::Text(text) => Segment::Text(filler.part(text)),
-                Segment::Command(command) => Segment::Command(filler.part(command)),
+                TemplateSegment::Text(text) => TemplateSegment::Text(filler.part(text)),
+                TemplateSegment::Command(command) => TemplateSegment::Command(filler.part(command)),
             })
             .collect();
-        filled.extend(filler.rest().map(Segment::Text));
+        filled.extend(filler.rest().map(TemplateSegment::Text));
         filled
     }
 
     /// What a file of a workspace asks for with this text.
-    pub(super) fn wishes(&self, extension: &Extension) -> Vec<Wish> {
-        let wish = |key: &str, text: String| Wish {
+    pub(super) fn wishes(&self, extension: &Extension) -> Vec<TrustRequest> {
+        let wish = |key: &str, text: String| TrustRequest {
             root: extension.root.clone(),
             file: extension.path.clone(),
             key: key.to_owned(),
@@ -116,15 +116,15 @@ impl Template {
 
     fn commands(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().filter_map(|segment| match segment {
-            Segment::Command(command) => Some(command.as_str()),
-            Segment::Text(_) => None,
+            TemplateSegment::Command(command) => Some(command.as_str()),
+            TemplateSegment::Text(_) => None,
         })
     }
 
     /// Files that count from 0 show it; else skills count from 0 and commands from 1.
     fn usual_base(&self, kind: ExtensionKind) -> usize {
         let shows_zero = self.segments.iter().any(|segment| {
-            let (Segment::Text(text) | Segment::Command(text)) = segment;
+            let (TemplateSegment::Text(text) | TemplateSegment::Command(text)) = segment;
             text.contains("$0") || text.contains("$ARGUMENTS[")
         });
         match kind {
@@ -141,17 +141,17 @@ pub(crate) fn model_wish(
     file: &AbsPath,
     model: Option<&str>,
     effort: Option<Effort>,
-) -> Option<Wish> {
+) -> Option<TrustRequest> {
     let model = model.filter(|name| Pointer::parse(name).is_none());
     let model = model.map(|name| format!("model: {name}"));
     let effort = effort.map(|effort| format!("effort: {}", effort.name()));
     let text = model.into_iter().chain(effort).collect::<Vec<_>>().join("\n");
     let (root, file) = (root.clone(), file.clone());
-    (!text.is_empty()).then(|| Wish { root, file, key: MODEL_KEY.to_owned(), text })
+    (!text.is_empty()).then(|| TrustRequest { root, file, key: MODEL_KEY.to_owned(), text })
 }
 
 /// Takes a line in: `` !`command` `` at its start or after a blank is a command.
-fn inline(line: &str, text: &mut String, segments: &mut Vec<Segment>) {
+fn inline(line: &str, text: &mut String, segments: &mut Vec<TemplateSegment>) {
     const MARK: &str = "!`";
     let mut rest = line;
     let mut from = 0;
@@ -161,8 +161,8 @@ fn inline(line: &str, text: &mut String, segments: &mut Vec<Segment>) {
         match command.find('`').filter(|end| *end > 0 && stands_alone) {
             Some(end) => {
                 text.push_str(&rest[..at]);
-                segments.push(Segment::Text(std::mem::take(text)));
-                segments.push(Segment::Command(command[..end].to_owned()));
+                segments.push(TemplateSegment::Text(std::mem::take(text)));
+                segments.push(TemplateSegment::Command(command[..end].to_owned()));
                 (rest, from) = (&command[end + 1..], 0);
                 // What follows directly stands after a command, and not after a blank.
                 if let Some(behind) = rest.strip_prefix(MARK) {
@@ -180,7 +180,7 @@ fn inline(line: &str, text: &mut String, segments: &mut Vec<Segment>) {
 mod tests {
     use super::*;
 
-    fn parts(body: &str) -> Vec<Segment> {
+    fn parts(body: &str) -> Vec<TemplateSegment> {
         Template::of(body).segments
     }
 
@@ -204,16 +204,16 @@ mod tests {
         ] {
             assert_eq!(commands(body), expected, "{body}");
         }
-        let text = |text: &str| Segment::Text(text.to_owned());
-        assert_eq!(parts("a !`b` c"), [text("a "), Segment::Command("b".into()), text(" c")]);
+        let text = |text: &str| TemplateSegment::Text(text.to_owned());
+        assert_eq!(parts("a !`b` c"), [text("a "), TemplateSegment::Command("b".into()), text(" c")]);
     }
 
     #[test]
     fn what_is_around_commands_is_kept() {
         let whole = |body: &str| {
-            let text = |segment: &Segment| match segment {
-                Segment::Text(text) => text.clone(),
-                Segment::Command(command) => format!("<{command}>"),
+            let text = |segment: &TemplateSegment| match segment {
+                TemplateSegment::Text(text) => text.clone(),
+                TemplateSegment::Command(command) => format!("<{command}>"),
             };
             parts(body).iter().map(text).collect::<String>()
         };

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::template::Segment;
+use super::template::TemplateSegment;
 use super::*;
 
 struct Folders {
@@ -78,7 +78,11 @@ fn a_skill_of_the_user_wins_and_a_command_of_the_project() {
     let by = |path: &str| root.join(path).to_string();
     assert_eq!(
         shadowed,
-        [(Scope::Project, by(skill)), (Scope::Project, by(command)), (Scope::User, by(command))]
+        [
+            (ExtensionScope::Project, by(skill)),
+            (ExtensionScope::Project, by(command)),
+            (ExtensionScope::User, by(command))
+        ]
     );
 }
 
@@ -88,8 +92,8 @@ fn filled(extension: &Extension, arguments: &str) -> String {
     let variables = |name: &str| (name == "CLAUDE_SKILL_DIR").then(|| folder.clone());
     let segments = template.fill(&extension, arguments, &variables);
     let text = |segment| match segment {
-        Segment::Text(text) => text,
-        Segment::Command(command) => format!("<{command}>"),
+        TemplateSegment::Text(text) => text,
+        TemplateSegment::Command(command) => format!("<{command}>"),
     };
     segments.into_iter().map(text).collect()
 }
@@ -182,11 +186,11 @@ fn folders_above_and_below_count_and_some_skills_wait_for_their_files() {
     };
     let catalog = Catalog::load(&roots, Some(&folders.home));
     assert_eq!(listed(&catalog), ["app", "top"]);
-    assert_eq!(catalog.find(ExtensionKind::Skill, "top").unwrap().scope, Scope::Above);
+    assert_eq!(catalog.find(ExtensionKind::Skill, "top").unwrap().scope, ExtensionScope::Above);
     assert!(catalog.typed("rust").is_some(), "the user may always call it");
     let touched = catalog.clone().having_touched(&roots, &[roots[0].join("ui/a.ts")]);
     assert_eq!(listed(&touched), ["app", "top", "ui"]);
-    assert_eq!(touched.find(ExtensionKind::Skill, "ui").unwrap().scope, Scope::Below);
+    assert_eq!(touched.find(ExtensionKind::Skill, "ui").unwrap().scope, ExtensionScope::Below);
     for (file, is_meant) in [("deep/b.rs", true), ("src/a/b.md", true), ("src/b.txt", false)] {
         let touched = catalog.clone().having_touched(&roots, &[roots[0].join(file)]);
         assert_eq!(listed(&touched).contains(&"rust".to_owned()), is_meant, "{file}");
@@ -230,7 +234,7 @@ fn the_users_files_lie_where_the_environment_says_and_may_be_links() {
     let root = folders.project.parent().unwrap();
     let link = root.join("conf/commands/linked.md");
     std::os::unix::fs::symlink(root.join("elsewhere/linked.md").as_path(), link.as_path()).unwrap();
-    let places = places::Places {
+    let places = places::ExtensionFolders {
         roots: vec![folders.project.clone()],
         home: Some(folders.home.clone()),
         user: vec![root.join("conf")],
@@ -239,16 +243,20 @@ fn the_users_files_lie_where_the_environment_says_and_may_be_links() {
     };
     let catalog = Catalog::found_in(&places);
     let names: Vec<_> = catalog.all().map(|one| (one.name.as_str(), one.scope)).collect();
-    let expected =
-        [("mine", Scope::User), ("ours", Scope::Project), ("do", Scope::User), ("linked", Scope::User)];
+    let expected = [
+        ("mine", ExtensionScope::User),
+        ("ours", ExtensionScope::Project),
+        ("do", ExtensionScope::User),
+        ("linked", ExtensionScope::User),
+    ];
     assert_eq!(names, expected, "{:?}", catalog.problems);
     let mine = catalog.typed("mine").unwrap();
     assert!(mine.read().is_ok() && mine.wishes.is_empty());
 
     // A folder of the workspace that is the user's is not the project's as well.
-    let places = places::Places { user: vec![folders.project.join(".claude")], ..places };
+    let places = places::ExtensionFolders { user: vec![folders.project.join(".claude")], ..places };
     let catalog = Catalog::found_in(&places);
-    assert_eq!(catalog.all().map(|one| one.scope).collect::<Vec<_>>(), [Scope::User]);
+    assert_eq!(catalog.all().map(|one| one.scope).collect::<Vec<_>>(), [ExtensionScope::User]);
 }
 
 #[test]

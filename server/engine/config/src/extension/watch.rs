@@ -39,13 +39,13 @@ pub(super) async fn settled(changed: &Notify) {
 }
 
 /// The folders that are watched. Dropping it ends that.
-pub(super) struct Watch {
+pub(super) struct ExtensionWatch {
     watcher: Option<FolderWatch>,
     watched: HashSet<PathBuf>,
     has_told: bool,
 }
 
-impl Watch {
+impl ExtensionWatch {
     /// Watches nothing yet. What happens in the places that `concerns` is told to `changed`.
     pub(super) fn new(
         changed: Arc<Notify>,

@@ -11,12 +11,12 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::hooks::event::HookEvent;
-use crate::hooks::matcher::{Matcher, Subject};
-use crate::in_force::InForce;
+use crate::hooks::matcher::{MatchSubject, Matcher};
+use crate::in_force::EffectivePolicy;
 use crate::plugin::Folders;
 use crate::policy::Policy;
-use crate::settings::Declared;
-use crate::settings::declared::{Approval, Entry};
+use crate::settings::Declarations;
+use crate::settings::declared::{Approval, Declaration};
 use kode_base::mask::masked_text;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
@@ -54,11 +54,11 @@ const COMMON: [&str; 5] = ["type", "if", "timeout", "statusMessage", "once"];
 
 /// Something to run.
 #[derive(Debug)]
-pub struct Handler {
+pub struct HookHandler {
     /// The event it is for.
     pub event: HookEvent,
     /// What is run.
-    pub action: Action,
+    pub action: HookAction,
     /// How long it may take.
     pub timeout: Duration,
     /// Whether the file says how long it may take.
@@ -78,12 +78,12 @@ pub struct Handler {
     /// Stands for the handler when the settings are read again.
     pub key: u64,
     matcher: Arc<Matcher>,
-    condition: Option<Condition>,
+    condition: Option<HookCondition>,
 }
 
 /// What a handler has run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
+pub enum HookAction {
     /// A command.
     Command {
         /// The command line, or the program where there are arguments.
@@ -113,11 +113,11 @@ pub enum Action {
 
 /// A permission rule that a call has to be spoken of by.
 #[derive(Debug)]
-pub(super) struct Condition(InForce);
+pub(super) struct HookCondition(EffectivePolicy);
 
 /// What relative patterns are relative to.
 #[derive(Clone, Copy)]
-pub(super) struct Anchor<'a> {
+pub(super) struct PatternBase<'a> {
     /// The working directory.
     pub(super) cwd: &'a AbsPath,
     /// The folder of the file.
@@ -127,7 +127,7 @@ pub(super) struct Anchor<'a> {
 /// All hooks that settings files declare, ready to be looked up.
 #[derive(Debug, Default)]
 pub struct Hooks {
-    by_event: [Vec<Arc<Handler>>; HookEvent::ALL.len()],
+    by_event: [Vec<Arc<HookHandler>>; HookEvent::ALL.len()],
     /// Everything that is declared, also what never runs, as people see it.
     pub listed: Vec<DeclaredHook>,
     /// What is wrong, and where.
@@ -159,7 +159,7 @@ pub struct DeclaredHook {
     pub key: Option<u64>,
 }
 
-impl Action {
+impl HookAction {
     /// The kind, as settings name it.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -183,19 +183,19 @@ impl Action {
     }
 }
 
-impl Condition {
+impl HookCondition {
     /// Reads a permission rule.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(super) fn parse(text: &str, anchor: Anchor<'_>) -> Result<Self, String> {
+    pub(super) fn parse(text: &str, anchor: PatternBase<'_>) -> Result<Self, String> {
         let (rule, _) =
             Rule::parse(text).map_err(|error| format!("`{text}` is no permission rule: {error}"))?;
         let source = RuleSource { layer: SettingsLayer::Default, file: None, place: None };
         // Deny rules mean all that they could mean.
         let root = Some(anchor.root.clone());
         let rules = vec![PlacedRule { behavior: Behavior::Deny, rule, source, root }];
-        let picture = InForce::new(
+        let picture = EffectivePolicy::new(
             Arc::new(Policy { rules, ..Policy::default() }),
             &[],
             &Equipment::default(),
@@ -214,9 +214,9 @@ impl Condition {
     }
 }
 
-impl Handler {
+impl HookHandler {
     /// Whether it runs at a moment.
-    pub(super) fn is_for(&self, subject: Subject<'_>) -> bool {
+    pub(super) fn is_for(&self, subject: MatchSubject<'_>) -> bool {
         self.matcher.matches(subject)
             && self.condition.as_ref().is_none_or(|condition| {
                 subject.call.is_some_and(|call| condition.holds(call, subject.workspace))
@@ -233,13 +233,17 @@ impl Handler {
 impl Hooks {
     /// Reads what is declared, for sessions in `cwd`.
     #[must_use]
-    pub fn of(declared: &Declared, cwd: &AbsPath) -> Self {
+    pub fn of(declared: &Declarations, cwd: &AbsPath) -> Self {
         let is_disabled = declared.switches.disable_all_hooks == Some(true);
         Self::of_entries(declared.hooks.iter().cloned(), is_disabled, cwd)
     }
 
     /// Reads these groups, for sessions in `cwd`.
-    pub fn of_entries(entries: impl IntoIterator<Item = Entry>, is_disabled: bool, cwd: &AbsPath) -> Self {
+    pub fn of_entries(
+        entries: impl IntoIterator<Item = Declaration>,
+        is_disabled: bool,
+        cwd: &AbsPath,
+    ) -> Self {
         let mut hooks = Self { is_disabled, ..Self::default() };
         for entry in entries {
             hooks.group(&entry, cwd);
@@ -249,7 +253,7 @@ impl Hooks {
 
     /// The handlers of an event, the strongest layer first.
     #[must_use]
-    pub fn of_event(&self, event: HookEvent) -> &[Arc<Handler>] {
+    pub fn of_event(&self, event: HookEvent) -> &[Arc<HookHandler>] {
         &self.by_event[event as usize]
     }
 
@@ -263,15 +267,15 @@ impl Hooks {
     pub fn at(
         &self,
         event: HookEvent,
-        subject: Subject<'_>,
-        mut found: Vec<Arc<Handler>>,
-    ) -> Vec<Arc<Handler>> {
+        subject: MatchSubject<'_>,
+        mut found: Vec<Arc<HookHandler>>,
+    ) -> Vec<Arc<HookHandler>> {
         if self.is_disabled {
             return found;
         }
         for handler in self.of_event(event) {
             let is_known =
-                |known: &Arc<Handler>| known.action == handler.action && known.root == handler.root;
+                |known: &Arc<HookHandler>| known.action == handler.action && known.root == handler.root;
             if !found.iter().any(is_known) && handler.is_for(subject) {
                 found.push(Arc::clone(handler));
             }
@@ -279,7 +283,7 @@ impl Hooks {
         found
     }
 
-    fn group(&mut self, entry: &Entry, cwd: &AbsPath) {
+    fn group(&mut self, entry: &Declaration, cwd: &AbsPath) {
         if let Approval::Waiting(_) = entry.approval {
             self.waiting.push(entry.source.clone());
         }
@@ -295,7 +299,8 @@ impl Hooks {
             );
         };
         let event = HookEvent::of_name(&entry.name);
-        let compiled = Matcher::parse(matcher, is_glob_dialect(entry), Anchor { cwd, root: &entry.root });
+        let compiled =
+            Matcher::parse(matcher, is_glob_dialect(entry), PatternBase { cwd, root: &entry.root });
         let compiled = match compiled {
             Ok(compiled) => Arc::new(compiled),
             Err(error) => {
@@ -318,7 +323,7 @@ impl Hooks {
 
     fn handler(
         &mut self,
-        entry: &Entry,
+        entry: &Declaration,
         event: Option<HookEvent>,
         value: &Value,
         matcher: &Arc<Matcher>,
@@ -355,7 +360,7 @@ impl Hooks {
     }
 
     /// Notes a group none of whose handlers run.
-    fn wrong(&mut self, entry: &Entry, matcher: Option<&Value>, problem: &str) {
+    fn wrong(&mut self, entry: &Declaration, matcher: Option<&Value>, problem: &str) {
         let severity = if HookEvent::is_known_elsewhere(&entry.name) {
             ProblemSeverity::Information
         } else {
@@ -372,7 +377,7 @@ impl Hooks {
         }));
     }
 
-    fn tell(&mut self, entry: &Entry, severity: ProblemSeverity, problem: &str) {
+    fn tell(&mut self, entry: &Declaration, severity: ProblemSeverity, problem: &str) {
         self.problems.push(SettingsProblem {
             file: entry.source.file.clone(),
             place: entry.source.place,
@@ -382,7 +387,7 @@ impl Hooks {
     }
 }
 
-fn listed(entry: &Entry, matcher: Option<&Value>, handler: Option<&Value>) -> DeclaredHook {
+fn listed(entry: &Declaration, matcher: Option<&Value>, handler: Option<&Value>) -> DeclaredHook {
     let text = |name: &str| handler.and_then(|handler| handler.get(name)?.as_str()).map(str::to_owned);
     let head = ["command", "url", "prompt", "tool"].iter().find_map(|name| text(name));
     DeclaredHook {
@@ -401,13 +406,13 @@ fn listed(entry: &Entry, matcher: Option<&Value>, handler: Option<&Value>) -> De
 }
 
 fn read(
-    entry: &Entry,
+    entry: &Declaration,
     event: HookEvent,
     value: &Value,
     matcher: &Arc<Matcher>,
     cwd: &AbsPath,
     notes: &mut Vec<String>,
-) -> Result<Handler, String> {
+) -> Result<HookHandler, String> {
     let Value::Object(fields) = value else { return Err("a handler is an object".to_owned()) };
     let action = action(fields, notes)?;
     let condition = match fields.get("if") {
@@ -415,27 +420,29 @@ fn read(
         Some(Value::String(_)) if !event.is_of_tool() => {
             return Err("`if` is for events about calls of tools only".to_owned());
         }
-        Some(Value::String(rule)) => Some(Condition::parse(rule, Anchor { cwd, root: &entry.root })?),
+        Some(Value::String(rule)) => {
+            Some(HookCondition::parse(rule, PatternBase { cwd, root: &entry.root })?)
+        }
         Some(_) => return Err("`if` is one permission rule, as `Bash(git *)`".to_owned()),
     };
     let own = timeout(fields, notes)?;
     let usual = match &action {
-        Action::Prompt { .. } => ASKED_TIMEOUT,
+        HookAction::Prompt { .. } => ASKED_TIMEOUT,
         _ if event == HookEvent::UserPromptSubmit => ASKED_TIMEOUT,
-        Action::Command { .. } if is_short_dialect(entry) => SHORT_TIMEOUT,
-        Action::Command { .. } | Action::Http { .. } => TIMEOUT,
+        HookAction::Command { .. } if is_short_dialect(entry) => SHORT_TIMEOUT,
+        HookAction::Command { .. } | HookAction::Http { .. } => TIMEOUT,
     };
     let flag = |name: &str| fields.get(name).and_then(Value::as_bool).unwrap_or(false);
     let matcher_text = entry.value.get("matcher").map(Value::to_string);
     let mut hasher = DefaultHasher::new();
     (event, &action, matcher_text, fields.get("if").map(Value::to_string)).hash(&mut hasher);
-    Ok(Handler {
+    Ok(HookHandler {
         event,
         timeout: own.unwrap_or(usual),
         has_own_timeout: own.is_some(),
         status_message: fields.get("statusMessage").and_then(Value::as_str).map(str::to_owned),
         once: flag("once"),
-        is_async: matches!(action, Action::Command { .. }) && (flag("async") || flag("asyncRewake")),
+        is_async: matches!(action, HookAction::Command { .. }) && (flag("async") || flag("asyncRewake")),
         action,
         source: entry.source.clone(),
         root: entry.root.clone(),
@@ -446,7 +453,7 @@ fn read(
     })
 }
 
-fn action(fields: &Map<String, Value>, notes: &mut Vec<String>) -> Result<Action, String> {
+fn action(fields: &Map<String, Value>, notes: &mut Vec<String>) -> Result<HookAction, String> {
     let text = |name: &str| match fields.get(name) {
         Some(Value::String(text)) if !text.trim().is_empty() => Ok(text.clone()),
         _ => Err(format!("it has no `{name}`, a text")),
@@ -462,7 +469,7 @@ fn action(fields: &Map<String, Value>, notes: &mut Vec<String>) -> Result<Action
             if fields.get("asyncRewake").and_then(Value::as_bool) == Some(true) {
                 notes.push("`asyncRewake` is taken for `async`: what it says wakes nobody".to_owned());
             }
-            let action = Action::Command { command: text("command")?, args, shell };
+            let action = HookAction::Command { command: text("command")?, args, shell };
             (action, &["command", "args", "async", "asyncRewake", "shell"])
         }
         "http" => {
@@ -481,11 +488,11 @@ fn action(fields: &Map<String, Value>, notes: &mut Vec<String>) -> Result<Action
             };
             let allowed = fields.get("allowedEnvVars").map(|names| texts(names, "allowedEnvVars"));
             let allowed = allowed.transpose()?.unwrap_or_default();
-            (Action::Http { url, headers, allowed }, &["url", "headers", "allowedEnvVars"])
+            (HookAction::Http { url, headers, allowed }, &["url", "headers", "allowedEnvVars"])
         }
         "prompt" => {
             let model = fields.get("model").and_then(Value::as_str).map(str::to_owned);
-            (Action::Prompt { prompt: text("prompt")?, model }, &["prompt", "model"])
+            (HookAction::Prompt { prompt: text("prompt")?, model }, &["prompt", "model"])
         }
         "agent" | "mcp_tool" => return Err(format!("handlers of type `{kind}` are not run here")),
         other => {
@@ -518,17 +525,17 @@ fn texts(value: &Value, name: &str) -> Result<Vec<String>, String> {
 }
 
 /// Whether a file is one of an agent in whose matchers `*` stands for any text.
-fn is_glob_dialect(entry: &Entry) -> bool {
+fn is_glob_dialect(entry: &Declaration) -> bool {
     is_in_folder(entry, &[".kode"])
 }
 
 /// Whether a file is one of an agent that gives hooks less time.
-fn is_short_dialect(entry: &Entry) -> bool {
+fn is_short_dialect(entry: &Declaration) -> bool {
     is_in_folder(entry, &[".kode", ".blade"])
 }
 
 /// Whether a file lies in such a folder, or deeper in one of its root.
-fn is_in_folder(entry: &Entry, names: &[&str]) -> bool {
+fn is_in_folder(entry: &Declaration, names: &[&str]) -> bool {
     let Some(file) = &entry.source.file else { return false };
     let beneath = file.as_path().strip_prefix(entry.root.as_path()).ok();
     let first = beneath.and_then(|path| path.components().next()?.as_os_str().to_str());

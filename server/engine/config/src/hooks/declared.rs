@@ -8,11 +8,11 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::extension::head::{HeadFile, line_of_item};
+use crate::extension::head::{FrontMatterFile, line_of_item};
 use crate::hooks::config::Hooks;
 use crate::hooks::event::HookEvent;
-use crate::settings::Wish;
-use crate::settings::declared::{Approval, Entry};
+use crate::settings::TrustRequest;
+use crate::settings::declared::{Approval, Declaration};
 use kode_base::ids::TurnId;
 use kode_permission::rules::SettingsProblem;
 
@@ -27,14 +27,14 @@ pub(crate) const MAX_BYTES: usize = 64 << 10;
 #[serde(rename_all = "camelCase")]
 pub struct FileHooks {
     /// The file.
-    pub at: HeadFile,
-    pub(crate) groups: Vec<Group>,
+    pub at: FrontMatterFile,
+    pub(crate) groups: Vec<HookGroup>,
 }
 
 /// A group of handlers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Group {
+pub(crate) struct HookGroup {
     /// The event, as it is written.
     pub(crate) event: String,
     pub(crate) value: Value,
@@ -45,7 +45,7 @@ pub(crate) struct Group {
 /// What a skill or command has brought along, and in which turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct UsedHooks {
+pub struct TurnHooks {
     /// The turn.
     pub turn: TurnId,
     /// What.
@@ -57,7 +57,7 @@ impl FileHooks {
     ///
     /// # Errors
     /// Why none of them can run, for people.
-    pub(crate) fn read(written: &Value, head: &str, at: HeadFile) -> Result<Self, String> {
+    pub(crate) fn read(written: &Value, head: &str, at: FrontMatterFile) -> Result<Self, String> {
         let Value::Object(events) = written else {
             return Err(
                 "`hooks` is no object with events, as in a settings file, so none of them runs".into()
@@ -72,7 +72,7 @@ impl FileHooks {
                 Value::Array(groups) => groups.as_slice(),
                 other => std::slice::from_ref(other),
             };
-            groups.extend(written.iter().enumerate().map(|(nth, value)| Group {
+            groups.extend(written.iter().enumerate().map(|(nth, value)| HookGroup {
                 event: event.clone(),
                 value: value.clone(),
                 line: line_of_item(head, "hooks", event, nth),
@@ -82,7 +82,7 @@ impl FileHooks {
     }
 
     /// What of it needs the user's approval. Blocks on the disk.
-    pub(crate) fn wishes(&self) -> Vec<Wish> {
+    pub(crate) fn wishes(&self) -> Vec<TrustRequest> {
         self.groups.iter().filter_map(|group| self.at.wish(group.key(), &group.value)).collect()
     }
 
@@ -96,16 +96,16 @@ impl FileHooks {
     pub fn settled(
         &self,
         is_of_agent: bool,
-        is_approved: &dyn Fn(&Wish) -> bool,
-    ) -> impl Iterator<Item = Entry> {
+        is_approved: &dyn Fn(&TrustRequest) -> bool,
+    ) -> impl Iterator<Item = Declaration> {
         self.groups.iter().map(move |group| {
             let approval = self.at.approval(group.key(), &group.value, is_approved);
             self.entry(group, is_of_agent, approval)
         })
     }
 
-    fn entry(&self, group: &Group, is_of_agent: bool, approval: Approval) -> Entry {
-        Entry {
+    fn entry(&self, group: &HookGroup, is_of_agent: bool, approval: Approval) -> Declaration {
+        Declaration {
             name: group.event_in(is_of_agent).to_owned(),
             value: group.value.clone(),
             source: self.at.source(group.line),
@@ -121,7 +121,7 @@ impl FileHooks {
     }
 }
 
-impl Group {
+impl HookGroup {
     /// What an approval of it is kept under.
     fn key(&self) -> String {
         format!("{HOOKS_KEY}{}", self.event)
@@ -140,7 +140,7 @@ impl Group {
 pub(crate) const MAX_FILES: usize = 50;
 
 /// Takes in what a file brings along; what the same file brought along before counts no more.
-pub fn take_in(known: &mut Vec<UsedHooks>, used: UsedHooks) {
+pub fn take_in(known: &mut Vec<TurnHooks>, used: TurnHooks) {
     known.retain(|known| known.hooks.at.file != used.hooks.at.file);
     if known.len() >= MAX_FILES {
         known.remove(0);

@@ -119,17 +119,17 @@ impl HookEvent {
     }
 
     /// What exit code 2, and a decision to block, bring about.
-    pub fn blocking(self) -> Blocking {
+    pub fn blocking(self) -> BlockEffect {
         match self {
             Self::PreToolUse | Self::UserPromptSubmit | Self::PreCompact | Self::Compaction => {
-                Blocking::Blocks
+                BlockEffect::Blocks
             }
-            Self::Stop | Self::SubagentStop => Blocking::GoesOn,
-            Self::PostToolUse | Self::PostToolUseFailure => Blocking::TellsModel,
+            Self::Stop | Self::SubagentStop => BlockEffect::GoesOn,
+            Self::PostToolUse | Self::PostToolUseFailure => BlockEffect::TellsModel,
             Self::SessionStart | Self::SessionEnd | Self::SubagentStart | Self::PostCompact => {
-                Blocking::TellsUser
+                BlockEffect::TellsUser
             }
-            Self::PermissionRequest | Self::Notification => Blocking::Ignored,
+            Self::PermissionRequest | Self::Notification => BlockEffect::Ignored,
         }
     }
 
@@ -141,7 +141,7 @@ impl HookEvent {
 
 /// What it means at an event that a hook blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blocking {
+pub enum BlockEffect {
     /// What was about to happen does not.
     Blocks,
     /// The agent goes on with the reason.

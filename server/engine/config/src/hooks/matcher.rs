@@ -7,7 +7,7 @@ use fancy_regex::{Regex, RegexBuilder};
 use globset::{Glob, GlobMatcher};
 use serde_json::Value;
 
-use crate::hooks::config::{Anchor, Condition};
+use crate::hooks::config::{HookCondition, PatternBase};
 use kode_permission::gate::GateCase;
 use kode_permission::rules::names;
 use kode_text::workspace::Workspace;
@@ -33,14 +33,14 @@ pub(super) enum Matcher {
     /// Those that this covers from end to end.
     Glob(GlobMatcher),
     /// Calls that a permission rule speaks of.
-    Call(Box<Condition>),
+    Call(Box<HookCondition>),
     /// Calls of tools, on paths and with commands; what is not said is any.
     Parts { tools: Vec<Matcher>, paths: Vec<GlobMatcher>, commands: Vec<Matcher> },
 }
 
 /// What is matched.
 #[derive(Clone, Copy)]
-pub struct Subject<'a> {
+pub struct MatchSubject<'a> {
     /// The value of the event: the name of a tool, a source, a reason, a type. Events without one match always.
     pub value: Option<&'a str>,
     /// The call, for events about one.
@@ -57,7 +57,7 @@ impl Matcher {
     pub(super) fn parse(
         value: Option<&Value>,
         is_glob_dialect: bool,
-        anchor: Anchor<'_>,
+        anchor: PatternBase<'_>,
     ) -> Result<Self, String> {
         match value {
             None | Some(Value::Null) => Ok(Self::Always),
@@ -85,7 +85,7 @@ impl Matcher {
         }
     }
 
-    fn of_text(text: &str, is_glob_dialect: bool, anchor: Anchor<'_>) -> Result<Self, String> {
+    fn of_text(text: &str, is_glob_dialect: bool, anchor: PatternBase<'_>) -> Result<Self, String> {
         if text.len() > MAX_LENGTH {
             return Err(format!("a matcher has at most {MAX_LENGTH} bytes"));
         }
@@ -101,7 +101,7 @@ impl Matcher {
             && text.ends_with(')')
             && names::is_built_in(tool)
         {
-            return Ok(Self::Call(Box::new(Condition::parse(text, anchor)?)));
+            return Ok(Self::Call(Box::new(HookCondition::parse(text, anchor)?)));
         }
         if is_glob_dialect && has_bare_star(text) {
             return Ok(Self::Glob(glob(text)?));
@@ -117,7 +117,7 @@ impl Matcher {
     }
 
     /// Whether it means this.
-    pub(super) fn matches(&self, subject: Subject<'_>) -> bool {
+    pub(super) fn matches(&self, subject: MatchSubject<'_>) -> bool {
         let Some(value) = subject.value else { return true };
         match self {
             Self::Call(condition) => subject.call.is_none_or(|call| condition.holds(call, subject.workspace)),

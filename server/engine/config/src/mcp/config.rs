@@ -13,7 +13,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use crate::mcp::fault::Failure;
+use crate::mcp::fault::McpFailure;
 use crate::mcp::names;
 use crate::plugin::Folders;
 use kode_base::paths::AbsPath;
@@ -50,11 +50,11 @@ const MAX_SERVER_NAME: usize = 100;
 
 /// A server as it is started or reached.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Definition {
+pub struct ServerDefinition {
     /// What the user calls it.
     pub name: String,
     /// How it is reached.
-    pub link: Link,
+    pub link: ServerLink,
     /// How long one call may take in all; a hard limit.
     pub timeout: Option<Duration>,
     /// How often it is asked whether it is there; `None` for never.
@@ -81,16 +81,16 @@ pub struct Definition {
 
 /// How a server is reached.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Link {
+pub enum ServerLink {
     /// It is a program that is started and spoken to over its standard input and output.
-    Stdio(Program),
+    Stdio(ServerProgram),
     /// It is somewhere in the network.
-    Network(Address),
+    Network(RemoteServer),
 }
 
 /// A program that is a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
+pub struct ServerProgram {
     /// The program.
     pub command: String,
     /// Its arguments.
@@ -105,7 +105,7 @@ pub struct Program {
 
 /// A server in the network.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Address {
+pub struct RemoteServer {
     /// Where it is.
     pub url: Url,
     /// What is sent with every request.
@@ -113,12 +113,12 @@ pub struct Address {
     /// A command that prints more of that, as JSON.
     pub headers_helper: Option<String>,
     /// The form of what is sent.
-    pub form: Form,
+    pub form: RemoteTransport,
 }
 
 /// The form in which a server in the network is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum RemoteTransport {
     /// Streamable HTTP.
     Http,
     /// Server-sent events, the older form.
@@ -161,7 +161,7 @@ pub struct OAuth {
 /// An entry, as far as it is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Written {
+struct RawServer {
     #[serde(rename = "type")]
     kind: Option<String>,
     transport: Option<String>,
@@ -177,8 +177,8 @@ struct Written {
     timeout: Option<f64>,
     enabled: Option<bool>,
     disabled: Option<bool>,
-    health_check: Option<WrittenHealth>,
-    recovery: Option<WrittenRecovery>,
+    health_check: Option<RawHealth>,
+    recovery: Option<RawRecovery>,
     oauth: Option<OAuth>,
     sandbox: Option<bool>,
     network: Option<bool>,
@@ -187,7 +187,7 @@ struct Written {
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum WrittenHealth {
+enum RawHealth {
     Switch(bool),
     Full {
         #[serde(default)]
@@ -199,7 +199,7 @@ enum WrittenHealth {
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum WrittenRecovery {
+enum RawRecovery {
     Switch(bool),
     #[serde(rename_all = "camelCase")]
     Full {
@@ -230,7 +230,7 @@ pub fn digest(name: &str, value: &Value) -> String {
     digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl Definition {
+impl ServerDefinition {
     /// Reads an entry. Relative folders are relative to `root`; `variable` gives those of the environment.
     ///
     /// # Errors
@@ -240,9 +240,9 @@ impl Definition {
         value: &Value,
         root: &AbsPath,
         variable: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, McpFailure> {
         let wrong = |what: String| {
-            Failure::permanent(
+            McpFailure::permanent(
                 format!("the entry `{name}` cannot be used: {what}"),
                 "Put the entry right; the server is started again by itself.",
             )
@@ -253,11 +253,11 @@ impl Definition {
         if names::is_reserved(name) {
             return Err(wrong(format!("`{name}` is a name that means something else; choose another")));
         }
-        let written: Written = serde_path_to_error::deserialize(value)
+        let written: RawServer = serde_path_to_error::deserialize(value)
             .map_err(|error| wrong(format!("at `{}`: {}", error.path(), error.inner())))?;
         let expand = |field: &str, text: &str| {
             variables::expand(text, variable).complete().map_err(|missing| {
-                Failure::permanent(
+                McpFailure::permanent(
                     format!("the variable `{missing}` in `{field}` of the entry `{name}` is not set"),
                     format!(
                         "Set it where your editor is started, write it under `env` in the settings, or give a default: \
@@ -280,16 +280,16 @@ impl Definition {
             link,
             timeout: time("timeout", written.timeout).transpose()?,
             health: match &written.health_check {
-                None | Some(WrittenHealth::Switch(true)) => Some(HEALTH_INTERVAL),
-                Some(WrittenHealth::Switch(false) | WrittenHealth::Full { enabled: Some(false), .. }) => None,
-                Some(WrittenHealth::Full { interval, .. }) => {
+                None | Some(RawHealth::Switch(true)) => Some(HEALTH_INTERVAL),
+                Some(RawHealth::Switch(false) | RawHealth::Full { enabled: Some(false), .. }) => None,
+                Some(RawHealth::Full { interval, .. }) => {
                     Some(time("healthCheck.interval", *interval).transpose()?.unwrap_or(HEALTH_INTERVAL))
                 }
             },
             recovery: match &written.recovery {
-                None | Some(WrittenRecovery::Switch(true)) => Recovery::default(),
-                Some(WrittenRecovery::Switch(false)) => Recovery { enabled: false, ..Recovery::default() },
-                Some(WrittenRecovery::Full { enabled, max_attempts, initial_delay, max_delay }) => Recovery {
+                None | Some(RawRecovery::Switch(true)) => Recovery::default(),
+                Some(RawRecovery::Switch(false)) => Recovery { enabled: false, ..Recovery::default() },
+                Some(RawRecovery::Full { enabled, max_attempts, initial_delay, max_delay }) => Recovery {
                     enabled: enabled.unwrap_or(true),
                     attempts: max_attempts.unwrap_or(ATTEMPTS).min(100),
                     first_delay: time("recovery.initialDelay", *initial_delay)
@@ -314,9 +314,9 @@ impl Definition {
     #[must_use]
     pub fn starts_programs(&self) -> bool {
         match &self.link {
-            Link::Stdio(_) => true,
+            ServerLink::Stdio(_) => true,
             // That of the user runs with all that the user has.
-            Link::Network(address) => address.headers_helper.is_some() && self.is_of_project,
+            ServerLink::Network(address) => address.headers_helper.is_some() && self.is_of_project,
         }
     }
 
@@ -324,9 +324,12 @@ impl Definition {
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match &self.link {
-            Link::Stdio(_) => "stdio",
-            Link::Network(Address { form: Form::Sse, .. }) => "sse",
-            Link::Network(Address { form: Form::Http | Form::Either, .. }) => "http",
+            ServerLink::Stdio(_) => "stdio",
+            ServerLink::Network(RemoteServer { form: RemoteTransport::Sse, .. }) => "sse",
+            ServerLink::Network(RemoteServer {
+                form: RemoteTransport::Http | RemoteTransport::Either,
+                ..
+            }) => "http",
         }
     }
 
@@ -334,8 +337,8 @@ impl Definition {
     #[must_use]
     pub fn shown(&self) -> String {
         match &self.link {
-            Link::Stdio(program) => program.written.clone(),
-            Link::Network(address) => {
+            ServerLink::Stdio(program) => program.written.clone(),
+            ServerLink::Network(address) => {
                 let mut url = address.url.clone();
                 url.set_query(None);
                 // Nothing else can refuse it: an address without a host has no password either.
@@ -347,22 +350,24 @@ impl Definition {
     }
 }
 
-type Expand<'a> = dyn Fn(&str, &str) -> Result<String, Failure> + 'a;
+type Expand<'a> = dyn Fn(&str, &str) -> Result<String, McpFailure> + 'a;
 
 fn link(
-    written: &Written,
+    written: &RawServer,
     root: &AbsPath,
     notes: &mut Vec<String>,
     expand: &Expand<'_>,
-    wrong: &dyn Fn(String) -> Failure,
-) -> Result<Link, Failure> {
+    wrong: &dyn Fn(String) -> McpFailure,
+) -> Result<ServerLink, McpFailure> {
     let kind = written.kind.as_deref().or(written.transport.as_deref());
     let url = written.url.as_deref().or(written.other_url.as_deref());
     let form = match (kind, &written.command, url) {
         (Some("stdio"), Some(_), _) | (None, Some(_), _) => None,
         (Some("stdio"), None, _) => return Err(wrong("it has no `command`".to_owned())),
-        (Some("http" | "streamable-http" | "streamableHttp"), _, Some(url)) => Some((Form::Http, url)),
-        (Some("sse"), _, Some(url)) => Some((Form::Sse, url)),
+        (Some("http" | "streamable-http" | "streamableHttp"), _, Some(url)) => {
+            Some((RemoteTransport::Http, url))
+        }
+        (Some("sse"), _, Some(url)) => Some((RemoteTransport::Sse, url)),
         (Some("http" | "streamable-http" | "streamableHttp" | "sse"), _, None) => {
             return Err(wrong("it has no `url`".to_owned()));
         }
@@ -380,22 +385,22 @@ fn link(
                  `\"type\": \"sse\"`."
                     .to_owned(),
             );
-            Some((Form::Either, url))
+            Some((RemoteTransport::Either, url))
         }
         (None, None, None) => return Err(wrong("it has neither a `command` nor a `url`".to_owned())),
     };
     match form {
-        None => program(written, root, expand, wrong).map(Link::Stdio),
-        Some((form, url)) => address(written, form, url, expand, wrong).map(Link::Network),
+        None => program(written, root, expand, wrong).map(ServerLink::Stdio),
+        Some((form, url)) => address(written, form, url, expand, wrong).map(ServerLink::Network),
     }
 }
 
 fn program(
-    written: &Written,
+    written: &RawServer,
     root: &AbsPath,
     expand: &Expand<'_>,
-    wrong: &dyn Fn(String) -> Failure,
-) -> Result<Program, Failure> {
+    wrong: &dyn Fn(String) -> McpFailure,
+) -> Result<ServerProgram, McpFailure> {
     let command = expand("command", written.command.as_deref().unwrap_or_default())?;
     if command.trim().is_empty() || command.contains('\0') {
         return Err(wrong("its `command` is empty".to_owned()));
@@ -415,16 +420,16 @@ fn program(
     };
     let words = written.command.iter().chain(&written.args);
     let written = words.map(String::as_str).collect::<Vec<_>>().join(" ");
-    Ok(Program { command, arguments, written, variables, directory })
+    Ok(ServerProgram { command, arguments, written, variables, directory })
 }
 
 fn address(
-    written: &Written,
-    form: Form,
+    written: &RawServer,
+    form: RemoteTransport,
     url: &str,
     expand: &Expand<'_>,
-    wrong: &dyn Fn(String) -> Failure,
-) -> Result<Address, Failure> {
+    wrong: &dyn Fn(String) -> McpFailure,
+) -> Result<RemoteServer, McpFailure> {
     let url = expand("url", url)?;
     let url = Url::parse(&url).map_err(|error| wrong(format!("its `url` is no address: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
@@ -435,7 +440,7 @@ fn address(
         let value = expand(&format!("headers.{name}"), &text_of(value))?;
         headers.push(header(name, &value).map_err(wrong)?);
     }
-    Ok(Address { url, headers, headers_helper: written.headers_helper.clone(), form })
+    Ok(RemoteServer { url, headers, headers_helper: written.headers_helper.clone(), form })
 }
 
 /// A header of a request.
@@ -466,7 +471,7 @@ fn time(milliseconds: f64) -> Option<Duration> {
 
 /// What the environment says of times and sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct McpLimits {
     /// How long a server may take to start: `MCP_TIMEOUT`, in milliseconds.
     pub start: Duration,
     /// How long a call may go without a sign: `MCP_TOOL_TIMEOUT`, in milliseconds.
@@ -480,7 +485,7 @@ pub struct Limits {
 /// So many tokens of a result the model gets, where nobody says otherwise.
 pub const OUTPUT_TOKENS: usize = 25_000;
 
-impl Limits {
+impl McpLimits {
     /// Those of an environment. A number that cannot be read counts as not set.
     #[must_use]
     pub fn of(variable: &dyn Fn(&str) -> Option<String>) -> Self {
@@ -506,7 +511,7 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
+impl Default for McpLimits {
     fn default() -> Self {
         Self::of(&|_| None)
     }
@@ -517,15 +522,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::mcp::fault::FailureClass;
+    use crate::mcp::fault::McpFailureClass;
 
-    fn read(value: Value) -> Result<Definition, Failure> {
+    fn read(value: Value) -> Result<ServerDefinition, McpFailure> {
         let variable = |name: &str| match name {
             "TOKEN" => Some("t0ken".to_owned()),
             "EMPTY" => Some(String::new()),
             _ => None,
         };
-        Definition::read("server", &value, &AbsPath::new("/w").unwrap(), &variable)
+        ServerDefinition::read("server", &value, &AbsPath::new("/w").unwrap(), &variable)
     }
 
     #[test]
@@ -536,7 +541,7 @@ mod tests {
         .unwrap();
         assert_eq!(
             stdio.link,
-            Link::Stdio(Program {
+            ServerLink::Stdio(ServerProgram {
                 command: "node".into(),
                 arguments: vec!["a.js".into(), "t0ken".into()],
                 written: "node a.js ${TOKEN}".into(),
@@ -546,17 +551,17 @@ mod tests {
         );
         let url = "https://u:p@h.example/mcp?key=1";
         for (kind, form) in [
-            (Some("http"), Form::Http),
-            (Some("streamable-http"), Form::Http),
-            (Some("sse"), Form::Sse),
-            (None, Form::Either),
+            (Some("http"), RemoteTransport::Http),
+            (Some("streamable-http"), RemoteTransport::Http),
+            (Some("sse"), RemoteTransport::Sse),
+            (None, RemoteTransport::Either),
         ] {
             let mut entry = json!({ "url": url, "headers": { "Authorization": "Bearer ${TOKEN}" } });
             if let Some(kind) = kind {
                 entry["type"] = kind.into();
             }
             let read = read(entry).unwrap();
-            let Link::Network(address) = &read.link else { panic!("{read:?}") };
+            let ServerLink::Network(address) = &read.link else { panic!("{read:?}") };
             assert_eq!((address.form, address.headers[0].1.as_bytes()), (form, b"Bearer t0ken".as_slice()));
             assert_eq!(read.notes.is_empty(), kind.is_some());
             assert!(!read.shown().contains("key=1") && !read.shown().contains(":p@"), "{}", read.shown());
@@ -580,11 +585,13 @@ mod tests {
             (json!("x"), "invalid type"),
         ] {
             let failure = read(entry.clone()).unwrap_err();
-            assert_eq!(failure.class, FailureClass::Permanent);
+            assert_eq!(failure.class, McpFailureClass::Permanent);
             assert!(failure.message.contains(said), "{entry}: {}", failure.message);
         }
         let reserved =
-            Definition::read("ide", &json!({ "command": "x" }), &AbsPath::new("/w").unwrap(), &|_| None);
+            ServerDefinition::read("ide", &json!({ "command": "x" }), &AbsPath::new("/w").unwrap(), &|_| {
+                None
+            });
         assert!(reserved.is_err());
     }
 
@@ -609,13 +616,13 @@ mod tests {
 
     #[test]
     fn limits_come_from_the_environment_and_nonsense_does_not_count() {
-        let limits = Limits::of(&|name| match name {
+        let limits = McpLimits::of(&|name| match name {
             "MCP_TIMEOUT" => Some("1000".to_owned()),
             "MCP_TOOL_TIMEOUT" => Some("soon".to_owned()),
             "MAX_MCP_OUTPUT_TOKENS" => Some("7".to_owned()),
             _ => None,
         });
-        let expected = Limits { start: Duration::from_secs(1), output_tokens: 7, ..Limits::default() };
+        let expected = McpLimits { start: Duration::from_secs(1), output_tokens: 7, ..McpLimits::default() };
         assert_eq!(limits, expected);
     }
 }

@@ -7,7 +7,7 @@ const MAX_MESSAGE: usize = 1_000;
 
 /// Whether trying again can help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailureClass {
+pub enum McpFailureClass {
     /// It may go away by itself: it is tried again.
     Transient,
     /// Somebody has to change something: it is not tried again by itself.
@@ -19,9 +19,9 @@ pub enum FailureClass {
 /// A failure of a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Failure {
+pub struct McpFailure {
     /// Whether trying again can help.
-    pub class: FailureClass,
+    pub class: McpFailureClass,
     /// What happened.
     pub message: String,
     /// What to do about it.
@@ -32,22 +32,22 @@ pub struct Failure {
     pub challenge: String,
 }
 
-impl Failure {
+impl McpFailure {
     /// A failure without anything from the server.
     #[must_use]
-    pub fn new(class: FailureClass, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub fn new(class: McpFailureClass, message: impl Into<String>, hint: impl Into<String>) -> Self {
         let (stderr, challenge) = (String::new(), String::new());
         Self { class, message: bounded(&message.into()), hint: hint.into(), stderr, challenge }
     }
 
     /// One that may go away by itself.
     pub fn transient(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::new(FailureClass::Transient, message, hint)
+        Self::new(McpFailureClass::Transient, message, hint)
     }
 
     /// One that stays until somebody changes something.
     pub fn permanent(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::new(FailureClass::Permanent, message, hint)
+        Self::new(McpFailureClass::Permanent, message, hint)
     }
 
     /// The server wants the user to sign in.
@@ -56,7 +56,7 @@ impl Failure {
         let hint = format!(
             "Sign in with `agent/mcp/authenticate` or `/mcp`, or put a token into the `headers` of `{server}`."
         );
-        Self { challenge: bounded(challenge), ..Self::new(FailureClass::Auth, message, hint) }
+        Self { challenge: bounded(challenge), ..Self::new(McpFailureClass::Auth, message, hint) }
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_message_of_a_server_is_repeated_only_so_far() {
-        let failure = Failure::transient("x".repeat(100_000), "");
+        let failure = McpFailure::transient("x".repeat(100_000), "");
         assert!(failure.message.chars().count() <= MAX_MESSAGE + 1);
     }
 }

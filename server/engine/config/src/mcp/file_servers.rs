@@ -4,11 +4,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::extension::head::{HeadFile, line_of};
-use crate::extension::problem::Fault;
-use crate::mcp::config::Definition;
-use crate::settings::Wish;
-use crate::settings::declared::Entry;
+use crate::extension::head::{FrontMatterFile, line_of};
+use crate::extension::problem::FileFault;
+use crate::mcp::config::ServerDefinition;
+use crate::settings::TrustRequest;
+use crate::settings::declared::Declaration;
 
 /// So many servers a file can describe.
 pub(crate) const MAX_SERVERS: usize = 10;
@@ -19,12 +19,12 @@ pub(crate) const KEY: &str = "mcpServers";
 /// The servers that a file describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileServers {
-    at: HeadFile,
-    servers: Vec<Described>,
+    at: FrontMatterFile,
+    servers: Vec<ServerEntry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Described {
+pub(crate) struct ServerEntry {
     name: String,
     value: Value,
     /// The line it begins on, from zero.
@@ -34,7 +34,7 @@ pub(crate) struct Described {
 impl FileServers {
     /// What the `mcpServers` of a head describe, beside the names that stand there, and what is wrong with it. `None` where
     /// nothing is described.
-    pub(crate) fn read(written: &Value, head: &str, at: &HeadFile) -> (Option<Self>, Vec<Fault>) {
+    pub(crate) fn read(written: &Value, head: &str, at: &FrontMatterFile) -> (Option<Self>, Vec<FileFault>) {
         let single = |object: &Map<String, Value>| -> Vec<(String, Value)> {
             object.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
         };
@@ -47,19 +47,19 @@ impl FileServers {
         if described.len() > MAX_SERVERS {
             let message =
                 format!("`{KEY}` describes more than {MAX_SERVERS} servers; the others are left out.");
-            faults.push(Fault::warning(message).at_key(head, KEY));
+            faults.push(FileFault::warning(message).at_key(head, KEY));
         }
-        let mut servers: Vec<Described> = Vec::new();
+        let mut servers: Vec<ServerEntry> = Vec::new();
         for (name, value) in described.into_iter().take(MAX_SERVERS) {
             let line = line_of(head, KEY, &name);
             // Which variables are set is only known where it is started.
             let any = |_: &str| Some("set".to_owned());
-            if let Err(failure) = Definition::read(&name, &value, &at.root, &any) {
+            if let Err(failure) = ServerDefinition::read(&name, &value, &at.root, &any) {
                 let message = format!("An MCP server of `{KEY}` is not started: {}.", failure.message);
-                faults.push(Fault { line: Some(line), ..Fault::warning(message) });
+                faults.push(FileFault { line: Some(line), ..FileFault::warning(message) });
             } else {
                 servers.retain(|known| known.name != name);
-                servers.push(Described { name, value, line });
+                servers.push(ServerEntry { name, value, line });
             }
         }
         let file = (!servers.is_empty()).then(|| Self { at: at.clone(), servers });
@@ -72,13 +72,13 @@ impl FileServers {
     }
 
     /// What of it needs the user's approval. Blocks on the disk.
-    pub(crate) fn wishes(&self) -> Vec<Wish> {
+    pub(crate) fn wishes(&self) -> Vec<TrustRequest> {
         self.servers.iter().filter_map(|server| self.at.wish(server.key(), &server.value)).collect()
     }
 
     /// They as settings would declare them. Blocks on the disk.
-    pub fn settled(&self, is_approved: &dyn Fn(&Wish) -> bool) -> Vec<Entry> {
-        let entry = |server: &Described| Entry {
+    pub fn settled(&self, is_approved: &dyn Fn(&TrustRequest) -> bool) -> Vec<Declaration> {
+        let entry = |server: &ServerEntry| Declaration {
             name: server.name.clone(),
             value: server.value.clone(),
             source: self.at.source(server.line),
@@ -90,7 +90,7 @@ impl FileServers {
     }
 }
 
-impl Described {
+impl ServerEntry {
     fn key(&self) -> String {
         format!("{KEY}.{}", self.name)
     }
@@ -99,14 +99,14 @@ impl Described {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::extension::places::Origin;
+    use crate::extension::places::ExtensionOrigin;
     use crate::settings::declared::Approval;
     use kode_base::paths::AbsPath;
 
-    fn read(servers: &str, origin: Origin) -> (Option<FileServers>, Vec<Fault>) {
+    fn read(servers: &str, origin: ExtensionOrigin) -> (Option<FileServers>, Vec<FileFault>) {
         let head = format!("name: one\nmcpServers:\n{servers}");
         let root = AbsPath::new("/w").unwrap();
-        let at = HeadFile { file: root.join(".claude/agents/one.md"), root, origin };
+        let at = FrontMatterFile { file: root.join(".claude/agents/one.md"), root, origin };
         let written: Value = serde_saphyr::from_str(&head).unwrap();
         FileServers::read(&written[KEY], &head, &at)
     }
@@ -117,37 +117,40 @@ mod tests {
             "  - hub\n  - own: { command: x }\n  - far: { url: 'http://h/' }\n",
             "  own: { command: x }\n  far: { url: 'http://h/' }\n",
         ] {
-            let (file, faults) = read(text, Origin::User);
+            let (file, faults) = read(text, ExtensionOrigin::User);
             assert_eq!(faults, [], "{text}");
             let file = file.unwrap();
             let mut names: Vec<_> = file.names().collect();
             names.sort_unstable();
             assert_eq!(names, ["far", "own"], "{text}");
-            assert!(file.settled(&|_| false).iter().all(Entry::is_in_force), "the user's own need no yes");
+            assert!(
+                file.settled(&|_| false).iter().all(Declaration::is_in_force),
+                "the user's own need no yes"
+            );
         }
-        assert_eq!(read("  - hub\n", Origin::User), (None, Vec::new()));
+        assert_eq!(read("  - hub\n", ExtensionOrigin::User), (None, Vec::new()));
     }
 
     #[test]
     fn one_that_cannot_be_used_is_told_on_its_line_and_costs_itself_alone() {
-        let (file, faults) = read("  - own: { command: x }\n  - bad: { args: [] }\n", Origin::User);
+        let (file, faults) = read("  - own: { command: x }\n  - bad: { args: [] }\n", ExtensionOrigin::User);
         assert_eq!(file.unwrap().names().collect::<Vec<_>>(), ["own"]);
         assert_eq!((faults.len(), faults[0].line), (1, Some(4)), "{faults:?}");
         assert!(faults[0].message.contains("`bad`"), "{faults:?}");
         let many: String =
             (0..=MAX_SERVERS).map(|number| format!("  - s{number}: {{ command: x }}\n")).collect();
-        let (file, faults) = read(&many, Origin::User);
+        let (file, faults) = read(&many, ExtensionOrigin::User);
         assert_eq!((file.unwrap().names().count(), faults.len()), (MAX_SERVERS, 1));
     }
 
     #[test]
     fn a_project_s_server_waits_until_that_very_text_is_approved() {
-        let (file, _) = read("  - own: { command: x }\n", Origin::Project);
-        let (other, _) = read("  - own: { command: z }\n", Origin::Project);
+        let (file, _) = read("  - own: { command: x }\n", ExtensionOrigin::Project);
+        let (other, _) = read("  - own: { command: z }\n", ExtensionOrigin::Project);
         let (file, other) = (file.unwrap(), other.unwrap());
         let wish = file.wishes().remove(0);
         assert_eq!(wish.key, "mcpServers.own");
-        let approved = |known: &Wish| *known == wish;
+        let approved = |known: &TrustRequest| *known == wish;
         assert_eq!(file.settled(&approved)[0].approval, Approval::Approved);
         assert!(!other.settled(&approved)[0].is_in_force());
     }

@@ -9,9 +9,9 @@ use std::path::Path;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
 
-use super::Scope;
+use super::InstructionScope;
 use crate::extension::front_matter;
-use crate::extension::problem::Fault;
+use crate::extension::problem::FileFault;
 use kode_base::paths::AbsPath;
 
 /// So many rules of one folder are looked at.
@@ -22,9 +22,9 @@ const MAX_DEPTH: usize = 4;
 
 /// A rule that waits for a file that it speaks of.
 #[derive(Clone, Debug)]
-pub(super) struct Rule {
+pub(super) struct InstructionRule {
     pub(super) path: AbsPath,
-    pub(super) scope: Scope,
+    pub(super) scope: InstructionScope,
     patterns: Vec<String>,
     /// What the patterns are relative to.
     base: AbsPath,
@@ -33,7 +33,7 @@ pub(super) struct Rule {
 
 /// What a rule says of itself.
 #[derive(Default, Deserialize)]
-struct Head {
+struct RuleFrontMatter {
     paths: Option<Patterns>,
 }
 
@@ -45,28 +45,29 @@ enum Patterns {
     One(String),
 }
 
-impl PartialEq for Rule {
+impl PartialEq for InstructionRule {
     fn eq(&self, other: &Self) -> bool {
         (&self.path, self.scope, &self.patterns, &self.base)
             == (&other.path, other.scope, &other.patterns, &other.base)
     }
 }
 
-impl Eq for Rule {}
+impl Eq for InstructionRule {}
 
-impl Rule {
+impl InstructionRule {
     /// The rule of a file that speaks of some files alone; `None` for one that is always given.
     ///
     /// # Errors
     /// Why the file cannot be used.
     pub(super) fn of(
         path: &AbsPath,
-        scope: Scope,
+        scope: InstructionScope,
         base: &AbsPath,
         head: Option<&str>,
     ) -> Result<Option<Self>, String> {
         let Some(head) = head.filter(|head| !head.trim().is_empty()) else { return Ok(None) };
-        let head: Head = serde_saphyr::from_str(head).map_err(|error| Fault::of_head(&error).message)?;
+        let head: RuleFrontMatter =
+            serde_saphyr::from_str(head).map_err(|error| FileFault::of_head(&error).message)?;
         let patterns = match head.paths {
             None => return Ok(None),
             Some(Patterns::Many(patterns)) => patterns,

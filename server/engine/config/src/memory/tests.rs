@@ -26,9 +26,9 @@ impl Rig {
         fs::write(path, text).unwrap();
     }
 
-    fn places(&self) -> Places {
+    fn places(&self) -> InstructionFolders {
         let home = self.path("home");
-        Places {
+        InstructionFolders {
             cwd: self.path("repo/app"),
             roots: vec![self.path("repo/app")],
             user: FOLDERS.iter().map(|folder| home.join(folder)).collect(),
@@ -47,7 +47,7 @@ impl Rig {
     fn given(&self, memory: &Memory) -> Vec<String> {
         let base = self.path("");
         let given = memory.loaded().iter().filter(|loaded| loaded.bytes > 0);
-        let name = |loaded: &Loaded| {
+        let name = |loaded: &InstructionFile| {
             loaded.path.as_path().strip_prefix(base.as_path()).unwrap().display().to_string()
         };
         given.map(name).collect()
@@ -57,7 +57,7 @@ impl Rig {
 fn left_out(memory: &Memory, name: &str) -> String {
     let loaded = memory.loaded().iter().find(|loaded| loaded.path.as_path().ends_with(name)).unwrap();
     match &loaded.fate {
-        Fate::LeftOut(reason) => reason.clone(),
+        InstructionFate::LeftOut(reason) => reason.clone(),
         fate => panic!("{name}: {fate:?}"),
     }
 }
@@ -136,7 +136,7 @@ fn a_file_that_cannot_be_used_costs_itself_alone() {
     rig.write("repo/secret.txt", "hunter2");
     rig.write("repo/KODE.md", "left out by the user");
     rig.write("repo/BLADE.md", "<!-- nothing -->\n");
-    let places = Places { excludes: vec!["repo/KODE.md".into(), "[".into()], ..rig.places() };
+    let places = InstructionFolders { excludes: vec!["repo/KODE.md".into(), "[".into()], ..rig.places() };
     let may_give = |path: &AbsPath| match path.file_name().as_str() {
         "secret.txt" => Err("it looks like a secret".to_owned()),
         _ => Ok(()),
@@ -169,11 +169,11 @@ fn what_is_too_long_is_cut_and_said() {
     rig.write("repo/app/AGENTS.md", "nearer");
     let memory = rig.load();
     let first = &memory.loaded()[0];
-    assert_eq!(first.fate, Fate::Cut);
+    assert_eq!(first.fate, InstructionFate::Cut);
     assert!(first.bytes <= MAX_FILE_BYTES && first.bytes > MAX_FILE_BYTES - 20);
     assert!(memory.text().contains("[The file is longer]") && memory.text().contains("nearer"));
     assert!(memory.problems()[0].contains("first"));
-    let memory = Memory::load(&Places { max_bytes: Some(100), ..rig.places() }, &|_| Ok(()));
+    let memory = Memory::load(&InstructionFolders { max_bytes: Some(100), ..rig.places() }, &|_| Ok(()));
     assert!(memory.loaded().iter().map(|loaded| loaded.bytes).sum::<usize>() <= 100);
 }
 
@@ -209,7 +209,7 @@ fn a_project_in_the_home_folder_imports_nothing_that_lies_above_it() {
     rig.write("repo/docs/own.md", "own");
     #[cfg(unix)]
     std::os::unix::fs::symlink(rig.path("customer-list.txt"), rig.path("repo/docs/link.md")).unwrap();
-    let places = Places { home: Some(rig.path("")), user: vec![], ..rig.places() };
+    let places = InstructionFolders { home: Some(rig.path("")), user: vec![], ..rig.places() };
     let memory = Memory::load(&places, &|_| Ok(()));
     assert_eq!(rig.given(&memory), ["CLAUDE.md", "repo/AGENTS.md", "repo/docs/own.md"]);
     assert!(!memory.text().contains("my notes") && !memory.text().contains("my customers"));

@@ -6,9 +6,9 @@ use crate::memory::spans::without_spans;
 
 /// Says whether lines stand in a fenced block, one after another.
 #[derive(Default)]
-struct Fence(Option<&'static str>);
+struct FenceTracker(Option<&'static str>);
 
-impl Fence {
+impl FenceTracker {
     /// Whether this line is code, or begins or ends it.
     fn holds(&mut self, line: &str) -> bool {
         let mark = ["```", "~~~"].into_iter().find(|mark| line.trim_start().starts_with(mark));
@@ -24,7 +24,7 @@ impl Fence {
 
 /// A text without its HTML comments. One that is never closed is none.
 pub(super) fn without_comments(text: &str) -> String {
-    let (mut kept, mut fence) = (String::with_capacity(text.len()), Fence::default());
+    let (mut kept, mut fence) = (String::with_capacity(text.len()), FenceTracker::default());
     let mut rest = text;
     while !rest.is_empty() {
         let length = rest.find('\n').map_or(rest.len(), |at| at + 1);
@@ -56,7 +56,7 @@ pub(super) fn without_comments(text: &str) -> String {
 
 /// What a text imports with `@`, in order.
 pub(super) fn imports(text: &str) -> Vec<String> {
-    let mut fence = Fence::default();
+    let mut fence = FenceTracker::default();
     let lines = text.lines().filter(|line| !fence.holds(line)).map(without_spans);
     lines.flat_map(|line| line.split_whitespace().filter_map(import).collect::<Vec<_>>()).collect()
 }

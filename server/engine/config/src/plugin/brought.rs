@@ -9,15 +9,15 @@ use std::sync::Arc;
 use jsonc_parser::ast::Value as Node;
 use serde_json::Value;
 
-use super::document::{self, Document};
-use super::manifest::{self, Given, Manifest};
+use super::document::{self, PluginDocument};
+use super::manifest::{self, Manifest, PathOrInline};
 use super::{Folders, Plugin};
 use crate::extension::ExtensionKind;
-use crate::extension::live::Loaded;
-use crate::extension::places::{Origin, Part, Places, check_within};
+use crate::extension::live::LoadedExtensions;
+use crate::extension::places::{ExtensionFolders, ExtensionOrigin, ExtensionPart, check_within};
 use crate::hooks::config::Hooks;
-use crate::settings::Declared;
-use crate::settings::declared::{Approval, Entry};
+use crate::settings::Declarations;
+use crate::settings::declared::{Approval, Declaration};
 use kode_base::paths::AbsPath;
 use kode_permission::rules::{FileRange, ProblemSeverity, RuleSource, SettingsLayer, SettingsProblem};
 
@@ -47,11 +47,11 @@ impl Plugin {
         };
         let named = name.map(str::to_owned).or(manifest.name.clone()).unwrap_or_else(|| root.file_name());
         let folders = Arc::new(Folders { name: named, root: root.clone(), data: data.clone() });
-        let mut opening = Opening { folders, problems, files: Vec::new(), file };
+        let mut opening = PluginReader { folders, problems, files: Vec::new(), file };
         let parts = opening.parts(&manifest);
         let hooks = opening.hooks(&manifest.hooks);
         let servers = opening.servers(&manifest.servers);
-        let Opening { folders, problems, files, file } = opening;
+        let PluginReader { folders, problems, files, file } = opening;
         let (version, description) = (manifest.version, manifest.description);
         Self { folders, version, description, manifest: file, parts, hooks, servers, problems, files }
     }
@@ -60,13 +60,16 @@ impl Plugin {
     /// with any of its files. Blocks on the disk.
     #[must_use]
     pub fn contents(self: &Arc<Self>) -> (Vec<String>, Vec<SettingsProblem>) {
-        let loaded = Loaded::read(&Places::default().with_plugins(vec![Arc::clone(self)]), &|_| true);
+        let loaded = LoadedExtensions::read(
+            &ExtensionFolders::default().with_plugins(vec![Arc::clone(self)]),
+            &|_| true,
+        );
         let of_kind = |kind: ExtensionKind| {
             let found = loaded.catalog.all().filter(move |extension| extension.kind == kind);
             found.map(|extension| extension.name.clone()).collect::<Vec<_>>()
         };
-        let agents = loaded.agents.iter().filter(|agent| agent.origin == Origin::Plugin);
-        let styles = loaded.styles.iter().filter(|style| style.origin == Origin::Plugin);
+        let agents = loaded.agents.iter().filter(|agent| agent.origin == ExtensionOrigin::Plugin);
+        let styles = loaded.styles.iter().filter(|style| style.origin == ExtensionOrigin::Plugin);
         let named = [
             ("commands", of_kind(ExtensionKind::Command)),
             ("skills", of_kind(ExtensionKind::Skill)),
@@ -82,7 +85,7 @@ impl Plugin {
             self.servers.iter().map(|entry| format!("MCP server {}: {}", entry.name, words(&entry.value)));
         let lines =
             named.map(|(what, names)| format!("{what}: {}", names.join(", "))).chain(hooks).chain(servers);
-        let declared = Declared { hooks: self.hooks.clone(), ..Declared::default() };
+        let declared = Declarations { hooks: self.hooks.clone(), ..Declarations::default() };
         let of_hooks = Hooks::of(&declared, &self.folders.root).problems;
         let problems = self.problems.iter().cloned().chain(loaded.problems()).chain(of_hooks);
         (lines.collect(), problems.collect())
@@ -99,23 +102,24 @@ fn words(value: &Value) -> String {
 }
 
 /// A plugin while it is read.
-struct Opening {
+struct PluginReader {
     folders: Arc<Folders>,
     problems: Vec<SettingsProblem>,
     files: Vec<AbsPath>,
     file: Option<AbsPath>,
 }
 
-impl Opening {
-    fn parts(&mut self, manifest: &Manifest) -> Vec<(Part, AbsPath)> {
+impl PluginReader {
+    fn parts(&mut self, manifest: &Manifest) -> Vec<(ExtensionPart, AbsPath)> {
         let root = self.folders.root.clone();
-        let mut parts: Vec<(Part, AbsPath)> =
-            Part::ALL.into_iter().map(|part| (part, root.join(part.folder()))).collect();
+        let mut parts: Vec<(ExtensionPart, AbsPath)> =
+            ExtensionPart::ALL.into_iter().map(|part| (part, root.join(part.folder()))).collect();
         for (part, path, place) in &manifest.paths {
             let Some(found) = self.path(path, *place) else { continue };
-            let is_fit = found.as_path().is_dir() || (*part != Part::Skills && is_markdown(found.as_path()));
+            let is_fit =
+                found.as_path().is_dir() || (*part != ExtensionPart::Skills && is_markdown(found.as_path()));
             if !is_fit {
-                let what = if *part == Part::Skills { "folder" } else { "folder or `.md` file" };
+                let what = if *part == ExtensionPart::Skills { "folder" } else { "folder or `.md` file" };
                 self.tell(*place, format!("There is no {what} `{path}` in this plugin."));
                 continue;
             }
@@ -126,7 +130,7 @@ impl Opening {
         parts
     }
 
-    fn hooks(&mut self, given: &[Given]) -> Vec<Entry> {
+    fn hooks(&mut self, given: &[PathOrInline]) -> Vec<Declaration> {
         let read = self.given(given, HOOKS, AROUND_HOOKS);
         let mut entries = Vec::new();
         // A file may say what its hooks are for, beside them.
@@ -146,7 +150,7 @@ impl Opening {
         entries
     }
 
-    fn servers(&mut self, given: &[Given]) -> Vec<Entry> {
+    fn servers(&mut self, given: &[PathOrInline]) -> Vec<Declaration> {
         let read = self.given(given, SERVERS, AROUND_SERVERS);
         let of = |name: &str| format!("plugin:{}:{name}", self.folders.name);
         let servers =
@@ -154,8 +158,8 @@ impl Opening {
         servers.take(MAX_ENTRIES).collect()
     }
 
-    fn entry(&self, name: String, value: Value, place: FileRange, file: &AbsPath) -> Entry {
-        Entry {
+    fn entry(&self, name: String, value: Value, place: FileRange, file: &AbsPath) -> Declaration {
+        Declaration {
             name,
             value,
             source: RuleSource { layer: SettingsLayer::Plugin, file: Some(file.clone()), place: Some(place) },
@@ -168,7 +172,7 @@ impl Opening {
     /// The entries of the usual file, of the files that the manifest names, and of the manifest itself.
     fn given(
         &mut self,
-        given: &[Given],
+        given: &[PathOrInline],
         usual: &str,
         around: &str,
     ) -> Vec<(String, Value, FileRange, AbsPath)> {
@@ -177,12 +181,12 @@ impl Opening {
         let mut read = vec![usual];
         for one in given {
             match one {
-                Given::Inline(entries) => {
+                PathOrInline::Inline(entries) => {
                     let Some(file) = self.file.clone() else { continue };
                     let entries = entries.iter().cloned();
                     all.extend(entries.map(|(name, value, place)| (name, value, place, file.clone())));
                 }
-                Given::Path(path, place) => {
+                PathOrInline::Path(path, place) => {
                     let file = self.path(path, *place).filter(|file| !read.contains(file));
                     let Some(file) = file else { continue };
                     match self.entries_of(&file, around) {
@@ -205,7 +209,7 @@ impl Opening {
     ) -> Option<Vec<(String, Value, FileRange, AbsPath)>> {
         self.files.push(file.clone());
         let root = self.folders.root.clone();
-        let take = |document: &mut Document<'_>, object: &jsonc_parser::ast::Object<'_>| {
+        let take = |document: &mut PluginDocument<'_>, object: &jsonc_parser::ast::Object<'_>| {
             let inner = object.properties.iter().find(|property| property.name.as_str() == around);
             match inner.map(|property| &property.value) {
                 Some(Node::Object(inner)) => manifest::entries(document, inner),

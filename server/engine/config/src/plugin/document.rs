@@ -7,7 +7,7 @@ use jsonc_parser::common::{Range, Ranged};
 use jsonc_parser::{CollectOptions, parse_to_ast};
 
 use crate::extension::places::check_within;
-use crate::settings::{OPTIONS, Text};
+use crate::settings::{OPTIONS, SettingsText};
 use kode_base::paths::AbsPath;
 use kode_permission::rules::{FileRange, ProblemSeverity, SettingsProblem};
 
@@ -15,10 +15,10 @@ use kode_permission::rules::{FileRange, ProblemSeverity, SettingsProblem};
 pub(super) const MAX_BYTES: u64 = 1 << 20;
 
 /// A file while it is read.
-pub(super) struct Document<'a> {
+pub(super) struct PluginDocument<'a> {
     /// The file.
     pub(super) file: &'a AbsPath,
-    text: &'a Text,
+    text: &'a SettingsText,
     /// What is wrong in it.
     pub(super) problems: &'a mut Vec<SettingsProblem>,
 }
@@ -28,7 +28,7 @@ pub(super) fn read<T>(
     file: &AbsPath,
     within: &AbsPath,
     problems: &mut Vec<SettingsProblem>,
-    take: impl FnOnce(&mut Document<'_>, &Object<'_>) -> T,
+    take: impl FnOnce(&mut PluginDocument<'_>, &Object<'_>) -> T,
 ) -> Option<T> {
     let broken = |place: Option<FileRange>, reason: String| SettingsProblem {
         file: Some(file.clone()),
@@ -39,7 +39,8 @@ pub(super) fn read<T>(
     if file.as_path().symlink_metadata().is_err() {
         return None;
     }
-    let text = check_within(file.as_path(), Some(within)).and_then(|()| Text::read_at_most(file, MAX_BYTES));
+    let text =
+        check_within(file.as_path(), Some(within)).and_then(|()| SettingsText::read_at_most(file, MAX_BYTES));
     let text = match text {
         Ok(text) => text?,
         Err(reason) => {
@@ -48,7 +49,9 @@ pub(super) fn read<T>(
         }
     };
     match parse_to_ast(&text.text, &CollectOptions::default(), &OPTIONS).map(|parsed| parsed.value) {
-        Ok(Some(Node::Object(object))) => Some(take(&mut Document { file, text: &text, problems }, &object)),
+        Ok(Some(Node::Object(object))) => {
+            Some(take(&mut PluginDocument { file, text: &text, problems }, &object))
+        }
         Ok(other) => {
             let place = other.map(|other| text.place(other.range()));
             problems.push(broken(place, "it holds something else than an object".to_owned()));
@@ -62,7 +65,7 @@ pub(super) fn read<T>(
     }
 }
 
-impl Document<'_> {
+impl PluginDocument<'_> {
     /// Tells what is wrong at a place.
     pub(super) fn tell(&mut self, severity: ProblemSeverity, range: Range, message: impl Into<String>) {
         let place = Some(self.place(range));

@@ -68,15 +68,15 @@ pub struct InstalledPlaces {
 /// Our record.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Record {
+pub(super) struct InstallRecord {
     /// By `name@marketplace`.
-    pub(super) plugins: BTreeMap<String, Entry>,
+    pub(super) plugins: BTreeMap<String, InstallEntry>,
 }
 
 /// A plugin in our record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Entry {
+pub(super) struct InstallEntry {
     /// Its version, if it says one.
     pub(super) version: Option<String>,
     /// Where it came from, as its marketplace says.
@@ -108,7 +108,7 @@ pub(super) struct MarketplaceEntry {
 /// A plugin in the record of the other agent.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Foreign {
+struct ForeignPlugin {
     install_path: String,
     version: Option<String>,
     /// The project that it is installed for; for all when there is none.
@@ -119,8 +119,8 @@ struct Foreign {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum ForeignEntry {
-    Many(Vec<Foreign>),
-    One(Foreign),
+    Many(Vec<ForeignPlugin>),
+    One(ForeignPlugin),
 }
 
 #[derive(Debug, Deserialize)]
@@ -178,7 +178,7 @@ impl Installed {
     fn take_ours(&mut self, folder: &AbsPath) {
         let added = self.read::<MarketplaceRecord>(&folder.join(MARKETPLACES)).unwrap_or_default();
         self.marketplaces = added.marketplaces.into_keys().collect();
-        let Some(record) = self.read::<Record>(&folder.join(OURS)) else { return };
+        let Some(record) = self.read::<InstallRecord>(&folder.join(OURS)) else { return };
         for (id, entry) in record.plugins {
             let root = folder.join(&entry.folder);
             let is_inside = root.is_within(folder) && root != *folder;

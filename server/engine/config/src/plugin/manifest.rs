@@ -7,9 +7,9 @@ use jsonc_parser::ast::{Object, Value as Node};
 use jsonc_parser::common::Ranged;
 use serde_json::{Map, Value};
 
-use super::document::{self, Document};
+use super::document::{self, PluginDocument};
 use super::{FOLDERS, check_name};
-use crate::extension::places::Part;
+use crate::extension::places::ExtensionPart;
 use crate::settings::json;
 use kode_base::paths::AbsPath;
 use kode_permission::rules::{FileRange, ProblemSeverity, SettingsProblem};
@@ -42,7 +42,7 @@ const UNUSED: [(&str, &str); 3] = [
 
 /// A path or an object that a manifest gives for hooks or servers.
 #[derive(Clone, Debug)]
-pub(super) enum Given {
+pub(super) enum PathOrInline {
     /// The path of a file.
     Path(String, FileRange),
     /// The thing itself: names, values and places.
@@ -56,9 +56,9 @@ pub(super) struct Manifest {
     pub(super) version: Option<String>,
     pub(super) description: String,
     /// Paths of files and folders of parts.
-    pub(super) paths: Vec<(Part, String, FileRange)>,
-    pub(super) hooks: Vec<Given>,
-    pub(super) servers: Vec<Given>,
+    pub(super) paths: Vec<(ExtensionPart, String, FileRange)>,
+    pub(super) hooks: Vec<PathOrInline>,
+    pub(super) servers: Vec<PathOrInline>,
 }
 
 /// The manifest of a plugin's folder; none where there is none.
@@ -68,7 +68,7 @@ pub(super) fn file_in(root: &AbsPath) -> Option<AbsPath> {
 }
 
 /// Takes a manifest in.
-pub(super) fn take(document: &mut Document<'_>, object: &Object<'_>) -> Manifest {
+pub(super) fn take(document: &mut PluginDocument<'_>, object: &Object<'_>) -> Manifest {
     let mut manifest = Manifest::default();
     for property in &object.properties {
         let (name, node) = (property.name.as_str(), &property.value);
@@ -76,10 +76,10 @@ pub(super) fn take(document: &mut Document<'_>, object: &Object<'_>) -> Manifest
             "name" => manifest.name = document.text(property),
             "version" => manifest.version = document.text(property),
             "description" => manifest.description = document.text(property).unwrap_or_default(),
-            "commands" => manifest.paths(document, Part::Commands, name, node),
-            "agents" => manifest.paths(document, Part::Agents, name, node),
-            "skills" => manifest.paths(document, Part::Skills, name, node),
-            "outputStyles" => manifest.paths(document, Part::Styles, name, node),
+            "commands" => manifest.paths(document, ExtensionPart::Commands, name, node),
+            "agents" => manifest.paths(document, ExtensionPart::Agents, name, node),
+            "skills" => manifest.paths(document, ExtensionPart::Skills, name, node),
+            "outputStyles" => manifest.paths(document, ExtensionPart::Styles, name, node),
             "hooks" => {
                 let given = given(document, name, node);
                 manifest.hooks.extend(given);
@@ -108,25 +108,25 @@ pub(super) fn take(document: &mut Document<'_>, object: &Object<'_>) -> Manifest
 }
 
 impl Manifest {
-    fn paths(&mut self, document: &mut Document<'_>, part: Part, name: &str, node: &Node<'_>) {
+    fn paths(&mut self, document: &mut PluginDocument<'_>, part: ExtensionPart, name: &str, node: &Node<'_>) {
         let paths = document.texts(name, node);
         self.paths.extend(paths.into_iter().map(|(path, place)| (part, path, place)));
     }
 }
 
 /// Hooks or servers: a path, a list of paths, or the thing itself.
-fn given(document: &mut Document<'_>, name: &str, node: &Node<'_>) -> Vec<Given> {
+fn given(document: &mut PluginDocument<'_>, name: &str, node: &Node<'_>) -> Vec<PathOrInline> {
     match node {
-        Node::Object(object) => vec![Given::Inline(entries(document, object))],
+        Node::Object(object) => vec![PathOrInline::Inline(entries(document, object))],
         other => {
             let paths = document.texts(name, other).into_iter();
-            paths.map(|(path, place)| Given::Path(path, place)).collect()
+            paths.map(|(path, place)| PathOrInline::Path(path, place)).collect()
         }
     }
 }
 
 /// The entries of an object with their places.
-pub(super) fn entries(document: &Document<'_>, object: &Object<'_>) -> Vec<(String, Value, FileRange)> {
+pub(super) fn entries(document: &PluginDocument<'_>, object: &Object<'_>) -> Vec<(String, Value, FileRange)> {
     let entry = |property: &jsonc_parser::ast::ObjectProp<'_>| {
         let place = document.place(property.value.range());
         (property.name.as_str().to_owned(), json(&property.value), place)

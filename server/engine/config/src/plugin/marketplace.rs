@@ -7,7 +7,7 @@ use jsonc_parser::ast::{Object, Value as Node};
 use jsonc_parser::common::Ranged;
 use serde_json::{Value, json};
 
-use super::document::{self, Document};
+use super::document::{self, PluginDocument};
 use super::store::{download, npm};
 use super::{FOLDERS, check_name};
 use kode_base::paths::AbsPath;
@@ -30,7 +30,7 @@ const LIST: &str = ".json";
 
 /// Where something is to be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum PluginSource {
     /// A folder of the marketplace itself, by its path in it.
     Inside(String),
     /// A folder on this machine.
@@ -67,14 +67,14 @@ pub struct Marketplace {
     /// Who keeps it; may be empty.
     pub owner: String,
     /// The plugins, in its order.
-    pub plugins: Vec<Offer>,
+    pub plugins: Vec<PluginOffer>,
     /// The folder that paths in it begin from.
     pub root: AbsPath,
 }
 
 /// A plugin that a marketplace offers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Offer {
+pub struct PluginOffer {
     /// What it is called.
     pub name: String,
     /// What it is for; may be empty.
@@ -82,12 +82,12 @@ pub struct Offer {
     /// Its version, if the marketplace says one.
     pub version: Option<String>,
     /// Where it is to be had, or why it cannot be.
-    pub source: Result<Source, String>,
+    pub source: Result<PluginSource, String>,
     /// All that the marketplace says of it.
     pub said: Value,
 }
 
-impl Source {
+impl PluginSource {
     /// Reads an address as people write it: a folder, a file, the address of a list (its path ends in `.json`),
     /// `owner/repository`, or the address of a git repository; `#` and a branch, a tag or a commit behind the last two. Relative
     /// paths are relative to `folder`.
@@ -257,12 +257,12 @@ impl Marketplace {
 
     /// The plugin of that name.
     #[must_use]
-    pub fn find(&self, name: &str) -> Option<&Offer> {
+    pub fn find(&self, name: &str) -> Option<&PluginOffer> {
         self.plugins.iter().find(|offer| offer.name == name)
     }
 }
 
-fn take(document: &mut Document<'_>, object: &Object<'_>, root: &AbsPath) -> Option<Marketplace> {
+fn take(document: &mut PluginDocument<'_>, object: &Object<'_>, root: &AbsPath) -> Option<Marketplace> {
     let said = crate::settings::json(&Node::Object(object.clone()));
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
     let name = text(&said, "name").ok_or_else(|| "it has no `name`".to_owned());
@@ -279,7 +279,7 @@ fn take(document: &mut Document<'_>, object: &Object<'_>, root: &AbsPath) -> Opt
     };
     let owner = text(&said["owner"], "name").unwrap_or_default();
     let base = text(&said["metadata"], "pluginRoot").unwrap_or_default();
-    let mut plugins: Vec<Offer> = Vec::new();
+    let mut plugins: Vec<PluginOffer> = Vec::new();
     let listed = object.get_array("plugins").map(|list| list.elements.as_slice()).unwrap_or_default();
     for node in listed.iter().take(MAX_PLUGINS) {
         let said = crate::settings::json(node);
@@ -289,18 +289,18 @@ fn take(document: &mut Document<'_>, object: &Object<'_>, root: &AbsPath) -> Opt
             if is_known { Err(format!("there is a plugin `{name}` before it")) } else { Ok(name) }
         });
         match name {
-            Ok(name) => plugins.push(Offer {
+            Ok(name) => plugins.push(PluginOffer {
                 name,
                 description: text(&said, "description").unwrap_or_default(),
                 version: text(&said, "version"),
-                source: Source::read(&said["source"]).and_then(Source::of_plugin).map(
-                    |source| match source {
-                        Source::Inside(path) if !base.is_empty() && !path.starts_with("./") => {
-                            Source::Inside(format!("{}/{path}", base.trim_end_matches('/')))
+                source: PluginSource::read(&said["source"]).and_then(PluginSource::of_plugin).map(|source| {
+                    match source {
+                        PluginSource::Inside(path) if !base.is_empty() && !path.starts_with("./") => {
+                            PluginSource::Inside(format!("{}/{path}", base.trim_end_matches('/')))
                         }
                         source => source,
-                    },
-                ),
+                    }
+                }),
                 said,
             }),
             Err(reason) => {

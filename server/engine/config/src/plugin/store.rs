@@ -18,11 +18,11 @@ use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 
 use super::installed::{
-    Entry, Installed, InstalledPlaces, MARKETPLACES, MAX_BYTES, MarketplaceEntry, MarketplaceRecord, OURS,
-    Record,
+    InstallEntry, InstallRecord, Installed, InstalledPlaces, MARKETPLACES, MAX_BYTES, MarketplaceEntry,
+    MarketplaceRecord, OURS,
 };
-use super::marketplace::{self, Marketplace, Offer, Source};
-use super::tree::{self, Tree};
+use super::marketplace::{self, Marketplace, PluginOffer, PluginSource};
+use super::tree::{self, FolderTree};
 use super::{FOLDERS, Plugin, PluginId, document, manifest};
 use crate::extension::places::check_within;
 use crate::settings::{Lock, SettingsError};
@@ -110,11 +110,11 @@ pub struct Store {
 
 /// A marketplace that was added.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Added {
+pub struct AddedMarketplace {
     /// What it is called.
     pub name: String,
     /// Where it is to be had.
-    pub source: Source,
+    pub source: PluginSource,
     /// Where its list is on this machine.
     place: AbsPath,
     /// Whether it was fetched from elsewhere.
@@ -123,9 +123,9 @@ pub struct Added {
 
 /// A plugin that was fetched and does not count yet. Dropping it takes it away.
 #[derive(Debug)]
-pub struct Staged {
+pub struct StagedPlugin {
     id: PluginId,
-    entry: Entry,
+    entry: InstallEntry,
     /// The plugin as it lies there now.
     pub plugin: Arc<Plugin>,
     /// Whether the very same is installed and whole.
@@ -147,7 +147,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`], when the record cannot be read.
-    pub fn marketplaces(&self) -> Result<Vec<Added>, StoreError> {
+    pub fn marketplaces(&self) -> Result<Vec<AddedMarketplace>, StoreError> {
         let record: MarketplaceRecord = self.read(MARKETPLACES)?;
         record.marketplaces.into_iter().map(|(name, entry)| self.added(name, &entry)).collect()
     }
@@ -165,7 +165,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn add(&self, source: Source) -> Result<Marketplace, StoreError> {
+    pub async fn add(&self, source: PluginSource) -> Result<Marketplace, StoreError> {
         let unusable = |reason| StoreError::Unusable { what: source.shown(), reason };
         let source = source.clone().of_marketplace().map_err(unusable)?;
         let fetched = self.fetched(&source).await?;
@@ -202,7 +202,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn stage(&self, id: &PluginId) -> Result<Staged, StoreError> {
+    pub async fn stage(&self, id: &PluginId) -> Result<StagedPlugin, StoreError> {
         let (store, wanted) = (self.clone(), id.clone());
         let (mut offer, root, is_fetched) = blocking(move || store.offer(&wanted)).await?;
         let unusable = |reason: String| StoreError::Unusable { what: format!("the plugin `{id}`"), reason };
@@ -210,21 +210,21 @@ impl Store {
         let folder = self.unfinished()?;
         let place = folder_of(&folder)?;
         let from = match &source {
-            Source::Inside(path) => inside(&root, path).map_err(unusable)?,
+            PluginSource::Inside(path) => inside(&root, path).map_err(unusable)?,
             // A list from elsewhere has no say about folders of this machine.
-            Source::Directory(path) if !is_fetched => path.clone(),
-            Source::Directory(_) | Source::File(_) | Source::Web(_) => {
+            PluginSource::Directory(path) if !is_fetched => path.clone(),
+            PluginSource::Directory(_) | PluginSource::File(_) | PluginSource::Web(_) => {
                 return Err(unusable(format!(
                     "its source {} is not one a marketplace may name",
                     source.shown()
                 )));
             }
-            Source::Git { address, reference, folder } => {
+            PluginSource::Git { address, reference, folder } => {
                 let into = place.join(FETCHED);
                 git::fetch(address, reference.as_deref(), &into).await?;
                 inside(&into, folder.as_deref().unwrap_or(".")).map_err(unusable)?
             }
-            Source::Npm { package, version, registry } => {
+            PluginSource::Npm { package, version, registry } => {
                 let into = place.join(FETCHED);
                 let fetched = npm::fetch(package, version.as_deref(), registry.as_deref(), &into).await?;
                 offer.version = Some(fetched);
@@ -239,12 +239,12 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`]; what was installed stays then.
-    pub fn install(&self, staged: Staged) -> Result<(), StoreError> {
-        let Staged { id, entry, folder, .. } = staged;
+    pub fn install(&self, staged: StagedPlugin) -> Result<(), StoreError> {
+        let StagedPlugin { id, entry, folder, .. } = staged;
         let made = folder_of(&folder)?.join(&id.name);
         let target = self.folder.join(&entry.folder);
-        let before = self.change(OURS, |record: &mut Record| {
-            let is_whole = Tree::of(&target).is_ok_and(|tree| tree.digest == entry.digest);
+        let before = self.change(OURS, |record: &mut InstallRecord| {
+            let is_whole = FolderTree::of(&target).is_ok_and(|tree| tree.digest == entry.digest);
             if !is_whole {
                 let parent = target.parent().unwrap_or_else(|| target.clone());
                 let failed = |source| StoreError::Io { file: target.clone(), source };
@@ -254,7 +254,7 @@ impl Store {
             }
             Ok(record.plugins.insert(id.to_string(), entry.clone()))
         })?;
-        let is_left = |before: &Entry| before.folder != entry.folder;
+        let is_left = |before: &InstallEntry| before.folder != entry.folder;
         if let Some(before) = before.filter(is_left) {
             self.take_away(Path::new(&before.folder).parent());
         }
@@ -277,7 +277,7 @@ impl Store {
             return Err(StoreError::Unusable { what: format!("the plugin `{id}`"), reason });
         }
         let data = found.map(|found| installed.data_of(id, found));
-        let gone = self.change(OURS, |record: &mut Record| {
+        let gone = self.change(OURS, |record: &mut InstallRecord| {
             let gone = record.plugins.remove(&id.to_string());
             gone.ok_or_else(|| StoreError::Missing(format!("the plugin `{id}` is not installed")))
         })?;
@@ -305,7 +305,7 @@ impl Store {
         let mut ids: Vec<PluginId> = installed.iter().map(|(id, _)| id.clone()).collect();
         for added in self.marketplaces()? {
             let offers = self.list_of(&added.name).map(|(list, ..)| list.plugins).unwrap_or_default();
-            let id = |offer: Offer| PluginId { name: offer.name, marketplace: added.name.clone() };
+            let id = |offer: PluginOffer| PluginId { name: offer.name, marketplace: added.name.clone() };
             ids.extend(offers.into_iter().map(id));
         }
         ids.retain(|id| id.name == name);
@@ -323,20 +323,27 @@ impl Store {
         }
     }
 
-    fn added(&self, name: String, entry: &MarketplaceEntry) -> Result<Added, StoreError> {
+    fn added(&self, name: String, entry: &MarketplaceEntry) -> Result<AddedMarketplace, StoreError> {
         let broken = |reason: String| StoreError::Broken { file: self.folder.join(MARKETPLACES), reason };
-        let source = Source::read(&entry.source).and_then(Source::of_marketplace).map_err(broken)?;
+        let source =
+            PluginSource::read(&entry.source).and_then(PluginSource::of_marketplace).map_err(broken)?;
         let kept = entry.folder.as_ref().map(|folder| self.kept(folder)).transpose()?;
         let is_fetched = kept.is_some();
         let place = match (&source, kept) {
-            (Source::Git { folder, .. }, Some(kept)) => kept.join(folder.as_deref().unwrap_or(".")),
+            (PluginSource::Git { folder, .. }, Some(kept)) => kept.join(folder.as_deref().unwrap_or(".")),
             (_, Some(kept)) => kept,
-            (Source::Directory(path) | Source::File(path), None) => path.clone(),
-            (Source::Git { .. } | Source::Inside(_) | Source::Web(_) | Source::Npm { .. }, None) => {
+            (PluginSource::Directory(path) | PluginSource::File(path), None) => path.clone(),
+            (
+                PluginSource::Git { .. }
+                | PluginSource::Inside(_)
+                | PluginSource::Web(_)
+                | PluginSource::Npm { .. },
+                None,
+            ) => {
                 return Err(broken(format!("the marketplace `{name}` has no folder")));
             }
         };
-        Ok(Added { name, source, place, is_fetched })
+        Ok(AddedMarketplace { name, source, place, is_fetched })
     }
 
     /// A folder of a record, which must be one of the store.
@@ -349,7 +356,7 @@ impl Store {
         Err(StoreError::Broken { file: self.folder.join(MARKETPLACES), reason })
     }
 
-    fn find(&self, name: &str) -> Result<Added, StoreError> {
+    fn find(&self, name: &str) -> Result<AddedMarketplace, StoreError> {
         let found = self.marketplaces()?.into_iter().find(|added| added.name == name);
         found.ok_or_else(|| {
             StoreError::Missing(format!(
@@ -365,7 +372,7 @@ impl Store {
         Ok((list, problems, added.is_fetched))
     }
 
-    fn offer(&self, id: &PluginId) -> Result<(Offer, AbsPath, bool), StoreError> {
+    fn offer(&self, id: &PluginId) -> Result<(PluginOffer, AbsPath, bool), StoreError> {
         let (list, _, is_fetched) = self.list_of(&id.marketplace)?;
         let offer = list.find(&id.name).cloned().ok_or_else(|| {
             StoreError::Missing(format!("the marketplace `{}` has no plugin `{}`", id.marketplace, id.name))
@@ -374,15 +381,18 @@ impl Store {
     }
 
     /// What has to be fetched of a marketplace.
-    async fn fetched(&self, source: &Source) -> Result<Option<TempDir>, StoreError> {
+    async fn fetched(&self, source: &PluginSource) -> Result<Option<TempDir>, StoreError> {
         match source {
-            Source::Inside(_) | Source::Directory(_) | Source::File(_) | Source::Npm { .. } => Ok(None),
-            Source::Git { address, reference, .. } => {
+            PluginSource::Inside(_)
+            | PluginSource::Directory(_)
+            | PluginSource::File(_)
+            | PluginSource::Npm { .. } => Ok(None),
+            PluginSource::Git { address, reference, .. } => {
                 let folder = self.unfinished()?;
                 git::fetch(address, reference.as_deref(), &folder_of(&folder)?.join(FETCHED)).await?;
                 Ok(Some(folder))
             }
-            Source::Web(address) => {
+            PluginSource::Web(address) => {
                 let bytes = download::fetch(address, "application/json", MAX_LIST).await?;
                 let folder = self.unfinished()?;
                 let file = folder_of(&folder)?.join(FETCHED).join(FOLDERS[0]).join(marketplace::FILE);
@@ -399,7 +409,7 @@ impl Store {
 
     fn take_marketplace(
         &self,
-        source: Source,
+        source: PluginSource,
         fetched: Option<TempDir>,
         expected: Option<&str>,
     ) -> Result<Marketplace, StoreError> {
@@ -413,13 +423,19 @@ impl Store {
             None => None,
         };
         let place = match (&source, &made) {
-            (Source::Git { folder, .. }, Some(made)) => {
+            (PluginSource::Git { folder, .. }, Some(made)) => {
                 let unusable = |reason| StoreError::Unusable { what: source.shown(), reason };
                 inside(made, folder.as_deref().unwrap_or(".")).map_err(unusable)?
             }
-            (Source::Web(_), Some(made)) => made.clone(),
-            (Source::Directory(path) | Source::File(path), _) => path.clone(),
-            (Source::Git { .. } | Source::Inside(_) | Source::Web(_) | Source::Npm { .. }, _) => {
+            (PluginSource::Web(_), Some(made)) => made.clone(),
+            (PluginSource::Directory(path) | PluginSource::File(path), _) => path.clone(),
+            (
+                PluginSource::Git { .. }
+                | PluginSource::Inside(_)
+                | PluginSource::Web(_)
+                | PluginSource::Npm { .. },
+                _,
+            ) => {
                 return Err(no_list(&self.folder, &[]));
             }
         };
@@ -433,7 +449,7 @@ impl Store {
         let before = self.change(MARKETPLACES, |record: &mut MarketplaceRecord| {
             let said = source.to_value();
             if let Some(known) = record.marketplaces.get(&list.name).filter(|known| known.source != said) {
-                let known = Source::read(&known.source)
+                let known = PluginSource::read(&known.source)
                     .map_or_else(|_| "elsewhere".to_owned(), |known| known.shown());
                 let reason = format!("it is there already, from {known}; remove that one first");
                 return Err(StoreError::Unusable {
@@ -458,11 +474,11 @@ impl Store {
     fn make_whole(
         &self,
         id: PluginId,
-        offer: &Offer,
-        source: &Source,
+        offer: &PluginOffer,
+        source: &PluginSource,
         from: &AbsPath,
         folder: TempDir,
-    ) -> Result<Staged, StoreError> {
+    ) -> Result<StagedPlugin, StoreError> {
         let root = folder_of(&folder)?.join(&id.name);
         let unusable = |reason: String| StoreError::Unusable { what: format!("the plugin `{id}`"), reason };
         tree::copy(from.as_path(), root.as_path()).map_err(unusable)?;
@@ -473,22 +489,22 @@ impl Store {
             let said = format!("{:#}\n", manifest::from_marketplace(&offer.said));
             tree::write(file.as_path(), said.as_bytes(), false).map_err(failed)?;
         }
-        let digest = Tree::of(&root).map_err(unusable)?.digest;
+        let digest = FolderTree::of(&root).map_err(unusable)?.digest;
         let installed = self.installed();
         let before = installed.find(&id).filter(|before| before.digest.as_ref() == Some(&digest));
         let is_installed =
-            before.is_some_and(|before| Tree::of(&before.root).is_ok_and(|tree| tree.digest == digest));
+            before.is_some_and(|before| FolderTree::of(&before.root).is_ok_and(|tree| tree.digest == digest));
         let plugin = Plugin::open(&root, &self.state, Some(&id.name));
         if let Some(fault) = plugin.fault() {
             return Err(unusable(fault.trim_end_matches('.').to_owned()));
         }
-        let entry = Entry {
+        let entry = InstallEntry {
             version: plugin.version.clone().or_else(|| offer.version.clone()),
             source: source.to_value(),
             folder: format!("{PLUGINS_FOLDER}/{}/{}/{}", id.marketplace, &digest[..DIGITS], id.name),
             digest,
         };
-        Ok(Staged { id, entry, plugin: Arc::new(plugin), is_installed, folder })
+        Ok(StagedPlugin { id, entry, plugin: Arc::new(plugin), is_installed, folder })
     }
 
     /// A folder for what is not whole yet.
@@ -549,14 +565,14 @@ impl Store {
 
 /// The list in a place, which was fetched from a source.
 fn read_list(
-    source: &Source,
+    source: &PluginSource,
     place: &AbsPath,
     problems: &mut Vec<SettingsProblem>,
 ) -> Result<Marketplace, StoreError> {
     let mut list = Marketplace::read(place, problems).ok_or_else(|| no_list(place, problems))?;
-    if matches!(source, Source::Web(_)) {
+    if matches!(source, PluginSource::Web(_)) {
         for offer in &mut list.plugins {
-            if let Ok(Source::Inside(path)) = &offer.source {
+            if let Ok(PluginSource::Inside(path)) = &offer.source {
                 offer.source = Err(format!(
                     "a list at a web address has no folder `{path}`; add its repository instead"
                 ));

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use serde_json::json;
 
 use super::installed::{Installed, InstalledPlaces};
-use super::marketplace::{Marketplace, Source};
+use super::marketplace::{Marketplace, PluginSource};
 use super::*;
 
 struct Desk(tempfile::TempDir);
@@ -47,12 +47,12 @@ fn a_manifest_adds_to_the_usual_places_and_what_leads_out_does_not_count() {
          \"/etc/passwd\",\n\"./link.md\",\n\"./none.md\"],\n\"agents\": \"./agent.md\",\n\"dependencies\": [],\n\"theirs\": 1 }";
     desk.write("plugin/.claude-plugin/plugin.json", manifest);
     let plugin = desk.open();
-    let added = |part: Part| {
+    let added = |part: ExtensionPart| {
         let of_part = plugin.parts.iter().filter(|(of, _)| *of == part).map(|(_, path)| path.file_name());
         of_part.collect::<Vec<_>>()
     };
-    assert_eq!(added(Part::Commands), ["commands", "extra.md"]);
-    assert_eq!(added(Part::Agents), ["agents", "agent.md"]);
+    assert_eq!(added(ExtensionPart::Commands), ["commands", "extra.md"]);
+    assert_eq!(added(ExtensionPart::Agents), ["agents", "agent.md"]);
     let told = told(&plugin.problems).join("\n");
     for expected in [
         "4: `./../secret.md` does not count: it leads out of the plugin",
@@ -85,7 +85,7 @@ fn hooks_and_servers_are_read_from_files_and_from_the_manifest_and_carry_the_nam
     });
     desk.write("plugin/.kode-plugin/plugin.json", &manifest.to_string());
     let plugin = desk.open();
-    let named = |entries: &[Entry]| entries.iter().map(|entry| entry.name.clone()).collect::<Vec<_>>();
+    let named = |entries: &[Declaration]| entries.iter().map(|entry| entry.name.clone()).collect::<Vec<_>>();
     assert_eq!(named(&plugin.hooks), ["Stop", "SessionStart"]);
     assert_eq!(named(&plugin.servers), ["plugin:house:one", "plugin:house:two"]);
     assert!(told(&plugin.problems).iter().any(|told| told.contains("`Stop` has to be a list")), "{plugin:?}");
@@ -99,7 +99,7 @@ fn hooks_and_servers_are_read_from_files_and_from_the_manifest_and_carry_the_nam
 fn what_stands_for_all_files_changes_with_any_of_them() {
     let desk = Desk::new();
     desk.write("plugin/a", "one").write("plugin/b/c", "two");
-    let digest = || Tree::of(&desk.path("plugin")).map(|tree| tree.digest);
+    let digest = || FolderTree::of(&desk.path("plugin")).map(|tree| tree.digest);
     let mut seen = vec![digest().unwrap()];
     desk.write("plugin/a", "other");
     seen.push(digest().unwrap());
@@ -153,26 +153,26 @@ fn every_form_of_an_address_is_read_and_no_other() {
     let desk = Desk::new();
     let here = desk.path("");
     desk.write("list.json", "{}");
-    let git = |address: &str, reference: Option<&str>| Source::Git {
+    let git = |address: &str, reference: Option<&str>| PluginSource::Git {
         address: address.to_owned(),
         reference: reference.map(str::to_owned),
         folder: None,
     };
     for (text, expected) in [
-        ("./list.json", Source::File(desk.path("list.json"))),
-        (".", Source::Directory(here.clone())),
+        ("./list.json", PluginSource::File(desk.path("list.json"))),
+        (".", PluginSource::Directory(here.clone())),
         ("owner/repository", git("https://github.com/owner/repository.git", None)),
         ("owner/repository#v1", git("https://github.com/owner/repository.git", Some("v1"))),
         ("https://h.example/x.git#main", git("https://h.example/x.git", Some("main"))),
         ("git@h.example:x/y.git", git("git@h.example:x/y.git", None)),
         ("file:///srv/x", git("file:///srv/x", None)),
-        ("https://h.example/list.json", Source::Web("https://h.example/list.json".to_owned())),
-        ("http://127.0.0.1:1/list.json?x", Source::Web("http://127.0.0.1:1/list.json?x".to_owned())),
+        ("https://h.example/list.json", PluginSource::Web("https://h.example/list.json".to_owned())),
+        ("http://127.0.0.1:1/list.json?x", PluginSource::Web("http://127.0.0.1:1/list.json?x".to_owned())),
     ] {
-        let read = Source::parse(text, &here).unwrap();
+        let read = PluginSource::parse(text, &here).unwrap();
         assert_eq!(read, expected, "{text}");
-        assert_eq!(Source::read(&read.to_value()).unwrap(), read, "{text}");
-        assert_eq!(Source::parse(&read.shown(), &here).unwrap(), read, "{text}");
+        assert_eq!(PluginSource::read(&read.to_value()).unwrap(), read, "{text}");
+        assert_eq!(PluginSource::parse(&read.shown(), &here).unwrap(), read, "{text}");
     }
     for text in [
         "ext::sh -c true",
@@ -184,7 +184,7 @@ fn every_form_of_an_address_is_read_and_no_other() {
         "http://h.example/list.json",
         "https://me@h.example/list.json",
     ] {
-        assert!(Source::parse(text, &here).is_err(), "{text}");
+        assert!(PluginSource::parse(text, &here).is_err(), "{text}");
     }
     for value in [
         json!({ "source": "github" }),
@@ -195,7 +195,7 @@ fn every_form_of_an_address_is_read_and_no_other() {
         json!({ "source": "npm", "package": "x", "registry": "http://h.example" }),
         json!(3),
     ] {
-        assert!(Source::read(&value).is_err(), "{value}");
+        assert!(PluginSource::read(&value).is_err(), "{value}");
     }
 }
 
@@ -221,11 +221,11 @@ fn one_bad_entry_of_a_marketplace_costs_itself_alone() {
         (["good", "far", "packed", "list"].as_slice(), 3),
         "{problems:?}"
     );
-    assert_eq!(list.plugins[0].source, Ok(Source::Inside("./plugins/one".to_owned())));
+    assert_eq!(list.plugins[0].source, Ok(PluginSource::Inside("./plugins/one".to_owned())));
     assert_eq!(list.plugins[1].source.as_ref().unwrap().shown(), "o/r#abc", "a commit before its branch");
     let packed = list.plugins[2].source.clone().unwrap();
     assert_eq!(packed.shown(), "@acme/x@^1");
-    assert_eq!(Source::read(&packed.to_value()), Ok(packed.clone()));
+    assert_eq!(PluginSource::read(&packed.to_value()), Ok(packed.clone()));
     assert!(packed.of_marketplace().is_err(), "a package is no marketplace");
     assert!(list.plugins[3].source.is_err(), "a list is no plugin");
 }

@@ -25,21 +25,21 @@ const RECORDS: &str = ".git";
 
 /// What is in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Tree {
+pub(crate) struct FolderTree {
     /// Stands for the names, the contents and the marks of programs of all files: sixty-four hexadecimal digits.
     pub(crate) digest: String,
     /// All files and folders, the folder itself first.
     pub(crate) entries: Vec<AbsPath>,
 }
 
-impl Tree {
+impl FolderTree {
     /// Reads all of a folder. Blocks on the disk.
     ///
     /// # Errors
     /// Why it cannot be taken as a whole, without a period.
     pub(crate) fn of(root: &AbsPath) -> Result<Self, String> {
         let real = real(root.as_path())?;
-        let mut walk = Walk { left: MAX_BYTES, seen: 0 };
+        let mut walk = FolderWalk { left: MAX_BYTES, seen: 0 };
         let mut digest = Sha256::new();
         let mut entries = vec![root.clone()];
         let mut waiting = vec![(PathBuf::new(), 0)];
@@ -81,7 +81,7 @@ impl Tree {
 /// Why it cannot be copied whole, without a period; what was copied until then is left.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), String> {
     let real = real(from)?;
-    let mut walk = Walk { left: MAX_BYTES, seen: 0 };
+    let mut walk = FolderWalk { left: MAX_BYTES, seen: 0 };
     let mut waiting = vec![(real.clone(), to.to_path_buf(), 0)];
     while let Some((from, to, depth)) = waiting.pop() {
         fs::create_dir_all(&to).map_err(|error| format!("{} cannot be made: {error}", to.display()))?;
@@ -105,12 +105,12 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), String> {
 }
 
 /// What is left of the bounds.
-struct Walk {
+struct FolderWalk {
     left: u64,
     seen: usize,
 }
 
-impl Walk {
+impl FolderWalk {
     fn names(&mut self, folder: &Path, depth: usize) -> Result<Vec<std::ffi::OsString>, String> {
         if depth > MAX_DEPTH {
             return Err(format!("{} lies more than {MAX_DEPTH} folders deep", folder.display()));

@@ -11,35 +11,35 @@ use jsonc_parser::ast::{ObjectProp, Value as Node};
 use jsonc_parser::common::Ranged;
 use serde_json::Value;
 
-use super::read::{Owner, Reader, json};
-use super::scripts::{NamedFile, named_files};
-use super::{Settings, Wish};
-use crate::plugin::{Folders, Listed, Plugin, PluginState};
+use super::read::{FileOwner, FileReader, json};
+use super::scripts::{ReferencedFile, named_files};
+use super::{Settings, TrustRequest};
+use crate::plugin::{Folders, Plugin, PluginListing, PluginState};
 use kode_base::paths::AbsPath;
 use kode_permission::rules::{ProblemSeverity, RuleSource};
 
 /// Everything that is declared, each list the strongest first.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Declared {
+pub struct Declarations {
     /// `hooks`: one entry for each group of handlers, by the name of its event.
-    pub hooks: Vec<Entry>,
+    pub hooks: Vec<Declaration>,
     /// `mcpServers`, of `.mcp.json` and `.mcprc`, too: one entry for each server. Of several with one name the first that
     /// does not wait counts.
-    pub servers: Vec<Entry>,
+    pub servers: Vec<Declaration>,
     /// `env`: one entry for each variable. Of several with one name the first that does not wait counts.
-    pub env: Vec<Entry>,
+    pub env: Vec<Declaration>,
     /// Commands that print something for us: `statusLine`.
-    pub helpers: Vec<Entry>,
+    pub helpers: Vec<Declaration>,
     /// All plugins that are installed or named, in the order of their names. What those bring that are on stands among the
     /// others, the weakest.
-    pub plugins: Vec<Listed>,
+    pub plugins: Vec<PluginListing>,
     /// What is switched on and off.
     pub switches: Switches,
 }
 
 /// One thing that a file declares.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct Declaration {
     /// What it is called.
     pub name: String,
     /// What the file says of it.
@@ -62,7 +62,7 @@ pub enum Approval {
     /// The user has approved it as it stands.
     Approved,
     /// It is not in force until the user approves this.
-    Waiting(Wish),
+    Waiting(TrustRequest),
 }
 
 /// What is switched on and off for all that is declared.
@@ -81,14 +81,14 @@ pub struct Switches {
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum DeclarationKind {
     Hook,
     Server,
     Variable,
     Helper,
 }
 
-impl Entry {
+impl Declaration {
     /// Whether it may be used.
     #[must_use]
     pub fn is_in_force(&self) -> bool {
@@ -96,7 +96,7 @@ impl Entry {
     }
 }
 
-impl Declared {
+impl Declarations {
     /// The variables of the environment for what the agent starts, by name.
     pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
         let in_force = self.env.iter().filter(|entry| entry.is_in_force());
@@ -119,12 +119,12 @@ impl Declared {
         })
     }
 
-    fn list(&mut self, kind: Kind) -> &mut Vec<Entry> {
+    fn list(&mut self, kind: DeclarationKind) -> &mut Vec<Declaration> {
         match kind {
-            Kind::Hook => &mut self.hooks,
-            Kind::Server => &mut self.servers,
-            Kind::Variable => &mut self.env,
-            Kind::Helper => &mut self.helpers,
+            DeclarationKind::Hook => &mut self.hooks,
+            DeclarationKind::Server => &mut self.servers,
+            DeclarationKind::Variable => &mut self.env,
+            DeclarationKind::Helper => &mut self.helpers,
         }
     }
 }
@@ -150,18 +150,18 @@ impl Settings {
     }
 }
 
-impl Reader<'_, '_> {
+impl FileReader<'_, '_> {
     /// Takes in what other parts run or start. False when the property says nothing of the kind.
     pub(super) fn declaration(&mut self, property: &ObjectProp<'_>) -> bool {
         let name = property.name.as_str();
         match name {
             "hooks" => self.section(property, |reader, event| {
                 let name = event.name.as_str().to_owned();
-                reader.list(event, |reader, group| reader.declare(Kind::Hook, &name, group));
+                reader.list(event, |reader, group| reader.declare(DeclarationKind::Hook, &name, group));
             }),
             "mcpServers" => self.servers(property),
             "env" => self.section(property, Self::environment_variable),
-            "statusLine" => self.declare(Kind::Helper, name, &property.value),
+            "statusLine" => self.declare(DeclarationKind::Helper, name, &property.value),
             "enabledPlugins" => self.section(property, Self::plugin_switch),
             "extraKnownMarketplaces" => self.section(property, Self::known_marketplace),
             "disableAllHooks" => {
@@ -210,7 +210,7 @@ impl Reader<'_, '_> {
     /// Takes in an object of servers by name.
     pub(super) fn servers(&mut self, property: &ObjectProp<'_>) {
         self.section(property, |reader, server| {
-            reader.declare(Kind::Server, server.name.as_str(), &server.value);
+            reader.declare(DeclarationKind::Server, server.name.as_str(), &server.value);
         });
     }
 
@@ -218,7 +218,7 @@ impl Reader<'_, '_> {
         let name = property.name.as_str();
         let is_name = !name.is_empty() && !name.contains(['=', '\0']);
         match (&property.value, is_name) {
-            (Node::StringLit(_), true) => self.declare(Kind::Variable, name, &property.value),
+            (Node::StringLit(_), true) => self.declare(DeclarationKind::Variable, name, &property.value),
             (_, true) => {
                 let message = format!("`{name}` has to be a text in quotes; the variable is not set.");
                 self.tell(ProblemSeverity::Warning, property.value.range(), message);
@@ -231,18 +231,18 @@ impl Reader<'_, '_> {
     }
 
     /// Takes one thing in, approved or waiting.
-    pub(super) fn declare(&mut self, kind: Kind, name: &str, node: &Node<'_>) {
+    pub(super) fn declare(&mut self, kind: DeclarationKind, name: &str, node: &Node<'_>) {
         let value = json(node);
         let key = match kind {
-            Kind::Hook => format!("hooks.{name}"),
-            Kind::Server => format!("mcpServers.{name}"),
-            Kind::Variable => format!("env.{name}"),
-            Kind::Helper => name.to_owned(),
+            DeclarationKind::Hook => format!("hooks.{name}"),
+            DeclarationKind::Server => format!("mcpServers.{name}"),
+            DeclarationKind::Variable => format!("env.{name}"),
+            DeclarationKind::Helper => name.to_owned(),
         };
         let (workspace, file) = match (self.owner(), self.origin_file()) {
-            (Owner::Workspace(workspace), Some(file)) => (Some(workspace.clone()), Some(file.clone())),
-            (Owner::Person | Owner::Workspace(_), _) => (None, None),
-            (Owner::Unknown, _) => {
+            (FileOwner::Workspace(workspace), Some(file)) => (Some(workspace.clone()), Some(file.clone())),
+            (FileOwner::Person | FileOwner::Workspace(_), _) => (None, None),
+            (FileOwner::Unknown, _) => {
                 self.is_in_force(&key, "", node.range());
                 return;
             }
@@ -252,20 +252,20 @@ impl Reader<'_, '_> {
             Some((workspace, file)) => {
                 let files = named_files(&workspace, &value);
                 self.settings.look_at(files.iter().map(|file| file.path.clone()));
-                let contents: String = files.iter().map(NamedFile::line).collect();
+                let contents: String = files.iter().map(ReferencedFile::line).collect();
                 let text = format!("{value}{contents}");
                 // Nothing uses these yet, so nobody is asked about them.
-                let is_unused = matches!(kind, Kind::Helper);
+                let is_unused = matches!(kind, DeclarationKind::Helper);
                 if !is_unused && self.is_in_force(&key, &text, node.range()) {
                     Approval::Approved
                 } else {
-                    Approval::Waiting(Wish { root: workspace, file, key, text })
+                    Approval::Waiting(TrustRequest { root: workspace, file, key, text })
                 }
             }
         };
         let source = self.source(node.range());
         let root = self.root().clone();
-        self.settings.declared.list(kind).push(Entry {
+        self.settings.declared.list(kind).push(Declaration {
             name: name.to_owned(),
             value,
             source,

@@ -9,17 +9,17 @@ use serde_json::Value;
 
 /// What the editor has said last. Clones are the same one.
 #[derive(Clone, Debug, Default)]
-pub struct Editor(Arc<Mutex<Latest>>);
+pub struct EditorSettings(Arc<Mutex<LatestUpdate>>);
 
 #[derive(Debug, Default)]
-struct Latest {
+struct LatestUpdate {
     number: u64,
-    word: Arc<EditorWord>,
+    word: Arc<EditorUpdate>,
 }
 
 /// What an editor says. `Null` is nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct EditorWord {
+pub struct EditorUpdate {
     /// Settings of which nobody says whose they are: an object as a settings file holds it.
     pub settings: Value,
     /// Settings that the client says are the user's own.
@@ -28,27 +28,27 @@ pub struct EditorWord {
     pub is_distrusted: bool,
 }
 
-impl Editor {
+impl EditorSettings {
     /// Puts another word in the place of the last one, and says whether it is another.
-    pub fn say(&self, word: EditorWord) -> bool {
+    pub fn say(&self, word: EditorUpdate) -> bool {
         self.change(|known| *known = word)
     }
 
     /// Changes what was said, and says whether that is something else now.
-    pub fn change(&self, change: impl FnOnce(&mut EditorWord)) -> bool {
+    pub fn change(&self, change: impl FnOnce(&mut EditorUpdate)) -> bool {
         let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut word = EditorWord::clone(&latest.word);
+        let mut word = EditorUpdate::clone(&latest.word);
         change(&mut word);
         if word == *latest.word {
             return false;
         }
-        *latest = Latest { number: latest.number + 1, word: Arc::new(word) };
+        *latest = LatestUpdate { number: latest.number + 1, word: Arc::new(word) };
         true
     }
 
     /// What was said last.
     #[must_use]
-    pub fn word(&self) -> Arc<EditorWord> {
+    pub fn word(&self) -> Arc<EditorUpdate> {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner).word)
     }
 

@@ -5,14 +5,14 @@
 use serde_json::Value;
 
 use super::Settings;
-use super::keys::{KEYS, Key, Shape};
-use super::statement::{Standing, Statement};
+use super::keys::{KEYS, Key, KeyShape};
+use super::statement::{Statement, StatementStanding};
 use kode_base::mask::{masked, masked_variable};
 use kode_permission::rules::RuleSource;
 
 /// What counts of one key, or of one name in it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Effective {
+pub struct EffectiveSetting {
     /// The key.
     pub key: &'static Key,
     /// The name in it, where it holds entries by name.
@@ -22,21 +22,21 @@ pub struct Effective {
     /// Where the value comes from; none for a default. Of a list, where its first item does.
     pub source: Option<RuleSource>,
     /// All that files state of it, the strongest first, secrets masked.
-    pub stated: Vec<Stated>,
+    pub stated: Vec<SettingStatement>,
 }
 
 /// One thing that a file states.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stated {
+pub struct SettingStatement {
     /// The value, secrets masked.
     pub value: Value,
     /// Where it stands.
     pub source: RuleSource,
     /// What becomes of it.
-    pub standing: Standing,
+    pub standing: StatementStanding,
 }
 
-impl Effective {
+impl EffectiveSetting {
     /// The path by which it is named: `permissions.allow`, `env.PATH`.
     #[must_use]
     pub fn path(&self) -> String {
@@ -49,7 +49,7 @@ impl Effective {
 
 /// What counts by these settings, in the order of the table of keys.
 #[must_use]
-pub fn effective(settings: &Settings) -> Vec<Effective> {
+pub fn effective(settings: &Settings) -> Vec<EffectiveSetting> {
     let mut all = Vec::new();
     for key in KEYS.iter().filter(|key| key.is_in_use()) {
         let statements: Vec<&Statement> = settings.statements.iter().filter(|one| one.key == key).collect();
@@ -72,14 +72,14 @@ pub fn effective(settings: &Settings) -> Vec<Effective> {
     all
 }
 
-fn of(key: &'static Key, name: Option<&String>, statements: &[&Statement]) -> Effective {
+fn of(key: &'static Key, name: Option<&String>, statements: &[&Statement]) -> EffectiveSetting {
     let shown = |statement: &Statement| match (key.path, name) {
         ("env", Some(name)) => masked_variable(name, &statement.value),
         (_, name) => masked(name.map_or(key.name(), String::as_str), &statement.value),
     };
-    let mut counting = statements.iter().filter(|one| one.standing == Standing::InForce);
+    let mut counting = statements.iter().filter(|one| one.standing == StatementStanding::InForce);
     let (value, source) = match key.shape {
-        Shape::Texts | Shape::Objects | Shape::ListsByName => {
+        KeyShape::Texts | KeyShape::Objects | KeyShape::ListsByName => {
             let mut items: Vec<Value> = Vec::new();
             let mut source = None;
             for statement in counting {
@@ -91,25 +91,25 @@ fn of(key: &'static Key, name: Option<&String>, statements: &[&Statement]) -> Ef
             }
             (source.is_some().then_some(Value::Array(items)), source)
         }
-        Shape::Switch
-        | Shape::Whole { .. }
-        | Shape::Number { .. }
-        | Shape::Text
-        | Shape::Choice(_)
-        | Shape::SwitchesByName
-        | Shape::TextsByName
-        | Shape::ObjectsByName
-        | Shape::Anything => {
+        KeyShape::Switch
+        | KeyShape::Whole { .. }
+        | KeyShape::Number { .. }
+        | KeyShape::Text
+        | KeyShape::Choice(_)
+        | KeyShape::SwitchesByName
+        | KeyShape::TextsByName
+        | KeyShape::ObjectsByName
+        | KeyShape::Anything => {
             let first = counting.next();
             (first.map(|statement| shown(statement)), first.map(|statement| statement.source.clone()))
         }
     };
-    let stated = statements.iter().map(|statement| Stated {
+    let stated = statements.iter().map(|statement| SettingStatement {
         value: shown(statement),
         source: statement.source.clone(),
         standing: statement.standing,
     });
-    Effective {
+    EffectiveSetting {
         key,
         name: name.cloned(),
         value: value.or_else(|| key.default_value()),

@@ -24,11 +24,11 @@ pub struct Key {
     /// Its name, with those of the objects it stands in before it: `permissions.allow`.
     pub path: &'static str,
     /// What it holds.
-    pub shape: Shape,
+    pub shape: KeyShape,
     /// What it is about.
-    pub kind: Kind,
+    pub kind: KeyTopic,
     /// From which files it counts.
-    pub reach: Reach,
+    pub reach: KeyReach,
     /// What it does, in a sentence without a period.
     pub doc: &'static str,
     /// What counts where nobody says anything, as JSON; empty where that is nothing.
@@ -37,7 +37,7 @@ pub struct Key {
 
 /// What a key holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Shape {
+pub enum KeyShape {
     /// True or false.
     Switch,
     /// A whole number within bounds.
@@ -76,7 +76,7 @@ pub enum Shape {
 
 /// What a key is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum KeyTopic {
     /// Which models are asked, where, with which keys.
     Api,
     /// What the agent does and may do.
@@ -85,7 +85,7 @@ pub enum Kind {
     Interface,
 }
 
-impl Kind {
+impl KeyTopic {
     /// Its name in lists.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -99,12 +99,12 @@ impl Kind {
 
 /// From which files a key counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum KeyReach {
     /// From all.
     Everywhere,
     /// From those of the workspace only as far as the user has approved it.
     Approved,
-    /// As [`Reach::Approved`] where it loosens, and at once where it narrows.
+    /// As [`KeyReach::Approved`] where it loosens, and at once where it narrows.
     Loosens,
     /// From those of the user and the administrator alone.
     Own,
@@ -115,7 +115,7 @@ pub enum Reach {
 
 /// What there is under a name in a settings file.
 #[derive(Clone, Copy, Debug)]
-pub enum Found {
+pub enum KeyMatch {
     /// A key.
     Key(&'static Key),
     /// An object of further keys.
@@ -140,11 +140,11 @@ impl Key {
     /// Whether it does anything.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
-        !matches!(self.reach, Reach::Ignored(_))
+        !matches!(self.reach, KeyReach::Ignored(_))
     }
 }
 
-impl Shape {
+impl KeyShape {
     /// Whether it holds entries under names that are free.
     #[must_use]
     pub fn is_by_name(self) -> bool {
@@ -229,15 +229,15 @@ pub fn key_of(path: &str) -> Option<(&'static Key, Option<&str>)> {
 
 /// What there is under a path.
 #[must_use]
-pub fn find(path: &str) -> Found {
+pub fn find(path: &str) -> KeyMatch {
     if let Some(key) = key(path) {
-        return Found::Key(key);
+        return KeyMatch::Key(key);
     }
     let is_inside = |key: &Key| key.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
     if KEYS.iter().any(is_inside) {
-        return Found::Section;
+        return KeyMatch::Section;
     }
-    Found::Nothing(near(path))
+    KeyMatch::Nothing(near(path))
 }
 
 /// The key that may be meant by a path that is none: one letter or two are different, or its case alone.

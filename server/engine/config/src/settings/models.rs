@@ -12,8 +12,8 @@ use jsonc_parser::{CollectOptions, parse_to_ast};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::read::{Reader, json};
-use super::text::{OPTIONS, Text};
+use super::read::{FileReader, json};
+use super::text::{OPTIONS, SettingsText};
 use super::{CONFIG, SettingsSources};
 use kode_base::paths::AbsPath;
 use kode_model::catalog::CatalogEntry;
@@ -83,7 +83,7 @@ impl SettingsSources {
     }
 }
 
-impl Reader<'_, '_> {
+impl FileReader<'_, '_> {
     /// Takes a setting about models in. False when it is none.
     pub(super) fn model_setting(&mut self, property: &ObjectProp<'_>) -> bool {
         let name = property.name.as_str();
@@ -303,7 +303,7 @@ fn read<T: DeserializeOwned>(value: Value) -> Result<T, String> {
 
 /// The object in a file of another agent, if there is one.
 fn object(file: &AbsPath) -> Option<Map<String, Value>> {
-    let text = match Text::read(file) {
+    let text = match SettingsText::read(file) {
         Ok(text) => text?,
         Err(reason) => {
             tracing::info!(%file, reason, "models are not imported");

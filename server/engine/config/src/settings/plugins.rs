@@ -9,9 +9,9 @@ use jsonc_parser::common::{Range, Ranged};
 
 use super::Settings;
 use super::declared::Approval;
-use super::read::{Owner, Reader, json};
+use super::read::{FileOwner, FileReader, json};
 use crate::plugin::installed::{Installed, InstalledPlugin};
-use crate::plugin::{Listed, Plugin, PluginId, PluginState, Tree, marketplace};
+use crate::plugin::{FolderTree, Plugin, PluginId, PluginListing, PluginState, marketplace};
 use kode_permission::rules::{ProblemSeverity, RuleSource, SettingsProblem};
 
 /// What a file says of one plugin.
@@ -32,7 +32,7 @@ enum SwitchApproval {
     Waiting,
 }
 
-impl Reader<'_, '_> {
+impl FileReader<'_, '_> {
     /// Takes in whether a plugin is on.
     pub(super) fn plugin_switch(&mut self, property: &ObjectProp<'_>) {
         let (name, range) = (property.name.as_str(), property.value.range());
@@ -47,8 +47,8 @@ impl Reader<'_, '_> {
             return self.tell(ProblemSeverity::Warning, range, message);
         };
         let approval = match (value.value, self.owner()) {
-            (false, _) | (true, Owner::Person) => Some(SwitchApproval::NotNeeded),
-            (true, Owner::Workspace(_) | Owner::Unknown) => self.approval_of(&id, range),
+            (false, _) | (true, FileOwner::Person) => Some(SwitchApproval::NotNeeded),
+            (true, FileOwner::Workspace(_) | FileOwner::Unknown) => self.approval_of(&id, range),
         };
         let Some(approval) = approval else { return };
         let source = self.source(range);
@@ -67,7 +67,7 @@ impl Reader<'_, '_> {
             self.tell(ProblemSeverity::Information, range, message);
             return None;
         };
-        let tree = match Tree::of(&plugin.root) {
+        let tree = match FolderTree::of(&plugin.root) {
             Ok(tree) => tree,
             Err(reason) => {
                 let message = format!("The plugin `{id}` cannot be approved, for {reason}; it stays off.");
@@ -88,8 +88,8 @@ impl Reader<'_, '_> {
         if self.installed().has_marketplace(name) {
             return;
         }
-        let source = marketplace::Source::read(&json(&property.value)["source"]);
-        let message = match source.and_then(marketplace::Source::of_marketplace) {
+        let source = marketplace::PluginSource::read(&json(&property.value)["source"]);
+        let message = match source.and_then(marketplace::PluginSource::of_marketplace) {
             Ok(source) => format!(
                 "Nothing is fetched from the marketplace `{name}` by itself. `kode-ls plugin marketplace add {}` adds it.",
                 source.shown()
@@ -123,7 +123,7 @@ impl Settings {
                 (_, Some(switch)) => (PluginState::Waiting, Some(switch.source.clone())),
                 (switch, None) => (PluginState::Off, switch.map(|switch| switch.source.clone())),
             };
-            self.declared.plugins.push(Listed {
+            self.declared.plugins.push(PluginListing {
                 id: id.to_string(),
                 version: plugin.and_then(|plugin| plugin.version.clone()),
                 root: plugin.map(|plugin| plugin.root.clone()),
@@ -152,7 +152,7 @@ impl Settings {
             return left_out(self, ProblemSeverity::Information, reason);
         };
         if let Some(digest) = &plugin.digest {
-            let tree = Tree::of(&plugin.root);
+            let tree = FolderTree::of(&plugin.root);
             match &tree {
                 Ok(tree) => self.look_at(tree.entries.iter().cloned()),
                 Err(_) => self.look_at([plugin.root.clone()].into_iter()),
@@ -178,7 +178,7 @@ impl Settings {
             SwitchApproval::NotNeeded => Approval::NotNeeded,
             SwitchApproval::Approved | SwitchApproval::Waiting => Approval::Approved,
         };
-        let with_approval = |entry: &super::declared::Entry| super::declared::Entry {
+        let with_approval = |entry: &super::declared::Declaration| super::declared::Declaration {
             approval: approval.clone(),
             ..entry.clone()
         };

@@ -9,15 +9,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use super::effective::{Effective, effective};
+use super::effective::{EffectiveSetting, effective};
 use super::{
-    Change, Editor, Scope as FileScope, SensitiveFile, SetError, Settings, SettingsSources, Sourced,
-    TrustState, Values, Wish, Withheld,
+    EditorSettings, SensitiveFile, SetError, Settings, SettingsScope as FileScope, SettingsSources,
+    SettingsValues, SourcedValue, TrustRequest, TrustState, WithheldSetting, WriteOutcome,
 };
 use crate::plugin::installed::InstalledPlaces;
 use crate::plugin::{Plugin, PluginId};
-use crate::policies::Policies;
-use crate::policy::{Beginning, KeepError, Policy, PolicySource};
+use crate::policies::PolicyProvider;
+use crate::policy::{KeepRuleError, Policy, PolicySource, SessionDefaults};
 use crate::preferences::Preferences;
 use kode_base::paths::AbsPath;
 use kode_base::secret_places::places;
@@ -45,7 +45,7 @@ pub struct PolicyOptions {
     /// Rules from the command line.
     pub command_line: Vec<(Behavior, String)>,
     /// What the editor says; nothing where there is none.
-    pub editor: Editor,
+    pub editor: EditorSettings,
 }
 
 /// Policies by workspace, from settings files.
@@ -53,7 +53,7 @@ pub struct PolicyOptions {
 pub struct SettingsPolicies {
     options: PolicyOptions,
     /// Of the workspaces that were asked for last, the newest first.
-    remembered: Mutex<VecDeque<Arc<Files>>>,
+    remembered: Mutex<VecDeque<Arc<WorkspaceFiles>>>,
 }
 
 impl SettingsPolicies {
@@ -71,11 +71,11 @@ impl SettingsPolicies {
 
     /// The files of a workspace, or of none: the same for all that ask for the same folders, so that what one has read serves
     /// the others.
-    fn files(&self, roots: &[AbsPath]) -> Arc<Files> {
+    fn files(&self, roots: &[AbsPath]) -> Arc<WorkspaceFiles> {
         let mut remembered = lock(&self.remembered);
         let at = remembered.iter().position(|files| files.sources.roots == roots);
         let files = at.and_then(|at| remembered.remove(at));
-        let files = files.unwrap_or_else(|| Arc::new(Files::new(self.options.sources(roots))));
+        let files = files.unwrap_or_else(|| Arc::new(WorkspaceFiles::new(self.options.sources(roots))));
         remembered.push_front(Arc::clone(&files));
         remembered.truncate(MAX_REMEMBERED);
         files
@@ -91,7 +91,7 @@ impl SettingsPolicies {
 
     /// What the editor says.
     #[must_use]
-    pub fn editor(&self) -> &Editor {
+    pub fn editor(&self) -> &EditorSettings {
         &self.options.editor
     }
 
@@ -117,7 +117,7 @@ impl SettingsPolicies {
 
     /// What the settings of the user and the administrator say, whatever the workspace. Reads the files.
     #[must_use]
-    pub fn values(&self) -> Values {
+    pub fn values(&self) -> SettingsValues {
         self.files(&[]).fresh().values.clone()
     }
 }
@@ -132,15 +132,15 @@ impl PolicyOptions {
     }
 }
 
-impl Policies for SettingsPolicies {
+impl PolicyProvider for SettingsPolicies {
     fn of(&self, roots: &[AbsPath]) -> Arc<dyn PolicySource> {
         Arc::new(self.of_workspace(roots))
     }
 
-    fn beginning(&self, roots: &[AbsPath]) -> Beginning {
+    fn beginning(&self, roots: &[AbsPath]) -> SessionDefaults {
         let settings = self.files(roots).fresh();
         let values = &settings.values;
-        Beginning {
+        SessionDefaults {
             mode: values.default_mode.as_ref().map(|mode| mode.value),
             is_bypass_disabled: values.is_bypass_disabled,
             model: values.stated.model.clone(),
@@ -151,13 +151,13 @@ impl Policies for SettingsPolicies {
 
 /// The settings files of one workspace, or of none.
 #[derive(Debug)]
-struct Files {
+struct WorkspaceFiles {
     sources: SettingsSources,
     /// What they said last. Held while they are looked at: whoever takes it may wait for the disk.
     read: Mutex<Option<Arc<Settings>>>,
 }
 
-impl Files {
+impl WorkspaceFiles {
     fn new(sources: SettingsSources) -> Self {
         Self { sources, read: Mutex::default() }
     }
@@ -176,16 +176,16 @@ impl Files {
 #[derive(Debug)]
 pub struct SettingsPolicy {
     options: PolicyOptions,
-    files: Arc<Files>,
+    files: Arc<WorkspaceFiles>,
     /// What other files of the workspace ask for.
-    beside: Vec<Wish>,
+    beside: Vec<TrustRequest>,
     /// What was made of the files last. Held while they are looked at: whoever takes it may wait for the disk.
-    made: Mutex<Option<Arc<Made>>>,
+    made: Mutex<Option<Arc<BuiltPolicy>>>,
 }
 
 /// What is made of settings.
 #[derive(Debug)]
-struct Made {
+struct BuiltPolicy {
     /// As they were read.
     of: Arc<Settings>,
     /// The same with what other files ask for.
@@ -196,12 +196,12 @@ struct Made {
 impl SettingsPolicy {
     /// The same with what other files of the workspace ask for, such as skills, so that the user is shown all of it at once.
     #[must_use]
-    pub fn with_wishes(mut self, wishes: Vec<Wish>) -> Self {
+    pub fn with_wishes(mut self, wishes: Vec<TrustRequest>) -> Self {
         self.beside = wishes;
         self
     }
 
-    fn new(options: PolicyOptions, files: Arc<Files>) -> Self {
+    fn new(options: PolicyOptions, files: Arc<WorkspaceFiles>) -> Self {
         Self { options, files, beside: Vec::new(), made: Mutex::default() }
     }
 
@@ -217,7 +217,7 @@ impl SettingsPolicy {
 
     /// What counts, key by key, with the place it comes from.
     #[must_use]
-    pub fn effective(&self) -> Vec<Effective> {
+    pub fn effective(&self) -> Vec<EffectiveSetting> {
         effective(&self.fresh().settings)
     }
 
@@ -225,12 +225,12 @@ impl SettingsPolicy {
     ///
     /// # Errors
     /// [`SetError`]; the file is as it was before then.
-    pub fn set(&self, scope: FileScope, path: &str, value: Option<&Value>) -> Result<Change, SetError> {
+    pub fn set(&self, scope: FileScope, path: &str, value: Option<&Value>) -> Result<WriteOutcome, SetError> {
         self.sources().set(scope, path, value)
     }
 
     /// The settings as they are now, and what is made of them. Blocks on the disk.
-    fn fresh(&self) -> Arc<Made> {
+    fn fresh(&self) -> Arc<BuiltPolicy> {
         let mut made = lock(&self.made);
         let read = self.files.fresh();
         match &*made {
@@ -239,17 +239,17 @@ impl SettingsPolicy {
         }
     }
 
-    fn make(&self, of: Arc<Settings>) -> Made {
+    fn make(&self, of: Arc<Settings>) -> BuiltPolicy {
         let mut settings = Settings::clone(&of);
         for wish in &self.beside {
-            let asked = Withheld::of_file(wish.clone());
+            let asked = WithheldSetting::of_file(wish.clone());
             match self.sources().trust().is_approved(wish) {
                 true => settings.approved.push(asked),
                 false => settings.withheld.push(asked),
             }
         }
         let policy = Arc::new(self.policy(&settings));
-        Made { of, settings, policy }
+        BuiltPolicy { of, settings, policy }
     }
 
     fn policy(&self, settings: &Settings) -> Policy {
@@ -283,16 +283,16 @@ impl SettingsPolicy {
     }
 
     /// What is sensitive: by these lines, by the built-in table, and all that the sandbox hides from commands.
-    fn sensitive(&self, lines: &[Sourced<SensitiveFile>]) -> Sensitive {
+    fn sensitive(&self, lines: &[SourcedValue<SensitiveFile>]) -> Sensitive {
         let hidden = places(self.options.home.as_ref(), &self.options.state);
         self.by_name(lines).guarding(hidden)
     }
 
-    fn by_name(&self, lines: &[Sourced<SensitiveFile>]) -> Sensitive {
+    fn by_name(&self, lines: &[SourcedValue<SensitiveFile>]) -> Sensitive {
         let Some(cwd) = self.sources().roots.first().filter(|_| !lines.is_empty()) else {
             return Sensitive::default();
         };
-        let rule = |line: &Sourced<SensitiveFile>| PlacedRule {
+        let rule = |line: &SourcedValue<SensitiveFile>| PlacedRule {
             behavior: match line.value.level {
                 Sensitivity::None => Behavior::Allow,
                 Sensitivity::Medium => Behavior::Ask,
@@ -321,7 +321,7 @@ impl SettingsPolicy {
             Ok(kind) => kind,
             Err(why) => return missing(why),
         };
-        let folders = |paths: &[super::Sourced<String>]| {
+        let folders = |paths: &[super::SourcedValue<String>]| {
             paths.iter().filter_map(|path| self.folder(&path.value, path.root.as_ref())).collect::<Vec<_>>()
         };
         let mut writable = self.sources().roots.clone();
@@ -389,8 +389,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Which network commands get. An entry that cannot be read allows nothing, and where one that denies cannot be read,
 /// nothing is allowed.
-fn network(wanted: &super::Sandbox, problems: &mut Vec<SettingsProblem>) -> Network {
-    let mut read = |entries: &[Sourced<String>], severity: ProblemSeverity, consequence: &str| {
+fn network(wanted: &super::SandboxSettings, problems: &mut Vec<SettingsProblem>) -> Network {
+    let mut read = |entries: &[SourcedValue<String>], severity: ProblemSeverity, consequence: &str| {
         let patterns = entries.iter().filter_map(|entry| match entry.value.parse::<HostEntry>() {
             Ok(pattern) => Some(pattern),
             Err(error) => {
@@ -430,56 +430,56 @@ impl PolicySource for SettingsPolicy {
         true
     }
 
-    fn keep(&self, scope: Scope, behavior: Behavior, rule: &Rule) -> Result<AbsPath, KeepError> {
+    fn keep(&self, scope: Scope, behavior: Behavior, rule: &Rule) -> Result<AbsPath, KeepRuleError> {
         let scope = match scope {
             Scope::User => FileScope::User,
             Scope::Project => FileScope::Local,
-            Scope::Once | Scope::Session => return Err(KeepError::NoSettings),
+            Scope::Once | Scope::Session => return Err(KeepRuleError::NoSettings),
         };
         let change = self.sources().add_rule(scope, behavior, rule);
-        change.map(|change| change.file).map_err(|error| KeepError::File(error.to_string()))
+        change.map(|change| change.file).map_err(|error| KeepRuleError::File(error.to_string()))
     }
 
-    fn remove(&self, file: &AbsPath, behavior: Behavior, rule: &Rule) -> Result<bool, KeepError> {
+    fn remove(&self, file: &AbsPath, behavior: Behavior, rule: &Rule) -> Result<bool, KeepRuleError> {
         let change = self.sources().remove_rule(file, behavior, rule);
-        change.map(|change| change.is_changed).map_err(|error| KeepError::File(error.to_string()))
+        change.map(|change| change.is_changed).map_err(|error| KeepRuleError::File(error.to_string()))
     }
 
-    fn switch_plugin(&self, plugin: &PluginId, is_on: bool) -> Result<AbsPath, KeepError> {
+    fn switch_plugin(&self, plugin: &PluginId, is_on: bool) -> Result<AbsPath, KeepRuleError> {
         let change =
             self.set(FileScope::User, &format!("enabledPlugins.{plugin}"), Some(&Value::Bool(is_on)));
-        change.map(|change| change.file).map_err(|error| KeepError::File(error.to_string()))
+        change.map(|change| change.file).map_err(|error| KeepRuleError::File(error.to_string()))
     }
 
-    fn is_approved(&self, wish: &Wish) -> bool {
+    fn is_approved(&self, wish: &TrustRequest) -> bool {
         self.sources().trust().is_approved(wish)
     }
 
-    fn is_put_off(&self, wish: &Wish) -> bool {
+    fn is_put_off(&self, wish: &TrustRequest) -> bool {
         self.sources().trust().is_dismissed(wish)
     }
 
-    fn approve_wishes(&self, wishes: &[Wish]) -> Result<(), KeepError> {
-        self.sources().trust().approve(wishes).map_err(|error| KeepError::File(error.to_string()))
+    fn approve_wishes(&self, wishes: &[TrustRequest]) -> Result<(), KeepRuleError> {
+        self.sources().trust().approve(wishes).map_err(|error| KeepRuleError::File(error.to_string()))
     }
 
     fn trust(&self) -> TrustState {
         self.sources().trust().state(&self.fresh().settings)
     }
 
-    fn approve(&self, digests: &[String]) -> Result<usize, KeepError> {
+    fn approve(&self, digests: &[String]) -> Result<usize, KeepRuleError> {
         let approved = self.sources().trust().approve_digests(&self.settings(), digests);
-        approved.map_err(|error| KeepError::File(error.to_string()))
+        approved.map_err(|error| KeepRuleError::File(error.to_string()))
     }
 
-    fn revoke(&self, digests: &[String]) -> Result<usize, KeepError> {
+    fn revoke(&self, digests: &[String]) -> Result<usize, KeepRuleError> {
         let revoked = self.sources().trust().revoke_digests(&self.settings(), digests);
-        revoked.map_err(|error| KeepError::File(error.to_string()))
+        revoked.map_err(|error| KeepRuleError::File(error.to_string()))
     }
 
-    fn dismiss(&self, digests: &[String]) -> Result<(), KeepError> {
+    fn dismiss(&self, digests: &[String]) -> Result<(), KeepRuleError> {
         let dismissed = self.sources().trust().dismiss(digests);
-        dismissed.map_err(|error| KeepError::File(error.to_string()))
+        dismissed.map_err(|error| KeepRuleError::File(error.to_string()))
     }
 }
 
@@ -492,10 +492,10 @@ mod tests {
         let source = RuleSource { layer: SettingsLayer::User, file: None, place: None };
         let entries = |texts: &[&str]| {
             let entry =
-                |text: &&str| Sourced { value: (*text).to_owned(), source: source.clone(), root: None };
+                |text: &&str| SourcedValue { value: (*text).to_owned(), source: source.clone(), root: None };
             texts.iter().map(entry).collect::<Vec<_>>()
         };
-        let wanted = super::super::Sandbox {
+        let wanted = super::super::SandboxSettings {
             allowed_domains: entries(allowed),
             denied_domains: entries(denied),
             ..Default::default()
@@ -514,7 +514,7 @@ mod tests {
             state: place.join("state"),
             helper: PathBuf::from("/nonexistent"),
             command_line: Vec::new(),
-            editor: Editor::default(),
+            editor: EditorSettings::default(),
         });
         let roots = [place.join("one")];
         let write = |text: &str| {

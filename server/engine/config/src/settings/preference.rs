@@ -8,8 +8,8 @@ use jsonc_parser::common::Ranged;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::read::Reader;
-use super::values::{Stated, append};
+use super::read::FileReader;
+use super::values::{StatedPreferences, append};
 use crate::budget::Budget;
 use kode_permission::rules::ProblemSeverity;
 
@@ -23,7 +23,7 @@ const STOP: &str = "stop";
 /// How `cleanupPeriodDays` says that no session is deleted.
 const NEVER: i64 = 0;
 
-impl Reader<'_, '_> {
+impl FileReader<'_, '_> {
     /// Takes one setting in; one of another name is somebody else's.
     pub(super) fn preference(&mut self, property: &ObjectProp<'_>) {
         match property.name.as_str() {
@@ -115,7 +115,7 @@ impl Reader<'_, '_> {
     }
 
     /// A part of the budget of a turn: one of a workspace could be greater than the user's own.
-    fn amount(&mut self, property: &ObjectProp<'_>, field: fn(&mut Stated) -> &mut Option<f64>) {
+    fn amount(&mut self, property: &ObjectProp<'_>, field: fn(&mut StatedPreferences) -> &mut Option<f64>) {
         if value_of(property).as_f64().is_some_and(Budget::is_amount) {
             self.wish(property, field);
         } else {
@@ -128,7 +128,7 @@ impl Reader<'_, '_> {
     fn state<T: DeserializeOwned>(
         &mut self,
         property: &ObjectProp<'_>,
-        field: fn(&mut Stated) -> &mut Option<T>,
+        field: fn(&mut StatedPreferences) -> &mut Option<T>,
     ) {
         let value = value_of(property);
         // What a file of the workspace says at once may reach the model, which is not to be told the environment.
@@ -141,7 +141,7 @@ impl Reader<'_, '_> {
         &mut self,
         property: &ObjectProp<'_>,
         value: Value,
-        field: fn(&mut Stated) -> &mut Option<T>,
+        field: fn(&mut StatedPreferences) -> &mut Option<T>,
     ) {
         match serde_json::from_value(value) {
             Ok(value) => {
@@ -158,7 +158,7 @@ impl Reader<'_, '_> {
     fn wish<T: DeserializeOwned>(
         &mut self,
         property: &ObjectProp<'_>,
-        field: fn(&mut Stated) -> &mut Option<T>,
+        field: fn(&mut StatedPreferences) -> &mut Option<T>,
     ) {
         let text = value_of(property).to_string();
         if self.is_in_force(property.name.as_str(), &text, property.value.range()) {

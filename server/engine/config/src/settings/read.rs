@@ -8,10 +8,10 @@ use jsonc_parser::common::{Range, Ranged};
 use jsonc_parser::{CollectOptions, parse_to_ast};
 use serde_json::{Map, Value};
 
-use super::text::{OPTIONS, Text};
-use super::trust::{Trust, Wish};
-use super::values::{SensitiveFile, Sourced, append, merge};
-use super::{CONFIG, FOREIGN_CONFIG_FOLDER, Settings, Withheld};
+use super::text::{OPTIONS, SettingsText};
+use super::trust::{Trust, TrustRequest};
+use super::values::{SensitiveFile, SourcedValue, append, merge};
+use super::{CONFIG, FOREIGN_CONFIG_FOLDER, Settings, WithheldSetting};
 use crate::plugin::installed::Installed;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
@@ -25,13 +25,13 @@ use kode_permission::rules::{
 const CLASSIFIER: &str = "auto";
 
 /// A file and what is known of it before it is read.
-pub(super) struct Origin<'a> {
+pub(super) struct FileOrigin<'a> {
     /// `None` for what the editor says.
     pub(super) file: Option<&'a AbsPath>,
     pub(super) layer: SettingsLayer,
     /// What `/x` in its rules is relative to.
     pub(super) root: &'a AbsPath,
-    pub(super) owner: Owner<'a>,
+    pub(super) owner: FileOwner<'a>,
     pub(super) home: Option<&'a AbsPath>,
     pub(super) trust: &'a Trust,
     /// The plugins there are.
@@ -42,7 +42,7 @@ pub(super) struct Origin<'a> {
 
 /// Whose settings they are.
 #[derive(Clone, Copy)]
-pub(super) enum Owner<'a> {
+pub(super) enum FileOwner<'a> {
     /// The user's or the administrator's.
     Person,
     /// Those of a workspace folder, of which what loosens waits for approval.
@@ -52,7 +52,7 @@ pub(super) enum Owner<'a> {
 }
 
 /// Takes a file in. Files are given from the strongest to the weakest.
-pub(super) fn read(origin: &Origin<'_>, text: &Text, settings: &mut Settings) {
+pub(super) fn read(origin: &FileOrigin<'_>, text: &SettingsText, settings: &mut Settings) {
     let parsed = match parse_to_ast(&text.text, &CollectOptions::default(), &OPTIONS) {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -66,7 +66,7 @@ pub(super) fn read(origin: &Origin<'_>, text: &Text, settings: &mut Settings) {
             return;
         }
     };
-    let mut reader = Reader::new(origin, text, settings);
+    let mut reader = FileReader::new(origin, text, settings);
     match parsed.value {
         Some(Node::Object(object)) => reader.file(&object),
         Some(other) => {
@@ -86,20 +86,24 @@ pub(super) fn broken(reason: &str) -> String {
     )
 }
 
-pub(super) struct Reader<'a, 's> {
-    origin: &'a Origin<'a>,
-    text: &'a Text,
+pub(super) struct FileReader<'a, 's> {
+    origin: &'a FileOrigin<'a>,
+    text: &'a SettingsText,
     pub(super) settings: &'s mut Settings,
 }
 
-impl<'a, 's> Reader<'a, 's> {
+impl<'a, 's> FileReader<'a, 's> {
     /// A reader of one file.
-    pub(super) fn new(origin: &'a Origin<'a>, text: &'a Text, settings: &'s mut Settings) -> Self {
+    pub(super) fn new(
+        origin: &'a FileOrigin<'a>,
+        text: &'a SettingsText,
+        settings: &'s mut Settings,
+    ) -> Self {
         Self { origin, text, settings }
     }
 }
 
-impl Reader<'_, '_> {
+impl FileReader<'_, '_> {
     fn file(&mut self, object: &Object<'_>) {
         let before = self.mark();
         for property in self.properties(object) {
@@ -244,7 +248,7 @@ impl Reader<'_, '_> {
         };
         if self.is_in_force("permissions.additionalDirectories", &text, node.range()) {
             // Whole by now, so that it is the same folder whichever file says so.
-            let item = Sourced { root: None, ..self.sourced(folder, node.range()) };
+            let item = SourcedValue { root: None, ..self.sourced(folder, node.range()) };
             append(&mut self.settings.values.additional_directories, item);
         }
     }
@@ -383,18 +387,18 @@ impl Reader<'_, '_> {
         counts.then_some(value.value)
     }
 
-    pub(super) fn loosening(&mut self, key: &str, node: &Node<'_>) -> Option<Sourced<String>> {
+    pub(super) fn loosening(&mut self, key: &str, node: &Node<'_>) -> Option<SourcedValue<String>> {
         let item = self.loosening_as_written(key, node)?;
         let value = self.expanded(&item.value, node.range());
-        Some(Sourced { value, ..item })
+        Some(SourcedValue { value, ..item })
     }
 
-    fn loosening_as_written(&mut self, key: &str, node: &Node<'_>) -> Option<Sourced<String>> {
+    fn loosening_as_written(&mut self, key: &str, node: &Node<'_>) -> Option<SourcedValue<String>> {
         let text = self.string(node)?;
         self.is_in_force(key, &text, node.range()).then(|| self.sourced(text, node.range()))
     }
 
-    pub(super) fn narrowing(&mut self, node: &Node<'_>) -> Option<Sourced<String>> {
+    pub(super) fn narrowing(&mut self, node: &Node<'_>) -> Option<SourcedValue<String>> {
         let text = self.text(node)?;
         Some(self.sourced(text, node.range()))
     }
@@ -489,19 +493,19 @@ impl Reader<'_, '_> {
     /// Whether something that loosens counts. Where it does not, it is noted as waiting for the user.
     pub(super) fn is_in_force(&mut self, key: &str, text: &str, range: Range) -> bool {
         match (self.origin.owner, self.origin.file) {
-            (Owner::Person, _) => true,
-            (Owner::Workspace(workspace), Some(file)) => {
+            (FileOwner::Person, _) => true,
+            (FileOwner::Workspace(workspace), Some(file)) => {
                 let (key, text) = (key.to_owned(), text.to_owned());
-                let wish = Wish { root: workspace.clone(), file: file.clone(), key, text };
+                let wish = TrustRequest { root: workspace.clone(), file: file.clone(), key, text };
                 let is_approved = self.origin.trust.is_approved(&wish);
-                let withheld = Withheld { wish, source: self.source(range) };
+                let withheld = WithheldSetting { wish, source: self.source(range) };
                 match is_approved {
                     true => self.settings.approved.push(withheld),
                     false => self.settings.withheld.push(withheld),
                 }
                 is_approved
             }
-            (Owner::Unknown | Owner::Workspace(_), _) => {
+            (FileOwner::Unknown | FileOwner::Workspace(_), _) => {
                 let message = format!(
                     "`{key}` does not count from the settings of the editor, which may be the workspace's; set it in your \
                      own settings file."
@@ -515,8 +519,8 @@ impl Reader<'_, '_> {
     /// Whether the settings are, or may be, those of the workspace.
     pub(super) fn is_of_workspace(&self) -> bool {
         match self.origin.owner {
-            Owner::Person => false,
-            Owner::Workspace(_) | Owner::Unknown => true,
+            FileOwner::Person => false,
+            FileOwner::Workspace(_) | FileOwner::Unknown => true,
         }
     }
 
@@ -538,7 +542,7 @@ impl Reader<'_, '_> {
     }
 
     /// Whose settings they are.
-    pub(super) fn owner(&self) -> Owner<'_> {
+    pub(super) fn owner(&self) -> FileOwner<'_> {
         self.origin.owner
     }
 
@@ -552,8 +556,8 @@ impl Reader<'_, '_> {
         RuleSource { layer: self.origin.layer, file: self.origin.file.cloned(), place }
     }
 
-    fn sourced<T>(&self, value: T, range: Range) -> Sourced<T> {
-        Sourced { value, source: self.source(range), root: Some(self.origin.root.clone()) }
+    fn sourced<T>(&self, value: T, range: Range) -> SourcedValue<T> {
+        SourcedValue { value, source: self.source(range), root: Some(self.origin.root.clone()) }
     }
 
     /// A rule that is not in force: bad where it would have protected something.

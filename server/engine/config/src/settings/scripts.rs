@@ -24,21 +24,21 @@ const PREFIXES: [&str; 6] =
 
 /// A file that a declaration names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct NamedFile {
+pub(super) struct ReferencedFile {
     /// The file; it need not be there yet.
     pub(super) path: AbsPath,
     name: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Contents {
+enum ReferencedContent {
     Absent,
     Digest(String),
     TooLarge,
     Unreadable(io::ErrorKind),
 }
 
-impl NamedFile {
+impl ReferencedFile {
     /// The line that stands for the file and what is in it now in the text that is approved; empty while there is no such
     /// file. Blocks on the disk.
     pub(super) fn line(&self) -> String {
@@ -47,16 +47,18 @@ impl NamedFile {
                 .to_owned();
         }
         match contents(&self.path) {
-            Contents::Absent => String::new(),
-            Contents::Digest(digest) => format!("\n{} sha256:{digest}", self.name),
-            Contents::TooLarge => format!("\n{} (too large for its contents to be watched)", self.name),
-            Contents::Unreadable(kind) => format!("\n{} (cannot be read: {kind})", self.name),
+            ReferencedContent::Absent => String::new(),
+            ReferencedContent::Digest(digest) => format!("\n{} sha256:{digest}", self.name),
+            ReferencedContent::TooLarge => {
+                format!("\n{} (too large for its contents to be watched)", self.name)
+            }
+            ReferencedContent::Unreadable(kind) => format!("\n{} (cannot be read: {kind})", self.name),
         }
     }
 }
 
 /// The files in a workspace that the texts of a value name, in the order of their names. Blocks on the disk.
-pub(super) fn named_files(workspace: &AbsPath, value: &Value) -> Vec<NamedFile> {
+pub(super) fn named_files(workspace: &AbsPath, value: &Value) -> Vec<ReferencedFile> {
     let mut words = Vec::new();
     collect(value, &mut words);
     // A program may be started in a folder of the workspace and name its files from there.
@@ -74,14 +76,14 @@ pub(super) fn named_files(workspace: &AbsPath, value: &Value) -> Vec<NamedFile> 
     names.dedup();
     // What looks like a path may come into being after the approval.
     let is_path = |name: &str| name.contains(['/', '.']) && !name.contains(char::is_whitespace);
-    let files = names.into_iter().map(|name| NamedFile { path: workspace.join(&name), name });
+    let files = names.into_iter().map(|name| ReferencedFile { path: workspace.join(&name), name });
     let (there, absent): (Vec<_>, Vec<_>) = files.partition(|file| file.path.as_path().is_file());
     // Nothing that is there is pushed out by what is not.
     let absent = absent.into_iter().filter(|file| is_path(&file.name));
-    let mut files: Vec<NamedFile> = there.into_iter().chain(absent).collect();
+    let mut files: Vec<ReferencedFile> = there.into_iter().chain(absent).collect();
     if files.len() > MAX_FILES || is_more {
         files.truncate(MAX_FILES);
-        files.push(NamedFile { path: workspace.clone(), name: String::new() });
+        files.push(ReferencedFile { path: workspace.clone(), name: String::new() });
     }
     files
 }
@@ -125,23 +127,25 @@ fn inside(workspace: &AbsPath, folder: &str, word: &str) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("/"))
 }
 
-fn contents(path: &AbsPath) -> Contents {
-    let digest = || -> io::Result<Contents> {
+fn contents(path: &AbsPath) -> ReferencedContent {
+    let digest = || -> io::Result<ReferencedContent> {
         // Asked for before it is opened: opening a pipe would wait for its other end.
         if !path.as_path().metadata()?.is_file() {
-            return Ok(Contents::Absent);
+            return Ok(ReferencedContent::Absent);
         }
         let mut bytes = Vec::new();
         File::open(path.as_path())?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MAX_BYTES {
-            return Ok(Contents::TooLarge);
+            return Ok(ReferencedContent::TooLarge);
         }
-        Ok(Contents::Digest(Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect()))
+        Ok(ReferencedContent::Digest(
+            Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect(),
+        ))
     };
     match digest() {
         Ok(contents) => contents,
-        Err(error) if is_absence(&error) => Contents::Absent,
-        Err(error) => Contents::Unreadable(error.kind()),
+        Err(error) if is_absence(&error) => ReferencedContent::Absent,
+        Err(error) => ReferencedContent::Unreadable(error.kind()),
     }
 }
 
@@ -177,7 +181,7 @@ mod tests {
         assert_eq!(names, [".claude/hooks/check.sh", "detour.sh", "run me.sh", "server.js", "sub/server.js"]);
         let many: Vec<String> =
             (0..40).map(|at| format!("a./{at}.sh")).chain(["server.js".to_owned()]).collect();
-        let text: String = named_files(&root, &json!(many)).iter().map(NamedFile::line).collect();
+        let text: String = named_files(&root, &json!(many)).iter().map(ReferencedFile::line).collect();
         assert!(text.contains("server.js sha256:") && text.contains("more files than are watched"), "{text}");
     }
 
@@ -186,7 +190,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = AbsPath::new(folder.path()).unwrap();
         let text =
-            || named_files(&root, &json!("sh check.sh")).iter().map(NamedFile::line).collect::<String>();
+            || named_files(&root, &json!("sh check.sh")).iter().map(ReferencedFile::line).collect::<String>();
         assert_eq!(text(), "");
         fs::write(root.join("check.sh").as_path(), "one").unwrap();
         let before = text();

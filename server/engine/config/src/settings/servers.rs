@@ -7,9 +7,9 @@ use jsonc_parser::ast::{Object, ObjectProp, Value as Node};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, parse_to_ast};
 
-use super::declared::Kind;
-use super::read::{Origin, Owner, Reader};
-use super::text::{OPTIONS, Text};
+use super::declared::DeclarationKind;
+use super::read::{FileOrigin, FileOwner, FileReader};
+use super::text::{OPTIONS, SettingsText};
 use super::{Settings, SettingsSources};
 use crate::plugin::installed::Installed;
 use kode_base::paths::AbsPath;
@@ -20,7 +20,7 @@ const MAX_BYTES: u64 = 8 << 20;
 
 /// What stands in a file of servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum ServersShape {
     /// `mcpServers` at the top: a file of a project.
     Servers,
     /// The servers by name at the top: Kode's `.mcprc`.
@@ -37,7 +37,7 @@ pub(super) struct ServerFile<'a> {
     pub(super) layer: SettingsLayer,
     pub(super) root: AbsPath,
     pub(super) workspace: Option<&'a AbsPath>,
-    pub(super) shape: Shape,
+    pub(super) shape: ServersShape,
 }
 
 impl SettingsSources {
@@ -56,13 +56,13 @@ impl SettingsSources {
             shape,
         };
         match layer {
-            SettingsLayer::Local => states().map(|state| of_user(state, Shape::OfProjects)).collect(),
+            SettingsLayer::Local => states().map(|state| of_user(state, ServersShape::OfProjects)).collect(),
             SettingsLayer::Project => {
                 let of_root = |root| {
                     [
-                        (".mcprc", Shape::Bare),
-                        (".mcp.json", Shape::Servers),
-                        (".blade/config.json", Shape::Servers),
+                        (".mcprc", ServersShape::Bare),
+                        (".mcp.json", ServersShape::Servers),
+                        (".blade/config.json", ServersShape::Servers),
                     ]
                     .map(|(name, shape)| (root, name, shape))
                 };
@@ -83,8 +83,8 @@ impl SettingsSources {
                 let blade = self
                     .blade()
                     .zip(self.home.as_ref())
-                    .map(|(file, home)| of_user((home, file), Shape::OfUser));
-                states().map(|state| of_user(state, Shape::OfUser)).chain(blade).collect()
+                    .map(|(file, home)| of_user((home, file), ServersShape::OfUser));
+                states().map(|state| of_user(state, ServersShape::OfUser)).chain(blade).collect()
             }
             SettingsLayer::Managed
             | SettingsLayer::CommandLine
@@ -110,7 +110,7 @@ impl SettingsSources {
             severity: ProblemSeverity::Error,
             message: format!("No MCP server of this file is used: {message}."),
         };
-        let text = match Text::read_at_most(&place.file, MAX_BYTES) {
+        let text = match SettingsText::read_at_most(&place.file, MAX_BYTES) {
             Ok(Some(text)) => text,
             Ok(None) => return,
             Err(_) if is_settings => return,
@@ -128,11 +128,11 @@ impl SettingsSources {
                 return;
             }
         };
-        let origin = Origin {
+        let origin = FileOrigin {
             file: Some(&place.file),
             layer: place.layer,
             root: &place.root,
-            owner: place.workspace.map_or(Owner::Person, Owner::Workspace),
+            owner: place.workspace.map_or(FileOwner::Person, FileOwner::Workspace),
             home: self.home.as_ref(),
             trust: self.trust(),
             installed,
@@ -141,14 +141,14 @@ impl SettingsSources {
         match &parsed.value {
             Some(Node::Object(object)) => {
                 let before = settings.declared.servers.len();
-                Reader::new(&origin, &text, settings).server_file(object, place.shape, &self.roots);
+                FileReader::new(&origin, &text, settings).server_file(object, place.shape, &self.roots);
                 if is_settings {
                     return;
                 }
-                if matches!(place.shape, Shape::Servers | Shape::Bare) {
+                if matches!(place.shape, ServersShape::Servers | ServersShape::Bare) {
                     settings.note_contents(&place.file, &text);
                 }
-                if place.shape == Shape::Servers || settings.declared.servers.len() > before {
+                if place.shape == ServersShape::Servers || settings.declared.servers.len() > before {
                     settings.files.push(place.file.clone());
                 }
             }
@@ -169,16 +169,16 @@ impl SettingsSources {
     }
 }
 
-impl Reader<'_, '_> {
-    fn server_file(&mut self, object: &Object<'_>, shape: Shape, roots: &[AbsPath]) {
+impl FileReader<'_, '_> {
+    fn server_file(&mut self, object: &Object<'_>, shape: ServersShape, roots: &[AbsPath]) {
         match shape {
-            Shape::Servers | Shape::OfUser => self.servers_in(object),
-            Shape::Bare => {
+            ServersShape::Servers | ServersShape::OfUser => self.servers_in(object),
+            ServersShape::Bare => {
                 for server in &object.properties {
-                    self.declare(Kind::Server, server.name.as_str(), &server.value);
+                    self.declare(DeclarationKind::Server, server.name.as_str(), &server.value);
                 }
             }
-            Shape::OfProjects => {
+            ServersShape::OfProjects => {
                 let Some(projects) = object.get_object("projects") else { return };
                 for root in roots {
                     let is_of_root = |project: &&ObjectProp<'_>| *project.name.as_str() == *root.to_string();

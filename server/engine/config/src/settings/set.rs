@@ -6,10 +6,10 @@
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::Value;
 
-use super::keys::{self, Key, Reach};
-use super::text::{OPTIONS, Text};
+use super::keys::{self, Key, KeyReach};
+use super::text::{OPTIONS, SettingsText};
 use super::write::{broken, own_files};
-use super::{Change, Scope, SettingsError, SettingsSources};
+use super::{SettingsError, SettingsScope, SettingsSources, WriteOutcome};
 use kode_base::paths::AbsPath;
 
 /// Why a setting is not written.
@@ -45,7 +45,7 @@ pub enum SetError {
         /// The key.
         path: &'static str,
         /// The scope.
-        scope: Scope,
+        scope: SettingsScope,
     },
     /// The file cannot be written.
     #[error(transparent)]
@@ -58,10 +58,15 @@ impl SettingsSources {
     ///
     /// # Errors
     /// [`SetError`]; the file is as it was before then.
-    pub fn set(&self, scope: Scope, path: &str, value: Option<&Value>) -> Result<Change, SetError> {
+    pub fn set(
+        &self,
+        scope: SettingsScope,
+        path: &str,
+        value: Option<&Value>,
+    ) -> Result<WriteOutcome, SetError> {
         let (key, name) = keys::key_of(path)
             .ok_or_else(|| SetError::Unknown { path: path.to_owned(), near: keys::near(path) })?;
-        if let Reach::Ignored(why) = key.reach {
+        if let KeyReach::Ignored(why) = key.reach {
             return Err(SetError::Unused { path: key.path, why });
         }
         if let Some(value) = value {
@@ -69,7 +74,7 @@ impl SettingsSources {
             let checked = key.shape.check(whole.as_ref().unwrap_or(value));
             checked.map_err(|wanted| SetError::Value { path: path.to_owned(), wanted })?;
             let is_bypass = key.path == "permissions.defaultMode" && value == "bypassPermissions";
-            if scope != Scope::User && (key.reach == Reach::Own || is_bypass) {
+            if scope != SettingsScope::User && (key.reach == KeyReach::Own || is_bypass) {
                 return Err(SetError::NotThere { path: key.path, scope });
             }
         }
@@ -77,16 +82,16 @@ impl SettingsSources {
         names.extend(name);
         let file = self.file_of(scope, &names)?;
         let is_changed = self.change(&file, |text| edited(&file, text, &names, value))?;
-        if value.is_some() && scope != Scope::User {
+        if value.is_some() && scope != SettingsScope::User {
             self.approve_set(&file, path)?;
         }
-        Ok(Change { file, is_changed })
+        Ok(WriteOutcome { file, is_changed })
     }
 
     /// The file of a scope that holds a key; the usual one where none does.
-    fn file_of(&self, scope: Scope, names: &[&str]) -> Result<AbsPath, SettingsError> {
+    fn file_of(&self, scope: SettingsScope, names: &[&str]) -> Result<AbsPath, SettingsError> {
         let holds = |file: &AbsPath| {
-            let text = Text::read(file).ok().flatten();
+            let text = SettingsText::read(file).ok().flatten();
             let root = text.and_then(|text| CstRootNode::parse(&text.text, &OPTIONS).ok());
             root.and_then(|root| root.object_value()).is_some_and(|object| holds(&object, names))
         };

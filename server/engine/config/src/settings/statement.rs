@@ -6,8 +6,8 @@ use jsonc_parser::ast::{Object, ObjectProp, Value as Node};
 use jsonc_parser::common::{Range, Ranged};
 use serde_json::Value;
 
-use super::keys::{self, Found, Key, Reach, Shape};
-use super::read::{Reader, json};
+use super::keys::{self, Key, KeyMatch, KeyReach, KeyShape};
+use super::read::{FileReader, json};
 use kode_permission::rules::{Behavior, FileRange, ProblemSeverity, RuleSource};
 
 /// A value that a file states.
@@ -22,12 +22,12 @@ pub struct Statement {
     /// Where it stands.
     pub source: RuleSource,
     /// What becomes of it.
-    pub standing: Standing,
+    pub standing: StatementStanding,
 }
 
 /// What becomes of something that a file states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum StatementStanding {
     /// It counts, unless something stronger says otherwise.
     InForce,
     /// It waits for the user's approval.
@@ -38,7 +38,7 @@ pub enum Standing {
 
 /// How much was told before a file was read.
 #[derive(Clone, Copy)]
-pub(super) struct Mark {
+pub(super) struct ReadMark {
     withheld: usize,
     problems: usize,
 }
@@ -49,30 +49,30 @@ impl PartialEq for Key {
     }
 }
 
-impl Reader<'_, '_> {
+impl FileReader<'_, '_> {
     /// What was told until now.
-    pub(super) fn mark(&self) -> Mark {
-        Mark { withheld: self.settings.withheld.len(), problems: self.settings.problems.len() }
+    pub(super) fn mark(&self) -> ReadMark {
+        ReadMark { withheld: self.settings.withheld.len(), problems: self.settings.problems.len() }
     }
 
     /// Notes what the file states, tells slips and what is ignored. The file was read since `before`.
-    pub(super) fn survey(&mut self, object: &Object<'_>, before: Mark) {
+    pub(super) fn survey(&mut self, object: &Object<'_>, before: ReadMark) {
         self.survey_in("", object, before);
         self.tell_of_other_order();
     }
 
-    fn survey_in(&mut self, within: &str, object: &Object<'_>, before: Mark) {
+    fn survey_in(&mut self, within: &str, object: &Object<'_>, before: ReadMark) {
         for property in &object.properties {
             let name = property.name.as_str();
             let path = if within.is_empty() { name.to_owned() } else { format!("{within}.{name}") };
             match keys::find(&path) {
-                Found::Key(key) => self.note(key, property, before),
-                Found::Section => {
+                KeyMatch::Key(key) => self.note(key, property, before),
+                KeyMatch::Section => {
                     if let Node::Object(object) = &property.value {
                         self.survey_in(&path, object, before);
                     }
                 }
-                Found::Nothing(Some(meant)) => {
+                KeyMatch::Nothing(Some(meant)) => {
                     let message = format!(
                         "There is no setting `{path}`; did you mean `{}`? It is ignored.",
                         meant.path
@@ -80,32 +80,36 @@ impl Reader<'_, '_> {
                     self.tell(ProblemSeverity::Warning, property.name.range(), message);
                 }
                 // Somebody else's.
-                Found::Nothing(None) => {}
+                KeyMatch::Nothing(None) => {}
             }
         }
     }
 
-    fn note(&mut self, key: &'static Key, property: &ObjectProp<'_>, before: Mark) {
-        if let Reach::Ignored(why) = key.reach {
+    fn note(&mut self, key: &'static Key, property: &ObjectProp<'_>, before: ReadMark) {
+        if let KeyReach::Ignored(why) = key.reach {
             if !why.is_empty() {
                 let message = format!("`{}` does nothing in kode-ls: {why}.", key.path);
                 self.tell(ProblemSeverity::Information, property.name.range(), message);
             }
-            return self.state_value(key, None, &property.value, Some(Standing::Ignored), before);
+            return self.state_value(key, None, &property.value, Some(StatementStanding::Ignored), before);
         }
-        let refused = (key.reach == Reach::Own && self.is_of_workspace()).then_some(Standing::Ignored);
+        let refused =
+            (key.reach == KeyReach::Own && self.is_of_workspace()).then_some(StatementStanding::Ignored);
         match (key.shape, &property.value) {
-            (Shape::Texts | Shape::Objects, Node::Array(list)) => {
+            (KeyShape::Texts | KeyShape::Objects, Node::Array(list)) => {
                 for item in &list.elements {
                     self.state_value(key, None, item, refused, before);
                 }
             }
-            (Shape::SwitchesByName | Shape::TextsByName | Shape::ObjectsByName, Node::Object(entries)) => {
+            (
+                KeyShape::SwitchesByName | KeyShape::TextsByName | KeyShape::ObjectsByName,
+                Node::Object(entries),
+            ) => {
                 for entry in &entries.properties {
                     self.state_value(key, Some(entry.name.as_str()), &entry.value, refused, before);
                 }
             }
-            (Shape::ListsByName, Node::Object(entries)) => {
+            (KeyShape::ListsByName, Node::Object(entries)) => {
                 for entry in &entries.properties {
                     let Node::Array(list) = &entry.value else { continue };
                     for item in &list.elements {
@@ -122,8 +126,8 @@ impl Reader<'_, '_> {
         key: &'static Key,
         name: Option<&str>,
         node: &Node<'_>,
-        standing: Option<Standing>,
-        before: Mark,
+        standing: Option<StatementStanding>,
+        before: ReadMark,
     ) {
         let standing = standing.unwrap_or_else(|| self.standing(key, node.range(), before));
         let (value, source, name) = (json(node), self.source(node.range()), name.map(str::to_owned));
@@ -131,15 +135,15 @@ impl Reader<'_, '_> {
     }
 
     /// What the reader made of a value.
-    fn standing(&self, key: &Key, range: Range, before: Mark) -> Standing {
+    fn standing(&self, key: &Key, range: Range, before: ReadMark) -> StatementStanding {
         let place = self.source(range).place;
         let is_here = |found: &RuleSource| found.file.as_ref() == self.origin_file() && found.place == place;
         if self.settings.withheld[before.withheld..].iter().any(|withheld| is_here(&withheld.source)) {
-            return Standing::Waiting;
+            return StatementStanding::Waiting;
         }
         if Behavior::ALL.iter().any(|behavior| key.path == format!("permissions.{}", behavior.name())) {
             let is_rule = self.settings.rules.iter().any(|rule| is_here(&rule.source));
-            return if is_rule { Standing::InForce } else { Standing::Ignored };
+            return if is_rule { StatementStanding::InForce } else { StatementStanding::Ignored };
         }
         let problems = self.settings.problems[before.problems..].iter();
         let mut bad = problems.filter(|problem| problem.severity != ProblemSeverity::Information);
@@ -150,7 +154,7 @@ impl Reader<'_, '_> {
             })
         };
         let is_bad = bad.any(|problem| problem.place.is_some_and(is_within));
-        if is_bad { Standing::Ignored } else { Standing::InForce }
+        if is_bad { StatementStanding::Ignored } else { StatementStanding::InForce }
     }
 
     /// Tells where Blade, whose file it is, would let a rule that allows win over one that asks.

@@ -45,7 +45,7 @@ impl Fixture {
     /// Approves all that a file asks for by these settings.
     pub(super) fn approve(&self, settings: &Settings, file: &AbsPath) -> Result<usize, SettingsError> {
         let wishes = settings.withheld.iter().map(|withheld| &withheld.wish);
-        let digests: Vec<_> = wishes.filter(|wish| wish.file == *file).map(Wish::digest).collect();
+        let digests: Vec<_> = wishes.filter(|wish| wish.file == *file).map(TrustRequest::digest).collect();
         self.sources.trust().approve_digests(settings, &digests)
     }
 

@@ -31,13 +31,13 @@ pub(crate) const OPTIONS: ParseOptions = ParseOptions {
 };
 
 /// A settings file's text without byte order mark.
-pub(crate) struct Text {
+pub(crate) struct SettingsText {
     pub(crate) text: String,
     pub(super) has_bom: bool,
     line_starts: Vec<usize>,
 }
 
-impl Text {
+impl SettingsText {
     /// Reads a file; `None` when there is none. What is no regular file, too large or no UTF-8 is an error in words
     /// for people.
     pub(super) fn read(file: &AbsPath) -> Result<Option<Self>, String> {
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn places_count_lines_of_all_kinds_and_utf_16() {
-        let text = Text::new("\u{feff}{\r\n\r \"😀é\"x\n".to_owned());
+        let text = SettingsText::new("\u{feff}{\r\n\r \"😀é\"x\n".to_owned());
         assert!(text.has_bom);
         let start = text.text.find('x').unwrap();
         let place = text.place(Range::new(start, start + 1));

@@ -10,10 +10,10 @@ use std::sync::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::editor::Editor;
+use super::editor::EditorSettings;
 use super::lock::Lock;
 use super::text::is_absence;
-use super::{Settings, SettingsError, Withheld};
+use super::{Settings, SettingsError, WithheldSetting};
 use kode_base::atomic;
 use kode_base::mask::masked_wish;
 use kode_base::paths::AbsPath;
@@ -33,20 +33,20 @@ const MAX_DISMISSED: usize = 4_096;
 pub struct Trust {
     file: AbsPath,
     state: AbsPath,
-    editor: Editor,
-    stored: Mutex<Stored>,
+    editor: EditorSettings,
+    stored: Mutex<TrustFile>,
 }
 
 /// Something a settings file in a workspace asks for, to be approved.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Wish {
+pub struct TrustRequest {
     /// The workspace folder.
     pub root: AbsPath,
     /// The file.
     pub file: AbsPath,
     /// What is asked for: the setting's key, such as `permissions.allow`.
     pub key: String,
-    /// The value, as text, with whatever secrets are in it; [`Wish::shown`] is for people.
+    /// The value, as text, with whatever secrets are in it; [`TrustRequest::shown`] is for people.
     pub text: String,
 }
 
@@ -56,14 +56,14 @@ pub struct TrustState {
     /// Whether the editor distrusts the workspace: then all of it waits, whatever was approved.
     pub is_distrusted: bool,
     /// What waits, the strongest first.
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<PendingTrust>,
     /// What counts because the user has approved it.
-    pub approved: Vec<Approved>,
+    pub approved: Vec<ApprovedTrust>,
 }
 
 /// How much waits for the user's word, and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TrustWaiting {
+pub struct TrustSummary {
     /// How many settings.
     pub count: usize,
     /// The files they stand in.
@@ -72,11 +72,11 @@ pub struct TrustWaiting {
     pub summary: String,
 }
 
-impl TrustWaiting {
+impl TrustSummary {
     /// How much of this waits.
     #[must_use]
-    pub fn of<'w>(withheld: impl IntoIterator<Item = &'w Withheld>) -> Self {
-        let wishes: Vec<&Wish> = withheld.into_iter().map(|withheld| &withheld.wish).collect();
+    pub fn of<'w>(withheld: impl IntoIterator<Item = &'w WithheldSetting>) -> Self {
+        let wishes: Vec<&TrustRequest> = withheld.into_iter().map(|withheld| &withheld.wish).collect();
         let files: BTreeSet<_> = wishes.iter().map(|wish| wish.file.clone()).collect();
         let summary = summary(wishes.iter().map(|wish| wish.key.as_str()));
         Self { count: wishes.len(), files: files.into_iter().collect(), summary }
@@ -115,11 +115,11 @@ pub fn summary<'k>(keys: impl Iterator<Item = &'k str>) -> String {
 
 /// Something that is not in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct PendingTrust {
     /// What stands for it, for [`Trust::approve_digests`].
     pub digest: String,
     /// What is asked for.
-    pub wish: Wish,
+    pub wish: TrustRequest,
     /// Where it stands.
     pub source: RuleSource,
     /// What was approved in its place before, without secrets; perhaps only its beginning.
@@ -130,21 +130,21 @@ pub struct Waiting {
 
 /// Something that is in force because the user has approved it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Approved {
+pub struct ApprovedTrust {
     /// What stands for it, for [`Trust::revoke_digests`].
     pub digest: String,
     /// What was asked for.
-    pub wish: Wish,
+    pub wish: TrustRequest,
     /// Where it stands.
     pub source: RuleSource,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Stored {
+struct TrustFile {
     approved: BTreeSet<String>,
     /// What of the approved was shown, to be shown again beside what has become of it.
     #[serde(default)]
-    texts: BTreeMap<String, Kept>,
+    texts: BTreeMap<String, ApprovedText>,
     /// What the user does not want to be asked again.
     #[serde(default)]
     dismissed: BTreeSet<String>,
@@ -152,14 +152,14 @@ struct Stored {
 
 /// An approved text, or its beginning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept {
+struct ApprovedText {
     root: AbsPath,
     file: AbsPath,
     key: String,
     text: String,
 }
 
-impl Wish {
+impl TrustRequest {
     /// What stands for the wish, in the file of approvals and in what clients are told: the length of each part goes in with
     /// it, so that no two wishes look alike.
     #[must_use]
@@ -190,20 +190,20 @@ impl Wish {
         masked_wish(&self.key, &self.text)
     }
 
-    fn kept(&self) -> Kept {
+    fn kept(&self) -> ApprovedText {
         let mut end = self.text.len().min(MAX_KEPT);
         while !self.text.is_char_boundary(end) {
             end -= 1;
         }
         let (root, file) = (self.root.clone(), self.file.clone());
-        Kept { root, file, key: self.key.clone(), text: self.text[..end].to_owned() }
+        ApprovedText { root, file, key: self.key.clone(), text: self.text[..end].to_owned() }
     }
 }
 
 impl Trust {
     /// The approvals kept in a state folder, as far as the editor lets them count. Nothing is read yet.
     #[must_use]
-    pub fn new(state: &AbsPath, editor: Editor) -> Self {
+    pub fn new(state: &AbsPath, editor: EditorSettings) -> Self {
         Self { file: state.join(FILE), state: state.clone(), editor, stored: Mutex::default() }
     }
 
@@ -224,7 +224,7 @@ impl Trust {
                 Ok(())
             }
             Err(error) => {
-                *self.lock() = Stored::default();
+                *self.lock() = TrustFile::default();
                 Err(error)
             }
         }
@@ -232,7 +232,7 @@ impl Trust {
 
     /// Whether the user has approved exactly this, as far as was read last.
     #[must_use]
-    pub fn is_approved(&self, wish: &Wish) -> bool {
+    pub fn is_approved(&self, wish: &TrustRequest) -> bool {
         if self.editor.is_distrusted() {
             return false;
         }
@@ -246,7 +246,7 @@ impl Trust {
 
     /// Whether the user does not want to be asked about this again, as far as was read last.
     #[must_use]
-    pub fn is_dismissed(&self, wish: &Wish) -> bool {
+    pub fn is_dismissed(&self, wish: &TrustRequest) -> bool {
         self.lock().dismissed.contains(&wish.digest())
     }
 
@@ -260,18 +260,18 @@ impl Trust {
     #[must_use]
     pub fn state(&self, settings: &Settings) -> TrustState {
         let stored = self.lock().clone();
-        let waiting = settings.withheld.iter().map(|Withheld { wish, source }| {
+        let waiting = settings.withheld.iter().map(|WithheldSetting { wish, source }| {
             let digest = wish.digest();
             // What still stands in the file is not what this was before.
-            let stands = |kept: &Kept| {
+            let stands = |kept: &ApprovedText| {
                 settings.approved.iter().any(|known| known.wish.key == kept.key && known.wish.kept() == *kept)
             };
-            let is_earlier = |kept: &&Kept| {
+            let is_earlier = |kept: &&ApprovedText| {
                 (&kept.root, &kept.file, &kept.key) == (&wish.root, &wish.file, &wish.key)
                     && kept.text != wish.kept().text
                     && !stands(kept)
             };
-            Waiting {
+            PendingTrust {
                 is_dismissed: stored.dismissed.contains(&digest),
                 earlier: stored
                     .texts
@@ -283,7 +283,7 @@ impl Trust {
                 source: source.clone(),
             }
         });
-        let approved = settings.approved.iter().map(|Withheld { wish, source }| Approved {
+        let approved = settings.approved.iter().map(|WithheldSetting { wish, source }| ApprovedTrust {
             digest: wish.digest(),
             wish: wish.clone(),
             source: source.clone(),
@@ -307,8 +307,11 @@ impl Trust {
     ///
     /// # Errors
     /// When the file cannot be read or written; nothing is approved then.
-    pub fn approve<'a>(&self, wishes: impl IntoIterator<Item = &'a Wish>) -> Result<(), SettingsError> {
-        let wishes: Vec<&Wish> = wishes.into_iter().collect();
+    pub fn approve<'a>(
+        &self,
+        wishes: impl IntoIterator<Item = &'a TrustRequest>,
+    ) -> Result<(), SettingsError> {
+        let wishes: Vec<&TrustRequest> = wishes.into_iter().collect();
         self.change(|stored| {
             for wish in &wishes {
                 let digest = wish.digest();
@@ -336,8 +339,11 @@ impl Trust {
     ///
     /// # Errors
     /// When the file cannot be read or written; the approvals stay then.
-    pub fn revoke<'a>(&self, wishes: impl IntoIterator<Item = &'a Wish>) -> Result<(), SettingsError> {
-        let digests: Vec<String> = wishes.into_iter().map(Wish::digest).collect();
+    pub fn revoke<'a>(
+        &self,
+        wishes: impl IntoIterator<Item = &'a TrustRequest>,
+    ) -> Result<(), SettingsError> {
+        let digests: Vec<String> = wishes.into_iter().map(TrustRequest::digest).collect();
         self.change(|stored| {
             stored.approved.retain(|known| !digests.contains(known));
             stored.texts.retain(|known, _| !digests.contains(known));
@@ -371,11 +377,12 @@ impl Trust {
         })
     }
 
-    fn change(&self, change: impl FnOnce(&mut Stored)) -> Result<(), SettingsError> {
+    fn change(&self, change: impl FnOnce(&mut TrustFile)) -> Result<(), SettingsError> {
         let _lock = Lock::take(&self.state, &self.file)?;
         let mut stored = self.read()?;
         let failed = |source| SettingsError::Io { file: self.file.clone(), source };
-        let bytes = |stored: &Stored| serde_json::to_vec_pretty(stored).map_err(|error| failed(error.into()));
+        let bytes =
+            |stored: &TrustFile| serde_json::to_vec_pretty(stored).map_err(|error| failed(error.into()));
         let before = bytes(&stored)?;
         change(&mut stored);
         let bytes = bytes(&stored)?;
@@ -394,24 +401,24 @@ impl Trust {
         Ok(())
     }
 
-    fn read(&self) -> Result<Stored, SettingsError> {
+    fn read(&self) -> Result<TrustFile, SettingsError> {
         match std::fs::read(self.file.as_path()) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| SettingsError::Broken {
                 file: self.file.clone(),
                 reason: error.to_string(),
             }),
-            Err(error) if is_absence(&error) => Ok(Stored::default()),
+            Err(error) if is_absence(&error) => Ok(TrustFile::default()),
             Err(source) => Err(SettingsError::Io { file: self.file.clone(), source }),
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Stored> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, TrustFile> {
         self.stored.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
 /// The wishes that some of these digests stand for.
-fn of<'w>(withheld: &'w [Withheld], digests: &[String]) -> Vec<&'w Wish> {
+fn of<'w>(withheld: &'w [WithheldSetting], digests: &[String]) -> Vec<&'w TrustRequest> {
     let wishes = withheld.iter().map(|withheld| &withheld.wish);
     wishes.filter(|wish| digests.contains(&wish.digest())).collect()
 }

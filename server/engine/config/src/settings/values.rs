@@ -16,7 +16,7 @@ use kode_permission::rules::{Order, PathPattern, RuleSource};
 
 /// A value and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sourced<T> {
+pub struct SourcedValue<T> {
     /// The value.
     pub value: T,
     /// Where it comes from.
@@ -27,23 +27,23 @@ pub struct Sourced<T> {
 
 /// Typed settings of all files together. `None` and empty mean that no file in force says anything.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Values {
+pub struct SettingsValues {
     /// `permissions.defaultMode`: the mode sessions begin in.
-    pub default_mode: Option<Sourced<Mode>>,
+    pub default_mode: Option<SourcedValue<Mode>>,
     /// `permissions.additionalDirectories`: folders that are reached like the workspace.
-    pub additional_directories: Vec<Sourced<AbsPath>>,
+    pub additional_directories: Vec<SourcedValue<AbsPath>>,
     /// `permissions.disableBypassPermissionsMode` is `"disable"` somewhere.
     pub is_bypass_disabled: bool,
     /// `permissions.order`.
     pub order: Option<Order>,
     /// `sandbox`.
-    pub sandbox: Sandbox,
+    pub sandbox: SandboxSettings,
     /// `sensitiveFiles`, the strongest first: the first that matches decides.
-    pub sensitive_files: Vec<Sourced<SensitiveFile>>,
+    pub sensitive_files: Vec<SourcedValue<SensitiveFile>>,
     /// `tools.maxConcurrency`: how many calls may run beside each other.
     pub max_concurrency: Option<usize>,
     /// How the agent is to work.
-    pub stated: Stated,
+    pub stated: StatedPreferences,
     /// Which models there are.
     pub models: ModelValues,
     /// `webSearch`, merged key by key, for whoever searches.
@@ -52,7 +52,7 @@ pub struct Values {
 
 /// What the files say of how the agent is to work; each is a field of [`Preferences`].
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stated {
+pub struct StatedPreferences {
     /// `model`.
     pub model: Option<String>,
     /// `effortLevel`.
@@ -74,7 +74,7 @@ pub struct Stated {
     /// `appendSystemPrompt`.
     pub append_system_prompt: Option<String>,
     /// `claudeMdExcludes`.
-    pub memory_excludes: Vec<Sourced<String>>,
+    pub memory_excludes: Vec<SourcedValue<String>>,
     /// `autoCompactEnabled`.
     pub auto_compact: Option<bool>,
     /// `autoCompactThreshold`.
@@ -101,7 +101,7 @@ pub struct Stated {
     pub todo_reminder_rounds: Option<u32>,
 }
 
-impl Stated {
+impl StatedPreferences {
     /// The preferences, with defaults for what is not stated.
     #[must_use]
     pub fn preferences(&self) -> Preferences {
@@ -140,7 +140,7 @@ impl Stated {
 
 /// `sandbox`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sandbox {
+pub struct SandboxSettings {
     /// `enabled`.
     pub enabled: Option<bool>,
     /// `autoAllowBashIfSandboxed`.
@@ -148,19 +148,19 @@ pub struct Sandbox {
     /// `allowUnsandboxedCommands`.
     pub allow_unsandboxed: Option<bool>,
     /// `excludedCommands`: commands that run outside of it, as in the parentheses of `Bash(…)`.
-    pub excluded_commands: Vec<Sourced<String>>,
+    pub excluded_commands: Vec<SourcedValue<String>>,
     /// `network.allowedDomains`, as written.
-    pub allowed_domains: Vec<Sourced<String>>,
+    pub allowed_domains: Vec<SourcedValue<String>>,
     /// `network.deniedDomains`, as written.
-    pub denied_domains: Vec<Sourced<String>>,
+    pub denied_domains: Vec<SourcedValue<String>>,
     /// `network.allowLocalBinding`.
     pub allow_local_binding: Option<bool>,
     /// `filesystem.allowWrite`, as written.
-    pub allow_write: Vec<Sourced<String>>,
+    pub allow_write: Vec<SourcedValue<String>>,
     /// `filesystem.denyWrite`, as written.
-    pub deny_write: Vec<Sourced<String>>,
+    pub deny_write: Vec<SourcedValue<String>>,
     /// `filesystem.denyRead`, as written.
-    pub deny_read: Vec<Sourced<String>>,
+    pub deny_read: Vec<SourcedValue<String>>,
 }
 
 /// How a file is protected beyond the built-in table.
@@ -173,7 +173,7 @@ pub struct SensitiveFile {
 }
 
 /// Adds what a list does not hold yet.
-pub(super) fn append<T: PartialEq>(list: &mut Vec<Sourced<T>>, item: Sourced<T>) {
+pub(super) fn append<T: PartialEq>(list: &mut Vec<SourcedValue<T>>, item: SourcedValue<T>) {
     if !list.iter().any(|known| known.value == item.value && known.root == item.root) {
         list.push(item);
     }

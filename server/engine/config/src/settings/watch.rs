@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Stamp;
+use super::SettingsStamp;
 use kode_base::folder_watch::{FolderWatch, identity_of};
 use kode_base::paths::AbsPath;
 
@@ -21,19 +21,19 @@ const MAX_FOLDERS: usize = 256;
 
 /// A watch over files. Dropping it ends it.
 #[derive(Debug)]
-pub struct FileWatch(Arc<Shared>);
+pub struct FileWatch(Arc<SharedFileWatch>);
 
 #[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
+struct SharedFileWatch {
+    state: Mutex<FileWatchState>,
     wake: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct FileWatchState {
     is_over: bool,
     /// The files, when they are others than before, as they were when that was said.
-    wanted: Option<Files>,
+    wanted: Option<FileStamps>,
     /// The paths by which events name files and the folders on the way to them.
     names: BTreeSet<PathBuf>,
     first_touch: Option<Instant>,
@@ -41,11 +41,11 @@ struct State {
 }
 
 /// Files as they looked from outside.
-type Files = BTreeMap<AbsPath, Option<Stamp>>;
+type FileStamps = BTreeMap<AbsPath, Option<SettingsStamp>>;
 
 /// What the thread does next.
-enum Work {
-    Files(Files),
+enum FileWatchWork {
+    Files(FileStamps),
     Look,
 }
 
@@ -53,8 +53,9 @@ impl FileWatch {
     /// A watch over no files yet. `changed` is called on its thread with files that have come, gone or changed.
     #[must_use]
     pub fn start(changed: impl Fn(&[AbsPath]) + Send + 'static) -> Self {
-        let shared = Arc::<Shared>::default();
-        let thread = Thread { shared: Arc::clone(&shared), known: BTreeMap::new(), folders: BTreeMap::new() };
+        let shared = Arc::<SharedFileWatch>::default();
+        let thread =
+            FileWatchThread { shared: Arc::clone(&shared), known: BTreeMap::new(), folders: BTreeMap::new() };
         let spawned = std::thread::Builder::new().name("kode-settings".to_owned());
         if let Err(error) = spawned.spawn(move || thread.run(&changed)) {
             tracing::warn!(%error, "settings files are not watched; they are looked at before each use");
@@ -65,7 +66,7 @@ impl FileWatch {
     /// Watches these files and no others: what happens to them from now on is told. Looks at each.
     pub fn watch(&self, files: impl IntoIterator<Item = AbsPath>) {
         let stamped = files.into_iter().map(|file| {
-            let stamp = Stamp::of(&file);
+            let stamp = SettingsStamp::of(&file);
             (file, stamp)
         });
         let stamped = stamped.collect();
@@ -81,20 +82,20 @@ impl Drop for FileWatch {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SharedFileWatch {
+    fn state(&self) -> MutexGuard<'_, FileWatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for what is to be done; `None` at the end.
-    fn next(&self) -> Option<Work> {
+    fn next(&self) -> Option<FileWatchWork> {
         let mut state = self.state();
         loop {
             if state.is_over {
                 return None;
             }
             if let Some(files) = state.wanted.take() {
-                return Some(Work::Files(files));
+                return Some(FileWatchWork::Files(files));
             }
             let due = state
                 .last_touch
@@ -104,7 +105,7 @@ impl Shared {
                 None => self.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(Duration::ZERO) => {
                     (state.first_touch, state.last_touch) = (None, None);
-                    return Some(Work::Look);
+                    return Some(FileWatchWork::Look);
                 }
                 Some(wait) => self.wake.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0,
             };
@@ -122,7 +123,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl FileWatchState {
     fn touch(&mut self) {
         let now = Instant::now();
         self.first_touch.get_or_insert(now);
@@ -131,14 +132,14 @@ impl State {
 }
 
 /// The thread that watches and looks.
-struct Thread {
-    shared: Arc<Shared>,
-    known: Files,
+struct FileWatchThread {
+    shared: Arc<SharedFileWatch>,
+    known: FileStamps,
     /// What is watched, each with what tells it from another folder of its name.
     folders: BTreeMap<PathBuf, Option<(u64, u64)>>,
 }
 
-impl Thread {
+impl FileWatchThread {
     fn run(mut self, changed: &dyn Fn(&[AbsPath])) {
         let shared = Arc::downgrade(&self.shared);
         let hear = move |event: notify::Result<notify::Event>| match (event, shared.upgrade()) {
@@ -155,7 +156,7 @@ impl Thread {
         };
         while let Some(work) = self.shared.next() {
             match work {
-                Work::Files(files) => {
+                FileWatchWork::Files(files) => {
                     self.known.retain(|file, _| files.contains_key(file));
                     for (file, stamp) in files {
                         self.known.entry(file).or_insert(stamp);
@@ -164,12 +165,12 @@ impl Thread {
                     // Whatever happened between the first look and now.
                     self.shared.state().touch();
                 }
-                Work::Look => {
+                FileWatchWork::Look => {
                     // A folder that came may hold files already: it is watched before it is looked into.
                     self.arrange(&watcher);
                     let mut news = Vec::new();
                     for (file, known) in &mut self.known {
-                        let now = Stamp::of(file);
+                        let now = SettingsStamp::of(file);
                         if now != *known {
                             *known = now;
                             news.push(file.clone());

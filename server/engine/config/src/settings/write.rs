@@ -8,8 +8,8 @@ use std::io;
 use jsonc_parser::cst::{CstArray, CstNode, CstRootNode};
 
 use super::lock::Lock;
-use super::text::{OPTIONS, Text, is_absence};
-use super::trust::Wish;
+use super::text::{OPTIONS, SettingsText, is_absence};
+use super::trust::TrustRequest;
 use super::{CONFIG, FOLDERS, LOCAL, OWN_FOLDERS, SHARED, SettingsError, SettingsSources};
 use kode_base::atomic;
 use kode_base::paths::AbsPath;
@@ -22,7 +22,7 @@ const ATTEMPTS: usize = 5;
 
 /// Which file a rule is written into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scope {
+pub enum SettingsScope {
     /// `settings.local.json` in the first workspace folder.
     Local,
     /// `settings.json` in the first workspace folder.
@@ -31,7 +31,7 @@ pub enum Scope {
     User,
 }
 
-impl Scope {
+impl SettingsScope {
     /// The name shown to people.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -45,7 +45,7 @@ impl Scope {
 
 /// What became of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct WriteOutcome {
     /// The file.
     pub file: AbsPath,
     /// Whether it was written; not where it already said so.
@@ -57,14 +57,14 @@ impl SettingsSources {
     ///
     /// # Errors
     /// [`SettingsError::NoPlace`] without a workspace folder or a home.
-    pub fn file(&self, scope: Scope) -> Result<AbsPath, SettingsError> {
-        let name = if scope == Scope::Local { LOCAL } else { SHARED };
+    pub fn file(&self, scope: SettingsScope) -> Result<AbsPath, SettingsError> {
+        let name = if scope == SettingsScope::Local { LOCAL } else { SHARED };
         let folders: Vec<AbsPath> = match scope {
-            Scope::Local | Scope::Project => {
+            SettingsScope::Local | SettingsScope::Project => {
                 let root = self.roots.first().ok_or(SettingsError::NoPlace(scope.name()))?;
                 FOLDERS.iter().take(OWN_FOLDERS).map(|(folder, _)| root.join(folder)).collect()
             }
-            Scope::User => self.user_folders.iter().take(OWN_FOLDERS).cloned().collect(),
+            SettingsScope::User => self.user_folders.iter().take(OWN_FOLDERS).cloned().collect(),
         };
         let files: Vec<AbsPath> = folders.iter().map(|folder| folder.join(name)).collect();
         let present = files.iter().find(|file| file.as_path().symlink_metadata().is_ok());
@@ -75,13 +75,18 @@ impl SettingsSources {
     ///
     /// # Errors
     /// When the file is broken, leads elsewhere, or cannot be written; it is as before then.
-    pub fn add_rule(&self, scope: Scope, behavior: Behavior, rule: &Rule) -> Result<Change, SettingsError> {
+    pub fn add_rule(
+        &self,
+        scope: SettingsScope,
+        behavior: Behavior,
+        rule: &Rule,
+    ) -> Result<WriteOutcome, SettingsError> {
         rule.check(behavior)
             .map_err(|error| SettingsError::Rule { rule: rule.to_string(), reason: error.to_string() })?;
         let file = self.file(scope)?;
         let mut written = rule.to_string();
         let is_changed = self.change(&file, |text| {
-            let list = Edited::new(&file, text)?;
+            let list = EditedSettings::new(&file, text)?;
             match list.rules(behavior)?.elements().into_iter().find_map(|node| same(&node, rule)) {
                 Some(known) => written = known,
                 None => {
@@ -90,11 +95,11 @@ impl SettingsSources {
             }
             Ok(list.root.to_string())
         })?;
-        if behavior == Behavior::Allow && scope != Scope::User {
+        if behavior == Behavior::Allow && scope != SettingsScope::User {
             // As it stands in the file, because that is what is approved.
             self.trust().approve([&self.wish(&file, behavior, written)])?;
         }
-        Ok(Change { file, is_changed })
+        Ok(WriteOutcome { file, is_changed })
     }
 
     /// Takes a rule out of a file, however it is spelled there, and takes approvals of it back. Blocks on the disk.
@@ -106,10 +111,10 @@ impl SettingsSources {
         file: &AbsPath,
         behavior: Behavior,
         rule: &Rule,
-    ) -> Result<Change, SettingsError> {
+    ) -> Result<WriteOutcome, SettingsError> {
         let mut removed = Vec::new();
         let is_changed = self.change(file, |text| {
-            let list = Edited::new(file, text)?;
+            let list = EditedSettings::new(file, text)?;
             removed.clear();
             for node in list.known_rules(behavior).map(|rules| rules.elements()).unwrap_or_default() {
                 if let Some(known) = same(&node, rule) {
@@ -119,17 +124,18 @@ impl SettingsSources {
             }
             Ok(list.root.to_string())
         })?;
-        let wishes: Vec<Wish> = removed.into_iter().map(|text| self.wish(file, behavior, text)).collect();
+        let wishes: Vec<TrustRequest> =
+            removed.into_iter().map(|text| self.wish(file, behavior, text)).collect();
         if behavior == Behavior::Allow && !wishes.is_empty() {
             self.trust().revoke(&wishes)?;
         }
-        Ok(Change { file: file.clone(), is_changed })
+        Ok(WriteOutcome { file: file.clone(), is_changed })
     }
 
-    fn wish(&self, file: &AbsPath, behavior: Behavior, text: String) -> Wish {
+    fn wish(&self, file: &AbsPath, behavior: Behavior, text: String) -> TrustRequest {
         // `<root>/<folder>/<file>`, as it is loaded: a workspace folder may lie in another.
         let root = file.parent().and_then(|folder| folder.parent());
-        Wish {
+        TrustRequest {
             root: root.unwrap_or_else(|| file.clone()),
             file: file.clone(),
             key: format!("permissions.{}", behavior.name()),
@@ -150,7 +156,7 @@ impl SettingsSources {
         for _ in 0..ATTEMPTS {
             // Asked for again under the lock and at each attempt: links may have changed.
             let real = self.resolve(file, &within, is_user)?;
-            let read = Text::read(&real).map_err(|reason| broken(file, reason))?;
+            let read = SettingsText::read(&real).map_err(|reason| broken(file, reason))?;
             let Some(text) = read else {
                 let new = change(NEW_FILE)?;
                 if new == NEW_FILE {
@@ -218,12 +224,12 @@ impl SettingsSources {
 }
 
 /// A file's text while it is edited.
-struct Edited<'a> {
+struct EditedSettings<'a> {
     file: &'a AbsPath,
     root: CstRootNode,
 }
 
-impl<'a> Edited<'a> {
+impl<'a> EditedSettings<'a> {
     fn new(file: &'a AbsPath, text: &str) -> Result<Self, SettingsError> {
         let root =
             CstRootNode::parse(text, &OPTIONS).map_err(|error| broken(file, format!("of this: {error}")))?;
@@ -257,7 +263,7 @@ fn same(node: &CstNode, rule: &Rule) -> Option<String> {
 }
 
 /// The files of a scope that are ours to write, the strongest first.
-pub(super) fn own_files(sources: &SettingsSources, scope: Scope) -> Vec<AbsPath> {
+pub(super) fn own_files(sources: &SettingsSources, scope: SettingsScope) -> Vec<AbsPath> {
     let root = sources.roots.first();
     let of_root =
         || FOLDERS.iter().take(OWN_FOLDERS).filter_map(move |(folder, _)| root.map(|root| root.join(folder)));
@@ -266,9 +272,9 @@ pub(super) fn own_files(sources: &SettingsSources, scope: Scope) -> Vec<AbsPath>
         files.collect::<Vec<_>>()
     };
     match scope {
-        Scope::Local => in_each(&of_root().collect::<Vec<_>>(), &[LOCAL]),
-        Scope::Project => in_each(&of_root().collect::<Vec<_>>(), &[SHARED, CONFIG]),
-        Scope::User => {
+        SettingsScope::Local => in_each(&of_root().collect::<Vec<_>>(), &[LOCAL]),
+        SettingsScope::Project => in_each(&of_root().collect::<Vec<_>>(), &[SHARED, CONFIG]),
+        SettingsScope::User => {
             let count = OWN_FOLDERS.min(sources.user_folders.len());
             in_each(&sources.user_folders[..count], &[SHARED, CONFIG])
         }

@@ -10,14 +10,14 @@ use futures::future::BoxFuture;
 use rmcp::model::{PaginatedRequestParams, Prompt, Resource, ResourceTemplate, ServerPeerInfo, Tool};
 use rmcp::service::ServiceError;
 
-use crate::connection::Way;
+use crate::connection::ServerChannel;
 use crate::failure;
-use crate::seen::{self, Described};
-use crate::servers::server::Server;
+use crate::seen::{self, ToolDescriptions};
+use crate::servers::server::McpServer;
 use crate::servers::tool::McpTool;
 use kode_base::blocking;
-use kode_config::mcp::config::Definition;
-use kode_config::mcp::fault::Failure;
+use kode_config::mcp::config::ServerDefinition;
+use kode_config::mcp::fault::McpFailure;
 use kode_config::mcp::names;
 
 /// So many things of a kind a server can offer.
@@ -29,7 +29,7 @@ const MAX_INSTRUCTIONS: usize = 2_000;
 
 /// What a server offers.
 #[derive(Clone, Default)]
-pub(crate) struct Offered {
+pub(crate) struct ServerOffer {
     /// The tools, in the order of their names.
     pub(crate) tools: Vec<Arc<McpTool>>,
     pub(crate) prompts: Vec<Prompt>,
@@ -42,22 +42,22 @@ pub(crate) struct Offered {
     /// Tools that say something else of themselves than when the server was first used.
     pub(crate) changed: Vec<String>,
     /// What every tool says.
-    pub(crate) described: Described,
+    pub(crate) described: ToolDescriptions,
     /// What the user should know.
     pub(crate) notes: Vec<String>,
 }
 
-impl Offered {
+impl ServerOffer {
     /// Looks what a server offers.
     ///
     /// # Errors
     /// When it has tools and does not tell them.
     pub(crate) async fn look(
-        server: &Server,
-        definition: &Definition,
-        way: &Way,
+        server: &McpServer,
+        definition: &ServerDefinition,
+        way: &ServerChannel,
         info: Option<&ServerPeerInfo>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, McpFailure> {
         let Some(info) = info else { return Ok(Self::default()) };
         let (capabilities, mut notes) = (&info.capabilities, Vec::new());
         let peer = &way.peer;
@@ -120,11 +120,11 @@ impl Offered {
 }
 
 /// A page of a list, and what names the next.
-type Page<T> = Result<(Vec<T>, Option<String>), ServiceError>;
+type ListPage<T> = Result<(Vec<T>, Option<String>), ServiceError>;
 
 /// All pages of a list, up to a bound.
 async fn pages<'a, T>(
-    page: impl Fn(Option<PaginatedRequestParams>) -> BoxFuture<'a, Page<T>>,
+    page: impl Fn(Option<PaginatedRequestParams>) -> BoxFuture<'a, ListPage<T>>,
 ) -> Result<Vec<T>, ServiceError> {
     let mut all = Vec::new();
     let mut cursor = None;
@@ -148,7 +148,11 @@ fn without<T>(listed: Result<Vec<T>, ServiceError>, what: &str, notes: &mut Vec<
     })
 }
 
-async fn changed(server: &Server, definition: &Definition, described: &Described) -> Vec<String> {
+async fn changed(
+    server: &McpServer,
+    definition: &ServerDefinition,
+    described: &ToolDescriptions,
+) -> Vec<String> {
     let (state, digest) = (server.surroundings().state.clone(), definition.digest.clone());
     let now = described.clone();
     blocking(move || seen::compare(&state, &digest, &now)).await.unwrap_or_else(|error| {
@@ -158,8 +162,8 @@ async fn changed(server: &Server, definition: &Definition, described: &Described
 }
 
 fn named(
-    server: &Server,
-    definition: &Definition,
+    server: &McpServer,
+    definition: &ServerDefinition,
     told: Vec<Tool>,
     notes: &mut Vec<String>,
 ) -> Vec<Arc<McpTool>> {

@@ -13,10 +13,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use crate::result::{self, Bounds};
+use crate::result::{self, ResultBounds};
 use crate::{Servers, failure};
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
-use kode_config::mcp::fault::Failure;
+use kode_config::mcp::fault::McpFailure;
 use kode_tool::offer::{ResourceInfo, ResourceText};
 use kode_tool::{CallAction, CallContext, CallPlan, Offering, Tool, ToolFacts, ToolOutput};
 
@@ -30,7 +30,7 @@ const MAX_LISTED: usize = 200;
 /// The arguments of the tool that lists.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ListInput {
+pub(crate) struct ListResourcesInput {
     /// The server to list the resources of. All servers if left out.
     #[serde(default)]
     pub server: Option<String>,
@@ -39,7 +39,7 @@ pub(crate) struct ListInput {
 /// The arguments of the tool that reads.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ReadInput {
+pub(crate) struct ReadResourceInput {
     /// The server that has the resource.
     pub server: String,
     /// The address of the resource.
@@ -58,13 +58,13 @@ fn servers(servers: &Weak<Servers>) -> Result<Arc<Servers>, ToolError> {
     })
 }
 
-fn failed(failure: &Failure) -> ToolError {
+fn failed(failure: &McpFailure) -> ToolError {
     ToolError::new(ToolErrorKind::Failed, format!("{}.", failure.message), failure.hint.clone())
 }
 
 #[async_trait]
 impl Tool for ListResources {
-    type Input = ListInput;
+    type Input = ListResourcesInput;
 
     fn facts(&self) -> ToolFacts {
         ToolFacts {
@@ -81,7 +81,7 @@ impl Tool for ListResources {
         Some(self.facts().description.to_owned())
     }
 
-    async fn plan(&self, input: ListInput, _context: &CallContext) -> Result<CallPlan, ToolError> {
+    async fn plan(&self, input: ListResourcesInput, _context: &CallContext) -> Result<CallPlan, ToolError> {
         let servers = servers(&self.0)?;
         if let Some(server) = &input.server {
             servers.find(server).map_err(|failure| failed(&failure))?;
@@ -116,7 +116,7 @@ impl Tool for ListResources {
 
 #[async_trait]
 impl Tool for ReadResource {
-    type Input = ReadInput;
+    type Input = ReadResourceInput;
 
     fn facts(&self) -> ToolFacts {
         ToolFacts {
@@ -132,7 +132,7 @@ impl Tool for ReadResource {
         None
     }
 
-    async fn plan(&self, input: ReadInput, _context: &CallContext) -> Result<CallPlan, ToolError> {
+    async fn plan(&self, input: ReadResourceInput, _context: &CallContext) -> Result<CallPlan, ToolError> {
         let servers = servers(&self.0)?;
         servers.find(&input.server).map_err(|failure| failed(&failure))?;
         let shown = format!("{}:{}", input.server, input.uri);
@@ -151,7 +151,8 @@ impl Tool for ReadResource {
                 };
                 let ResourceText { text, images } = read.map_err(|failure| failed(&failure))?;
                 let outputs = context.shell.tasks().outputs();
-                let bounds = Bounds { tokens: servers.output_tokens(), outputs, call: &context.call_id };
+                let bounds =
+                    ResultBounds { tokens: servers.output_tokens(), outputs, call: &context.call_id };
                 let display = format!("{} characters", text.chars().count());
                 let model_text = result::bounded(text, &bounds);
                 Ok(ToolOutput { model_text, display, images, ..ToolOutput::default() })
@@ -170,7 +171,7 @@ impl Servers {
     #[must_use]
     pub fn resources(&self, server: Option<&str>) -> Vec<ResourceInfo> {
         let wanted = self.all().into_iter().filter(|one| server.is_none_or(|server| one.name == server));
-        let of = |one: Arc<crate::servers::server::Server>| {
+        let of = |one: Arc<crate::servers::server::McpServer>| {
             let offered = one.offered();
             let info = |uri: &str, name: &str, description: Option<&String>, mime_type: Option<&String>| {
                 ResourceInfo {
@@ -203,13 +204,13 @@ impl Servers {
     ///
     /// # Errors
     /// Why it cannot be read.
-    pub async fn read_resource(&self, server: &str, uri: &str) -> Result<ResourceText, Failure> {
+    pub async fn read_resource(&self, server: &str, uri: &str) -> Result<ResourceText, McpFailure> {
         let found = self.find(server)?;
         let way = found.way().await?;
         let limit = found.surroundings().limits.call;
         let asked = way.peer.read_resource(ReadResourceRequestParams::new(uri));
         let read = timeout(limit, asked).await.map_err(|_| {
-            Failure::transient(
+            McpFailure::transient(
                 format!("`{server}` did not give the resource within {} s", limit.as_secs_f32()),
                 "Try it again, or go on without it.",
             )

@@ -13,13 +13,13 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::connection::{Connection, Way};
-use crate::servers::offered::Offered;
-use crate::surroundings::Surroundings;
+use crate::connection::{Connection, ServerChannel};
+use crate::servers::offered::ServerOffer;
+use crate::surroundings::ServerSurroundings;
 use crate::{Servers, auth, seen};
 use kode_base::blocking;
-use kode_config::mcp::config::{Address, Definition, HEALTH_INTERVAL, Link, Recovery};
-use kode_config::mcp::fault::{Failure, FailureClass};
+use kode_config::mcp::config::{HEALTH_INTERVAL, Recovery, RemoteServer, ServerDefinition, ServerLink};
+use kode_config::mcp::fault::{McpFailure, McpFailureClass};
 use kode_permission::rules::RuleSource;
 use kode_tool::status::{ServerInfo, ServerState};
 
@@ -32,23 +32,23 @@ const JITTER: u32 = 4;
 
 /// What the task tells.
 #[derive(Clone, Debug, Default)]
-struct Told {
+struct ServerStatus {
     state: Option<ServerState>,
     attempts: u32,
-    failure: Option<Failure>,
+    failure: Option<McpFailure>,
     latency: Option<Duration>,
     title: Option<String>,
     note: Option<String>,
 }
 
 /// The task that holds the connection.
-struct Task {
+struct ServerTask {
     stop: CancellationToken,
     handle: JoinHandle<()>,
 }
 
 /// A server.
-pub(crate) struct Server {
+pub(crate) struct McpServer {
     /// What the user calls it.
     pub(crate) name: String,
     /// Its part of the names of its tools.
@@ -56,16 +56,16 @@ pub(crate) struct Server {
     /// Where its entry stands.
     pub(crate) source: RuleSource,
     /// How it is reached, where it may be.
-    pub(crate) definition: Option<Arc<Definition>>,
+    pub(crate) definition: Option<Arc<ServerDefinition>>,
     /// The state when no task runs.
     resting: ServerState,
     /// Why its entry cannot be used.
-    unusable: Option<Failure>,
-    surroundings: Arc<Surroundings>,
-    told: Mutex<Told>,
-    offered: Mutex<Arc<Offered>>,
-    way: Mutex<Option<Way>>,
-    task: Mutex<Option<Task>>,
+    unusable: Option<McpFailure>,
+    surroundings: Arc<ServerSurroundings>,
+    told: Mutex<ServerStatus>,
+    offered: Mutex<Arc<ServerOffer>>,
+    way: Mutex<Option<ServerChannel>>,
+    task: Mutex<Option<ServerTask>>,
     again: Notify,
     /// Somebody waits for it.
     is_wanted: Notify,
@@ -76,30 +76,32 @@ pub(crate) struct Server {
     /// Those that it is one of, which are told what becomes of it and asked whether it may run.
     all: Weak<Servers>,
     /// Itself, for its tools.
-    me: Weak<Server>,
+    me: Weak<McpServer>,
 }
 
 /// What an entry comes to.
-pub(crate) enum Entered {
+pub(crate) enum EntryOutcome {
     /// A server that may be started.
-    Usable(Box<Definition>),
+    Usable(Box<ServerDefinition>),
     /// One that may not, and what is shown of it; with the reason, where there is more to say of it.
     Resting(ServerState, Option<String>),
     /// An entry that cannot be used.
-    Unusable(Failure),
+    Unusable(McpFailure),
 }
 
-impl Server {
+impl McpServer {
     pub(crate) fn new(
         (name, part, source): (String, String, RuleSource),
-        entered: Entered,
-        surroundings: Arc<Surroundings>,
+        entered: EntryOutcome,
+        surroundings: Arc<ServerSurroundings>,
         all: Weak<Servers>,
     ) -> Arc<Self> {
         let (definition, resting, unusable, reason) = match entered {
-            Entered::Usable(definition) => (Some(Arc::new(*definition)), ServerState::Stopped, None, None),
-            Entered::Resting(state, reason) => (None, state, None, reason),
-            Entered::Unusable(failure) => (None, ServerState::Failed, Some(failure), None),
+            EntryOutcome::Usable(definition) => {
+                (Some(Arc::new(*definition)), ServerState::Stopped, None, None)
+            }
+            EntryOutcome::Resting(state, reason) => (None, state, None, reason),
+            EntryOutcome::Unusable(failure) => (None, ServerState::Failed, Some(failure), None),
         };
         Arc::new_cyclic(|me| Self {
             name,
@@ -130,9 +132,9 @@ impl Server {
             return;
         }
         let stop = CancellationToken::new();
-        *lock(&self.told) = Told { state: Some(ServerState::Starting), ..Told::default() };
+        *lock(&self.told) = ServerStatus { state: Some(ServerState::Starting), ..ServerStatus::default() };
         let handle = tokio::spawn(Arc::clone(self).run(definition, stop.clone()));
-        *task = Some(Task { stop, handle });
+        *task = Some(ServerTask { stop, handle });
     }
 
     /// Ends it and waits until all of it is gone.
@@ -144,7 +146,7 @@ impl Server {
             tracing::error!(%error, server = self.name, "the task of a server broke");
         }
         *lock(&self.offered) = Arc::default();
-        *lock(&self.told) = Told::default();
+        *lock(&self.told) = ServerStatus::default();
         self.changed();
     }
 
@@ -171,21 +173,21 @@ impl Server {
     }
 
     /// What it offers.
-    pub(crate) fn offered(&self) -> Arc<Offered> {
+    pub(crate) fn offered(&self) -> Arc<ServerOffer> {
         Arc::clone(&lock(&self.offered))
     }
 
     /// How it is reached over the network, if it is.
-    pub(crate) fn address(&self) -> Option<(Arc<Definition>, Address)> {
+    pub(crate) fn address(&self) -> Option<(Arc<ServerDefinition>, RemoteServer)> {
         let definition = self.definition.clone()?;
         match &definition.link {
-            Link::Network(address) => Some((Arc::clone(&definition), address.clone())),
-            Link::Stdio(_) => None,
+            ServerLink::Network(address) => Some((Arc::clone(&definition), address.clone())),
+            ServerLink::Stdio(_) => None,
         }
     }
 
     /// What surrounds it.
-    pub(crate) fn surroundings(&self) -> &Surroundings {
+    pub(crate) fn surroundings(&self) -> &ServerSurroundings {
         &self.surroundings
     }
 
@@ -227,7 +229,7 @@ impl Server {
         if let Err(error) = blocking(move || seen::accept(&state, &digest, described)).await {
             tracing::warn!(%error, server = self.name, "what its tools say could not be remembered");
         }
-        *lock(&self.offered) = Arc::new(Offered { changed: Vec::new(), ..(*offered).clone() });
+        *lock(&self.offered) = Arc::new(ServerOffer { changed: Vec::new(), ..(*offered).clone() });
         self.changed();
     }
 
@@ -235,9 +237,9 @@ impl Server {
     ///
     /// # Errors
     /// Why that cannot be done.
-    pub(crate) async fn authenticate(self: &Arc<Self>) -> Result<Url, Failure> {
+    pub(crate) async fn authenticate(self: &Arc<Self>) -> Result<Url, McpFailure> {
         let Some((definition, address)) = self.address() else {
-            return Err(Failure::permanent(
+            return Err(McpFailure::permanent(
                 format!("`{}` is not in the network, so there is nothing to sign in to", self.name),
                 "Give it what it needs in `env` of its entry.",
             ));
@@ -259,7 +261,7 @@ impl Server {
     ///
     /// # Errors
     /// Why there is none.
-    pub(crate) async fn way(&self) -> Result<Way, Failure> {
+    pub(crate) async fn way(&self) -> Result<ServerChannel, McpFailure> {
         let mut revision = self.revision.subscribe();
         self.is_wanted.notify_one();
         let ready = async {
@@ -271,18 +273,20 @@ impl Server {
                 match self.state() {
                     ServerState::Starting | ServerState::Connected => {}
                     ServerState::Disabled | ServerState::WaitingForApproval | ServerState::Stopped => {
-                        return Err(Failure::permanent(
+                        return Err(McpFailure::permanent(
                             format!("the MCP server `{}` is not running", self.name),
                             "Go on without it; the user can start it with `/mcp`.",
                         ));
                     }
                     ServerState::NeedsAuth | ServerState::Failed => {
                         let failure = lock(&self.told).failure.clone().or_else(|| self.unusable.clone());
-                        return Err(failure.unwrap_or_else(|| Failure::permanent("it failed", "Use `/mcp`.")));
+                        return Err(
+                            failure.unwrap_or_else(|| McpFailure::permanent("it failed", "Use `/mcp`."))
+                        );
                     }
                 }
                 if revision.changed().await.is_err() {
-                    return Err(Failure::permanent("the server is gone", "Go on without it."));
+                    return Err(McpFailure::permanent("the server is gone", "Go on without it."));
                 }
             }
         };
@@ -291,7 +295,7 @@ impl Server {
             Err(_) => {
                 let failure = lock(&self.told).failure.clone();
                 let said = failure.map(|failure| format!(": {}", failure.message)).unwrap_or_default();
-                Err(Failure::transient(
+                Err(McpFailure::transient(
                     format!("the MCP server `{}` is not connected yet{said}", self.name),
                     "It is tried again by itself; go on without it meanwhile.",
                 ))
@@ -300,7 +304,7 @@ impl Server {
     }
 
     /// Its one task.
-    async fn run(self: Arc<Self>, definition: Arc<Definition>, stop: CancellationToken) {
+    async fn run(self: Arc<Self>, definition: Arc<ServerDefinition>, stop: CancellationToken) {
         let mut attempts = 0;
         tokio::select! {
             () = self.calm() => {}
@@ -324,12 +328,12 @@ impl Server {
             });
             let began = Instant::now();
             let failure = match self.connect_and_hold(&definition, &stop).await {
-                Held::Stopped => break,
-                Held::Again => {
+                ConnectionEnd::Stopped => break,
+                ConnectionEnd::Again => {
                     attempts = 0;
                     continue;
                 }
-                Held::Failed(failure) => failure,
+                ConnectionEnd::Failed(failure) => failure,
             };
             *lock(&self.way) = None;
             if began.elapsed() >= STABLE {
@@ -340,8 +344,8 @@ impl Server {
             let wait = wait_before(attempts, &failure, definition.recovery);
             let state = match (wait, failure.class) {
                 (Some(_), _) => ServerState::Starting,
-                (None, FailureClass::Auth) => ServerState::NeedsAuth,
-                (None, FailureClass::Transient | FailureClass::Permanent) => ServerState::Failed,
+                (None, McpFailureClass::Auth) => ServerState::NeedsAuth,
+                (None, McpFailureClass::Transient | McpFailureClass::Permanent) => ServerState::Failed,
             };
             if wait.is_none() {
                 *lock(&self.offered) = Arc::default();
@@ -382,14 +386,18 @@ impl Server {
         }
     }
 
-    async fn connect_and_hold(&self, definition: &Arc<Definition>, stop: &CancellationToken) -> Held {
+    async fn connect_and_hold(
+        &self,
+        definition: &Arc<ServerDefinition>,
+        stop: &CancellationToken,
+    ) -> ConnectionEnd {
         let opened = tokio::select! {
             opened = self.open(definition) => opened,
-            () = stop.cancelled() => return Held::Stopped,
+            () = stop.cancelled() => return ConnectionEnd::Stopped,
         };
         let (mut connection, offered) = match opened {
             Ok(opened) => opened,
-            Err(failure) => return Held::Failed(failure),
+            Err(failure) => return ConnectionEnd::Failed(failure),
         };
         *lock(&self.offered) = Arc::new(offered);
         *lock(&self.way) = Some(connection.way.clone());
@@ -400,7 +408,13 @@ impl Server {
         let note = connection.note.take();
         self.tell(|told| {
             let latency = told.latency;
-            *told = Told { state: Some(ServerState::Connected), latency, title, note, ..Told::default() };
+            *told = ServerStatus {
+                state: Some(ServerState::Connected),
+                latency,
+                title,
+                note,
+                ..ServerStatus::default()
+            };
         });
         let held = self.hold(definition, &mut connection, stop).await;
         *lock(&self.way) = None;
@@ -409,24 +423,32 @@ impl Server {
     }
 
     /// Connects, and looks what there is.
-    async fn open(&self, definition: &Arc<Definition>) -> Result<(Connection, Offered), Failure> {
+    async fn open(
+        &self,
+        definition: &Arc<ServerDefinition>,
+    ) -> Result<(Connection, ServerOffer), McpFailure> {
         let connection = Connection::open(definition, &self.surroundings).await?;
         match self.look(definition, &connection).await {
             Ok(offered) => Ok((connection, offered)),
             Err(failure) => {
-                let failure = Failure { stderr: connection.complaints(), ..failure };
+                let failure = McpFailure { stderr: connection.complaints(), ..failure };
                 connection.close().await;
                 Err(failure)
             }
         }
     }
 
-    async fn look(&self, definition: &Definition, connection: &Connection) -> Result<Offered, Failure> {
+    async fn look(
+        &self,
+        definition: &ServerDefinition,
+        connection: &Connection,
+    ) -> Result<ServerOffer, McpFailure> {
         let limit = self.surroundings.limits.start;
         let info = connection.info();
-        let looked = timeout(limit, Offered::look(self, definition, &connection.way, info.as_deref())).await;
+        let looked =
+            timeout(limit, ServerOffer::look(self, definition, &connection.way, info.as_deref())).await;
         looked.unwrap_or_else(|_| {
-            Err(Failure::transient(
+            Err(McpFailure::transient(
                 format!("the server did not say within {} s what it offers", limit.as_secs_f32()),
                 "It is tried again by itself.",
             ))
@@ -436,10 +458,10 @@ impl Server {
     /// Holds a connection until it is lost or nobody wants it any more.
     async fn hold(
         &self,
-        definition: &Arc<Definition>,
+        definition: &Arc<ServerDefinition>,
         connection: &mut Connection,
         stop: &CancellationToken,
-    ) -> Held {
+    ) -> ConnectionEnd {
         let way = connection.way.clone();
         let mut changes = way.handler.changes();
         let health = definition.health;
@@ -448,12 +470,12 @@ impl Server {
         loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return Held::Stopped,
-                () = self.again.notified() => return Held::Again,
-                failure = connection.lost() => return Held::Failed(failure),
+                () = stop.cancelled() => return ConnectionEnd::Stopped,
+                () = self.again.notified() => return ConnectionEnd::Again,
+                failure = connection.lost() => return ConnectionEnd::Failed(failure),
                 told = changes.changed() => {
                     if told.is_err() {
-                        return Held::Again;
+                        return ConnectionEnd::Again;
                     }
                     let look = async {
                         sleep(SETTLE).await;
@@ -462,11 +484,11 @@ impl Server {
                     };
                     let looked = tokio::select! {
                         looked = look => looked,
-                        () = stop.cancelled() => return Held::Stopped,
+                        () = stop.cancelled() => return ConnectionEnd::Stopped,
                     };
                     match looked {
                         Ok(offered) => *lock(&self.offered) = Arc::new(offered),
-                        Err(failure) => return Held::Failed(failure),
+                        Err(failure) => return ConnectionEnd::Failed(failure),
                     }
                     self.changed();
                 }
@@ -474,13 +496,13 @@ impl Server {
                     // One that works on a call may well be too busy to answer.
                     let alive = tokio::select! {
                         alive = way.ping() => alive,
-                        () = stop.cancelled() => return Held::Stopped,
+                        () = stop.cancelled() => return ConnectionEnd::Stopped,
                     };
                     match alive {
                         Ok(latency) => self.tell(|told| told.latency = Some(latency)),
                         Err(failure) if way.handler.is_idle() => {
                             let stderr = connection.complaints();
-                            return Held::Failed(Failure { stderr, ..failure });
+                            return ConnectionEnd::Failed(McpFailure { stderr, ..failure });
                         }
                         Err(failure) => tracing::debug!(%failure, server = self.name, "it is busy"),
                     }
@@ -489,7 +511,7 @@ impl Server {
         }
     }
 
-    fn tell(&self, tell: impl FnOnce(&mut Told)) {
+    fn tell(&self, tell: impl FnOnce(&mut ServerStatus)) {
         tell(&mut lock(&self.told));
         self.changed();
     }
@@ -508,17 +530,17 @@ impl Server {
 }
 
 /// How holding a connection ended.
-enum Held {
+enum ConnectionEnd {
     Stopped,
     Again,
-    Failed(Failure),
+    Failed(McpFailure),
 }
 
 /// The wait before the next attempt; `None` when there is none by itself.
-fn wait_before(attempts: u32, failure: &Failure, recovery: Recovery) -> Option<Duration> {
+fn wait_before(attempts: u32, failure: &McpFailure, recovery: Recovery) -> Option<Duration> {
     match failure.class {
-        FailureClass::Permanent | FailureClass::Auth => return None,
-        FailureClass::Transient => {}
+        McpFailureClass::Permanent | McpFailureClass::Auth => return None,
+        McpFailureClass::Transient => {}
     }
     if !recovery.enabled || attempts >= recovery.attempts {
         return None;
@@ -544,7 +566,7 @@ mod tests {
 
     #[test]
     fn waits_grow_up_to_a_bound_and_end_with_the_attempts() {
-        let transient = Failure::transient("x", "y");
+        let transient = McpFailure::transient("x", "y");
         let recovery = Recovery { attempts: 10, ..Recovery::default() };
         let mut last = Duration::ZERO;
         for attempts in 1..10 {
@@ -556,7 +578,7 @@ mod tests {
         }
         assert_eq!(wait_before(10, &transient, recovery), None);
         assert_eq!(wait_before(1, &transient, Recovery { enabled: false, ..recovery }), None);
-        for failure in [Failure::permanent("x", "y"), Failure::auth("s", "")] {
+        for failure in [McpFailure::permanent("x", "y"), McpFailure::auth("s", "")] {
             assert_eq!(wait_before(1, &failure, recovery), None);
         }
     }

@@ -15,14 +15,14 @@ use rmcp::service::PeerRequestOptions;
 use serde_json::Value;
 use tokio::time::sleep_until;
 
-use crate::client::Ongoing;
-use crate::connection::{Object, Way};
+use crate::client::OngoingCall;
+use crate::connection::{ProtocolObject, ServerChannel};
 use crate::failure;
-use crate::result::{self, Bounds};
-use crate::servers::server::Server;
+use crate::result::{self, ResultBounds};
+use crate::servers::server::McpServer;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
-use kode_config::mcp::config::{CALL_TOTAL, Definition};
-use kode_config::mcp::fault::{Failure, bounded};
+use kode_config::mcp::config::{CALL_TOTAL, ServerDefinition};
+use kode_config::mcp::fault::{McpFailure, bounded};
 use kode_config::mcp::names;
 use kode_tool::{CallAction, CallContext, CallPlan, ErasedTool, Offering, ToolFacts, ToolOutput};
 
@@ -35,7 +35,7 @@ const MAX_ARGUMENTS: usize = 200;
 
 /// A tool of a server.
 pub(crate) struct McpTool {
-    server: Weak<Server>,
+    server: Weak<McpServer>,
     server_name: String,
     name: &'static str,
     /// What the server calls it.
@@ -51,7 +51,12 @@ pub(crate) struct McpTool {
 }
 
 impl McpTool {
-    pub(crate) fn new(server: &Server, definition: &Definition, name: &'static str, tool: Tool) -> Self {
+    pub(crate) fn new(
+        server: &McpServer,
+        definition: &ServerDefinition,
+        name: &'static str,
+        tool: Tool,
+    ) -> Self {
         let says_it_only_looks =
             tool.annotations.as_ref().and_then(|hints| hints.read_only_hint).unwrap_or(false);
         let description = tool.description.as_deref().map(str::trim).filter(|said| !said.is_empty());
@@ -103,7 +108,7 @@ impl McpTool {
     }
 
     /// Checks arguments against all of the schema.
-    fn check(&self, input: &Value) -> Result<Object, ToolError> {
+    fn check(&self, input: &Value) -> Result<ProtocolObject, ToolError> {
         let wrong = |why: String| {
             ToolError::new(
                 ToolErrorKind::InvalidInput,
@@ -170,7 +175,7 @@ impl ErasedTool for McpTool {
         if self.is_changed() {
             title.push_str(" (the server describes it otherwise than when you let it in)");
         }
-        let call = Call {
+        let call = McpCall {
             server: self.server.clone(),
             server_name: self.server_name.clone(),
             name: self.name,
@@ -189,19 +194,19 @@ impl ErasedTool for McpTool {
 }
 
 /// A call that may run.
-struct Call {
-    server: Weak<Server>,
+struct McpCall {
+    server: Weak<McpServer>,
     server_name: String,
     name: &'static str,
     tool: String,
-    arguments: Object,
+    arguments: ProtocolObject,
     total: Option<Duration>,
 }
 
-impl Call {
+impl McpCall {
     async fn run(self, context: CallContext) -> Result<ToolOutput, ToolError> {
         let server = self.server.upgrade().ok_or_else(|| {
-            self.failed(&Failure::permanent("the MCP server is no longer there", "Go on without it."))
+            self.failed(&McpFailure::permanent("the MCP server is no longer there", "Go on without it."))
         })?;
         let way = tokio::select! {
             way = server.way() => way.map_err(|failure| self.failed(&failure))?,
@@ -209,15 +214,15 @@ impl Call {
         };
         let limits = server.surroundings().limits;
         let ask = context.ask.clone();
-        let ongoing = Ongoing::new(std::sync::Arc::clone(&context.progress), ask);
+        let ongoing = OngoingCall::new(std::sync::Arc::clone(&context.progress), ask);
         let result = self.answered(&way, &ongoing, limits.call, &context).await?;
         let outputs = context.shell.tasks().outputs();
-        let bounds = Bounds { tokens: limits.output_tokens, outputs, call: &context.call_id };
+        let bounds = ResultBounds { tokens: limits.output_tokens, outputs, call: &context.call_id };
         match result {
             ServerResult::CallToolResult(result) => {
                 result::output(&names::shown(&self.server_name, &self.tool), result, &bounds)
             }
-            _ => Err(self.failed(&Failure::permanent(
+            _ => Err(self.failed(&McpFailure::permanent(
                 "the server answered with something that is no result of a tool",
                 "Go on without it.",
             ))),
@@ -227,8 +232,8 @@ impl Call {
     /// What the server answers, within the time it has.
     async fn answered(
         &self,
-        way: &Way,
-        ongoing: &Arc<Ongoing>,
+        way: &ServerChannel,
+        ongoing: &Arc<OngoingCall>,
         idle: Duration,
         context: &CallContext,
     ) -> Result<ServerResult, ToolError> {
@@ -269,7 +274,7 @@ impl Call {
         Err(stopped)
     }
 
-    fn failed(&self, failure: &Failure) -> ToolError {
+    fn failed(&self, failure: &McpFailure) -> ToolError {
         let shown = names::shown(&self.server_name, &self.tool);
         let mut message = format!("{shown}: {}.", failure.message);
         if !failure.stderr.is_empty() {
@@ -280,7 +285,7 @@ impl Call {
     }
 
     fn lost(&self) -> ToolError {
-        self.failed(&Failure::transient(
+        self.failed(&McpFailure::transient(
             "the connection to the server ended while the call ran; whether it has done anything is not known",
             "The server is connected to again by itself. Look what was done before you repeat the call.",
         ))

@@ -16,9 +16,9 @@ use serde_json::Value;
 
 use super::MAX_MESSAGE_BYTES;
 use crate::auth;
-use crate::surroundings::Surroundings;
-use kode_config::mcp::config::{Address, Definition, header};
-use kode_config::mcp::fault::Failure;
+use crate::surroundings::ServerSurroundings;
+use kode_config::mcp::config::{RemoteServer, ServerDefinition, header};
+use kode_config::mcp::fault::McpFailure;
 use kode_net::http;
 use kode_process::shell::helper;
 use kode_process::shell::served::ServedSpec;
@@ -32,9 +32,9 @@ const HELPER_BYTES: usize = 64 << 10;
 ///
 /// # Errors
 /// When none can be built.
-pub(crate) fn client(address: &Address) -> Result<Client, Failure> {
+pub(crate) fn client(address: &RemoteServer) -> Result<Client, McpFailure> {
     http::client(&address.url).map_err(|error| {
-        Failure::permanent(error.to_string(), "Check the certificates and the proxy of your machine.")
+        McpFailure::permanent(error.to_string(), "Check the certificates and the proxy of your machine.")
     })
 }
 
@@ -43,14 +43,14 @@ pub(crate) fn client(address: &Address) -> Result<Client, Failure> {
 /// # Errors
 /// Why there are none; nothing of their values is in it.
 pub(crate) async fn headers(
-    definition: &Definition,
-    address: &Address,
-    surroundings: &Surroundings,
-) -> Result<HashMap<HeaderName, HeaderValue>, Failure> {
+    definition: &ServerDefinition,
+    address: &RemoteServer,
+    surroundings: &ServerSurroundings,
+) -> Result<HashMap<HeaderName, HeaderValue>, McpFailure> {
     let mut headers: HashMap<_, _> = address.headers.iter().cloned().collect();
     let Some(command) = &address.headers_helper else { return Ok(headers) };
     let wrong = |why: String| {
-        Failure::transient(
+        McpFailure::transient(
             format!("the command in `headersHelper` {why}"),
             "It has to print one JSON object of headers, such as {\"Authorization\": \"Bearer …\"}, and nothing else.",
         )
@@ -75,7 +75,11 @@ pub(crate) async fn headers(
 }
 
 /// The command of an entry of the workspace, to be run as servers of the workspace are.
-fn helper_of_project(command: &str, definition: &Definition, surroundings: &Surroundings) -> ServedSpec {
+fn helper_of_project(
+    command: &str,
+    definition: &ServerDefinition,
+    surroundings: &ServerSurroundings,
+) -> ServedSpec {
     ServedSpec {
         program: "sh".to_owned(),
         arguments: vec!["-c".to_owned(), command.to_owned()],
@@ -94,10 +98,10 @@ fn helper_of_project(command: &str, definition: &Definition, surroundings: &Surr
 /// # Errors
 /// Why there is none.
 pub(crate) async fn open(
-    definition: &Definition,
-    address: &Address,
-    surroundings: &Surroundings,
-) -> Result<StreamableHttpClientTransport<AuthClient<Client>>, Failure> {
+    definition: &ServerDefinition,
+    address: &RemoteServer,
+    surroundings: &ServerSurroundings,
+) -> Result<StreamableHttpClientTransport<AuthClient<Client>>, McpFailure> {
     let (client, headers) = (client(address)?, headers(definition, address, surroundings).await?);
     let manager = auth::manager(definition, address, &surroundings.state).await?;
     let config = StreamableHttpClientTransportConfig::with_uri(address.url.as_str())

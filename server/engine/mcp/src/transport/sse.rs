@@ -19,10 +19,10 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::{MAX_MESSAGE_BYTES, http};
-use crate::surroundings::Surroundings;
+use crate::surroundings::ServerSurroundings;
 use crate::{auth, failure};
-use kode_config::mcp::config::{Address, Definition};
-use kode_config::mcp::fault::Failure;
+use kode_config::mcp::config::{RemoteServer, ServerDefinition};
+use kode_config::mcp::fault::McpFailure;
 use kode_net::http::causes;
 use kode_net::sse::SseParser;
 
@@ -34,7 +34,7 @@ const POST_LIMIT: Duration = Duration::from_secs(60);
 const WAITING: usize = 256;
 
 /// What comes in a stream.
-enum Incoming {
+enum SseMessage {
     /// Where messages are posted.
     Endpoint(Url),
     /// A message.
@@ -46,7 +46,7 @@ pub(crate) struct SseTransport {
     client: Client,
     headers: HeaderMap,
     endpoint: Url,
-    incoming: mpsc::Receiver<Incoming>,
+    incoming: mpsc::Receiver<SseMessage>,
     reader: JoinHandle<()>,
 }
 
@@ -61,17 +61,17 @@ impl Drop for SseTransport {
 /// # Errors
 /// Why there is none.
 pub(crate) async fn open(
-    definition: &Definition,
-    address: &Address,
-    surroundings: &Surroundings,
-) -> Result<SseTransport, Failure> {
+    definition: &ServerDefinition,
+    address: &RemoteServer,
+    surroundings: &ServerSurroundings,
+) -> Result<SseTransport, McpFailure> {
     let client = http::client(address)?;
     let mut headers = header_map(http::headers(definition, address, surroundings).await?);
     if let Some(token) = auth::token(definition, address, &surroundings.state).await?
         && !headers.contains_key("authorization")
     {
         let value = HeaderValue::from_str(&format!("Bearer {token}"));
-        let mut value = value.map_err(|_| Failure::auth(&definition.name, ""))?;
+        let mut value = value.map_err(|_| McpFailure::auth(&definition.name, ""))?;
         value.set_sensitive(true);
         headers.insert("authorization", value);
     }
@@ -82,9 +82,9 @@ pub(crate) async fn open(
     let (sender, mut incoming) = mpsc::channel(WAITING);
     let reader = tokio::spawn(read(response, address.url.clone(), sender));
     let first = timeout(ENDPOINT_LIMIT, incoming.recv()).await;
-    let Ok(Some(Incoming::Endpoint(endpoint))) = first else {
+    let Ok(Some(SseMessage::Endpoint(endpoint))) = first else {
         reader.abort();
-        return Err(Failure::permanent(
+        return Err(McpFailure::permanent(
             "the server does not say where messages are posted",
             "It may speak the newer form: write `\"type\": \"http\"` into its entry.",
         ));
@@ -96,12 +96,12 @@ fn header_map(headers: HashMap<HeaderName, HeaderValue>) -> HeaderMap {
     headers.into_iter().collect()
 }
 
-fn events(server: &str, response: Response) -> Result<Response, Failure> {
+fn events(server: &str, response: Response) -> Result<Response, McpFailure> {
     let status = response.status();
     if !status.is_success() {
         let challenge = response.headers().get("www-authenticate").and_then(|value| value.to_str().ok());
         return Err(match (status, challenge) {
-            (StatusCode::UNAUTHORIZED, Some(challenge)) => Failure::auth(server, challenge),
+            (StatusCode::UNAUTHORIZED, Some(challenge)) => McpFailure::auth(server, challenge),
             _ => failure::of_status(server, status.as_u16()),
         });
     }
@@ -109,14 +109,14 @@ fn events(server: &str, response: Response) -> Result<Response, Failure> {
     if kind.starts_with("text/event-stream") {
         return Ok(response);
     }
-    Err(Failure::permanent(
+    Err(McpFailure::permanent(
         format!("the server sends `{kind}` and no stream of events"),
         "Check the `url` of its entry, and whether its `type` is `http` or `sse`.",
     ))
 }
 
 /// Reads the stream to its end.
-async fn read(response: Response, origin: Url, incoming: mpsc::Sender<Incoming>) {
+async fn read(response: Response, origin: Url, incoming: mpsc::Sender<SseMessage>) {
     let mut stream = response.bytes_stream();
     let mut parser = SseParser::with_limit(MAX_MESSAGE_BYTES);
     let mut events = Vec::new();
@@ -128,7 +128,7 @@ async fn read(response: Response, origin: Url, incoming: mpsc::Sender<Incoming>)
         for event in events.drain(..) {
             let next = match event.event.as_str() {
                 "endpoint" => match origin.join(event.data.trim()) {
-                    Ok(endpoint) if endpoint.origin() == origin.origin() => Incoming::Endpoint(endpoint),
+                    Ok(endpoint) if endpoint.origin() == origin.origin() => SseMessage::Endpoint(endpoint),
                     Ok(_) | Err(_) => {
                         tracing::warn!(
                             "a server wants its messages posted to another place; it is not spoken to"
@@ -137,7 +137,7 @@ async fn read(response: Response, origin: Url, incoming: mpsc::Sender<Incoming>)
                     }
                 },
                 "" | "message" => match serde_json::from_str(&event.data) {
-                    Ok(message) => Incoming::Message(Box::new(message)),
+                    Ok(message) => SseMessage::Message(Box::new(message)),
                     Err(error) => {
                         tracing::debug!(%error, "an event of a server is no message");
                         continue;
@@ -174,9 +174,9 @@ impl Transport<RoleClient> for SseTransport {
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
             match self.incoming.recv().await? {
-                Incoming::Message(message) => return Some(*message),
+                SseMessage::Message(message) => return Some(*message),
                 // It was said once, and that counts.
-                Incoming::Endpoint(_) => {}
+                SseMessage::Endpoint(_) => {}
             }
         }
     }

@@ -16,9 +16,9 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::MAX_MESSAGE_BYTES;
-use crate::surroundings::Surroundings;
-use kode_config::mcp::config::{Definition, Program};
-use kode_config::mcp::fault::Failure;
+use crate::surroundings::ServerSurroundings;
+use kode_config::mcp::config::{ServerDefinition, ServerProgram};
+use kode_config::mcp::fault::McpFailure;
 use kode_process::outcome::Exit;
 use kode_process::shell::served::{self, ServedProcess, ServedSpec, ServiceEnd};
 
@@ -35,13 +35,13 @@ const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
 
 /// The end of what a server wrote to its standard error.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Complaints {
+pub(crate) struct ErrorOutput {
     kept: Arc<Mutex<VecDeque<u8>>>,
     /// Cancelled once all of it was read.
     read: CancellationToken,
 }
 
-impl Complaints {
+impl ErrorOutput {
     /// As text.
     pub(crate) fn text(&self) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,11 +82,11 @@ impl Complaints {
 /// # Errors
 /// Why it could not be started.
 pub(crate) fn start(
-    definition: &Definition,
-    program: &Program,
-    surroundings: &Surroundings,
-    complaints: &Complaints,
-) -> Result<(impl Transport<RoleClient> + use<>, ServedProcess), Failure> {
+    definition: &ServerDefinition,
+    program: &ServerProgram,
+    surroundings: &ServerSurroundings,
+    complaints: &ErrorOutput,
+) -> Result<(impl Transport<RoleClient> + use<>, ServedProcess), McpFailure> {
     let sandbox = surroundings.sandbox_of(definition);
     let mut variables = surroundings.variables_of_programs(definition);
     let (mut writable, mut readable) = (Vec::new(), Vec::new());
@@ -131,13 +131,13 @@ pub(crate) fn start(
 }
 
 /// What the end of a program means.
-pub(crate) fn failure(ended: &ServiceEnd, complaints: &Complaints, is_sandboxed: bool) -> Failure {
+pub(crate) fn failure(ended: &ServiceEnd, complaints: &ErrorOutput, is_sandboxed: bool) -> McpFailure {
     let failure = match ended {
         ServiceEnd::NotFound(why) => not_found(why),
         ServiceEnd::Ran(Exit::Code(NOT_FOUND)) => not_found("exit code 127"),
         ServiceEnd::NotStarted(why) => not_started(why),
         ServiceEnd::Ran(Exit::Code(NOT_STARTED)) => not_started("exit code 126"),
-        ServiceEnd::NoSandbox(why) => Failure::permanent(
+        ServiceEnd::NoSandbox(why) => McpFailure::permanent(
             format!("the sandbox could not be set up: {why}"),
             "`kode-ls doctor` says what your machine offers; `\"sandbox\": false` in the entry runs it outside.",
         ),
@@ -154,24 +154,24 @@ pub(crate) fn failure(ended: &ServiceEnd, complaints: &Complaints, is_sandboxed:
                 }
                 false => "",
             };
-            Failure::transient(
+            McpFailure::transient(
                 format!("the server has ended ({how})"),
                 format!("It is started again by itself. If it stays so, run its command by hand.{sandbox}"),
             )
         }
     };
-    Failure { stderr: complaints.text(), ..failure }
+    McpFailure { stderr: complaints.text(), ..failure }
 }
 
-fn not_found(why: &str) -> Failure {
-    Failure::permanent(
+fn not_found(why: &str) -> McpFailure {
+    McpFailure::permanent(
         format!("the server's command was not found: {why}"),
         "Install it, or write its whole path into `command`; editors often start with another PATH than your shell.",
     )
 }
 
-fn not_started(why: &str) -> Failure {
-    Failure::permanent(
+fn not_started(why: &str) -> McpFailure {
+    McpFailure::permanent(
         format!("the server's command could not be started: {why}"),
         "Check that it is a program, that you may run it, and that its folder is there.",
     )
@@ -182,11 +182,11 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use kode_config::mcp::fault::FailureClass;
+    use kode_config::mcp::fault::McpFailureClass;
 
     #[test]
     fn only_the_end_of_what_a_server_complains_of_is_kept() {
-        let complaints = Complaints::default();
+        let complaints = ErrorOutput::default();
         complaints.push(&vec![b'x'; KEPT_ERRORS * 3]);
         complaints.push(b"\x1b[31mthe end\n");
         let text = complaints.text();
@@ -201,7 +201,7 @@ mod tests {
     #[tokio::test]
     async fn the_last_words_of_a_server_that_has_ended_are_waited_for() {
         let (errors, mut writer) = std::io::pipe().unwrap();
-        let complaints = Complaints::default();
+        let complaints = ErrorOutput::default();
         // Nothing of it is read before somebody waits.
         tokio::spawn(complaints.clone().take_in(pipe::Receiver::from_owned_fd(errors.into()).unwrap()));
         writer.write_all(b"last words\n").unwrap();
@@ -212,11 +212,11 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_not_tried_again_and_what_ended_is() {
-        let class = |ended| failure(&ended, &Complaints::default(), false).class;
-        assert_eq!(class(ServiceEnd::NotFound("x".into())), FailureClass::Permanent);
-        assert_eq!(class(ServiceEnd::NotStarted("x".into())), FailureClass::Permanent);
-        assert_eq!(class(ServiceEnd::Ran(Exit::Code(127))), FailureClass::Permanent);
-        assert_eq!(class(ServiceEnd::Ran(Exit::Code(1))), FailureClass::Transient);
-        assert_eq!(class(ServiceEnd::Ran(Exit::Signal(9))), FailureClass::Transient);
+        let class = |ended| failure(&ended, &ErrorOutput::default(), false).class;
+        assert_eq!(class(ServiceEnd::NotFound("x".into())), McpFailureClass::Permanent);
+        assert_eq!(class(ServiceEnd::NotStarted("x".into())), McpFailureClass::Permanent);
+        assert_eq!(class(ServiceEnd::Ran(Exit::Code(127))), McpFailureClass::Permanent);
+        assert_eq!(class(ServiceEnd::Ran(Exit::Code(1))), McpFailureClass::Transient);
+        assert_eq!(class(ServiceEnd::Ran(Exit::Signal(9))), McpFailureClass::Transient);
     }
 }

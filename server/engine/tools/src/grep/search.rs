@@ -16,7 +16,7 @@ use grep_searcher::{
 };
 use ropey::Rope;
 
-use crate::walk::Watch;
+use crate::walk::SearchWatch;
 
 /// The longest line, or where matches may span lines the longest text, that is searched, in bytes.
 const HEAP_LIMIT: usize = 64 * 1024 * 1024;
@@ -27,7 +27,7 @@ const LEAD: usize = 100;
 
 /// What is searched for.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Options {
+pub(super) struct SearchOptions {
     pub(super) ignore_case: bool,
     pub(super) multiline: bool,
     pub(super) before: usize,
@@ -36,7 +36,7 @@ pub(super) struct Options {
 }
 
 /// Compiles a pattern.
-pub(super) fn matcher(pattern: &str, options: Options) -> Result<RegexMatcher, grep_regex::Error> {
+pub(super) fn matcher(pattern: &str, options: SearchOptions) -> Result<RegexMatcher, grep_regex::Error> {
     let mut builder = RegexMatcherBuilder::new();
     builder.case_insensitive(options.ignore_case).multi_line(true).crlf(true);
     if options.multiline {
@@ -47,7 +47,7 @@ pub(super) fn matcher(pattern: &str, options: Options) -> Result<RegexMatcher, g
 
 /// A text to search.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Text<'a> {
+pub(super) enum SearchText<'a> {
     /// A file on disk.
     File(&'a Path),
     /// An open document.
@@ -65,7 +65,7 @@ pub(super) struct Tally {
 
 /// How far a text is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum SearchExtent {
     /// To the first match.
     First,
     /// To the end.
@@ -76,11 +76,11 @@ pub(super) enum Extent {
 pub(super) struct Scanner<'a> {
     matcher: RegexMatcher,
     searcher: Searcher,
-    watch: &'a Watch,
+    watch: &'a SearchWatch,
 }
 
 impl<'a> Scanner<'a> {
-    pub(super) fn new(matcher: &RegexMatcher, options: Options, watch: &'a Watch) -> Self {
+    pub(super) fn new(matcher: &RegexMatcher, options: SearchOptions, watch: &'a SearchWatch) -> Self {
         let searcher = SearcherBuilder::new()
             .line_terminator(LineTerminator::crlf())
             .multi_line(options.multiline)
@@ -93,39 +93,39 @@ impl<'a> Scanner<'a> {
     }
 
     /// Counts what matches; nothing in a binary file does.
-    pub(super) fn count(&mut self, text: Text<'_>, extent: Extent) -> io::Result<Tally> {
-        let mut counter = Counter { extent, tally: Tally::default() };
+    pub(super) fn count(&mut self, text: SearchText<'_>, extent: SearchExtent) -> io::Result<Tally> {
+        let mut counter = MatchCounter { extent, tally: Tally::default() };
         self.search(text, &mut counter)?;
         Ok(counter.tally)
     }
 
     /// Writes the matching lines to the page, until it is full.
-    pub(super) fn write(&mut self, text: Text<'_>, name: &str, page: &mut Page) -> io::Result<()> {
+    pub(super) fn write(&mut self, text: SearchText<'_>, name: &str, page: &mut LinePage) -> io::Result<()> {
         let matcher = self.matcher.clone();
-        self.search(text, &mut Writer { matcher: &matcher, name, page })
+        self.search(text, &mut PageWriter { matcher: &matcher, name, page })
     }
 
-    fn search(&mut self, text: Text<'_>, sink: impl Sink<Error = io::Error>) -> io::Result<()> {
+    fn search(&mut self, text: SearchText<'_>, sink: impl Sink<Error = io::Error>) -> io::Result<()> {
         let binary = match text {
-            Text::File(_) => BinaryDetection::quit(0),
-            Text::Document(_) => BinaryDetection::none(),
+            SearchText::File(_) => BinaryDetection::quit(0),
+            SearchText::Document(_) => BinaryDetection::none(),
         };
         self.searcher.set_binary_detection(binary);
         let reader: Box<dyn Read> = match text {
-            Text::File(path) => Box::new(File::open(path)?),
-            Text::Document(rope) => Box::new(RopeReader { chunks: rope.chunks(), current: &[] }),
+            SearchText::File(path) => Box::new(File::open(path)?),
+            SearchText::Document(rope) => Box::new(RopeReader { chunks: rope.chunks(), current: &[] }),
         };
-        self.searcher.search_reader(&self.matcher, Watched { reader, watch: self.watch }, sink)
+        self.searcher.search_reader(&self.matcher, WatchedReader { reader, watch: self.watch }, sink)
     }
 }
 
 /// Ends a long read when nobody waits for it any more.
-struct Watched<'a, R> {
+struct WatchedReader<'a, R> {
     reader: R,
-    watch: &'a Watch,
+    watch: &'a SearchWatch,
 }
 
-impl<R: Read> Read for Watched<'_, R> {
+impl<R: Read> Read for WatchedReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.watch.is_stopped() {
             return Err(io::Error::other("the search was stopped"));
@@ -151,18 +151,18 @@ impl Read for RopeReader<'_> {
     }
 }
 
-struct Counter {
-    extent: Extent,
+struct MatchCounter {
+    extent: SearchExtent,
     tally: Tally,
 }
 
-impl Sink for Counter {
+impl Sink for MatchCounter {
     type Error = io::Error;
 
     fn matched(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         self.tally.matches += 1;
         self.tally.lines += if searcher.multi_line() { found.lines().count() } else { 1 };
-        Ok(self.extent == Extent::All)
+        Ok(self.extent == SearchExtent::All)
     }
 
     fn context(&mut self, _: &Searcher, _: &SinkContext<'_>) -> io::Result<bool> {
@@ -180,7 +180,7 @@ impl Sink for Counter {
 
 /// Some of all lines there are: those after an offset, up to a number of lines and of characters.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct LinePage {
     /// What was written.
     pub(super) text: String,
     /// How many lines that is.
@@ -192,7 +192,7 @@ pub(super) struct Page {
     full: bool,
 }
 
-impl Page {
+impl LinePage {
     /// An empty page that begins after `skip` lines and takes `limit` lines of `max_chars` characters together.
     pub(super) fn new(skip: usize, limit: usize, max_chars: usize) -> Self {
         Self { text: String::new(), shown: 0, skip, limit, max_chars, chars: 0, full: limit == 0 }
@@ -240,13 +240,13 @@ impl Page {
     }
 }
 
-struct Writer<'a> {
+struct PageWriter<'a> {
     matcher: &'a RegexMatcher,
     name: &'a str,
-    page: &'a mut Page,
+    page: &'a mut LinePage,
 }
 
-impl Writer<'_> {
+impl PageWriter<'_> {
     fn add(&mut self, number: Option<u64>, mark: char, line: &[u8], focus: usize) -> bool {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -259,7 +259,7 @@ impl Writer<'_> {
     }
 }
 
-impl Sink for Writer<'_> {
+impl Sink for PageWriter<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {

@@ -251,13 +251,13 @@ fn a_stopped_search_does_not_read_on() {
     let mut fixture = fixture(&[]);
     fixture.open("a", "x");
     let documents = fixture.workspace().documents();
-    let options = Options::default();
-    let watch = Watch::default();
+    let options = SearchOptions::default();
+    let watch = SearchWatch::default();
     let mut scanner = Scanner::new(&search::matcher("x", options).unwrap(), options, &watch);
-    let text = Text::Document(&documents[0].text);
-    assert_eq!(scanner.count(text, Extent::All).unwrap(), Tally { matches: 1, lines: 1 });
+    let text = SearchText::Document(&documents[0].text);
+    assert_eq!(scanner.count(text, SearchExtent::All).unwrap(), Tally { matches: 1, lines: 1 });
     watch.stop();
-    assert!(scanner.count(text, Extent::All).is_err());
+    assert!(scanner.count(text, SearchExtent::All).is_err());
 }
 
 #[test]

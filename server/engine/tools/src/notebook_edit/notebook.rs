@@ -79,7 +79,7 @@ pub(super) struct Notebook<'text> {
     cells_span: Range<usize>,
     cells: Vec<Cell<'text>>,
     has_ids: bool,
-    layout: Layout<'text>,
+    layout: JsonLayout<'text>,
 }
 
 struct Cell<'text> {
@@ -100,7 +100,7 @@ struct Root<'text> {
 struct Members<'text>(Vec<(String, &'text RawValue)>);
 
 /// How the JSON is laid out.
-struct Layout<'text> {
+struct JsonLayout<'text> {
     /// `None` when everything stands in one line.
     line_break: Option<&'text str>,
     indent: &'text str,
@@ -158,7 +158,7 @@ impl<'text> Notebook<'text> {
             cells_span: span_in(text, cells_text),
             cells: cells.collect::<Result<_, NotebookError>>()?,
             has_ids: root.nbformat_minor.is_some_and(|minor| minor >= FORMAT_MINOR_WITH_IDS),
-            layout: Layout::of(text),
+            layout: JsonLayout::of(text),
         })
     }
 
@@ -357,7 +357,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
-impl<'text> Layout<'text> {
+impl<'text> JsonLayout<'text> {
     /// Taken from what stands before the first member of the notebook.
     fn of(text: &'text str) -> Self {
         let inside = text.trim_start().strip_prefix('{').unwrap_or_default();

@@ -15,7 +15,7 @@ pub(super) const MAX_LINE_CHARS: usize = 2_000;
 pub(super) const MAX_OUTPUT_BYTES: usize = 256 << 10;
 
 /// A window of a text, filled piece by piece.
-pub(super) struct Page {
+pub(super) struct TextPage {
     first: usize,
     limit: usize,
     bytes: usize,
@@ -26,7 +26,7 @@ pub(super) struct Page {
     /// Lines that have ended.
     ended: usize,
     /// The line that has begun.
-    line: Line,
+    line: OpenLine,
     /// The last character was a carriage return, which ended its line; a line feed now belongs to it.
     is_after_return: bool,
     has_cut_line: bool,
@@ -37,12 +37,12 @@ pub(super) struct Page {
 
 /// A line of which the end has not been seen.
 #[derive(Default)]
-struct Line {
+struct OpenLine {
     start: String,
     chars: usize,
 }
 
-impl Page {
+impl TextPage {
     /// A page of at most `limit` lines and about `bytes` bytes from line `first` (from 1) on; one line is always shown.
     pub(super) fn new(first: usize, limit: usize, bytes: usize) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Page {
             shown: 0,
             is_full: false,
             ended: 0,
-            line: Line::default(),
+            line: OpenLine::default(),
             is_after_return: false,
             has_cut_line: false,
             has_lf: false,
@@ -173,8 +173,8 @@ mod tests {
     use super::*;
     use kode_text::edit::diff::{push_numbered, split_lines};
 
-    fn page(pieces: &[&str], first: usize, limit: usize) -> Page {
-        let mut page = Page::new(first, limit, MAX_OUTPUT_BYTES);
+    fn page(pieces: &[&str], first: usize, limit: usize) -> TextPage {
+        let mut page = TextPage::new(first, limit, MAX_OUTPUT_BYTES);
         pieces.iter().for_each(|piece| page.feed(piece));
         page.end();
         page
@@ -185,7 +185,7 @@ mod tests {
         for (text, expected) in
             [("a\nb\n", false), ("a\nb\nc", true), ("a\nb\n\n", true), ("a\r\nb\r\n", false)]
         {
-            let mut page = Page::new(1, 2, MAX_OUTPUT_BYTES);
+            let mut page = TextPage::new(1, 2, MAX_OUTPUT_BYTES);
             page.feed(text);
             assert_eq!(page.has_more(), expected, "{text:?}");
         }
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn memory_does_not_grow_with_a_line() {
-        let mut page = Page::new(2, 1, MAX_OUTPUT_BYTES);
+        let mut page = TextPage::new(2, 1, MAX_OUTPUT_BYTES);
         for _ in 0..100 {
             page.feed(&"x".repeat(MAX_LINE_CHARS));
         }

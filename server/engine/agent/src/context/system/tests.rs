@@ -1,7 +1,7 @@
 //! The system prompt as a whole, in several configurations.
 
 use super::*;
-use kode_config::memory::{Memory, Places};
+use kode_config::memory::{InstructionFolders, Memory};
 use kode_config::style::{Style, Styles};
 
 fn compose_in(mode: Mode, agent: Option<&str>, standing: &Standing) -> String {
@@ -23,7 +23,7 @@ fn memory() -> Memory {
     let folder = tempfile::tempdir().unwrap();
     let cwd = AbsPath::new(folder.path()).unwrap();
     std::fs::write(cwd.join("AGENTS.md"), "Use tabs.\n").unwrap();
-    let places = Places {
+    let places = InstructionFolders {
         roots: vec![cwd.clone()],
         cwd,
         user: vec![],

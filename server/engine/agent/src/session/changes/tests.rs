@@ -7,7 +7,7 @@ use crate::engine::{CONCURRENCY, Engine, EngineOptions, NewSession};
 use crate::session::review::{Amended, ResolveError};
 use kode_base::ids::{CallId, ChangeId, TurnId};
 use kode_base::mode::Mode;
-use kode_config::policies::NoPolicies;
+use kode_config::policies::NoPolicyProvider;
 use kode_journal as journal;
 use kode_mcp::Mcp;
 use kode_model::models::{Models, NoConnector};
@@ -37,7 +37,7 @@ impl Desk {
             servers: Arc::new(Mcp::new(rig.root().join("../state"))),
             host: rig.editor.clone(),
             models: Models::new(Ok(Profile::demo()), Arc::new(NoConnector)),
-            policies: Arc::new(NoPolicies),
+            policies: Arc::new(NoPolicyProvider),
             concurrency: CONCURRENCY,
             save_before_commands: true,
             deliveries: Deliveries::default(),

@@ -17,7 +17,7 @@ use kode_base::effort::Effort;
 use kode_base::mask::masked_text;
 use kode_base::mode::Mode;
 use kode_base::paths::{AbsPath, Target};
-use kode_config::command::Report;
+use kode_config::command::CommandReport;
 use kode_permission::gate::GateCase;
 use kode_permission::{GateDecision, Grant};
 use kode_record::record::Record;
@@ -31,7 +31,7 @@ const MAX_LISTED: usize = 20;
 const MAX_EXPORT: usize = 100_000;
 
 impl Bench<'_> {
-    pub(super) async fn clear(&self) -> Report {
+    pub(super) async fn clear(&self) -> CommandReport {
         match self.desk.begin_like(self.session).await {
             Ok(id) => {
                 self.session.leave_for(EndReason::Clear).await;
@@ -39,26 +39,26 @@ impl Bench<'_> {
                     "A new session begins. This one stays: `/resume {}` goes on with it.",
                     self.session.id()
                 );
-                Report { go_to: Some(id), ..Report::text(text) }
+                CommandReport { go_to: Some(id), ..CommandReport::text(text) }
             }
-            Err(error) => Report::failure(format!("No session was begun: {error}")),
+            Err(error) => CommandReport::failure(format!("No session was begun: {error}")),
         }
     }
 
-    pub(super) async fn fork(&self) -> Report {
+    pub(super) async fn fork(&self) -> CommandReport {
         match self.desk.copy(self.session, self.arguments).await {
-            Ok(id) => Report {
+            Ok(id) => CommandReport {
                 go_to: Some(id.clone()),
-                ..Report::text(format!("`{id}` goes on from here; this session stays as it is."))
+                ..CommandReport::text(format!("`{id}` goes on from here; this session stays as it is."))
             },
-            Err(error) => Report::failure(format!("No copy was made: {error}")),
+            Err(error) => CommandReport::failure(format!("No copy was made: {error}")),
         }
     }
 
-    pub(super) async fn resume(&self) -> Report {
+    pub(super) async fn resume(&self) -> CommandReport {
         let others = match self.desk.others(self.session).await {
             Ok(others) => others,
-            Err(error) => return Report::failure(error),
+            Err(error) => return CommandReport::failure(error),
         };
         if self.arguments.is_empty() {
             let mut text = String::new();
@@ -75,7 +75,7 @@ impl Bench<'_> {
             let listed = others.iter().take(MAX_LISTED);
             let listed: Vec<_> =
                 listed.map(|other| json!({ "sessionId": other.id, "title": other.title })).collect();
-            return Report::text(text).with(json!({ "sessions": listed }));
+            return CommandReport::text(text).with(json!({ "sessions": listed }));
         }
         let wanted = self.arguments.to_lowercase();
         let is_id = |id: &str| {
@@ -90,18 +90,24 @@ impl Bench<'_> {
             [one] => {
                 self.session.leave_for(EndReason::Resume).await;
                 let text = format!("Going on with `{}` {}.", one.id, one.title);
-                Report { go_to: Some(one.id.clone()), ..Report::text(text) }
+                CommandReport { go_to: Some(one.id.clone()), ..CommandReport::text(text) }
             }
-            [] => Report::failure(format!("There is no session `{}`; `/resume` lists them.", self.arguments)),
+            [] => CommandReport::failure(format!(
+                "There is no session `{}`; `/resume` lists them.",
+                self.arguments
+            )),
             several => {
                 let named: Vec<_> =
                     several.iter().take(5).map(|one| format!("`{}` {}", one.id, one.title)).collect();
-                Report::failure(format!("Several are meant: {}. Say more of the id.", named.join(", ")))
+                CommandReport::failure(format!(
+                    "Several are meant: {}. Say more of the id.",
+                    named.join(", ")
+                ))
             }
         }
     }
 
-    pub(super) fn rewind(&self) -> Report {
+    pub(super) fn rewind(&self) -> CommandReport {
         // The newest is where one most likely wants to go.
         let mut checkpoints = self.session.checkpoints();
         checkpoints.reverse();
@@ -126,12 +132,12 @@ impl Bench<'_> {
                 .take(MAX_LISTED)
                 .map(|one| json!({ "checkpointId": one.id, "title": one.title }))
                 .collect();
-            return Report::text(text).with(json!({ "checkpoints": ids }));
+            return CommandReport::text(text).with(json!({ "checkpoints": ids }));
         };
         let number = wanted.parse::<usize>().ok().and_then(|number| checkpoints.get(number.checked_sub(1)?));
         let found = number.or_else(|| checkpoints.iter().find(|one| one.id.as_str() == wanted));
         let Some(checkpoint) = found else {
-            return Report::failure(format!(
+            return CommandReport::failure(format!(
                 "There is no prompt `{wanted}` to go back before; `/rewind` lists them."
             ));
         };
@@ -140,29 +146,31 @@ impl Bench<'_> {
             Some("conversation" | "chat") => RestoreWhat::Conversation,
             Some("files" | "code") => RestoreWhat::Files,
             Some(other) => {
-                return Report::failure(format!(
+                return CommandReport::failure(format!(
                     "`{other}` is nothing to go back with; say both, conversation or files."
                 ));
             }
         };
         match self.session.restore(&checkpoint.id, what, UserEdits::Keep) {
-            Ok(resolution) => Report::text(format!(
+            Ok(resolution) => CommandReport::text(format!(
                 "Back before “{}”. What you changed yourself stays; the step can be taken back.",
                 checkpoint.title
             ))
             .with(json!({ "resolutionId": resolution, "checkpointId": checkpoint.id })),
-            Err(error) => Report::failure(format!("Nothing was taken back: {error}")),
+            Err(error) => CommandReport::failure(format!("Nothing was taken back: {error}")),
         }
     }
 
-    pub(super) fn rename(&self) -> Report {
+    pub(super) fn rename(&self) -> CommandReport {
         match self.session.rename(self.arguments) {
-            Ok(()) => Report::text(format!("This session is called “{}”.", self.session.state().title)),
-            Err(error) => Report::failure(format!("It keeps its title: {error}")),
+            Ok(()) => {
+                CommandReport::text(format!("This session is called “{}”.", self.session.state().title))
+            }
+            Err(error) => CommandReport::failure(format!("It keeps its title: {error}")),
         }
     }
 
-    pub(super) fn model(&self) -> Report {
+    pub(super) fn model(&self) -> CommandReport {
         let session = self.session;
         if self.arguments.is_empty() {
             let (models, own) = (session.models.now(), session.state().model.clone());
@@ -176,25 +184,25 @@ impl Bench<'_> {
             }
             text.push_str("\n`/model NAME` changes that of this session.");
             let names: Vec<_> = models.profiles().map(|profile| profile.name.clone()).collect();
-            return Report::text(text).with(json!({ "model": own, "models": names }));
+            return CommandReport::text(text).with(json!({ "model": own, "models": names }));
         }
         match session.model_named(self.arguments) {
             Ok(name) => {
                 session.configure(None, Some(name.clone()));
-                Report::text(format!("The model is {name} from the next call on."))
+                CommandReport::text(format!("The model is {name} from the next call on."))
                     .with(json!({ "model": name }))
             }
-            Err(error) => Report::failure(error.to_string()),
+            Err(error) => CommandReport::failure(error.to_string()),
         }
     }
 
-    pub(super) fn effort(&self) -> Report {
+    pub(super) fn effort(&self) -> CommandReport {
         let session = self.session;
         let wanted = match self.arguments.to_lowercase().as_str() {
             "" => {
                 let effort = session.state().effort;
                 let said = effort.map_or("as the profile and the settings say", Effort::name);
-                return Report::text(format!(
+                return CommandReport::text(format!(
                     "Models think: {said}. `/effort low`, `medium`, `high` or `auto` changes it."
                 ))
                 .with(json!({ "effort": effort }));
@@ -203,7 +211,7 @@ impl Bench<'_> {
             name => match Effort::ALL.into_iter().find(|effort| effort.name() == name) {
                 Some(effort) => Some(effort),
                 None => {
-                    return Report::failure(format!(
+                    return CommandReport::failure(format!(
                         "`{name}` is no effort; there are low, medium, high and auto."
                     ));
                 }
@@ -211,10 +219,11 @@ impl Bench<'_> {
         };
         session.configure_all(Configuration { effort: Some(wanted), ..Configuration::default() });
         let said = wanted.map_or("as the profile and the settings say", Effort::name);
-        Report::text(format!("Models think {said} from the next call on.")).with(json!({ "effort": wanted }))
+        CommandReport::text(format!("Models think {said} from the next call on."))
+            .with(json!({ "effort": wanted }))
     }
 
-    pub(super) async fn output_style(&self) -> Report {
+    pub(super) async fn output_style(&self) -> CommandReport {
         let session = self.session;
         if self.arguments.is_empty() {
             let styles = std::sync::Arc::clone(&session.extensions().now().await.styles);
@@ -227,25 +236,25 @@ impl Bench<'_> {
             }
             text.push_str(&self.problems(&styles.problems));
             let names: Vec<_> = styles.iter().map(|style| &style.name).collect();
-            return Report::text(text.trim_end()).with(json!({ "outputStyle": own, "styles": names }));
+            return CommandReport::text(text.trim_end()).with(json!({ "outputStyle": own, "styles": names }));
         }
         match session.style_named(self.arguments).await {
             Ok(name) => {
                 let output_style = Some(Some(name.clone()));
                 session.configure_all(Configuration { output_style, ..Configuration::default() });
-                Report::text(format!("Answers are in the style {name} from the next turn on."))
+                CommandReport::text(format!("Answers are in the style {name} from the next turn on."))
                     .with(json!({ "outputStyle": name }))
             }
-            Err(error) => Report::failure(error),
+            Err(error) => CommandReport::failure(error),
         }
     }
 
-    pub(super) async fn permissions(&self) -> Report {
+    pub(super) async fn permissions(&self) -> CommandReport {
         let session = self.session;
         if !self.arguments.is_empty() {
             let Some(mode) = Mode::parse(self.arguments) else {
                 let names: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
-                return Report::failure(format!(
+                return CommandReport::failure(format!(
                     "There is no mode `{}`; there are {}.",
                     self.arguments,
                     names.join(", ")
@@ -280,26 +289,27 @@ impl Bench<'_> {
             .iter()
             .map(|rule| json!({ "behavior": rule.behavior.name(), "rule": masked_text(&rule.rule.to_string()) }))
             .collect();
-        Report::text(text).with(json!({ "mode": in_force.mode.name(), "rules": rules }))
+        CommandReport::text(text).with(json!({ "mode": in_force.mode.name(), "rules": rules }))
     }
 
-    async fn set_mode(&self, mode: Mode) -> Report {
+    async fn set_mode(&self, mode: Mode) -> CommandReport {
         match self.session.allow_mode(mode).await {
             Ok(mode) => {
                 self.session.configure(Some(mode), None);
-                Report::text(format!("The mode is {}.", mode.name())).with(json!({ "mode": mode.name() }))
+                CommandReport::text(format!("The mode is {}.", mode.name()))
+                    .with(json!({ "mode": mode.name() }))
             }
-            Err(error) => Report::failure(error.to_string()),
+            Err(error) => CommandReport::failure(error.to_string()),
         }
     }
 
-    pub(super) fn plan(&self) -> Report {
+    pub(super) fn plan(&self) -> CommandReport {
         self.session.configure(Some(Mode::Plan), None);
-        Report::text("Plan mode is on: nothing is changed until you accept a plan.")
+        CommandReport::text("Plan mode is on: nothing is changed until you accept a plan.")
             .with(json!({ "mode": "plan" }))
     }
 
-    pub(super) async fn reload_skills(&self) -> Report {
+    pub(super) async fn reload_skills(&self) -> CommandReport {
         let before: Vec<String> = self.session.catalog().all().map(|one| one.name.clone()).collect();
         self.session.look_for_extensions().await;
         let catalog = self.session.catalog();
@@ -315,22 +325,22 @@ impl Bench<'_> {
         for (file, reason) in &catalog.problems {
             let _ = write!(text, "\n- Left out: {}: {reason}", file.display());
         }
-        Report::text(text).with(json!({ "names": now }))
+        CommandReport::text(text).with(json!({ "names": now }))
     }
 
-    pub(super) async fn add_folder(&self) -> Report {
+    pub(super) async fn add_folder(&self) -> CommandReport {
         let Ok(Target::File(folder)) = self.session.workspace.resolve(self.arguments) else {
-            return Report::failure(format!("`{}` is no folder.", self.arguments));
+            return CommandReport::failure(format!("`{}` is no folder.", self.arguments));
         };
         let is_folder = {
             let folder = folder.clone();
             blocking(move || folder.as_path().is_dir()).await
         };
         if self.arguments.is_empty() || !is_folder {
-            return Report::failure("Say which folder: `/add-dir FOLDER`; it has to be there.");
+            return CommandReport::failure("Say which folder: `/add-dir FOLDER`; it has to be there.");
         }
         if self.session.workspace.contains(&Target::File(folder.clone())) {
-            return Report::text(format!("{folder} is in the workspace already."));
+            return CommandReport::text(format!("{folder} is in the workspace already."));
         }
         let rules = ["Read", "Edit"].map(|tool| Grant::Rule(format!("{tool}(/{folder}/**)")));
         self.session.commit(Record::Granted { grants: rules.to_vec() });
@@ -338,26 +348,26 @@ impl Bench<'_> {
             "Files in {folder} are read and edited as this session's mode says. Settings, instructions and commands in it \
              do not count, and commands do not write there."
         );
-        Report::text(text).with(json!({ "folder": folder.to_string() }))
+        CommandReport::text(text).with(json!({ "folder": folder.to_string() }))
     }
 
-    pub(super) async fn export(&self) -> Report {
+    pub(super) async fn export(&self) -> CommandReport {
         let document = match self.desk.document(self.session).await {
             Ok(document) => document,
-            Err(error) => return Report::failure(format!("It was not exported: {error}")),
+            Err(error) => return CommandReport::failure(format!("It was not exported: {error}")),
         };
         if self.arguments.is_empty() {
             return match document.char_indices().nth(MAX_EXPORT) {
-                None => Report::text(document),
-                Some((end, _)) => Report::text(format!(
+                None => CommandReport::text(document),
+                Some((end, _)) => CommandReport::text(format!(
                     "{}\n\n*Only the beginning; `/export FILE` writes all of it.*",
                     &document[..end]
                 )),
             };
         }
         match self.write(&document).await {
-            Ok(path) => Report::text(format!("Written to {path}.")).with(json!({ "path": path })),
-            Err(error) => Report::failure(format!("It was not written: {error}")),
+            Ok(path) => CommandReport::text(format!("Written to {path}.")).with(json!({ "path": path })),
+            Err(error) => CommandReport::failure(format!("It was not written: {error}")),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::session::slash::Taken;
 use kode_base::blocking;
 use kode_base::ids::{ItemId, TurnId};
 use kode_base::paths::AbsPath;
-use kode_config::command::{CommandSource, Report, Typed};
+use kode_config::command::{CommandReport, CommandSource, TypedCommand};
 use kode_config::extension::arguments::split;
 use kode_config::extension::{Catalog, ExtensionKind};
 use kode_model::Block;
@@ -35,7 +35,7 @@ impl Session {
         turn: &TurnId,
         item: &ItemId,
         prompt: &Prompt,
-        typed: Typed<'_>,
+        typed: TypedCommand<'_>,
         cancel: &CancellationToken,
     ) -> Taken {
         let catalog = self.catalog();
@@ -58,7 +58,7 @@ impl Session {
             Ok(expanded) => expanded,
             Err(reason) => {
                 self.note_command(turn, item, typed, source, Vec::new());
-                let report = Report::failure(format!("`/{}` was not run: {reason}", typed.name));
+                let report = CommandReport::failure(format!("`/{}` was not run: {reason}", typed.name));
                 self.answer_command(turn, ItemId::generate(), typed, report);
                 return Taken::Answered;
             }
@@ -103,7 +103,7 @@ impl Session {
         turn: &TurnId,
         item: &ItemId,
         prompt: &Prompt,
-        typed: Typed<'_>,
+        typed: TypedCommand<'_>,
         cancel: &CancellationToken,
     ) -> Option<Taken> {
         let found = self.servers().prompts().into_iter().find(|known| known.command == typed.name)?;
@@ -124,7 +124,7 @@ impl Session {
             Ok(parts) => parts,
             Err(failure) => {
                 self.note_command(turn, item, typed, CommandSource::Command, Vec::new());
-                let report = Report::failure(format!("`/{}` was not run: {failure}", typed.name));
+                let report = CommandReport::failure(format!("`/{}` was not run: {failure}", typed.name));
                 self.answer_command(turn, ItemId::generate(), typed, report);
                 return Some(Taken::Answered);
             }

@@ -11,23 +11,23 @@ use serde_json::{Value, json};
 use crate::session::slash::Bench;
 use kode_base::blocking;
 use kode_base::paths::AbsPath;
-use kode_config::command::Report;
-use kode_config::plugin::{Listed, PluginId, PluginState};
+use kode_config::command::CommandReport;
+use kode_config::plugin::{PluginId, PluginListing, PluginState};
 
 impl Bench<'_> {
-    pub(super) async fn plugin(&self) -> Report {
+    pub(super) async fn plugin(&self) -> CommandReport {
         let words: Vec<&str> = self.arguments.split_whitespace().collect();
         match words.as_slice() {
             [] | ["list"] => self.plugins(),
             ["enable", name] => self.switch_plugin(name, true).await,
             ["disable", name] => self.switch_plugin(name, false).await,
-            _ => Report::failure(
+            _ => CommandReport::failure(
                 "Say `/plugin`, `/plugin enable PLUGIN` or `/plugin disable PLUGIN`; `kode-ls plugin` in a terminal does the rest.",
             ),
         }
     }
 
-    fn plugins(&self) -> Report {
+    fn plugins(&self) -> CommandReport {
         let policy = Arc::clone(&self.session.in_force().policy);
         let plugins = &policy.declared.plugins;
         let mut text = String::new();
@@ -52,19 +52,19 @@ impl Bench<'_> {
             .iter()
             .map(|plugin| (plugin.id.clone(), Value::String(plugin.state.name().to_owned())))
             .collect();
-        Report::text(text).with(json!({ "plugins": states }))
+        CommandReport::text(text).with(json!({ "plugins": states }))
     }
 
-    async fn switch_plugin(&self, name: &str, is_on: bool) -> Report {
+    async fn switch_plugin(&self, name: &str, is_on: bool) -> CommandReport {
         let before = self.session.look().await;
         let id = match meant(&before.policy.declared.plugins, name, is_on) {
             Ok(id) => id,
-            Err(reason) => return Report::failure(reason),
+            Err(reason) => return CommandReport::failure(reason),
         };
         let (source, switched) = (self.session.policy_source(), id.clone());
         let file = match blocking(move || source.switch_plugin(&switched, is_on)).await {
             Ok(file) => file,
-            Err(error) => return Report::failure(format!("Nothing was switched: {error}")),
+            Err(error) => return CommandReport::failure(format!("Nothing was switched: {error}")),
         };
         let now = self.session.look().await;
         if self.in_turn || !self.session.is_busy() {
@@ -74,12 +74,12 @@ impl Bench<'_> {
         let id = id.to_string();
         match now.policy.declared.plugins.iter().find(|plugin| plugin.id == id) {
             Some(plugin) => self.outcome(plugin, is_on, &file).await,
-            None => Report::failure(format!("**{id}** is no longer installed.")),
+            None => CommandReport::failure(format!("**{id}** is no longer installed.")),
         }
     }
 
     /// What counts now of a plugin that was switched in a file.
-    async fn outcome(&self, plugin: &Listed, is_on: bool, file: &AbsPath) -> Report {
+    async fn outcome(&self, plugin: &PluginListing, is_on: bool, file: &AbsPath) -> CommandReport {
         let (id, state) = (&plugin.id, plugin.state.name());
         let data = json!({ "plugins": { id: state } });
         let written = format!("{} says so", self.path(file));
@@ -89,15 +89,15 @@ impl Bench<'_> {
                 let (brings, _) = blocking(move || opened.contents()).await;
                 let mut text = format!("**{id}** is on; {written}. It brings:\n\n");
                 text.extend(brings.iter().map(|line| format!("- {line}\n")));
-                Report::text(text)
+                CommandReport::text(text)
             }
-            (PluginState::Off, false) => Report::text(format!("**{id}** is off; {written}.")),
+            (PluginState::Off, false) => CommandReport::text(format!("**{id}** is off; {written}.")),
             (PluginState::LeftOut(reason), _) => {
-                Report::failure(format!("**{id}** is left out, for {reason}; {written}."))
+                CommandReport::failure(format!("**{id}** is left out, for {reason}; {written}."))
             }
             _ => {
                 let other = plugin.source.as_ref().map_or("something else".to_owned(), ToString::to_string);
-                Report::failure(format!(
+                CommandReport::failure(format!(
                     "{written} now, but **{id}** is {state}, because {other} goes before it. Change it there."
                 ))
             }
@@ -107,10 +107,10 @@ impl Bench<'_> {
 }
 
 /// The plugin that is meant by a name, with its marketplace or alone.
-fn meant(plugins: &[Listed], name: &str, is_on: bool) -> Result<PluginId, String> {
-    let is_meant = |plugin: &&Listed| plugin.id == name || plugin.id.split('@').next() == Some(name);
-    let found: Vec<&Listed> = plugins.iter().filter(is_meant).collect();
-    let is_there = |plugin: &Listed| plugin.root.is_some() || !is_on;
+fn meant(plugins: &[PluginListing], name: &str, is_on: bool) -> Result<PluginId, String> {
+    let is_meant = |plugin: &&PluginListing| plugin.id == name || plugin.id.split('@').next() == Some(name);
+    let found: Vec<&PluginListing> = plugins.iter().filter(is_meant).collect();
+    let is_there = |plugin: &PluginListing| plugin.root.is_some() || !is_on;
     match found.as_slice() {
         [one] if is_there(one) => PluginId::parse(&one.id),
         [] | [_] => Err(format!(

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::hooks::{BringerKind, HookList};
 use crate::session::slash::Bench;
 use kode_base::todo;
-use kode_config::command::{BUILT_INS, BuiltIn, Effect, Report};
+use kode_config::command::{BUILT_INS, BuiltInCommand, CommandEffect, CommandReport};
 use kode_config::extension::ExtensionKind;
-use kode_config::memory::Fate;
+use kode_config::memory::InstructionFate;
 use kode_config::settings::declared::Approval;
 use kode_model::Usage;
 use kode_model::models::Pointer;
@@ -23,14 +23,14 @@ use kode_tool::status::ServerState;
 const MAX_SHOWN: usize = 160;
 
 impl Bench<'_> {
-    pub(super) async fn help(&self) -> Report {
+    pub(super) async fn help(&self) -> CommandReport {
         let catalog = self.session.catalog();
         let wanted = self.arguments.trim_start_matches('/');
         if !wanted.is_empty() {
             return self.help_on(wanted).await;
         }
         let mut text = "**Commands**\n\n".to_owned();
-        for built_in in BUILT_INS.iter().filter(|built_in| built_in.effect != Effect::Elsewhere) {
+        for built_in in BUILT_INS.iter().filter(|built_in| built_in.effect != CommandEffect::Elsewhere) {
             let _ = writeln!(text, "- {}: {}", shown(built_in), built_in.description);
         }
         let own: Vec<_> = catalog.all().filter(|one| one.user_may_call).collect();
@@ -44,17 +44,17 @@ impl Bench<'_> {
         }
         let built_in: Vec<_> = BUILT_INS.iter().map(|built_in| built_in.name).collect();
         let own: Vec<_> = own.iter().map(|one| one.name.as_str()).collect();
-        Report::text(text).with(json!({ "builtIn": built_in, "files": own }))
+        CommandReport::text(text).with(json!({ "builtIn": built_in, "files": own }))
     }
 
-    async fn help_on(&self, name: &str) -> Report {
-        if let Some(built_in) = BuiltIn::find(name) {
+    async fn help_on(&self, name: &str) -> CommandReport {
+        if let Some(built_in) = BuiltInCommand::find(name) {
             let mut text = format!("{}: {}.", shown(built_in), built_in.description.trim_end_matches('.'));
             if !built_in.aliases.is_empty() {
                 let aliases: Vec<_> = built_in.aliases.iter().map(|alias| format!("`/{alias}`")).collect();
                 let _ = write!(text, " Also {}.", aliases.join(", "));
             }
-            return Report::text(text);
+            return CommandReport::text(text);
         }
         let catalog = self.session.catalog();
         let Some(one) = catalog.typed(name) else { return self.session.unknown(name) };
@@ -71,13 +71,13 @@ impl Bench<'_> {
         for note in &one.notes {
             let _ = write!(text, "\n- {note}");
         }
-        Report::text(text)
+        CommandReport::text(text)
     }
 
-    pub(super) fn context(&self) -> Report {
+    pub(super) fn context(&self) -> CommandReport {
         let using = match self.session.context_use() {
             Ok(using) => using,
-            Err(error) => return Report::failure(error.to_string()),
+            Err(error) => return CommandReport::failure(error.to_string()),
         };
         let share = |tokens: u64| {
             let share = tokens.saturating_mul(1000).checked_div(using.window).unwrap_or_default();
@@ -111,10 +111,10 @@ impl Bench<'_> {
             }
             None => text.push_str("\nNot compacted by itself."),
         }
-        Report::text(text).with(json!(using))
+        CommandReport::text(text).with(json!(using))
     }
 
-    pub(super) fn cost(&self) -> Report {
+    pub(super) fn cost(&self) -> CommandReport {
         let spending = self.session.spending();
         let money = |cost: Option<f64>| cost.map_or("not known".to_owned(), |cost| format!("${cost:.4}"));
         let total = spending.total().total();
@@ -141,10 +141,10 @@ impl Bench<'_> {
                 json!({ "model": model, "calls": spent.calls, "usage": spent.usage, "costUsd": spent.cost.total() })
             })
             .collect();
-        Report::text(text).with(json!({ "totalCostUsd": total, "models": models }))
+        CommandReport::text(text).with(json!({ "totalCostUsd": total, "models": models }))
     }
 
-    pub(super) async fn status(&self) -> Report {
+    pub(super) async fn status(&self) -> CommandReport {
         let session = self.session;
         let (id, title, model, effort, style) = {
             let state = session.state();
@@ -169,12 +169,12 @@ impl Bench<'_> {
             in_force.problems.len(),
             waiting.len()
         );
-        Report::text(text).with(json!({
+        CommandReport::text(text).with(json!({
             "sessionId": id, "version": version, "model": model, "mode": mode, "folders": folders, "sandbox": sandbox,
         }))
     }
 
-    pub(super) async fn doctor(&self) -> Report {
+    pub(super) async fn doctor(&self) -> CommandReport {
         let session = self.session;
         let (in_force, standing) = (session.in_force(), session.standing());
         let loaded = session.extensions().now().await;
@@ -204,13 +204,14 @@ impl Bench<'_> {
         if waiting > 0 {
             let _ = writeln!(text, "\n{waiting} wishes of files wait for your approval: `/trust`.");
         }
-        let report = kode_config::extension::report::Report::of(&loaded, &standing.memory, &in_force.policy);
+        let report =
+            kode_config::extension::report::ExtensionReport::of(&loaded, &standing.memory, &in_force.policy);
         let _ = writeln!(text, "\n{sandbox} `kode-ls doctor` in a terminal looks at the machine as well.\n");
         text.push_str(&report.to_text());
-        Report::text(text).with(json!({ "problems": bad, "waiting": waiting }))
+        CommandReport::text(text).with(json!({ "problems": bad, "waiting": waiting }))
     }
 
-    pub(super) fn config(&self) -> Report {
+    pub(super) fn config(&self) -> CommandReport {
         let policy = std::sync::Arc::clone(&self.session.in_force().policy);
         let preferences = &policy.preferences;
         let or = |text: &Option<String>, none: &str| text.clone().unwrap_or_else(|| none.to_owned());
@@ -241,10 +242,10 @@ impl Bench<'_> {
         text.push_str(&self.problems(&policy.problems));
         let values: serde_json::Map<_, _> =
             rows.into_iter().map(|(name, value)| (name.to_owned(), Value::String(value))).collect();
-        Report::text(text).with(Value::Object(values))
+        CommandReport::text(text).with(Value::Object(values))
     }
 
-    pub(super) fn agents(&self) -> Report {
+    pub(super) fn agents(&self) -> CommandReport {
         let types = self.session.agents.types();
         let mut text = String::new();
         for one in types.iter() {
@@ -253,10 +254,10 @@ impl Bench<'_> {
         }
         text.push_str(&self.problems(&types.problems));
         let names: Vec<_> = types.iter().map(|one| one.name.clone()).collect();
-        Report::text(text).with(json!({ "agents": names }))
+        CommandReport::text(text).with(json!({ "agents": names }))
     }
 
-    pub(super) fn skills(&self) -> Report {
+    pub(super) fn skills(&self) -> CommandReport {
         let catalog = self.session.catalog();
         let mut text = String::new();
         for (kind, heading) in [(ExtensionKind::Skill, "Skills"), (ExtensionKind::Command, "Commands")] {
@@ -290,18 +291,18 @@ impl Bench<'_> {
             );
         }
         let names: Vec<_> = catalog.all().map(|one| one.name.clone()).collect();
-        Report::text(text.trim_end()).with(json!({ "names": names }))
+        CommandReport::text(text.trim_end()).with(json!({ "names": names }))
     }
 
-    pub(super) fn memory(&self) -> Report {
+    pub(super) fn memory(&self) -> CommandReport {
         let standing = self.session.standing();
         let loaded = standing.memory.loaded();
         let mut text = String::new();
         for one in loaded {
             let fate = match &one.fate {
-                Fate::Given => format!("{} bytes", one.bytes),
-                Fate::Cut => format!("the first {} bytes", one.bytes),
-                Fate::LeftOut(reason) => format!("left out: {reason}"),
+                InstructionFate::Given => format!("{} bytes", one.bytes),
+                InstructionFate::Cut => format!("the first {} bytes", one.bytes),
+                InstructionFate::LeftOut(reason) => format!("left out: {reason}"),
             };
             let _ = writeln!(text, "- {}: {fate}", self.path(&one.path));
         }
@@ -310,15 +311,15 @@ impl Bench<'_> {
         }
         text.push_str(&bullets(standing.memory.problems()));
         let files: Vec<_> = loaded.iter().map(|one| one.path.to_string()).collect();
-        Report::text(text.trim_end()).with(json!({ "files": files }))
+        CommandReport::text(text.trim_end()).with(json!({ "files": files }))
     }
 
-    pub(super) fn todos(&self) -> Report {
+    pub(super) fn todos(&self) -> CommandReport {
         let todos = self.session.todos();
-        Report::text(format!("```text\n{}\n```", todo::render(&todos))).with(json!({ "todos": todos }))
+        CommandReport::text(format!("```text\n{}\n```", todo::render(&todos))).with(json!({ "todos": todos }))
     }
 
-    pub(super) fn tasks(&self) -> Report {
+    pub(super) fn tasks(&self) -> CommandReport {
         let tasks = self.session.background_tasks();
         let mut text = String::new();
         for task in &tasks {
@@ -330,10 +331,10 @@ impl Bench<'_> {
         }
         let ids: Vec<_> =
             tasks.iter().map(|task| json!({ "id": task.id, "runs": task.ended.is_none() })).collect();
-        Report::text(text.trim_end()).with(json!({ "tasks": ids }))
+        CommandReport::text(text.trim_end()).with(json!({ "tasks": ids }))
     }
 
-    pub(super) async fn hooks(&self) -> Report {
+    pub(super) async fn hooks(&self) -> CommandReport {
         let HookList { is_disabled, hooks, problems: _ } = self.session.list_hooks().await;
         let mut text = String::new();
         for hook in &hooks {
@@ -360,10 +361,10 @@ impl Bench<'_> {
             text.push_str("\n\nAll of them are switched off by `disableAllHooks`.");
         }
         let events: Vec<_> = hooks.iter().map(|hook| &hook.event).collect();
-        Report::text(text.trim_end()).with(json!({ "hooks": events }))
+        CommandReport::text(text.trim_end()).with(json!({ "hooks": events }))
     }
 
-    pub(super) fn mcp(&self) -> Report {
+    pub(super) fn mcp(&self) -> CommandReport {
         let servers = self.session.servers();
         if let Some(server) = self.arguments.strip_prefix("tools") {
             let server = Some(server.trim()).filter(|server| !server.is_empty());
@@ -376,7 +377,7 @@ impl Bench<'_> {
                 tools => tools.iter().map(line).collect(),
             };
             let names: Vec<_> = tools.iter().map(|tool| &tool.name).collect();
-            return Report::text(text.trim_end()).with(json!({ "tools": names }));
+            return CommandReport::text(text.trim_end()).with(json!({ "tools": names }));
         }
         let servers = servers.list();
         let mut text = String::new();
@@ -405,7 +406,7 @@ impl Bench<'_> {
             text.push_str("No MCP servers are declared in the settings or in `.mcp.json`.");
         }
         let names: Vec<_> = servers.iter().map(|server| &server.name).collect();
-        Report::text(text.trim_end()).with(json!({ "servers": names }))
+        CommandReport::text(text.trim_end()).with(json!({ "servers": names }))
     }
 
     /// A list of what is wrong with settings; empty when nothing is.
@@ -438,7 +439,7 @@ impl Bench<'_> {
     }
 }
 
-fn shown(built_in: &BuiltIn) -> String {
+fn shown(built_in: &BuiltInCommand) -> String {
     format!("`{}`", format!("/{} {}", built_in.name, built_in.argument_hint).trim_end())
 }
 

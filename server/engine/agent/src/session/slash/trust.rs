@@ -9,14 +9,14 @@ use serde_json::json;
 use crate::session::lock;
 use crate::session::slash::Bench;
 use kode_base::blocking;
-use kode_config::command::Report;
-use kode_config::settings::Wish;
+use kode_config::command::CommandReport;
+use kode_config::settings::TrustRequest;
 
 /// So many characters of one wish are shown.
 const MAX_SHOWN: usize = 2_000;
 
 impl Bench<'_> {
-    pub(super) async fn trust(&self) -> Report {
+    pub(super) async fn trust(&self) -> CommandReport {
         if self.in_turn || !self.session.is_busy() {
             self.session.look_for_extensions().await;
         }
@@ -26,19 +26,19 @@ impl Bench<'_> {
             return self.list(&waiting);
         }
         let shown = lock(&self.session.wishes_shown).clone();
-        let is_meant = |wish: &&Wish| {
+        let is_meant = |wish: &&TrustRequest| {
             let path = self.path(&wish.file);
             self.arguments == "all" || self.arguments == path || self.arguments == wish.file.to_string()
         };
-        let meant: Vec<Wish> = waiting.iter().filter(is_meant).cloned().collect();
+        let meant: Vec<TrustRequest> = waiting.iter().filter(is_meant).cloned().collect();
         if meant.is_empty() {
-            return Report::failure(format!(
+            return CommandReport::failure(format!(
                 "Nothing of `{}` waits; `/trust` lists what does.",
                 self.arguments
             ));
         }
         if let Some(long) = meant.iter().find(|wish| wish.text.chars().count() > MAX_SHOWN) {
-            return Report::failure(format!(
+            return CommandReport::failure(format!(
                 "Nothing was approved: `{}` of {} is too long to be shown here; `kode-ls trust` shows it whole.",
                 long.key,
                 self.path(&long.file)
@@ -48,20 +48,20 @@ impl Bench<'_> {
             lock(&self.session.wishes_shown).extend(meant.iter().cloned());
             let list = self.list(&meant);
             let text = format!("Read this first, and then say it again:\n\n{}", list.text);
-            return Report { text, failed: true, ..list };
+            return CommandReport { text, failed: true, ..list };
         }
         match self.approve(meant.clone()).await {
             Ok(()) => {
                 let count = meant.len();
-                Report::text(format!("{count} approved; a change of the text asks again."))
+                CommandReport::text(format!("{count} approved; a change of the text asks again."))
                     .with(json!({ "approved": count }))
             }
-            Err(error) => Report::failure(format!("Nothing was approved: {error}")),
+            Err(error) => CommandReport::failure(format!("Nothing was approved: {error}")),
         }
     }
 
     /// What files of the workspace ask for and the user has not approved.
-    pub(super) async fn waiting(&self) -> Vec<Wish> {
+    pub(super) async fn waiting(&self) -> Vec<TrustRequest> {
         let in_force = self.session.in_force();
         let catalog = self.session.catalog();
         let of_settings = in_force.policy.withheld.iter().map(|withheld| withheld.wish.clone());
@@ -71,9 +71,9 @@ impl Bench<'_> {
         of_settings.chain(of_files).collect()
     }
 
-    fn list(&self, wishes: &[Wish]) -> Report {
+    fn list(&self, wishes: &[TrustRequest]) -> CommandReport {
         if wishes.is_empty() {
-            return Report::text("Nothing in this workspace waits for your approval.")
+            return CommandReport::text("Nothing in this workspace waits for your approval.")
                 .with(json!({ "wishes": [] }));
         }
         let mut text = String::new();
@@ -91,10 +91,10 @@ impl Bench<'_> {
             .iter()
             .map(|wish| json!({ "file": wish.file.to_string(), "key": wish.key, "text": wish.shown() }))
             .collect();
-        Report::text(text.trim_start()).with(json!({ "wishes": wishes }))
+        CommandReport::text(text.trim_start()).with(json!({ "wishes": wishes }))
     }
 
-    async fn approve(&self, wishes: Vec<Wish>) -> Result<(), String> {
+    async fn approve(&self, wishes: Vec<TrustRequest>) -> Result<(), String> {
         let source = self.session.policy_source();
         blocking(move || source.approve_wishes(&wishes)).await.map_err(|error| error.to_string())?;
         // What has waited for it need not wait for the next prompt.

@@ -8,7 +8,7 @@ use kode_base::ids::AgentId;
 use kode_base::question::LIMIT_GO_ON;
 use kode_config::budget::Budget;
 use kode_config::policy::{Policy, PolicySource};
-use kode_config::settings::Wish;
+use kode_config::settings::TrustRequest;
 use kode_record::options::TurnOptions;
 use kode_tools::built_in::built_in;
 
@@ -33,7 +33,7 @@ impl Tool for Act {
 #[derive(Clone, Default)]
 pub(super) struct Trusting(Arc<Policy>);
 
-impl Policies for Trusting {
+impl PolicyProvider for Trusting {
     fn of(&self, _roots: &[AbsPath]) -> Arc<dyn PolicySource> {
         Arc::new(self.clone())
     }
@@ -44,7 +44,7 @@ impl PolicySource for Trusting {
         Arc::clone(&self.0)
     }
 
-    fn is_approved(&self, _wish: &Wish) -> bool {
+    fn is_approved(&self, _wish: &TrustRequest) -> bool {
         true
     }
 }
@@ -61,14 +61,14 @@ impl Team {
     }
 
     fn in_home(home: tempfile::TempDir, main: Vec<Say>, tasks: Vec<(&str, Vec<Say>)>) -> Self {
-        Self::with_policies(home, main, tasks, Arc::new(NoPolicies))
+        Self::with_policies(home, main, tasks, Arc::new(NoPolicyProvider))
     }
 
     fn with_policies(
         home: tempfile::TempDir,
         main: Vec<Say>,
         tasks: Vec<(&str, Vec<Say>)>,
-        policies: Arc<dyn Policies>,
+        policies: Arc<dyn PolicyProvider>,
     ) -> Self {
         let (safe, act) = (Probe { safe: true, ..Probe::default() }, Act::default());
         let mut tools = Registry::default();
@@ -449,8 +449,8 @@ async fn the_effort_of_a_type_is_that_of_its_agents_and_of_those_they_call() {
     ];
     let deeper = task("p0", json!({ "subagent_type": "plain", "prompt": "deeper work" }));
     // What a project's file says of it counts once the user has approved it.
-    let policies: [(Arc<dyn Policies>, Effort); 2] =
-        [(Arc::new(Trusting::default()), Effort::Low), (Arc::new(NoPolicies), Effort::High)];
+    let policies: [(Arc<dyn PolicyProvider>, Effort); 2] =
+        [(Arc::new(Trusting::default()), Effort::Low), (Arc::new(NoPolicyProvider), Effort::High)];
     for (policies, expected) in policies {
         let home = tempfile::tempdir().unwrap();
         let tasks = vec![("quick work", vec![Say::Answer(vec![deeper.clone()])])];

@@ -21,7 +21,7 @@ pub(super) fn profile(name: &str) -> Profile {
 pub(super) fn two(
     own: (Profile, Vec<Say>),
     other: (Profile, Vec<Say>),
-    policies: Arc<dyn Policies>,
+    policies: Arc<dyn PolicyProvider>,
 ) -> (Bench, Arc<FakeModel>) {
     let (first, second) = (FakeModel::new(own.1), FakeModel::new(other.1));
     let models = Models::in_process(own.0, Arc::clone(&first) as Arc<dyn Model>)
@@ -63,7 +63,7 @@ async fn attempts_that_broke_off_are_charged_and_in_what_the_turn_took() {
     let fallback = Some(Fallback { profile: "other".to_owned(), triggers: Trigger::usual() });
     let own = Profile { max_retries: 1, fallback, ..profile("main") };
     let script = vec![breaks(ModelErrorKind::Interrupted, 5), breaks(ModelErrorKind::Interrupted, 7)];
-    let (bench, _) = two((own, script), (profile("other"), vec![]), Arc::new(NoPolicies));
+    let (bench, _) = two((own, script), (profile("other"), vec![]), Arc::new(NoPolicyProvider));
     let session = bench.session();
     let mut events = session.events().subscribe(0, vec![]);
     session.submit(prompt("go")).unwrap();
@@ -77,7 +77,7 @@ async fn attempts_that_broke_off_are_charged_and_in_what_the_turn_took() {
 async fn what_broke_off_for_good_is_charged() {
     let own = Profile { max_retries: 0, ..profile("main") };
     let script = vec![breaks(ModelErrorKind::Interrupted, 5)];
-    let (bench, _) = two((own, script), (profile("other"), vec![]), Arc::new(NoPolicies));
+    let (bench, _) = two((own, script), (profile("other"), vec![]), Arc::new(NoPolicyProvider));
     let session = bench.session();
     let mut events = session.events().subscribe(0, vec![]);
     session.submit(prompt("go")).unwrap();

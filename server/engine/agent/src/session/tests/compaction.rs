@@ -111,7 +111,7 @@ impl Office {
             model,
             Registry::default(),
             Arc::new(NoEditor),
-            Arc::new(NoPolicies),
+            Arc::new(NoPolicyProvider),
             |models, _| models,
         )
     }
@@ -121,7 +121,7 @@ impl Office {
         model: Copyist,
         tools: Registry,
         host: Arc<dyn kode_text::host::Host>,
-        policies: Arc<dyn Policies>,
+        policies: Arc<dyn PolicyProvider>,
         models: impl FnOnce(Models, &Arc<Copyist>) -> Models,
     ) -> Self {
         let (home, model) = (tempfile::tempdir().unwrap(), Arc::new(model));

@@ -118,7 +118,7 @@ async fn while_a_fallback_that_reads_less_is_asked_its_window_counts() {
         servers: Arc::new(Mcp::new(AbsPath::new(home.path().join("state")).unwrap())),
         host: Arc::new(NoEditor),
         models,
-        policies: Arc::new(NoPolicies),
+        policies: Arc::new(NoPolicyProvider),
         concurrency: CONCURRENCY,
         save_before_commands: true,
         deliveries: Deliveries::default(),

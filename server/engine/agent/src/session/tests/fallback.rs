@@ -50,7 +50,7 @@ async fn while_the_own_model_rests_it_is_asked_when_the_fallback_fails() {
         said("other again"),
         fails(ModelErrorKind::Authentication),
     ];
-    let (bench, _) = two((own(Trigger::usual()), first), (other(), second), Arc::new(NoPolicies));
+    let (bench, _) = two((own(Trigger::usual()), first), (other(), second), Arc::new(NoPolicyProvider));
     let session = bench.session();
     assert_eq!(ask(&session, "one").await, ends("other"));
     assert_eq!(told(&session).len(), 1);
@@ -70,7 +70,7 @@ async fn while_the_own_model_rests_it_is_asked_when_the_fallback_fails() {
 async fn when_both_fail_the_turn_fails_and_each_was_asked_once() {
     let failing = || vec![fails(ModelErrorKind::Server), fails(ModelErrorKind::Server)];
     let models = ((own(Trigger::usual()), failing()), (other(), failing()));
-    let (bench, second) = two(models.0, models.1, Arc::new(NoPolicies));
+    let (bench, second) = two(models.0, models.1, Arc::new(NoPolicyProvider));
     let session = bench.session();
     for turn in 1..=2 {
         assert_eq!(ask(&session, "go").await.0, Some(TurnEnd::Error));
@@ -85,7 +85,7 @@ async fn while_the_own_model_rests_its_fallback_writes_the_summary() {
     let long = "lorem ipsum dolor sit amet ".repeat(300);
     let first = vec![fails(ModelErrorKind::Server), said(&summary)];
     let second = vec![said(&long), said(&long), said(&summary), fails(ModelErrorKind::BadRequest)];
-    let (bench, other) = two((own(Trigger::usual()), first), (other(), second), Arc::new(NoPolicies));
+    let (bench, other) = two((own(Trigger::usual()), first), (other(), second), Arc::new(NoPolicyProvider));
     let session = bench.session();
     ask(&session, "one").await;
     ask(&session, "two").await;
@@ -107,7 +107,7 @@ async fn while_the_own_model_rests_its_fallback_writes_the_summary() {
 async fn a_request_that_was_too_long_puts_no_model_to_rest() {
     let first = vec![fails(ModelErrorKind::ContextTooLong), said("own")];
     let own = own(vec![Trigger::ContextTooLong]);
-    let (bench, _) = two((own, first), (other(), vec![said("other")]), Arc::new(NoPolicies));
+    let (bench, _) = two((own, first), (other(), vec![said("other")]), Arc::new(NoPolicyProvider));
     let session = bench.session();
     assert_eq!(ask(&session, "one").await.1, "other");
     assert_eq!(ask(&session, "two").await.1, "own");

@@ -183,7 +183,7 @@ impl Served {
             servers: Arc::new(Mcp::new(AbsPath::new(home.path().join("state")).unwrap())),
             host: Arc::new(NoEditor),
             models: Models::new(Ok(profile), Arc::new(Providers)),
-            policies: Arc::new(NoPolicies),
+            policies: Arc::new(NoPolicyProvider),
             concurrency: CONCURRENCY,
             save_before_commands: true,
             deliveries: Deliveries::default(),

@@ -31,7 +31,7 @@ fn bench(home: tempfile::TempDir, script: Vec<Say>) -> Bench {
     let models = Models::in_process(profile("demo"), own).with_in_process(profile("other"), other);
     let mut tools = built_in();
     tools.add(Probe { safe: true, ..Probe::default() });
-    Bench::with_models(home, (model, models), tools, Arc::new(NoPolicies), Arc::new(NoEditor))
+    Bench::with_models(home, (model, models), tools, Arc::new(NoPolicyProvider), Arc::new(NoEditor))
 }
 
 fn tool(id: &str, name: &str, input: Value) -> Block {

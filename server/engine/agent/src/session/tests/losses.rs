@@ -72,7 +72,8 @@ async fn what_is_no_file_in_the_place_of_a_journal_is_said_in_the_words_of_the_s
 
 #[tokio::test(start_paused = true)]
 async fn a_session_whose_model_is_gone_is_answered_by_the_main_one_and_says_so_once() {
-    let (bench, _other) = two((profile("demo"), vec![]), (profile("other"), vec![]), Arc::new(NoPolicies));
+    let (bench, _other) =
+        two((profile("demo"), vec![]), (profile("other"), vec![]), Arc::new(NoPolicyProvider));
     let wanted = NewSession { model: Some("other".to_owned()), ..new(&bench) };
     let (id, _, bench) = ended(bench, wanted).await;
     let mut home = bench.home;

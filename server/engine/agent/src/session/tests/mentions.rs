@@ -128,7 +128,7 @@ async fn diagnostics_are_of_one_file_or_of_all_and_need_an_editor() {
     let home = tempfile::tempdir().unwrap();
     let files = ["a.rs", "b.rs"].map(|name| Target::File(AbsPath::new(home.path().join(name)).unwrap()));
     let host = Arc::new(Linter(files.to_vec()));
-    let with = Bench::with_host(home, vec![], built_in(), Arc::new(NoPolicies), host);
+    let with = Bench::with_host(home, vec![], built_in(), Arc::new(NoPolicyProvider), host);
     with.write("a.rs", "");
     let session = with.session();
     ask(&session, prompt("mend @diagnostics:a.rs")).await;

@@ -4,8 +4,8 @@ use super::input::{ask, bench, notices, said};
 use super::*;
 use kode_base::paths::Target;
 use kode_config::command::CommandUse;
-use kode_config::policy::{KeepError, Policy, PolicySource};
-use kode_config::settings::Declared;
+use kode_config::policy::{KeepRuleError, Policy, PolicySource};
+use kode_config::settings::Declarations;
 use kode_config::settings::declared::Switches;
 use kode_permission::equipment::Equipment;
 use kode_tools::built_in::built_in;
@@ -14,10 +14,10 @@ use kode_tools::built_in::built_in;
 #[derive(Clone, Default)]
 struct Approving {
     policy: Arc<Policy>,
-    approved: Arc<Mutex<Vec<Wish>>>,
+    approved: Arc<Mutex<Vec<TrustRequest>>>,
 }
 
-impl Policies for Approving {
+impl PolicyProvider for Approving {
     fn of(&self, _roots: &[AbsPath]) -> Arc<dyn PolicySource> {
         Arc::new(self.clone())
     }
@@ -28,11 +28,11 @@ impl PolicySource for Approving {
         Arc::clone(&self.policy)
     }
 
-    fn is_approved(&self, wish: &Wish) -> bool {
+    fn is_approved(&self, wish: &TrustRequest) -> bool {
         self.approved.lock().unwrap().contains(wish)
     }
 
-    fn approve_wishes(&self, wishes: &[Wish]) -> Result<(), KeepError> {
+    fn approve_wishes(&self, wishes: &[TrustRequest]) -> Result<(), KeepRuleError> {
         self.approved.lock().unwrap().extend_from_slice(wishes);
         Ok(())
     }
@@ -325,7 +325,7 @@ async fn what_a_skill_brings_along_counts_in_the_sub_agent_that_uses_it_alone() 
     // Who takes the session up finds it as it was.
     let id = session.id().clone();
     bench.engine.shutdown().await;
-    let policies = Arc::new(NoPolicies);
+    let policies = Arc::new(NoPolicyProvider);
     let again = Bench::with_policies(bench.home, vec![], built_in(), policies);
     let session = again.engine.load_session(&[again.root()], &id).await.unwrap();
     assert_eq!(brought(&session), expected);
@@ -375,7 +375,7 @@ async fn what_a_skill_asks_for_is_told_once_for_each_change() {
 #[tokio::test]
 async fn commands_in_files_can_be_switched_off() {
     let switches = Switches { disable_shell_embeds: Some(true), ..Switches::default() };
-    let declared = Arc::new(Declared { switches, ..Declared::default() });
+    let declared = Arc::new(Declarations { switches, ..Declarations::default() });
     let bench = approving(vec![], Policy { declared, ..Policy::default() });
     bench.write(".claude/commands/look.md", "State: !`cat a.txt`");
     let session = bench.session();

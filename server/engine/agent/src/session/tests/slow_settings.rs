@@ -37,7 +37,7 @@ impl Slow {
     }
 }
 
-impl Policies for Slow {
+impl PolicyProvider for Slow {
     fn of(&self, roots: &[AbsPath]) -> Arc<dyn PolicySource> {
         let slow = roots.contains(&self.folder).then(|| self.clone());
         Arc::new(Source { policy: Arc::default(), slow })

@@ -11,7 +11,7 @@ use kode_record::title::TitledBy;
 /// Settings that say whether models are asked for titles.
 struct Titles(Option<bool>);
 
-impl Policies for Titles {
+impl PolicyProvider for Titles {
     fn of(&self, _: &[AbsPath]) -> Arc<dyn PolicySource> {
         let preferences = Preferences { session_titles: self.0, ..Preferences::default() };
         Arc::new(Arc::new(Policy { preferences, ..Policy::default() }))

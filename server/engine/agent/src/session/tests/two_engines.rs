@@ -18,7 +18,7 @@ fn other(bench: &Bench, script: Vec<Say>) -> Bench {
         servers: Arc::new(Mcp::new(AbsPath::new(bench.home.path().join("state")).unwrap())),
         host: Arc::new(NoEditor),
         models: Models::in_process(Profile::demo(), Arc::clone(&model) as Arc<dyn Model>),
-        policies: Arc::new(NoPolicies),
+        policies: Arc::new(NoPolicyProvider),
         concurrency: CONCURRENCY,
         save_before_commands: true,
         deliveries: Deliveries::default(),

@@ -1,7 +1,7 @@
 //! What changes while a call waits for the user, and what their answer covers.
 
 use super::*;
-use kode_config::policy::{KeepError, Policy, PolicySource};
+use kode_config::policy::{KeepRuleError, Policy, PolicySource};
 use kode_permission::gate::Confinement;
 use kode_permission::rules::{Behavior, PlacedRule, Rule, RuleSource, SettingsLayer};
 use kode_permission::{PermissionPrompt, PromptAnswer, Scope};
@@ -15,7 +15,7 @@ pub(super) struct Settings {
     kept: Arc<Mutex<Vec<String>>>,
 }
 
-impl Policies for Settings {
+impl PolicyProvider for Settings {
     fn of(&self, _roots: &[AbsPath]) -> Arc<dyn PolicySource> {
         Arc::new(self.clone())
     }
@@ -30,9 +30,9 @@ impl PolicySource for Settings {
         true
     }
 
-    fn keep(&self, _scope: Scope, _behavior: Behavior, rule: &Rule) -> Result<AbsPath, KeepError> {
+    fn keep(&self, _scope: Scope, _behavior: Behavior, rule: &Rule) -> Result<AbsPath, KeepRuleError> {
         self.kept.lock().unwrap().push(rule.to_string());
-        Err(KeepError::NoSettings)
+        Err(KeepRuleError::NoSettings)
     }
 }
 

@@ -8,7 +8,7 @@ struct Bench {
     _folder: tempfile::TempDir,
     root: AbsPath,
     extensions: Extensions,
-    heard: watch::Receiver<Option<Arc<Loaded>>>,
+    heard: watch::Receiver<Option<Arc<LoadedExtensions>>>,
 }
 
 impl Bench {
@@ -19,7 +19,7 @@ impl Bench {
         for folder in [&root, &home] {
             fs::create_dir(folder.as_path()).unwrap();
         }
-        let places = Places::at_home(std::slice::from_ref(&root), Some(&home));
+        let places = ExtensionFolders::at_home(std::slice::from_ref(&root), Some(&home));
         let extensions = Extensions::begin(places, Arc::new(Vec::new), Arc::new(|name| name == "opus"));
         let heard = extensions.subscribe();
         Self { _folder: folder, root, extensions, heard }
@@ -32,7 +32,7 @@ impl Bench {
     }
 
     /// Waits for the system to say that files are as `wanted`.
-    async fn hear(&mut self, wanted: impl Fn(&Loaded) -> bool) -> Arc<Loaded> {
+    async fn hear(&mut self, wanted: impl Fn(&LoadedExtensions) -> bool) -> Arc<LoadedExtensions> {
         let heard = self.heard.wait_for(|loaded| loaded.as_ref().is_some_and(|loaded| wanted(loaded)));
         heard.await.unwrap().clone().unwrap()
     }

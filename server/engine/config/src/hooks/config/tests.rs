@@ -1,25 +1,25 @@
 use serde_json::json;
 
 use super::*;
-use crate::settings::Wish;
+use crate::settings::TrustRequest;
 use crate::settings::declared::Switches;
 
 fn root() -> AbsPath {
     AbsPath::new("/w").unwrap()
 }
 
-fn entry_in(folder: &str, event: &str, value: Value, approval: Approval) -> Entry {
+fn entry_in(folder: &str, event: &str, value: Value, approval: Approval) -> Declaration {
     let file = Some(root().join(folder).join("settings.json"));
     let source = RuleSource { layer: SettingsLayer::Project, file, place: None };
-    Entry { name: event.to_owned(), value, source, root: root(), approval, plugin: None }
+    Declaration { name: event.to_owned(), value, source, root: root(), approval, plugin: None }
 }
 
-fn entry(event: &str, value: Value) -> Entry {
+fn entry(event: &str, value: Value) -> Declaration {
     entry_in(".claude", event, value, Approval::Approved)
 }
 
-fn compiled(entries: Vec<Entry>) -> Hooks {
-    Hooks::of(&Declared { hooks: entries, ..Declared::default() }, &root())
+fn compiled(entries: Vec<Declaration>) -> Hooks {
+    Hooks::of(&Declarations { hooks: entries, ..Declarations::default() }, &root())
 }
 
 fn one(handler: Value) -> Hooks {
@@ -53,7 +53,8 @@ fn handlers_of_each_kind_are_read_with_their_fields() {
     assert!(handlers[0].once && handlers[4].is_async);
     assert_eq!(handlers[0].status_message.as_deref(), Some("Looking"));
     let headers = vec![("k".to_owned(), "$K".to_owned())];
-    let http = Action::Http { url: "http://127.0.0.1/".to_owned(), headers, allowed: vec!["K".to_owned()] };
+    let http =
+        HookAction::Http { url: "http://127.0.0.1/".to_owned(), headers, allowed: vec!["K".to_owned()] };
     assert_eq!(handlers[2].action, http);
 }
 
@@ -120,14 +121,18 @@ fn time_limits_are_those_of_the_agent_whose_file_it_is() {
 #[test]
 fn what_waits_and_what_is_switched_off_is_listed_and_has_no_handler_to_run() {
     let group = json!({ "hooks": [{ "command": "x" }] });
-    let wish =
-        Wish { root: root(), file: root().join("f"), key: "hooks.Stop".into(), text: group.to_string() };
+    let wish = TrustRequest {
+        root: root(),
+        file: root().join("f"),
+        key: "hooks.Stop".into(),
+        text: group.to_string(),
+    };
     let waiting = entry_in(".claude", "Stop", group.clone(), Approval::Waiting(wish));
     let hooks = compiled(vec![waiting]);
     assert!(hooks.has_none(HookEvent::Stop));
     assert_eq!((hooks.listed.len(), hooks.waiting.len()), (1, 1));
     let switches = Switches { disable_all_hooks: Some(true), ..Switches::default() };
-    let declared = Declared { hooks: vec![entry("Stop", group)], switches, ..Declared::default() };
+    let declared = Declarations { hooks: vec![entry("Stop", group)], switches, ..Declarations::default() };
     let off = Hooks::of(&declared, &root());
     assert!(off.has_none(HookEvent::Stop) && off.listed.len() == 1 && off.is_disabled);
 }
@@ -138,7 +143,7 @@ fn identical_handlers_run_once() {
     let group =
         || entry("Stop", json!({ "hooks": [{ "command": "x" }, { "command": "y" }, { "command": "x" }] }));
     let hooks = compiled(vec![group(), group()]);
-    let subject = Subject { value: None, call: None, workspace: &workspace };
+    let subject = MatchSubject { value: None, call: None, workspace: &workspace };
     let heads: Vec<_> =
         hooks.at(HookEvent::Stop, subject, Vec::new()).iter().map(|handler| handler.action.head()).collect();
     assert_eq!(heads, ["x", "y"]);

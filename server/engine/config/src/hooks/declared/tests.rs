@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::extension::front_matter;
-use crate::extension::places::Origin;
+use crate::extension::places::ExtensionOrigin;
 use kode_base::paths::AbsPath;
 use kode_permission::rules::ProblemSeverity;
 
@@ -25,15 +25,15 @@ hooks:
 Text.
 ";
 
-fn read(text: &str, origin: Origin, root: &AbsPath) -> Result<FileHooks, String> {
+fn read(text: &str, origin: ExtensionOrigin, root: &AbsPath) -> Result<FileHooks, String> {
     let (head, _) = front_matter::split(text);
     let head = head.unwrap();
     let written: Value = serde_saphyr::from_str(head).unwrap();
     FileHooks::read(&written["hooks"], head, at(".kode/agents/tidy.md", root, origin))
 }
 
-fn at(file: &str, root: &AbsPath, origin: Origin) -> HeadFile {
-    HeadFile { file: root.join(file), root: root.clone(), origin }
+fn at(file: &str, root: &AbsPath, origin: ExtensionOrigin) -> FrontMatterFile {
+    FrontMatterFile { file: root.join(file), root: root.clone(), origin }
 }
 
 fn root() -> AbsPath {
@@ -42,7 +42,7 @@ fn root() -> AbsPath {
 
 #[test]
 fn every_group_is_told_with_its_line_and_what_is_wrong_with_it() {
-    let hooks = read(FILE, Origin::User, &root()).unwrap();
+    let hooks = read(FILE, ExtensionOrigin::User, &root()).unwrap();
     let mut lines: Vec<_> = hooks.groups.iter().map(|group| (group.event.as_str(), group.line)).collect();
     lines.sort_unstable();
     assert_eq!(lines, [("PreToolUse", 4), ("PreToolUse", 7), ("Stop", 10), ("Stopp", 11)]);
@@ -56,10 +56,10 @@ fn every_group_is_told_with_its_line_and_what_is_wrong_with_it() {
 #[test]
 fn what_is_no_object_of_events_or_too_long_is_told_and_never_runs() {
     let head = |hooks: &str| format!("---\nhooks: {hooks}\n---\n");
-    let error = read(&head("check.sh"), Origin::User, &root()).unwrap_err();
+    let error = read(&head("check.sh"), ExtensionOrigin::User, &root()).unwrap_err();
     assert!(error.contains("no object"), "{error}");
     let long = format!("{{ Stop: [{{ hooks: [{{ command: {} }}] }}] }}", "x".repeat(MAX_BYTES));
-    let error = read(&head(&long), Origin::User, &root()).unwrap_err();
+    let error = read(&head(&long), ExtensionOrigin::User, &root()).unwrap_err();
     assert!(error.contains("more than"), "{error}");
 }
 
@@ -67,8 +67,8 @@ fn what_is_no_object_of_events_or_too_long_is_told_and_never_runs() {
 fn a_project_s_hooks_need_approval_of_their_text_and_of_the_scripts_they_name() {
     let folder = tempfile::tempdir().unwrap();
     let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
-    assert_eq!(read(FILE, Origin::User, &root).unwrap().wishes(), []);
-    let hooks = read(FILE, Origin::Project, &root).unwrap();
+    assert_eq!(read(FILE, ExtensionOrigin::User, &root).unwrap().wishes(), []);
+    let hooks = read(FILE, ExtensionOrigin::Project, &root).unwrap();
     let wish = || hooks.wishes().into_iter().find(|wish| wish.text.contains("guard.sh")).unwrap();
     assert_eq!(wish().key, "hooks.PreToolUse");
     let without = wish();
@@ -77,13 +77,13 @@ fn a_project_s_hooks_need_approval_of_their_text_and_of_the_scripts_they_name() 
     assert_ne!(before, without);
     std::fs::write(root.join("guard.sh").as_path(), "exit 2").unwrap();
     assert_ne!(wish(), before, "a swapped script is another wish");
-    let approved = hooks.settled(false, &|known| *known == wish()).filter(Entry::is_in_force).count();
+    let approved = hooks.settled(false, &|known| *known == wish()).filter(Declaration::is_in_force).count();
     assert_eq!(approved, 1, "nothing counts but what was approved");
 }
 
 #[test]
 fn the_end_that_a_file_of_an_agent_means_is_that_of_the_sub_agent() {
-    let hooks = read(FILE, Origin::User, &root()).unwrap();
+    let hooks = read(FILE, ExtensionOrigin::User, &root()).unwrap();
     for (is_of_agent, event) in [(true, HookEvent::SubagentStop), (false, HookEvent::Stop)] {
         assert!(hooks.has(event, is_of_agent), "{event:?}");
         assert!(!hooks.has(event, !is_of_agent), "{event:?}");
@@ -94,11 +94,11 @@ fn the_end_that_a_file_of_an_agent_means_is_that_of_the_sub_agent() {
 
 #[test]
 fn what_a_file_brought_along_before_gives_way_to_what_it_brings_now() {
-    let used = |name: usize, command: &str| UsedHooks {
+    let used = |name: usize, command: &str| TurnHooks {
         turn: TurnId::generate(),
         hooks: FileHooks {
-            at: at(&format!("{name}.md"), &root(), Origin::User),
-            groups: vec![Group { event: "Stop".to_owned(), value: json!(command), line: 0 }],
+            at: at(&format!("{name}.md"), &root(), ExtensionOrigin::User),
+            groups: vec![HookGroup { event: "Stop".to_owned(), value: json!(command), line: 0 }],
         },
     };
     let mut known = Vec::new();

@@ -15,7 +15,7 @@ fn workspace() -> Workspace {
 
 fn matcher(value: Value, is_glob_dialect: bool) -> Result<Matcher, String> {
     let root = root();
-    Matcher::parse(Some(&value), is_glob_dialect, Anchor { cwd: &root, root: &root })
+    Matcher::parse(Some(&value), is_glob_dialect, PatternBase { cwd: &root, root: &root })
 }
 
 /// Whether a matcher is for a call of a tool.
@@ -28,7 +28,7 @@ fn fires_with(value: Value, is_glob_dialect: bool, tool: &str, input: &Value) ->
     };
     let case = GateCase { tool, kind: ToolKind::Execute, input, touches: &touches };
     let workspace = workspace();
-    let subject = Subject { value: Some(tool), call: Some(&case), workspace: &workspace };
+    let subject = MatchSubject { value: Some(tool), call: Some(&case), workspace: &workspace };
     matcher(value, is_glob_dialect).unwrap().matches(subject)
 }
 

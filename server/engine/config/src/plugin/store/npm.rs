@@ -47,20 +47,20 @@ const LATEST: &str = "latest";
 /// What a registry knows of a package.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Document {
+struct PackageDocument {
     #[serde(rename = "dist-tags")]
     tags: BTreeMap<String, String>,
-    versions: BTreeMap<String, Release>,
+    versions: BTreeMap<String, PackageRelease>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct Release {
-    dist: Archive,
+struct PackageRelease {
+    dist: PackageArchive,
 }
 
 /// The file of a version, and what stands for its bytes.
 #[derive(Clone, Debug, Deserialize)]
-struct Archive {
+struct PackageArchive {
     tarball: String,
     integrity: Option<String>,
     shasum: Option<String>,
@@ -87,7 +87,7 @@ pub(super) async fn fetch(
     };
     let address = format!("{}/{}", registry.trim_end_matches('/'), package.replace('/', "%2f"));
     let document = download::fetch(&address, DOCUMENT, MAX_DOCUMENT).await?;
-    let document: Document = serde_json::from_slice(&document).map_err(|error| StoreError::Fetch {
+    let document: PackageDocument = serde_json::from_slice(&document).map_err(|error| StoreError::Fetch {
         address,
         reason: format!("what the registry says of it cannot be read: {error}"),
     })?;
@@ -160,9 +160,9 @@ fn registry_of(
     Ok(address)
 }
 
-impl Document {
+impl PackageDocument {
     /// The version that is wanted.
-    fn choose(mut self, wanted: Option<&str>) -> Result<(String, Archive), String> {
+    fn choose(mut self, wanted: Option<&str>) -> Result<(String, PackageArchive), String> {
         let wanted = wanted.map_or(LATEST, str::trim);
         let found = match self.versions.contains_key(wanted) {
             true => Some(wanted.to_owned()),
@@ -184,7 +184,7 @@ impl Document {
     }
 }
 
-impl Archive {
+impl PackageArchive {
     /// Whether these are the bytes that the registry means.
     fn check(&self, bytes: &[u8]) -> Result<(), String> {
         let words = self.integrity.iter().flat_map(|integrity| integrity.split_whitespace());

@@ -29,7 +29,7 @@ pub fn unpack(bytes: &[u8], into: &Path) -> Result<(), String> {
         _ => format!("it cannot be unpacked: {}", error.to_string().trim_end_matches('.')),
     };
     let mut archive =
-        Archive::new(Bounded { inner: MultiGzDecoder::new(bytes), left: MAX_BYTES + MAX_AROUND });
+        Archive::new(BoundedReader { inner: MultiGzDecoder::new(bytes), left: MAX_BYTES + MAX_AROUND });
     let unwritable =
         |path: &Path, error: &io::Error| format!("{} cannot be written: {error}", path.display());
     fs::create_dir_all(into).map_err(|error| unwritable(into, &error))?;
@@ -88,12 +88,12 @@ fn too_large() -> String {
 }
 
 /// A reader that ends with an error where there is more than there may be.
-struct Bounded<R> {
+struct BoundedReader<R> {
     inner: R,
     left: u64,
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for BoundedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.left = self.left.checked_sub(read as u64).ok_or(io::ErrorKind::FileTooLarge)?;

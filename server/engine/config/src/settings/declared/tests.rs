@@ -5,7 +5,7 @@ use super::*;
 use kode_permission::rules::SettingsLayer;
 
 /// Names, layers and whether they are in force.
-fn told(entries: &[Entry]) -> Vec<(&str, SettingsLayer, bool)> {
+fn told(entries: &[Declaration]) -> Vec<(&str, SettingsLayer, bool)> {
     entries.iter().map(|entry| (entry.name.as_str(), entry.source.layer, entry.is_in_force())).collect()
 }
 
@@ -35,7 +35,7 @@ fn what_the_user_declares_counts_and_what_the_project_declares_waits() {
 
     files.approve(&before, &project).unwrap();
     let after = files.load();
-    assert!(after.declared.hooks.iter().all(Entry::is_in_force) && after.withheld.is_empty());
+    assert!(after.declared.hooks.iter().all(Declaration::is_in_force) && after.withheld.is_empty());
     assert_eq!(after.declared.variables().collect::<Vec<_>>(), [("A", "project"), ("B", "b")]);
 }
 
@@ -148,7 +148,7 @@ fn only_the_user_approves_servers_by_name_and_projects_switch_off_alone() {
         r#"{"enabledMcpjsonServers": ["a", "c"], "disableAllHooks": true}"#,
     );
     let settings = files.load();
-    let in_force: Vec<_> = settings.declared.servers.iter().map(Entry::is_in_force).collect();
+    let in_force: Vec<_> = settings.declared.servers.iter().map(Declaration::is_in_force).collect();
     assert_eq!(in_force, [true, false, false]);
     assert_eq!(settings.declared.switches.disable_all_hooks, Some(true));
 }

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{KEYS, Key, Reach, Shape};
+use super::{KEYS, Key, KeyReach, KeyShape};
 
 /// Where the schema is kept in the repository, from its root.
 pub const SCHEMA_FILE: &str = "protocol/generated/settings.schema.json";
@@ -60,24 +60,24 @@ fn described(key: &Key) -> Value {
 }
 
 /// From which files it counts, as an editor shows it.
-fn remark(reach: Reach) -> String {
+fn remark(reach: KeyReach) -> String {
     match reach {
-        Reach::Everywhere => String::new(),
-        Reach::Approved => " In files of a workspace it counts once you have approved it.".to_owned(),
-        Reach::Loosens => {
+        KeyReach::Everywhere => String::new(),
+        KeyReach::Approved => " In files of a workspace it counts once you have approved it.".to_owned(),
+        KeyReach::Loosens => {
             " What loosens in files of a workspace counts once you have approved it.".to_owned()
         }
-        Reach::Own => " It counts in your own settings alone.".to_owned(),
-        Reach::Ignored("") => " It does nothing in kode-ls.".to_owned(),
-        Reach::Ignored(why) => format!(" It does nothing in kode-ls: {why}."),
+        KeyReach::Own => " It counts in your own settings alone.".to_owned(),
+        KeyReach::Ignored("") => " It does nothing in kode-ls.".to_owned(),
+        KeyReach::Ignored(why) => format!(" It does nothing in kode-ls: {why}."),
     }
 }
 
-fn shaped(shape: Shape) -> Value {
+fn shaped(shape: KeyShape) -> Value {
     let text = json!({ "type": "string" });
     match shape {
-        Shape::Switch => json!({ "type": "boolean" }),
-        Shape::Whole { min, max } => {
+        KeyShape::Switch => json!({ "type": "boolean" }),
+        KeyShape::Whole { min, max } => {
             let mut schema = json!({ "type": "integer" });
             if min > i64::MIN {
                 schema["minimum"] = json!(min);
@@ -87,18 +87,20 @@ fn shaped(shape: Shape) -> Value {
             }
             schema
         }
-        Shape::Number { min, max } if max < f64::MAX => {
+        KeyShape::Number { min, max } if max < f64::MAX => {
             json!({ "type": "number", "minimum": min, "maximum": max })
         }
-        Shape::Number { .. } => json!({ "type": "number", "exclusiveMinimum": 0 }),
-        Shape::Text => text,
-        Shape::Choice(names) => json!({ "type": "string", "enum": names }),
-        Shape::Texts => json!({ "type": "array", "items": text, "uniqueItems": true }),
-        Shape::SwitchesByName => json!({ "type": "object", "additionalProperties": { "type": "boolean" } }),
-        Shape::TextsByName => json!({ "type": "object", "additionalProperties": text }),
-        Shape::ObjectsByName => json!({ "type": "object", "additionalProperties": { "type": "object" } }),
-        Shape::ListsByName => json!({ "type": "object", "additionalProperties": { "type": "array" } }),
-        Shape::Objects => json!({ "type": "array", "items": { "type": "object" } }),
-        Shape::Anything => json!({}),
+        KeyShape::Number { .. } => json!({ "type": "number", "exclusiveMinimum": 0 }),
+        KeyShape::Text => text,
+        KeyShape::Choice(names) => json!({ "type": "string", "enum": names }),
+        KeyShape::Texts => json!({ "type": "array", "items": text, "uniqueItems": true }),
+        KeyShape::SwitchesByName => {
+            json!({ "type": "object", "additionalProperties": { "type": "boolean" } })
+        }
+        KeyShape::TextsByName => json!({ "type": "object", "additionalProperties": text }),
+        KeyShape::ObjectsByName => json!({ "type": "object", "additionalProperties": { "type": "object" } }),
+        KeyShape::ListsByName => json!({ "type": "object", "additionalProperties": { "type": "array" } }),
+        KeyShape::Objects => json!({ "type": "array", "items": { "type": "object" } }),
+        KeyShape::Anything => json!({}),
     }
 }

@@ -3,15 +3,15 @@
 //! Rule: one line a key, by what it is about; a key that is another program's stands here too, so that nobody is told that
 //! it does not exist.
 
-use super::{Key, Kind, Reach, Shape};
+use super::{Key, KeyReach, KeyShape, KeyTopic};
 
-const ANY_NUMBER: Shape = Shape::Whole { min: i64::MIN, max: i64::MAX };
-const COUNT: Shape = Shape::Whole { min: 1, max: i64::MAX };
-const TIMES: Shape = Shape::Whole { min: 0, max: 1_000 };
-const AMOUNT: Shape = Shape::Number { min: f64::MIN_POSITIVE, max: f64::MAX };
-const SHARE: Shape = Shape::Number { min: 0.2, max: 1.0 };
-const EFFORTS: Shape = Shape::Choice(&["low", "medium", "high"]);
-const MODES: Shape = Shape::Choice(&[
+const ANY_NUMBER: KeyShape = KeyShape::Whole { min: i64::MIN, max: i64::MAX };
+const COUNT: KeyShape = KeyShape::Whole { min: 1, max: i64::MAX };
+const TIMES: KeyShape = KeyShape::Whole { min: 0, max: 1_000 };
+const AMOUNT: KeyShape = KeyShape::Number { min: f64::MIN_POSITIVE, max: f64::MAX };
+const SHARE: KeyShape = KeyShape::Number { min: 0.2, max: 1.0 };
+const EFFORTS: KeyShape = KeyShape::Choice(&["low", "medium", "high"]);
+const MODES: KeyShape = KeyShape::Choice(&[
     "default",
     "acceptEdits",
     "plan",
@@ -22,32 +22,32 @@ const MODES: Shape = Shape::Choice(&[
 ]);
 
 /// It is for terminals or accounts, and nobody would look for it here.
-const ELSEWHERE: Reach = Reach::Ignored("");
-const SOCKETS: Reach = Reach::Ignored("commands in the sandbox reach no sockets of other programs");
-const PROXIES: Reach = Reach::Ignored("the sandbox brings a proxy of its own");
-const ADMINISTRATORS: Reach = Reach::Ignored(
+const ELSEWHERE: KeyReach = KeyReach::Ignored("");
+const SOCKETS: KeyReach = KeyReach::Ignored("commands in the sandbox reach no sockets of other programs");
+const PROXIES: KeyReach = KeyReach::Ignored("the sandbox brings a proxy of its own");
+const ADMINISTRATORS: KeyReach = KeyReach::Ignored(
     "kode-ls has no such switch; what it would forbid has to be forbidden by rules, which no lower file lifts",
 );
-const LATER: Reach = Reach::Ignored("kode-ls has nothing like it yet");
+const LATER: KeyReach = KeyReach::Ignored("kode-ls has nothing like it yet");
 
-const fn key(path: &'static str, kind: Kind, shape: Shape, reach: Reach, doc: &'static str) -> Key {
+const fn key(path: &'static str, kind: KeyTopic, shape: KeyShape, reach: KeyReach, doc: &'static str) -> Key {
     Key { path, shape, kind, reach, doc, default: "" }
 }
 
-const fn behavior(path: &'static str, shape: Shape, reach: Reach, doc: &'static str) -> Key {
-    key(path, Kind::Behavior, shape, reach, doc)
+const fn behavior(path: &'static str, shape: KeyShape, reach: KeyReach, doc: &'static str) -> Key {
+    key(path, KeyTopic::Behavior, shape, reach, doc)
 }
 
-const fn api(path: &'static str, shape: Shape, reach: Reach, doc: &'static str) -> Key {
-    key(path, Kind::Api, shape, reach, doc)
+const fn api(path: &'static str, shape: KeyShape, reach: KeyReach, doc: &'static str) -> Key {
+    key(path, KeyTopic::Api, shape, reach, doc)
 }
 
-const fn interface(path: &'static str, shape: Shape, reach: Reach, doc: &'static str) -> Key {
-    key(path, Kind::Interface, shape, reach, doc)
+const fn interface(path: &'static str, shape: KeyShape, reach: KeyReach, doc: &'static str) -> Key {
+    key(path, KeyTopic::Interface, shape, reach, doc)
 }
 
-const fn foreign(path: &'static str, reach: Reach) -> Key {
-    key(path, Kind::Interface, Shape::Anything, reach, "Read and left alone")
+const fn foreign(path: &'static str, reach: KeyReach) -> Key {
+    key(path, KeyTopic::Interface, KeyShape::Anything, reach, "Read and left alone")
 }
 
 impl Key {
@@ -56,8 +56,8 @@ impl Key {
     }
 }
 
-use Reach::{Approved, Everywhere, Loosens, Own};
-use Shape::{
+use KeyReach::{Approved, Everywhere, Loosens, Own};
+use KeyShape::{
     Anything, Choice, ListsByName, Objects, ObjectsByName, Switch, SwitchesByName, Text, Texts, TextsByName,
 };
 
@@ -130,11 +130,11 @@ pub const KEYS: &[Key] = &[
     foreign("sandbox.network.socksProxyPort", PROXIES),
     foreign(
         "sandbox.ignoreViolations",
-        Reach::Ignored("the sandbox refuses, and reports nothing that could be ignored"),
+        KeyReach::Ignored("the sandbox refuses, and reports nothing that could be ignored"),
     ),
     foreign(
         "sandbox.enableWeakerNestedSandbox",
-        Reach::Ignored("the sandbox is as strong as the machine lets it be"),
+        KeyReach::Ignored("the sandbox is as strong as the machine lets it be"),
     ),
     behavior("env", TextsByName, Approved, "Variables for commands, hooks and MCP servers"),
     behavior(
@@ -257,7 +257,7 @@ pub const KEYS: &[Key] = &[
     behavior("sessionTitles", Switch, Loosens, "Whether a model is asked for titles of sessions"),
     interface("respectGitignore", Switch, Everywhere, "Whether `@` offers no ignored files")
         .by_default("true"),
-    foreign("statusLine", Reach::Ignored("the editor's status bar shows what `agent/*` tells")),
+    foreign("statusLine", KeyReach::Ignored("the editor's status bar shows what `agent/*` tells")),
     behavior("webSearch", Anything, Approved, "The service that searches the web"),
     // Plugins.
     behavior(
@@ -285,14 +285,14 @@ pub const KEYS: &[Key] = &[
     ),
     api("models", Objects, Own, "Model profiles as Blade writes them"),
     api("currentModelId", Text, Own, "Which of them is used"),
-    foreign("modelProviders", Reach::Ignored("name the provider in each model profile")),
-    foreign("temperature", Reach::Ignored("set it in a model profile")),
-    foreign("timeout", Reach::Ignored("set `idleTimeoutMs` in a model profile")),
-    foreign("lspServers", Reach::Ignored("language servers are the editor's")),
-    foreign("maxContextTokens", Reach::Ignored("set `contextWindow` in a model profile")),
-    foreign("maxOutputTokens", Reach::Ignored("set `maxTokens` in a model profile")),
+    foreign("modelProviders", KeyReach::Ignored("name the provider in each model profile")),
+    foreign("temperature", KeyReach::Ignored("set it in a model profile")),
+    foreign("timeout", KeyReach::Ignored("set `idleTimeoutMs` in a model profile")),
+    foreign("lspServers", KeyReach::Ignored("language servers are the editor's")),
+    foreign("maxContextTokens", KeyReach::Ignored("set `contextWindow` in a model profile")),
+    foreign("maxOutputTokens", KeyReach::Ignored("set `maxTokens` in a model profile")),
     foreign("stream", ELSEWHERE),
-    foreign("topP", Reach::Ignored("set it in a model profile")),
+    foreign("topP", KeyReach::Ignored("set it in a model profile")),
     foreign("debug", ELSEWHERE),
     foreign("telemetry", ELSEWHERE),
     // What other programs have and this one has not.
@@ -301,7 +301,7 @@ pub const KEYS: &[Key] = &[
     foreign("agent", LATER),
     foreign("worktree", LATER),
     foreign("plansDirectory", LATER),
-    foreign("askUserQuestionTimeout", Reach::Ignored("questions wait until they are answered")),
+    foreign("askUserQuestionTimeout", KeyReach::Ignored("questions wait until they are answered")),
     foreign("autoMemoryEnabled", LATER),
     foreign("fileSuggestion", LATER),
     foreign("availableModels", LATER),
@@ -310,10 +310,10 @@ pub const KEYS: &[Key] = &[
     foreign("includeGitInstructions", LATER),
     foreign("skipWebFetchPreflight", ELSEWHERE),
     foreign("skipDangerousModePermissionPrompt", ELSEWHERE),
-    foreign("awsAuthRefresh", Reach::Ignored("keys come from profiles and their `apiKeyHelper`")),
-    foreign("awsCredentialExport", Reach::Ignored("keys come from profiles and their `apiKeyHelper`")),
+    foreign("awsAuthRefresh", KeyReach::Ignored("keys come from profiles and their `apiKeyHelper`")),
+    foreign("awsCredentialExport", KeyReach::Ignored("keys come from profiles and their `apiKeyHelper`")),
     foreign("otelHeadersHelper", ELSEWHERE),
-    foreign("proxy", Reach::Ignored("set it in a model profile")),
+    foreign("proxy", KeyReach::Ignored("set it in a model profile")),
     foreign("allowManagedHooksOnly", ADMINISTRATORS),
     foreign("allowManagedPermissionRulesOnly", ADMINISTRATORS),
     foreign("allowManagedMcpServersOnly", ADMINISTRATORS),

@@ -22,12 +22,12 @@ fn every_key_stands_there_once_and_is_no_section_of_another() {
 
 #[test]
 fn paths_lead_to_keys_into_keys_to_sections_and_to_slips() {
-    assert!(matches!(find("permissions"), Found::Section));
-    assert!(matches!(find("permissions.allow"), Found::Key(key) if key.name() == "allow"));
-    assert!(matches!(find("permission"), Found::Nothing(None)));
+    assert!(matches!(find("permissions"), KeyMatch::Section));
+    assert!(matches!(find("permissions.allow"), KeyMatch::Key(key) if key.name() == "allow"));
+    assert!(matches!(find("permission"), KeyMatch::Nothing(None)));
     let slip = |path: &str| match find(path) {
-        Found::Nothing(slip) => slip.map(|key| key.path),
-        Found::Key(_) | Found::Section => Some("is there"),
+        KeyMatch::Nothing(slip) => slip.map(|key| key.path),
+        KeyMatch::Key(_) | KeyMatch::Section => Some("is there"),
     };
     for (path, expected) in [
         ("permissions.alow", Some("permissions.allow")),
@@ -82,11 +82,11 @@ fn the_documentation_lists_every_key_as_the_table_has_it() {
     let text = std::fs::read_to_string(file).unwrap();
     for key in KEYS.iter().filter(|key| key.is_in_use()) {
         let reach = match key.reach {
-            Reach::Everywhere => "at once",
-            Reach::Approved => "approved",
-            Reach::Loosens => "loosens",
-            Reach::Own => "own",
-            Reach::Ignored(_) => continue,
+            KeyReach::Everywhere => "at once",
+            KeyReach::Approved => "approved",
+            KeyReach::Loosens => "loosens",
+            KeyReach::Own => "own",
+            KeyReach::Ignored(_) => continue,
         };
         let row = format!("| `{}` | {reach} | {} |", key.path, key.doc);
         assert!(text.contains(&row), "server/docs/configuration.md lacks this row:\n{row}");

@@ -2,7 +2,7 @@
 
 use super::super::tests::Fixture;
 use super::*;
-use crate::settings::declared::Entry;
+use crate::settings::declared::Declaration;
 
 const ID: &str = "house@street";
 
@@ -36,7 +36,7 @@ fn the_strongest_word_counts_and_one_that_waits_says_nothing_yet() {
     switch(&files, "home/.kode/settings.json", true);
     let settings = files.load();
     assert_eq!(state(&settings), ("on", 1));
-    let hook: &Entry = &settings.declared.hooks[0];
+    let hook: &Declaration = &settings.declared.hooks[0];
     assert_eq!(
         (hook.source.layer, &hook.approval),
         (kode_permission::rules::SettingsLayer::Plugin, &Approval::NotNeeded)

@@ -100,8 +100,9 @@ fn scalars_are_the_strongest_and_lists_and_objects_add_up() {
     let sandbox = &values.sandbox;
     assert_eq!((sandbox.enabled, sandbox.auto_allow_bash), (Some(true), None));
     assert_eq!((sandbox.allow_unsandboxed, sandbox.allow_local_binding), (Some(false), Some(true)));
-    let texts =
-        |list: &[Sourced<String>]| list.iter().map(|item| item.value.clone()).collect::<Vec<_>>().join(" | ");
+    let texts = |list: &[SourcedValue<String>]| {
+        list.iter().map(|item| item.value.clone()).collect::<Vec<_>>().join(" | ")
+    };
     assert_eq!(texts(&sandbox.allowed_domains), "a.example | b.example");
     assert_eq!(texts(&sandbox.denied_domains), "c");
     assert_eq!(texts(&sandbox.deny_read), "~/x");
@@ -245,10 +246,13 @@ fn what_a_workspace_loosens_waits_for_the_user_and_what_it_narrows_does_not() {
         let settings = fixture.load();
         assert_eq!(told(&settings.rules), ["deny Read(x)", "ask Write"]);
         assert_eq!(told(&settings.untrusted), ["allow Bash(ls)"]);
-        let expected = Values {
-            sandbox: Sandbox { deny_write: settings.values.sandbox.deny_write.clone(), ..Sandbox::default() },
+        let expected = SettingsValues {
+            sandbox: SandboxSettings {
+                deny_write: settings.values.sandbox.deny_write.clone(),
+                ..SandboxSettings::default()
+            },
             sensitive_files: settings.values.sensitive_files.clone(),
-            ..Values::default()
+            ..SettingsValues::default()
         };
         assert_eq!(settings.values, expected);
         assert_eq!((expected.sandbox.deny_write.len(), expected.sensitive_files.len()), (1, 1));
@@ -396,8 +400,8 @@ fn the_environment_names_other_folders_of_the_user() {
     let sources = SettingsSources::new(vec![], Some(home.clone()), fixture.path("state"), &environment);
     let expected = [home.join(".kode-ls"), elsewhere.clone(), home.join(".claude"), home.join(".blade")];
     assert_eq!(sources.user_folders, expected);
-    assert_eq!(sources.file(Scope::User).unwrap(), elsewhere.join("settings.json"));
-    assert!(matches!(sources.file(Scope::Local), Err(SettingsError::NoPlace("local"))));
+    assert_eq!(sources.file(SettingsScope::User).unwrap(), elsewhere.join("settings.json"));
+    assert!(matches!(sources.file(SettingsScope::Local), Err(SettingsError::NoPlace("local"))));
 }
 
 #[test]
@@ -483,13 +487,13 @@ fn blades_order_of_rules_is_the_users_to_choose_and_told_where_it_differs() {
 
 #[test]
 fn the_reader_takes_what_fits_a_key_of_the_table_and_tells_what_does_not() {
-    use crate::settings::keys::{KEYS, Shape};
+    use crate::settings::keys::{KEYS, KeyShape};
     for key in KEYS.iter().filter(|key| key.is_in_use()) {
         let (good, bad) = match key.shape {
-            Shape::Switch => (json!(true), json!("x")),
-            Shape::Whole { .. } => (json!(3), json!("x")),
-            Shape::Number { .. } => (json!(0.5), json!("x")),
-            Shape::Choice(names) => (json!(names[0]), json!(7)),
+            KeyShape::Switch => (json!(true), json!("x")),
+            KeyShape::Whole { .. } => (json!(3), json!("x")),
+            KeyShape::Number { .. } => (json!(0.5), json!("x")),
+            KeyShape::Choice(names) => (json!(names[0]), json!(7)),
             // Lists have tests of their own, and what else a text may not be is for whoever uses it.
             _ => continue,
         };
@@ -499,7 +503,7 @@ fn the_reader_takes_what_fits_a_key_of_the_table_and_tells_what_does_not() {
             fixture.write("home/.kode/settings.json", &nested.to_string());
             let settings = fixture.load();
             let standing = settings.statements[0].standing;
-            let expected = if is_taken { Standing::InForce } else { Standing::Ignored };
+            let expected = if is_taken { StatementStanding::InForce } else { StatementStanding::Ignored };
             assert_eq!(standing, expected, "{} = {value}: {:?}", key.path, settings.problems);
         }
     }

@@ -12,12 +12,12 @@ fn rule(text: &str) -> Rule {
 fn a_rule_is_written_where_its_scope_is_and_is_in_force_at_once() {
     let fixture = Fixture::new();
     for (scope, file) in [
-        (Scope::Local, "work/.kode/settings.local.json"),
-        (Scope::Project, "work/.kode/settings.json"),
-        (Scope::User, "home/.kode/settings.json"),
+        (SettingsScope::Local, "work/.kode/settings.local.json"),
+        (SettingsScope::Project, "work/.kode/settings.json"),
+        (SettingsScope::User, "home/.kode/settings.json"),
     ] {
         let change = fixture.sources.add_rule(scope, Behavior::Allow, &rule("Bash(ls *)")).unwrap();
-        assert_eq!(change, Change { file: fixture.path(file), is_changed: true });
+        assert_eq!(change, WriteOutcome { file: fixture.path(file), is_changed: true });
         let expected = "{\n  \"permissions\": {\n    \"allow\": [\n      \"Bash(ls *)\"\n    ]\n  }\n}\n";
         assert_eq!(fixture.text(file), expected);
         let again = fixture.sources.add_rule(scope, Behavior::Allow, &rule("Bash(ls *)")).unwrap();
@@ -32,9 +32,11 @@ fn a_rule_is_written_where_its_scope_is_and_is_in_force_at_once() {
 fn our_own_folder_is_written_to_where_it_has_the_file() {
     let fixture = Fixture::new();
     let file = fixture.write("work/.kode-ls/settings.json", "{}");
-    let change = fixture.sources.add_rule(Scope::Project, Behavior::Deny, &rule("Read(x)")).unwrap();
+    let change = fixture.sources.add_rule(SettingsScope::Project, Behavior::Deny, &rule("Read(x)")).unwrap();
     assert_eq!(change.file, file);
-    assert!(fixture.sources.file(Scope::Local).unwrap().as_path().ends_with(".kode/settings.local.json"));
+    assert!(
+        fixture.sources.file(SettingsScope::Local).unwrap().as_path().ends_with(".kode/settings.local.json")
+    );
 }
 
 #[test]
@@ -43,7 +45,7 @@ fn everything_around_a_rule_stays_as_it_is() {
     let name = "work/.kode/settings.json";
     let before = "\u{feff}// Mine.\r\n{\r\n\t\"zebra\": [1,  2], /* odd */\r\n\t\"permissions\": {\r\n\t\t\"deny\": [\r\n\t\t\t// Never.\r\n\t\t\t\"Read(.env)\", // secret\r\n\t\t],\r\n\t\t\"mine\": null\r\n\t},\r\n\t\"apple\": \"é\"\r\n}\r\n";
     fixture.write(name, before);
-    fixture.sources.add_rule(Scope::Project, Behavior::Deny, &rule("Read(\"q\")")).unwrap();
+    fixture.sources.add_rule(SettingsScope::Project, Behavior::Deny, &rule("Read(\"q\")")).unwrap();
     let after = "\u{feff}// Mine.\r\n{\r\n\t\"zebra\": [1,  2], /* odd */\r\n\t\"permissions\": {\r\n\t\t\"deny\": [\r\n\t\t\t// Never.\r\n\t\t\t\"Read(.env)\", // secret\r\n\t\t\t\"Read(\\\"q\\\")\",\r\n\t\t],\r\n\t\t\"mine\": null\r\n\t},\r\n\t\"apple\": \"é\"\r\n}\r\n";
     assert_eq!(fixture.text(name), after);
     assert_eq!(told(&fixture.load().rules), ["deny Read(.env)", "deny Read(\"q\")"]);
@@ -58,7 +60,7 @@ fn the_mode_of_a_file_stays() {
     let fixture = Fixture::new();
     let file = fixture.write("home/.kode/settings.json", "{}");
     fs::set_permissions(file.as_path(), fs::Permissions::from_mode(0o640)).unwrap();
-    fixture.sources.add_rule(Scope::User, Behavior::Ask, &rule("Bash")).unwrap();
+    fixture.sources.add_rule(SettingsScope::User, Behavior::Ask, &rule("Bash")).unwrap();
     assert_eq!(file.as_path().metadata().unwrap().permissions().mode() & 0o777, 0o640);
 }
 
@@ -82,7 +84,8 @@ fn adding_a_rule_that_is_there_unapproved_approves_it_as_it_stands() {
     let fixture = Fixture::new();
     fixture.write("work/.kode/settings.json", r#"{"permissions":{"allow":["fs_read(//x)"]}}"#);
     assert_eq!(fixture.load().rules, []);
-    let change = fixture.sources.add_rule(Scope::Project, Behavior::Allow, &rule("Read(//x)")).unwrap();
+    let change =
+        fixture.sources.add_rule(SettingsScope::Project, Behavior::Allow, &rule("Read(//x)")).unwrap();
     assert!(!change.is_changed);
     assert_eq!(told(&fixture.load().rules), ["allow Read(//x)"]);
 }
@@ -104,7 +107,7 @@ fn what_is_broken_or_not_ours_is_never_written() {
     let fixture = Fixture::new();
     for text in ["{ \"permissions\": ", "[]", "{\"permissions\":[]}", "{\"permissions\":{\"deny\":\"x\"}}"] {
         fixture.write("work/.kode/settings.json", text);
-        let failed = fixture.sources.add_rule(Scope::Project, Behavior::Deny, &rule("Bash"));
+        let failed = fixture.sources.add_rule(SettingsScope::Project, Behavior::Deny, &rule("Bash"));
         assert!(matches!(failed, Err(SettingsError::Broken { .. })), "{text} {failed:?}");
         assert_eq!(fixture.text("work/.kode/settings.json"), text);
     }
@@ -113,7 +116,7 @@ fn what_is_broken_or_not_ours_is_never_written() {
         let failed = fixture.sources.remove_rule(&file, Behavior::Deny, &rule("Bash"));
         assert!(matches!(failed, Err(SettingsError::NotOurs { .. })), "{name} {failed:?}");
     }
-    let failed = fixture.sources.add_rule(Scope::User, Behavior::Allow, &rule("Write*"));
+    let failed = fixture.sources.add_rule(SettingsScope::User, Behavior::Allow, &rule("Write*"));
     assert!(matches!(failed, Err(SettingsError::Rule { .. })), "{failed:?}");
 }
 
@@ -132,7 +135,7 @@ fn no_link_leads_a_write_out_of_the_workspace() {
         let link = fixture.path(link);
         fs::create_dir_all(link.parent().unwrap().as_path()).unwrap();
         symlink(target, link.as_path()).unwrap();
-        let failed = fixture.sources.add_rule(Scope::Project, Behavior::Deny, &rule("Bash"));
+        let failed = fixture.sources.add_rule(SettingsScope::Project, Behavior::Deny, &rule("Bash"));
         assert!(
             matches!(failed, Err(SettingsError::Outside { .. } | SettingsError::Io { .. })),
             "{target} {failed:?}"
@@ -151,9 +154,10 @@ fn a_link_inside_is_followed_and_stays_a_link() {
     fixture.write("home/dotfiles/kode.json", "{}");
     fs::create_dir(fixture.path("home/.kode").as_path()).unwrap();
     symlink("../dotfiles/kode.json", fixture.path("home/.kode/settings.json").as_path()).unwrap();
-    for (scope, link) in
-        [(Scope::Project, "work/.kode/settings.json"), (Scope::User, "home/.kode/settings.json")]
-    {
+    for (scope, link) in [
+        (SettingsScope::Project, "work/.kode/settings.json"),
+        (SettingsScope::User, "home/.kode/settings.json"),
+    ] {
         fixture.sources.add_rule(scope, Behavior::Deny, &rule("Bash")).unwrap();
         assert!(fixture.path(link).as_path().is_symlink());
         assert!(fixture.text(link).contains("Bash"));
@@ -169,11 +173,11 @@ fn writers_at_the_same_time_lose_nothing() {
         for writer in 0..2 {
             // Each as another process would: with approvals of its own.
             let mut sources = fixture.sources.clone();
-            sources.trust = Arc::new(Trust::new(&sources.state, Editor::default()));
+            sources.trust = Arc::new(Trust::new(&sources.state, EditorSettings::default()));
             scope.spawn(move || {
                 for number in 0..RULES {
                     let rule = rule(&format!("Bash(w{writer} n{number})"));
-                    sources.add_rule(Scope::Local, Behavior::Allow, &rule).unwrap();
+                    sources.add_rule(SettingsScope::Local, Behavior::Allow, &rule).unwrap();
                 }
             });
         }

@@ -15,7 +15,7 @@ fn probes() -> (Probe, Registry) {
 }
 
 fn office(window: u64, model: Copyist, tools: Registry) -> Office {
-    Office::with(window, model, tools, Arc::new(NoEditor), Arc::new(NoPolicies), |models, _| models)
+    Office::with(window, model, tools, Arc::new(NoEditor), Arc::new(NoPolicyProvider), |models, _| models)
 }
 
 /// Runs a turn whose first request of a 128,000 window is reported to have so many tokens, and whose second one is
@@ -239,10 +239,14 @@ async fn a_model_of_another_wire_format_takes_what_a_compaction_left() {
         ..Profile::demo()
     };
     let second = Arc::clone(&foreign) as Arc<dyn Model>;
-    let office =
-        Office::with(200_000, own, probes().1, Arc::new(NoEditor), Arc::new(NoPolicies), |models, _| {
-            models.with_in_process(profile, second)
-        });
+    let office = Office::with(
+        200_000,
+        own,
+        probes().1,
+        Arc::new(NoEditor),
+        Arc::new(NoPolicyProvider),
+        |models, _| models.with_in_process(profile, second),
+    );
     let session = office.session();
     let own = session.snapshot(0).model;
     for window in 0..6 {
