@@ -35,7 +35,7 @@ pub(super) fn judge(
     let analysis = analyse(line.command, line.directory);
     let judge = LineJudge { line, allowed, circumstances, analysis: &analysis };
     let held_back = judge.held_back();
-    if held_back.decision == Decision::Deny {
+    if held_back.decision == GateDecision::Deny {
         return held_back;
     }
     let verdict = held_back.and(judge.covered()).and(judge.redirections());
@@ -46,8 +46,8 @@ pub(super) fn judge(
         && may_run_unasked
         && !line.outside_sandbox
         && !circumstances.confinement.excludes(&analysis);
-    let asked_by_mode = verdict.decision == Decision::Ask && verdict.rule.is_none();
-    if runs_unasked && asked_by_mode && judge.held_back().decision == Decision::Allow {
+    let asked_by_mode = verdict.decision == GateDecision::Ask && verdict.rule.is_none();
+    if runs_unasked && asked_by_mode && judge.held_back().decision == GateDecision::Allow {
         return Verdict::allowed("it runs in the sandbox");
     }
     verdict.and(judge.confined())
@@ -75,10 +75,10 @@ impl LineJudge<'_> {
             found.map(|(_, rule)| rule)
         };
         if let Some(rule) = concerns(Behavior::Deny) {
-            return Verdict::by_rule(Decision::Deny, rule);
+            return Verdict::by_rule(GateDecision::Deny, rule);
         }
         let asked = concerns(Behavior::Ask).filter(|_| !self.allow_beats_ask());
-        let asked = asked.map(|rule| Verdict::by_rule(Decision::Ask, rule));
+        let asked = asked.map(|rule| Verdict::by_rule(GateDecision::Ask, rule));
         let files = self.touches().flat_map(|(command, touch)| {
             let paths = match &touch.path {
                 TouchedPath::Known(path) => vec![path.clone()],
@@ -107,7 +107,7 @@ impl LineJudge<'_> {
             TargetAccess::Write => grant.covers_write(&real),
         };
         let granted = || self.is_granted() || self.circumstances.grants.iter().any(covers);
-        if verdict.decision == Decision::Ask && verdict.rule.is_none() && granted() {
+        if verdict.decision == GateDecision::Ask && verdict.rule.is_none() && granted() {
             return Verdict::allowed("the user has allowed it for this session");
         }
         verdict
@@ -127,10 +127,10 @@ impl LineJudge<'_> {
             let held_back = self.file_held_back(touch.access, path);
             // A rule means what it says; a secret among many files is left to the user.
             verdict = verdict.and(match (held_back.decision, &held_back.rule) {
-                (Decision::Deny, None) => Verdict::ask(held_back.reason).within_session(),
+                (GateDecision::Deny, None) => Verdict::ask(held_back.reason).within_session(),
                 _ => held_back,
             });
-            if verdict.decision == Decision::Deny {
+            if verdict.decision == GateDecision::Deny {
                 return verdict;
             }
         }
@@ -167,16 +167,16 @@ impl LineJudge<'_> {
                 .allowed
                 .or_else(|| self.analysis.commands.iter().find_map(|command| self.rule_for(command)))
             {
-                Some(rule) => Verdict::by_rule(Decision::Allow, rule),
+                Some(rule) => Verdict::by_rule(GateDecision::Allow, rule),
                 None => Verdict::allowed("it only looks, or changes what the mode lets it change"),
             },
-            (Some(_), Decision::Allow) => by_mode,
-            (Some(what), Decision::Ask | Decision::Deny) => {
+            (Some(_), GateDecision::Allow) => by_mode,
+            (Some(what), GateDecision::Ask | GateDecision::Deny) => {
                 Verdict { reason: format!("{what}, and {}", by_mode.reason), ..by_mode }
             }
         };
         // Rules and modes let a command run, not leave; `sandbox.excludedCommands` does.
-        if self.leaves() && verdict.decision == Decision::Allow {
+        if self.leaves() && verdict.decision == GateDecision::Allow {
             return Verdict::ask("it would run outside the sandbox").within_session();
         }
         verdict
@@ -218,7 +218,7 @@ impl LineJudge<'_> {
             Effect::ReadOnly | Effect::ReadOnlyGit | Effect::FileEdit => {
                 let touches = command.touches.iter().filter(|touch| !touch.redirected);
                 let mut verdicts = touches.map(|touch| self.judge_touch(command, touch));
-                verdicts.find(|verdict| verdict.decision != Decision::Allow)
+                verdicts.find(|verdict| verdict.decision != GateDecision::Allow)
             }
             Effect::ChangeDirectory(_) | Effect::Other => None,
         };
@@ -294,7 +294,7 @@ impl LineJudge<'_> {
         let mode = self.circumstances.mode;
         let files_may = || {
             let mut own = command.touches.iter().filter(|touch| !touch.redirected);
-            own.all(|touch| self.judge_touch(command, touch).decision == Decision::Allow)
+            own.all(|touch| self.judge_touch(command, touch).decision == GateDecision::Allow)
         };
         let looks = || mode.stance(ActionClass::Look) == Stance::Allow && files_may();
         match &command.effect {

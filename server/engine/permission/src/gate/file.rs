@@ -60,7 +60,7 @@ pub(super) fn judge(
 ) -> Verdict {
     let real = (circumstances.real)(given);
     let held_back = held_back(access, given, &real, circumstances);
-    if held_back.decision == Decision::Deny {
+    if held_back.decision == GateDecision::Deny {
         return held_back;
     }
     let granted = circumstances.grants.iter().any(|grant| match access {
@@ -68,7 +68,7 @@ pub(super) fn judge(
         TargetAccess::Write => grant.covers_write(&real),
     });
     // An ask rule asks every time; what is guarded or sensitive was meant when the user said yes to it.
-    if held_back.decision == Decision::Ask && (!granted || held_back.rule.is_some()) {
+    if held_back.decision == GateDecision::Ask && (!granted || held_back.rule.is_some()) {
         return held_back;
     }
     if granted && circumstances.mode.stance(act(access)) != Stance::Refuse {
@@ -76,7 +76,7 @@ pub(super) fn judge(
     }
     let subject = subject(access, given, &real);
     match circumstances.rules.find(Behavior::Allow, &subject).or(allowed) {
-        Some(rule) => Verdict::by_rule(Decision::Allow, rule),
+        Some(rule) => Verdict::by_rule(GateDecision::Allow, rule),
         None => by_mode(access, given, circumstances),
     }
 }
@@ -90,7 +90,7 @@ pub(super) fn held_back(
 ) -> Verdict {
     let subject = subject(access, given, real);
     if let Some(rule) = circumstances.rules.find(Behavior::Deny, &subject) {
-        return Verdict::by_rule(Decision::Deny, rule);
+        return Verdict::by_rule(GateDecision::Deny, rule);
     }
     let of =
         |target: &Target| target.file().map_or(Sensitivity::None, |path| circumstances.sensitive.of(path));
@@ -109,7 +109,7 @@ pub(super) fn held_back(
         ));
     }
     if let Some(rule) = circumstances.rules.find(Behavior::Ask, &subject) {
-        return Verdict::by_rule(Decision::Ask, rule);
+        return Verdict::by_rule(GateDecision::Ask, rule);
     }
     if sensitivity == Sensitivity::Medium {
         return Verdict::ask(format!("{given} may hold other people's data")).within_session();
@@ -128,7 +128,7 @@ fn by_mode(access: TargetAccess, target: &Target, circumstances: &Circumstances<
     let outside = !is_own && !(circumstances.contains)(target);
     let bypasses = circumstances.mode.stance(ActionClass::Reach) == Stance::Allow;
     match verdict.decision {
-        Decision::Deny => verdict,
+        GateDecision::Deny => verdict,
         _ if outside && !bypasses => {
             let verb = if access == TargetAccess::Read { "reads" } else { "changes" };
             Verdict::ask(format!("it {verb} {target}, which is outside the workspace"))
