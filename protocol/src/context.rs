@@ -111,9 +111,7 @@ pub struct ContextUse {
 pub enum TokenSource {
     /// The provider has reported it, but for what was added since.
     Reported,
-    /// It was counted in an encoding that the model has or that is like it.
-    Counted,
-    /// It was estimated by the length of the texts.
+    /// It was estimated by the kinds of text, corrected by earlier reports for the model.
     Estimated,
 }
 

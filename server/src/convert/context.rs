@@ -22,7 +22,6 @@ pub fn context_use(context: &ContextUse) -> wire::ContextUse {
         tokens: context.tokens,
         source: match context.source {
             CountSource::Reported => wire::TokenSource::Reported,
-            CountSource::Counted => wire::TokenSource::Counted,
             CountSource::Estimated => wire::TokenSource::Estimated,
         },
         window: context.window,

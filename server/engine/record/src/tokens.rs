@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum CountSource {
     /// The provider has reported it, but for what was added since.
     Reported,
-    /// By the table of an encoding.
-    Counted,
-    /// By the length of the texts.
+    /// By the kinds of text. `counted` is the name in older journals.
+    #[serde(alias = "counted")]
     Estimated,
 }

@@ -191,6 +191,5 @@ function Detail({
 
 const SOURCES: Record<ContextUse["source"], string> = {
     reported: "as the provider reports",
-    counted: "counted",
     estimated: "estimated",
 };

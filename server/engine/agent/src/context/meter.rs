@@ -11,7 +11,6 @@ use crate::session::conversation::Conversation;
 use crate::session::standing::Standing;
 use crate::session::thread::Reported;
 use crate::session::{Session, lock};
-use kode_base::blocking;
 use kode_base::ids::AgentId;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
@@ -169,50 +168,27 @@ fn ratio(tokens: u64, to: u64) -> f64 {
 }
 
 impl Conversation<'_> {
-    /// What the conversation takes, by the counter it was last measured with.
+    /// What the conversation takes.
     pub(crate) fn measure(&self, profile: &Profile) -> Measured {
-        self.measure_by(profile, None, |_, measured| measured)
+        self.measure_by(profile, |_, measured| measured)
     }
 
-    /// As [`Conversation::measure_well`], with the tokens of each message.
-    pub(crate) async fn measure_whole(&self, profile: &Profile, limit: u64) -> Whole {
-        self.measure_well(profile, limit).await;
+    /// What the conversation takes, with the tokens of each message.
+    pub(crate) fn measure_whole(&self, profile: &Profile) -> Whole {
         // Taken while measuring: somebody else may measure the conversation at any time.
-        self.measure_by(profile, None, |meter, measured| Whole {
+        self.measure_by(profile, |meter, measured| Whole {
             measured,
             sizes: meter.sizes.clone(),
             counter: meter.counter,
         })
     }
 
-    /// What the conversation takes, by a table where that makes a difference: when at least half of `limit` is taken.
-    pub(crate) async fn measure_well(&self, profile: &Profile, limit: u64) -> Measured {
-        let exact = |meter: &Meter, measured| (measured, meter.counter.is_exact());
-        let (measured, is_exact) = self.measure_by(profile, None, exact);
-        if is_exact || measured.usage.tokens < limit / 2 {
-            return measured;
-        }
-        let counter = Counter::of(&profile.model).await;
-        if !counter.is_exact() {
-            return measured;
-        }
-        let (messages, summary) = self.read(|thread| (thread.messages.clone(), thread.head_blocks()));
-        // Nobody adds to the conversation while its own turn is here.
-        let counted = blocking(move || count(&messages, 0, summary, counter)).await;
-        self.measure_by(profile, Some((counter, counted)), |_, measured| measured)
-    }
-
-    fn measure_by<T>(
-        &self,
-        profile: &Profile,
-        counted: Option<(Counter, Vec<Parts>)>,
-        look: impl FnOnce(&Meter, Measured) -> T,
-    ) -> T {
+    fn measure_by<T>(&self, profile: &Profile, look: impl FnOnce(&Meter, Measured) -> T) -> T {
         let meters = &self.session.meters;
         let known = lock(&meters.meters).remove(&self.agent);
         let mut meter = known.filter(|meter| meter.model == profile.model).unwrap_or_else(|| Meter {
             model: profile.model.clone(),
-            counter: Counter::estimating(),
+            counter: Counter::of(&profile.model),
             rewrites: 0,
             sizes: Vec::new(),
             parts: Parts::default(),
@@ -220,12 +196,6 @@ impl Conversation<'_> {
             fixed: None,
             noted: None,
         });
-        if let Some((counter, counted)) = counted {
-            meter.counter = counter;
-            meter.forget();
-            meter.rewrites = self.read(|thread| thread.rewrites());
-            counted.into_iter().for_each(|parts| meter.add(parts));
-        }
         let added = self.read(|thread| {
             let is_same = meter.rewrites == thread.rewrites() && meter.sizes.len() <= thread.messages.len();
             let from = if is_same { meter.sizes.len().saturating_sub(1) } else { 0 };
@@ -322,12 +292,6 @@ impl Meters {
         *lock(&self.last)
     }
 
-    /// Whether the session's own conversation is counted by a table of its model's encoding.
-    #[cfg(test)]
-    pub(crate) fn counts_by_table(&self) -> bool {
-        lock(&self.meters).get(&None).is_some_and(|meter| meter.counter.is_exact())
-    }
-
     fn read(
         &self,
         meter: &mut Meter,
@@ -364,11 +328,7 @@ impl Meters {
                 let less = scaled(fixed_then, correction);
                 ((reported.tokens + more).saturating_sub(less), CountSource::Reported)
             }
-            None => {
-                let source =
-                    if meter.counter.is_exact() { CountSource::Counted } else { CountSource::Estimated };
-                (scaled(fixed.total() + before + after, correction), source)
-            }
+            None => (scaled(fixed.total() + before + after, correction), CountSource::Estimated),
         };
         meter.noted = reported.map(|reported| (reported, fixed_then));
         let part = |tokens| scaled(tokens, correction);

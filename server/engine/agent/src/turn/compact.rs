@@ -115,11 +115,10 @@ struct After {
 pub(crate) async fn before_call(conversation: &Conversation<'_>, turn: &TurnId, cancel: &CancellationToken) {
     // A profile that cannot be used is told of by the call.
     let Ok(profile) = next_profile(conversation, turn) else { return };
-    let Some(trigger) = conversation.measure(&profile).usage.trigger else { return };
+    let usage = conversation.measure(&profile).usage;
+    let Some(trigger) = usage.trigger else { return };
     let useless = &conversation.useless_compactions;
-    if conversation.measure_well(&profile, trigger).await.usage.tokens < trigger
-        || useless.load(Ordering::Relaxed) >= MAX_USELESS
-    {
+    if usage.tokens < trigger || useless.load(Ordering::Relaxed) >= MAX_USELESS {
         return;
     }
     let request = Request { cause: Cause::Threshold, focus: None };
@@ -209,7 +208,7 @@ pub(crate) async fn compact_for(
     cancel: &CancellationToken,
 ) -> Outcome {
     let started = Instant::now();
-    let before = Before::of(conversation, profile).await;
+    let before = Before::of(conversation, profile);
     let tell = |step| {
         let (turn, agent) = (turn.clone(), conversation.agent.clone());
         conversation.session.publish(Event::ContextCompression { turn, agent, step });
@@ -270,9 +269,8 @@ pub(crate) async fn compact_for(
 }
 
 impl<'a> Before<'a> {
-    async fn of(conversation: &Conversation<'_>, profile: &'a Profile) -> Self {
-        let Whole { measured, sizes, counter } =
-            conversation.measure_whole(profile, profile.context_window).await;
+    fn of(conversation: &Conversation<'_>, profile: &'a Profile) -> Self {
+        let Whole { measured, sizes, counter } = conversation.measure_whole(profile);
         conversation.read(|thread| Self {
             profile,
             messages: thread.messages.clone(),

@@ -156,7 +156,6 @@ async fn sizes_are_those_of_the_messages_whoever_measures_meanwhile() {
     let conversation = Conversation::main(&session);
     let models = session.models();
     let profile = models.profile(&conversation.model()).unwrap();
-    let handle = tokio::runtime::Handle::current();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::SeqCst) {
@@ -164,7 +163,7 @@ async fn sizes_are_those_of_the_messages_whoever_measures_meanwhile() {
             }
         });
         let measured = scope.spawn(|| {
-            let whole = |_| handle.block_on(conversation.measure_whole(profile, 200_000)).sizes.len();
+            let whole = |_| conversation.measure_whole(profile).sizes.len();
             let sizes: Vec<_> = (0..200).map(whole).collect();
             stop.store(true, Ordering::SeqCst);
             sizes

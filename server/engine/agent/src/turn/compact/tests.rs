@@ -72,7 +72,7 @@ fn a_fifth_is_kept_less_where_it_is_long_and_no_call_is_parted_from_its_result()
 
 #[test]
 fn a_transcript_fits_and_leaves_out_repeated_reads_first() {
-    let counter = Counter::estimating();
+    let counter = Counter::of("test");
     let messages = rounds(10);
     let whole = transcript::transcript(&messages, 0, None, 1_000_000, counter);
     assert_eq!(whole.matches("left out: the file was read again later").count(), 9);
@@ -105,7 +105,7 @@ fn before<'a>(
 ) -> Before<'a> {
     use crate::context::meter::trigger;
     use kode_record::context::{ContextParts, ContextUse};
-    let counter = Counter::estimating();
+    let counter = Counter::of("test");
     let sizes: Vec<_> = messages.iter().map(|message| counter.blocks(&message.content)).collect();
     let window = profile.context_window;
     let usage = ContextUse {

@@ -4,9 +4,10 @@ use ropey::Rope;
 
 use super::super::waiting::Settings;
 use super::*;
-use crate::context::tokens::estimate;
+use crate::context::tokens::Counter;
 use kode_base::paths::Target;
 use kode_config::policy::Policy;
+use kode_model::profile::DEMO_MODEL;
 use kode_permission::rules::{Behavior, PlacedRule, RuleSource, SettingsLayer};
 use kode_record::compaction::RecoveredFile;
 use kode_testing::text::FakeEditor;
@@ -192,7 +193,8 @@ async fn files_are_cut_at_lines_and_tokens_and_say_so() {
     let parts: Vec<_> = told.split("\n\n").skip(1).collect();
     assert_eq!(parts.len(), 5);
     for (part, file) in parts.iter().zip(&files).filter(|(_, file)| file.lines == 900) {
-        assert!((9_800..=10_000).contains(&estimate(part)), "{}", estimate(part));
+        let tokens = Counter::of(DEMO_MODEL).text(part);
+        assert!((9_800..=10_000).contains(&tokens), "{tokens}");
         assert!(
             part.ends_with(&format!("[lines 1 to {} of 900; read the rest where it counts]", file.shown))
         );
@@ -214,7 +216,7 @@ async fn all_files_together_have_at_most_their_share() {
             .await;
         turn(&session, "more").await;
         let (files, told) = compacted(&session).await;
-        let tokens = estimate(&told);
+        let tokens = Counter::of(DEMO_MODEL).text(&told);
         assert!(files.len() <= 5 && tokens <= most && tokens > most / 5, "{tokens} of {most}");
     }
 }

@@ -53,24 +53,6 @@ async fn within_a_turn_the_last_token_before_the_threshold_is_still_sent_as_it_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_table_is_wanted_below_half_of_the_threshold() {
-    let words = |tokens: usize| "lorem ipsum dolor sit amet ".repeat(tokens * 38 / 270);
-    let office = office(20_000, Copyist::default(), probes().1);
-    for (prompt_tokens, is_counted) in [(6_500, false), (9_000, true)] {
-        let session = office.session();
-        turn(&session, &words(prompt_tokens)).await;
-        turn(&session, "more").await;
-        let tokens = session.context_use().unwrap().tokens;
-        assert_eq!(session.meters.counts_by_table(), is_counted, "{tokens}");
-        assert!(is_counted || (5_000..8_000).contains(&tokens), "{tokens}");
-    }
-    let session = office.session();
-    turn(&session, &words(3_000)).await;
-    turn(&session, "/compact").await;
-    assert!(!session.meters.counts_by_table(), "asking for a compaction wants none either");
-}
-
-#[tokio::test(start_paused = true)]
 async fn one_turn_tries_three_times_to_no_use_and_warns_once() {
     let mut script: Vec<_> =
         (0..12).map(|round| (vec![call(&format!("c{round}"), "SafeProbe", "return")], 0)).collect();
