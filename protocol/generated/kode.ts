@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "a50284a18d4e0b5e395a6736dd9de578bd37cce6894f6a460df2f5fa237c4625";
+export const SCHEMA_HASH = "d02f26f921c594dc7be9512a4d4646f02f286b071c173e936a55d5d786ca6278";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -3700,9 +3700,7 @@ export type TodoStatus =
 export type TokenSource =
     /** The provider has reported it, but for what was added since. */
     | "reported"
-    /** It was counted in an encoding that the model has or that is like it. */
-    | "counted"
-    /** It was estimated by the length of the texts. */
+    /** It was estimated by the kinds of text, corrected by earlier reports for the model. */
     | "estimated";
 
 /** One model call used tokens. */

@@ -1,5 +1,4 @@
-//! Writes `protocol/generated/`: the JSON Schema of the wire types, and the types for TypeScript and Lua; and the reference
-//! of methods and events.
+//! Writes the JSON Schema of the wire types, the types for TypeScript and Lua, and the reference of methods and events.
 //!
 //! Rule: the files are committed and a test compares them with what is made here; nothing but the schema document
 //! feeds the printers, so that all languages say the same.
@@ -22,8 +21,11 @@ use crate::outline::Outline;
 /// What to run when the files are stale.
 const COMMAND: &str = "cargo run -p kode-protocol --bin generate-bindings";
 
-/// The copy that the Neovim client brings along: it is installed without the rest.
-const NEOVIM: &str = "../../editors/neovim/lua/kode/wire.lua";
+/// The version and hash that the Neovim client loads. The plugin is installed alone, so its files are in its folder.
+const LUA_WIRE: &str = "../../editors/neovim/lua/kode/wire.lua";
+
+/// The types for language servers and type checkers; Neovim never loads them.
+const LUA_TYPES: &str = "../../editors/neovim/lua/kode/types.lua";
 
 /// The page for people.
 const REFERENCE: &str = "../../server/docs/reference/events.md";
@@ -61,8 +63,8 @@ fn files() -> anyhow::Result<Vec<File>> {
         File { name: "schema.json", text: schema },
         File { name: "schema.hash", text: hash },
         File { name: "kode.ts", text: typescript::print(&outline, &stamp) },
-        File { name: NEOVIM, text: lua::print(&outline, &stamp) },
-        File { name: "kode.lua", text: lua::print(&outline, &stamp) },
+        File { name: LUA_WIRE, text: lua::print_constants(&stamp) },
+        File { name: LUA_TYPES, text: lua::print_types(&outline) },
     ])
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn print(outline: &Outline) -> String {
         "What goes over the wire beside the Language Server Protocol. How it is used is in \
          [protocol/README.md](../../../protocol/README.md); each type is in \
          [schema.json](../../../protocol/generated/schema.json), [kode.ts](../../../protocol/generated/kode.ts) and \
-         [kode.lua](../../../protocol/generated/kode.lua). Fields with a `?` may be left out. A newer server may send \
+         [types.lua](../../../editors/neovim/lua/kode/types.lua). Fields with a `?` may be left out. A newer server may send \
          what is not in here: skip what you do not know."
             .to_owned(),
     ];
