@@ -443,9 +443,10 @@ impl Pages {
         });
         let mut behind = self.pages.split_off(at.unwrap_or(self.pages.len()));
         self.recount();
-        if place == start || behind.is_empty() {
+        if behind.is_empty() {
             return (Vec::new(), Vec::new(), behind);
         }
+        // Also at the border of a page: the timestamp of the first item is known only from the item.
         match self.read_page(&behind[0]) {
             Ok(mut items) => {
                 behind.remove(0);

@@ -113,6 +113,18 @@ proptest! {
 }
 
 #[test]
+fn a_transcript_that_is_cut_whole_begins_when_it_did_once_it_is_appended() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut transcript = Transcript::default();
+    transcript.attach(&Arc::new(Shelf::create(&folder.path().join(SHELF)).unwrap()));
+    let items: Vec<_> = (0..2 * KEPT).map(|number| item(number.to_string())).collect();
+    items.iter().cloned().for_each(|item| transcript.put(item));
+    let tail = transcript.split_off(0);
+    transcript.append(tail);
+    check(&transcript, &items);
+}
+
+#[test]
 fn what_is_unfinished_stays_in_memory_and_without_a_shelf_everything_does() {
     let folder = tempfile::tempdir().unwrap();
     let mut transcript = Transcript::default();
