@@ -179,25 +179,21 @@ impl Pipeline<'_> {
         trace(self.call, Stage::Confirmation);
         let confirmed = match judged.verdict.decision {
             // Its sub-agent was let go to work before, and asks for what it does itself.
-            _ if self.goes_on() => {
-                Confirmed { plan, remark: String::new(), names: Vec::new(), sandbox: judged.sandbox }
-            }
+            _ if self.goes_on() => Confirmed::unasked(plan, judged.sandbox),
             GateDecision::Ask if is_allowed && is_only_unspoken_for(&judged.verdict) => {
                 self.note_allowed(BY_HOOK).await;
-                Confirmed { plan, remark: String::new(), names: Vec::new(), sandbox: judged.sandbox }
+                Confirmed::unasked(plan, judged.sandbox)
             }
             GateDecision::Ask if self.is_spared(&judged.verdict) => {
                 self.note_allowed(self.call.spared_by.as_deref().unwrap_or_default()).await;
-                Confirmed { plan, remark: String::new(), names: Vec::new(), sandbox: judged.sandbox }
+                Confirmed::unasked(plan, judged.sandbox)
             }
             GateDecision::Ask => self.confirm(tool.as_ref(), plan, judged, &context).await?,
             // What the user was asked about before runs not by itself now, whatever the rules say by now.
             GateDecision::Allow if self.was_asked() => {
                 self.confirm(tool.as_ref(), plan, judged, &context).await?
             }
-            GateDecision::Allow | GateDecision::Deny => {
-                Confirmed { plan, remark: String::new(), names: Vec::new(), sandbox: judged.sandbox }
-            }
+            GateDecision::Allow | GateDecision::Deny => Confirmed::unasked(plan, judged.sandbox),
         };
 
         trace(self.call, Stage::Execution);

@@ -40,6 +40,13 @@ pub(super) struct Confirmed {
     pub(super) sandbox: Option<Arc<Sandbox>>,
 }
 
+impl Confirmed {
+    /// A plan that the user was not asked about.
+    pub(super) fn unasked(plan: CallPlan, sandbox: Option<Arc<Sandbox>>) -> Self {
+        Self { plan, remark: String::new(), names: Vec::new(), sandbox }
+    }
+}
+
 /// What became of a call that hooks were asked about in the user's place.
 enum ByHook {
     /// It may be carried out.
