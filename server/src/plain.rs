@@ -21,7 +21,7 @@ use std::time::Duration;
 use kode_engine::agent::session::Session;
 use kode_engine::base::ids::SessionId;
 use kode_engine::permission::{PermissionPrompt, PromptAnswer, Scope};
-use kode_engine::record::event::{CallState, Event, ItemBody, NoticeLevel, RunState, TurnEnd};
+use kode_engine::record::event::{CallState, Event, ItemBody, NoticeLevel, RunState, TurnEnd, TurnOutcome};
 use kode_engine::record::resolution::ResolutionOutcome;
 use kode_protocol::ClientKode;
 use lsp_types::notification::Progress;
@@ -413,18 +413,9 @@ fn message_type(level: NoticeLevel) -> MessageType {
 }
 /// How a turn ended, in a word or two.
 fn outcome(reason: TurnEnd) -> &'static str {
-    match reason {
-        TurnEnd::EndTurn => "done",
-        TurnEnd::Cancelled => "cancelled",
-        TurnEnd::MaxTokens
-        | TurnEnd::MaxTurns
-        | TurnEnd::Budget
-        | TurnEnd::Refusal
-        | TurnEnd::Error
-        | TurnEnd::Repetition
-        | TurnEnd::IncompleteIntent
-        | TurnEnd::NotChosen
-        | TurnEnd::Hook
-        | TurnEnd::ChatDisabled => "not finished",
+    match reason.outcome() {
+        TurnOutcome::Done => "done",
+        TurnOutcome::Cancelled => "cancelled",
+        TurnOutcome::Unfinished => "not finished",
     }
 }

@@ -22,7 +22,7 @@ use kode_engine::config::budget::Budget;
 use kode_engine::mcp::Mcp;
 use kode_engine::model::Role;
 use kode_engine::permission::Deliveries;
-use kode_engine::record::event::{Event, ItemBody, NoticeLevel, TurnEnd};
+use kode_engine::record::event::{Event, ItemBody, NoticeLevel, TurnEnd, TurnOutcome};
 use kode_engine::text::host::NoEditor;
 use kode_engine::tools::web_search::CurrentSearch;
 use serde_json::{Value, json};
@@ -227,19 +227,10 @@ fn messages_with_prompt(session: &Session) -> usize {
 }
 
 fn exit_code(reason: TurnEnd) -> ExitCode {
-    match reason {
-        TurnEnd::EndTurn => ExitCode::SUCCESS,
-        TurnEnd::Cancelled => ExitCode::from(130),
-        TurnEnd::MaxTokens
-        | TurnEnd::MaxTurns
-        | TurnEnd::Budget
-        | TurnEnd::Refusal
-        | TurnEnd::Error
-        | TurnEnd::Repetition
-        | TurnEnd::IncompleteIntent
-        | TurnEnd::NotChosen
-        | TurnEnd::Hook
-        | TurnEnd::ChatDisabled => ExitCode::FAILURE,
+    match reason.outcome() {
+        TurnOutcome::Done => ExitCode::SUCCESS,
+        TurnOutcome::Cancelled => ExitCode::from(130),
+        TurnOutcome::Unfinished => ExitCode::FAILURE,
     }
 }
 

@@ -114,6 +114,38 @@ pub enum TurnEnd {
     Hook,
 }
 
+/// The end of a turn in three cases, for those that do not show the reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnOutcome {
+    /// The model had said all.
+    Done,
+    /// The user cancelled.
+    Cancelled,
+    /// Anything else ended it.
+    Unfinished,
+}
+
+impl TurnEnd {
+    /// The outcome that this reason stands for.
+    #[must_use]
+    pub fn outcome(self) -> TurnOutcome {
+        match self {
+            Self::EndTurn => TurnOutcome::Done,
+            Self::Cancelled => TurnOutcome::Cancelled,
+            Self::MaxTokens
+            | Self::MaxTurns
+            | Self::Budget
+            | Self::Refusal
+            | Self::Error
+            | Self::Repetition
+            | Self::IncompleteIntent
+            | Self::NotChosen
+            | Self::ChatDisabled
+            | Self::Hook => TurnOutcome::Unfinished,
+        }
+    }
+}
+
 /// A call that was unfinished and is sealed now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedCall {

@@ -36,7 +36,7 @@ use kode_model::{Block, Usage};
 use kode_permission::equipment::Equipment;
 use kode_process::outcome::Exit;
 use kode_process::worktree::{Worktree, WorktreeError, WorktreeSpec};
-use kode_record::event::{ItemBody, NoticeKind, NoticeLevel, TurnEnd};
+use kode_record::event::{ItemBody, NoticeKind, NoticeLevel, TurnEnd, TurnOutcome};
 use kode_record::options::TurnOptions;
 use kode_record::record::{Record, TurnFigures};
 use kode_tool::delegation::Delegation;
@@ -485,19 +485,9 @@ fn result(
             format!("failed: {}", ended.failure.as_deref().unwrap_or("a fault in kode-ls itself"))
         }
     };
-    let (kind_of, hint) = match ended.reason {
-        TurnEnd::Cancelled => (ToolErrorKind::Cancelled, "Do not repeat it unless asked to."),
-        TurnEnd::EndTurn
-        | TurnEnd::MaxTokens
-        | TurnEnd::MaxTurns
-        | TurnEnd::Budget
-        | TurnEnd::Refusal
-        | TurnEnd::Error
-        | TurnEnd::Repetition
-        | TurnEnd::IncompleteIntent
-        | TurnEnd::NotChosen
-        | TurnEnd::Hook
-        | TurnEnd::ChatDisabled => {
+    let (kind_of, hint) = match ended.reason.outcome() {
+        TurnOutcome::Cancelled => (ToolErrorKind::Cancelled, "Do not repeat it unless asked to."),
+        TurnOutcome::Done | TurnOutcome::Unfinished => {
             (ToolErrorKind::Failed, "Pass its id as `resume` to let it go on, or do the rest yourself.")
         }
     };
