@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -109,7 +110,7 @@ impl<A: UserRequest> Broker<A> {
     /// What waits, oldest first.
     #[must_use]
     pub fn pending(&self) -> Vec<A> {
-        self.lock().pending.values().map(|pending| pending.asked.clone()).collect()
+        self.state.lock().pending.values().map(|pending| pending.asked.clone()).collect()
     }
 
     /// Asks, and waits for the first answer or for `cancel`.
@@ -117,7 +118,7 @@ impl<A: UserRequest> Broker<A> {
         let id = asked.id().clone();
         let (sender, receiver) = oneshot::channel();
         {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             // Published under the lock, so that no reader sees an answer before its question.
             self.announcer.asked(&asked);
             state.pending.insert(id.clone(), OpenRequest { asked, answer: sender });
@@ -126,7 +127,7 @@ impl<A: UserRequest> Broker<A> {
             biased;
             answer = receiver => answer.map_or(BrokerOutcome::Cancelled, BrokerOutcome::By),
             () = cancel.cancelled() => {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 if let Some(pending) = state.pending.remove(&id) {
                     self.close(&mut state, &pending.asked, None);
                 }
@@ -140,7 +141,7 @@ impl<A: UserRequest> Broker<A> {
     /// # Errors
     /// [`RespondError`]; what is asked is then as it was.
     pub fn respond(&self, id: &A::Id, answer: A::Answer) -> Result<(), RespondError<A::Id, A::Unfit>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Some(pending) = state.pending.remove(id) else {
             let by = state.closed.iter().find(|(closed, _)| closed == id).map(|(_, by)| by.clone());
             return Err(match by {
@@ -164,9 +165,5 @@ impl<A: UserRequest> Broker<A> {
             state.closed.pop_front();
         }
         self.announcer.closed(asked, answer);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BrokerState<A>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,10 +6,11 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use parking_lot::Mutex;
 
 /// Who hears of what happens. Called on the system's thread: it must neither wait nor take long.
 type FolderListener = dyn Fn(notify::Result<Event>) + Send + Sync;
@@ -53,7 +54,7 @@ impl FolderWatch {
     /// When the system lets nobody watch, such as for too many watches.
     pub fn new(hear: impl Fn(notify::Result<Event>) + Send + Sync + 'static) -> notify::Result<Self> {
         let shared = {
-            let mut running = lock(&SHARED);
+            let mut running = SHARED.lock();
             match running.upgrade() {
                 Some(shared) => shared,
                 None => {
@@ -64,7 +65,7 @@ impl FolderWatch {
             }
         };
         let id = {
-            let mut known = lock(&shared.known);
+            let mut known = shared.known.lock();
             known.next += 1;
             let id = known.next;
             known.hearers.insert(id, Arc::new(hear));
@@ -79,30 +80,30 @@ impl FolderWatch {
     /// # Errors
     /// When the folder is not there or cannot be watched.
     pub fn watch(&self, folder: &Path) -> notify::Result<()> {
-        let mut watcher = lock(&self.shared.watcher);
+        let mut watcher = self.shared.watcher.lock();
         // Known before it is watched, so that nothing is missed.
-        let left = lock(&self.shared.known).enter(self.id, folder);
+        let left = self.shared.known.lock().enter(self.id, folder);
         settle(&mut watcher, folder, left);
         let watched = watcher.watch(folder, RecursiveMode::NonRecursive);
         if watched.is_err() {
             // What the system watched under that name is gone.
-            lock(&self.shared.known).leave(self.id, folder);
+            self.shared.known.lock().leave(self.id, folder);
         }
         watched
     }
 
     /// Hears of a folder no longer.
     pub fn unwatch(&self, folder: &Path) {
-        let mut watcher = lock(&self.shared.watcher);
-        let left = lock(&self.shared.known).leave(self.id, folder);
+        let mut watcher = self.shared.watcher.lock();
+        let left = self.shared.known.lock().leave(self.id, folder);
         settle(&mut watcher, folder, left);
     }
 }
 
 impl Drop for FolderWatch {
     fn drop(&mut self) {
-        let mut watcher = lock(&self.shared.watcher);
-        let left = lock(&self.shared.known).end(self.id);
+        let mut watcher = self.shared.watcher.lock();
+        let left = self.shared.known.lock().end(self.id);
         left.into_iter().for_each(|(folder, left)| settle(&mut watcher, &folder, left));
     }
 }
@@ -139,7 +140,7 @@ impl SharedWatcher {
             if event.as_ref().is_ok_and(is_reading) {
                 return;
             }
-            let told = lock(&heard_by).told(event);
+            let told = heard_by.lock().told(event);
             told.into_iter().for_each(|(hear, event)| hear(event));
         })?;
         Ok(Self { watcher: Mutex::new(watcher), known })
@@ -260,10 +261,6 @@ pub fn identity_of(folder: &Path) -> Option<FolderIdentity> {
     {
         folder.metadata().ok().map(|_| (0, 0))
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
