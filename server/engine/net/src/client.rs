@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
@@ -13,6 +13,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use hyper::Uri;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use parking_lot::Mutex;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Proxy, Response, redirect};
@@ -159,13 +160,13 @@ impl WebClient {
         let mut url = url.clone();
         url.set_fragment(None);
         self.check(&url)?;
-        let cached = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(&url, (self.clock)());
+        let cached = self.cache.lock().get(&url, (self.clock)());
         if let Some(page) = cached {
             return Ok(FetchOutcome::Page { page, from_cache: true });
         }
         let fetched = within_limits(self.request(url.clone()), cancel).await?;
         if let FetchOutcome::Page { page, .. } = &fetched {
-            let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut cache = self.cache.lock();
             cache.put(url, Arc::clone(page), (self.clock)());
         }
         Ok(fetched)
@@ -228,7 +229,7 @@ impl WebClient {
 
     /// A client whose every connection goes to this proxy, so that no name is resolved here.
     fn proxied(&self, intercept: &Intercept) -> Result<Client, WebError> {
-        let mut clients = self.proxied.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.proxied.lock();
         if let Some(client) = clients.get(intercept.uri()) {
             return Ok(client.clone());
         }

@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use reqwest::{Certificate, Client, ClientBuilder, redirect};
 use url::{Host, Url};
 
@@ -95,7 +96,7 @@ pub fn client_for(url: &Url, options: &HttpOptions) -> Result<Client, HttpError>
         (false, _) => HttpRoute::Outside,
     };
     let slot = {
-        let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = CLIENTS.lock();
         let clients = clients.get_or_insert_default();
         // Whoever uses one of those that go holds it until it is done.
         if clients.len() >= MAX_CLIENTS && !clients.contains_key(&(route, options.clone())) {
