@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::{fmt, io};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -290,7 +291,7 @@ impl Blobs {
     }
 
     fn unkept(&self) -> MutexGuard<'_, PendingBlobs> {
-        self.unkept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unkept.lock()
     }
 }
 

@@ -7,8 +7,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 /// The name of the file in a session's folder.
@@ -86,7 +86,7 @@ impl Shelf {
     /// # Errors
     /// What the system says.
     pub fn move_to(&self, path: &Path) -> io::Result<()> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         if let (Some(_), Some(old)) = (&inner.file, &inner.path) {
             std::fs::rename(old, path)?;
         }
@@ -103,7 +103,7 @@ impl Shelf {
             let text = format!("{} bytes are too many to be kept at once: {MAX_BYTES}", bytes.len());
             io::Error::new(io::ErrorKind::FileTooLarge, text)
         })?;
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let at = inner.length;
         let file = inner.file()?;
         // From the end of the last whole thing, whatever an earlier try has left behind it.
@@ -128,7 +128,7 @@ impl Shelf {
     }
 
     fn read(&self, slot: &ShelfSlot) -> io::Result<Vec<u8>> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let file = inner.file()?;
         file.seek(SeekFrom::Start(slot.at))?;
         let mut bytes = Vec::with_capacity(slot.len as usize);
@@ -155,7 +155,7 @@ impl Shelf {
     /// How many bytes are on it.
     #[must_use]
     pub fn length(&self) -> u64 {
-        self.lock().length
+        self.inner.lock().length
     }
 
     /// Waits until the disk has what is on it.
@@ -163,16 +163,12 @@ impl Shelf {
     /// # Errors
     /// What the system says.
     pub fn sync(&self) -> io::Result<()> {
-        let file = self.lock().file.as_ref().map(File::try_clone).transpose()?;
+        let file = self.inner.lock().file.as_ref().map(File::try_clone).transpose()?;
         file.map_or(Ok(()), |file| file.sync_data())
     }
 
     fn of(inner: ShelfFile) -> Self {
         Self { inner: Mutex::new(inner), is_damaged: AtomicBool::new(false) }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ShelfFile> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -11,10 +11,11 @@ mod tests;
 use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::Notify;
 
@@ -172,7 +173,7 @@ impl Journal {
     /// Lets others write the journal from now on, and writes it no more. Answers how many records are lost by that, as
     /// people are told.
     pub fn release(&self) -> Option<StorageNews> {
-        let mut writer = self.lock();
+        let mut writer = self.shared.writer.lock();
         if writer.is_released {
             return None;
         }
@@ -208,7 +209,7 @@ impl Journal {
     /// # Errors
     /// What the system says when records wait to be written and still cannot be.
     pub fn whole_length(&self) -> io::Result<u64> {
-        let mut writer = self.lock();
+        let mut writer = self.shared.writer.lock();
         writer.end.flush()?;
         Ok(writer.end.length())
     }
@@ -219,7 +220,7 @@ impl Journal {
     /// # Errors
     /// As [`Journal::whole_length`].
     pub fn begin_anew(&self) -> io::Result<u64> {
-        let mut writer = self.lock();
+        let mut writer = self.shared.writer.lock();
         writer.end.flush()?;
         writer.payloads.clear();
         Ok(writer.end.length())
@@ -237,12 +238,12 @@ impl Journal {
     /// [`JournalError`] when the disk refuses; what it does not have is kept and tried again.
     pub async fn sync(&self) -> Result<(), JournalError> {
         let (wanted, seen) = {
-            let writer = self.lock();
+            let writer = self.shared.writer.lock();
             (writer.end.lines(), writer.syncs)
         };
         let mut syncs = Arc::clone(&self.shared.syncing).lock_owned().await;
         {
-            let writer = self.lock();
+            let writer = self.shared.writer.lock();
             if writer.end.synced() >= wanted && !writer.is_failing {
                 return Ok(());
             }
@@ -255,7 +256,7 @@ impl Journal {
         let journal = self.clone();
         let task = tokio::task::spawn_blocking(move || {
             syncs.number = {
-                let mut writer = journal.lock();
+                let mut writer = journal.shared.writer.lock();
                 writer.syncs += 1;
                 writer.syncs
             };
@@ -268,7 +269,7 @@ impl Journal {
 
     /// Wants the disk to have all that was appended before, soon.
     pub fn sync_soon(&self) {
-        self.lock().wants_sync = true;
+        self.shared.writer.lock().wants_sync = true;
         self.shared.attention.notify_one();
     }
 
@@ -286,9 +287,9 @@ impl Journal {
     /// # Errors
     /// [`JournalError`] when the record cannot be written as a line.
     pub fn prepare(&self, record: &impl JournalEntry) -> Result<PreparedLine, JournalError> {
-        let written = self.lock().now();
+        let written = self.shared.writer.lock().now();
         let mut record = record.clone();
-        let payloads = payloads::refer(&mut record, || self.lock().payloads.clone());
+        let payloads = payloads::refer(&mut record, || self.shared.writer.lock().payloads.clone());
         let rest = LineBody { written, record: &record };
         let json = serde_json::to_string(&rest).map_err(|error| self.error(error.into()))?;
         Ok(PreparedLine { written, json, payloads, is_transient: record.is_transient() })
@@ -301,7 +302,7 @@ impl Journal {
     /// [`JournalError`]; the record is kept, if not too many wait already, and written before the next. One that is longer
     /// than what a reader takes is refused.
     pub fn append_line(&self, line: PreparedLine, seq: u64) -> Result<(), JournalError> {
-        let mut writer = self.lock();
+        let mut writer = self.shared.writer.lock();
         if writer.is_released {
             drop(writer);
             return Err(self.error(io::Error::other("the session is closed")));
@@ -331,12 +332,16 @@ impl Journal {
 
     /// Notes that something else of the session could not be kept and waits with the records.
     pub fn note_failure_of(&self, what: &str, error: &io::Error) {
-        self.note_failure(&mut self.lock(), error, what);
+        self.note_failure(&mut self.shared.writer.lock(), error, what);
     }
 
     /// Has it told that a record was not taken at all.
     pub fn note_refused(&self, error: &JournalError) {
-        self.lock().news.push_back(StorageNews { message: error.to_string(), recovered: false });
+        self.shared
+            .writer
+            .lock()
+            .news
+            .push_back(StorageNews { message: error.to_string(), recovered: false });
         self.shared.attention.notify_one();
     }
 
@@ -347,7 +352,7 @@ impl Journal {
 
     /// Whether the disk refuses.
     pub fn is_failing(&self) -> bool {
-        self.lock().is_failing
+        self.shared.writer.lock().is_failing
     }
 
     /// The records that a power cut could cost, as their types stand in the journal.
@@ -357,29 +362,29 @@ impl Journal {
             let line: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
             line["type"].as_str().unwrap_or_default().to_owned()
         };
-        self.lock().end.unsynced().map(kind).collect()
+        self.shared.writer.lock().end.unsynced().map(kind).collect()
     }
 
     /// Whether a sync is due that nobody waits for.
     pub fn is_sync_due(&self) -> bool {
-        let mut writer = self.lock();
+        let mut writer = self.shared.writer.lock();
         let wants = std::mem::take(&mut writer.wants_sync);
         wants || writer.end.is_sync_due()
     }
 
     /// What is to be told of the disk, oldest first.
     pub fn take_news(&self) -> Vec<StorageNews> {
-        self.lock().news.drain(..).collect()
+        self.shared.writer.lock().news.drain(..).collect()
     }
 
     /// Writes what waits and has the disk take it, on this thread.
     fn sync_now(&self) -> io::Result<()> {
         let contents = self.shared.blobs.as_ref().map_or(Ok(()), Blobs::retry);
         if let Err(error) = &contents {
-            self.note_failure(&mut self.lock(), error, "kept files");
+            self.note_failure(&mut self.shared.writer.lock(), error, "kept files");
         }
         let point = {
-            let mut writer = self.lock();
+            let mut writer = self.shared.writer.lock();
             if writer.is_released {
                 return Err(io::Error::other("the session is closed"));
             }
@@ -390,7 +395,7 @@ impl Journal {
             writer.end.sync_point()
         };
         let synced = point.wait();
-        let mut writer = self.lock();
+        let mut writer = self.shared.writer.lock();
         match &synced {
             Ok(()) => {
                 writer.end.note_synced(&point);
@@ -436,11 +441,7 @@ impl Journal {
     }
 
     fn error(&self, source: io::Error) -> JournalError {
-        JournalError { path: self.path.clone(), waiting: self.lock().end.waiting(), source }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, JournalWriter> {
-        self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        JournalError { path: self.path.clone(), waiting: self.shared.writer.lock().end.waiting(), source }
     }
 }
 

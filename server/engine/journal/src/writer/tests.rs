@@ -216,7 +216,7 @@ async fn a_content_that_cannot_be_kept_holds_up_no_record_and_is_told() {
     blobs.put(b"before").unwrap_err();
     journal.append(&remark("one")).unwrap();
     assert!(journal.sync().await.is_err(), "what names the content is not safe");
-    assert_eq!(journal.lock().end.synced(), 1, "and the record is on the disk all the same");
+    assert_eq!(journal.shared.writer.lock().end.synced(), 1, "and the record is on the disk all the same");
     let news = journal.release().unwrap();
     assert!(news.message.contains("1 contents of files were not kept"), "{news:?}");
 }
