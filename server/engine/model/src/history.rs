@@ -6,9 +6,10 @@
 
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::{fmt, io};
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Message;
@@ -34,7 +35,7 @@ impl History {
     /// The newest message, to be changed.
     pub fn last_mut(&mut self) -> Option<&mut Message> {
         let SharedHistory { messages, fingerprints } = Arc::make_mut(&mut self.0);
-        let known = fingerprints.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let known = fingerprints.get_mut();
         known.truncate(messages.len().saturating_sub(1));
         messages.last_mut()
     }
@@ -43,7 +44,7 @@ impl History {
     /// before are not hashed again. None if one has no written form.
     pub fn fingerprint(&self, count: usize) -> Option<u64> {
         let count = count.min(self.0.messages.len());
-        let mut known = self.0.fingerprints.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.fingerprints.lock();
         for message in self.0.messages.iter().take(count).skip(known.len()) {
             let mut hasher = HashWriter::default();
             hasher.0.write_u64(known.last().copied().unwrap_or_default());
@@ -56,7 +57,7 @@ impl History {
 
 impl Clone for SharedHistory {
     fn clone(&self) -> Self {
-        let known = self.fingerprints.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.fingerprints.lock();
         Self { messages: self.messages.clone(), fingerprints: Mutex::new(known.clone()) }
     }
 }
@@ -112,7 +113,7 @@ impl DerefMut for History {
     fn deref_mut(&mut self) -> &mut [Message] {
         let SharedHistory { messages, fingerprints } = Arc::make_mut(&mut self.0);
         // Whatever is changed may be changed anywhere.
-        fingerprints.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+        fingerprints.get_mut().clear();
         messages.as_mut_slice()
     }
 }
@@ -148,7 +149,7 @@ mod tests {
     }
 
     fn hashed(history: &History) -> usize {
-        history.0.fingerprints.lock().unwrap().len()
+        history.0.fingerprints.lock().len()
     }
 
     #[test]

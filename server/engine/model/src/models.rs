@@ -98,19 +98,19 @@ impl Connector for NoConnector {
 
 /// The models as they are now. Clones are the same ones.
 #[derive(Clone)]
-pub struct CurrentModels(Arc<std::sync::Mutex<Arc<Models>>>);
+pub struct CurrentModels(Arc<parking_lot::Mutex<Arc<Models>>>);
 
 impl CurrentModels {
     /// These, until others take their place.
     #[must_use]
     pub fn new(models: Models) -> Self {
-        Self(Arc::new(std::sync::Mutex::new(Arc::new(models))))
+        Self(Arc::new(parking_lot::Mutex::new(Arc::new(models))))
     }
 
     /// Those that count now. Who holds them goes on with them, whatever takes their place.
     #[must_use]
     pub fn now(&self) -> Arc<Models> {
-        Arc::clone(&self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+        Arc::clone(&self.0.lock())
     }
 
     /// Lets others count from now on, and says whether they are others. Connections to profiles that are as before stay.
@@ -125,7 +125,7 @@ impl CurrentModels {
             let kept = known.iter().filter(|(name, _)| stays(name));
             connected.extend(kept.map(|(name, model)| (name.clone(), Arc::clone(model))));
         }
-        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(models);
+        *self.0.lock() = Arc::new(models);
         true
     }
 }
