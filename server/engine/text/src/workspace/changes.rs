@@ -8,9 +8,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
 
 use crate::document::DocumentSnapshot;
@@ -223,7 +224,7 @@ impl Workspace {
 
     /// Says that the session itself writes the target until the answer is dropped.
     pub(super) fn own_write(&self, target: &Target) -> OwnWrite<'_> {
-        *lock(&self.tracker.writing).entry(target.clone()).or_default() += 1;
+        *self.tracker.writing.lock().entry(target.clone()).or_default() += 1;
         OwnWrite { tracker: &self.tracker, target: target.clone() }
     }
 }
@@ -236,7 +237,7 @@ impl Drop for Workspace {
 
 impl Drop for OwnWrite<'_> {
     fn drop(&mut self) {
-        let mut writing = lock(&self.tracker.writing);
+        let mut writing = self.tracker.writing.lock();
         if let Some(count) = writing.get_mut(&self.target) {
             *count -= 1;
             if *count == 0 {
@@ -267,7 +268,7 @@ impl Tracker {
     }
 
     pub(super) fn reads(&self) -> MutexGuard<'_, Reads> {
-        lock(&self.reads)
+        self.reads.lock()
     }
 
     /// Notes a text that was read to an portion, or made by the session when there is none.
@@ -314,7 +315,7 @@ impl Tracker {
         };
         let deleted = found.content == TargetContent::Gone;
         let is_news = {
-            let writing = lock(&self.writing);
+            let writing = self.writing.lock();
             // The end of the session's own write has it looked at again.
             if writing.contains_key(target) {
                 return;
@@ -331,7 +332,7 @@ impl Tracker {
 
 impl DocumentObserver for Tracker {
     fn observe(&self, event: &DocumentEvent) {
-        lock(&self.agent_changes).observe(event);
+        self.agent_changes.lock().observe(event);
         match event {
             // Versions may begin anew.
             DocumentEvent::Opened(document) => self.reads().forget_version(&document.uri),
@@ -443,8 +444,4 @@ fn text_hash(target: &Target, path: &AbsPath) -> Result<[u8; 32], ReadError> {
         }
     }
     Ok(hash.finalize().into())
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,8 +6,9 @@
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use url::Url;
 
 use crate::document::DocumentSnapshot;
@@ -91,7 +92,7 @@ impl Workspace {
 
     /// Where relative paths start.
     pub fn cwd(&self) -> AbsPath {
-        lock(&self.cwd).clone()
+        self.cwd.lock().clone()
     }
 
     /// The language of the editor's own texts, if it names one.
@@ -116,7 +117,7 @@ impl Workspace {
 
     /// Makes relative paths start at `cwd`.
     pub fn set_cwd(&self, cwd: AbsPath) {
-        *lock(&self.cwd) = cwd;
+        *self.cwd.lock() = cwd;
     }
 
     /// Turns what the model wrote (absolute, relative, `~/`, `file:` or `untitled:` URI) into a target.
@@ -402,10 +403,6 @@ fn similar_name(folder: &AbsPath, name: &str) -> Option<PathBuf> {
     let candidates: Vec<&str> = names.iter().map(String::as_str).collect();
     let alike = || similar::get_close_matches(name, &candidates, 1, SUGGESTION_LIKENESS).first().copied();
     same_stem.map(String::as_str).or_else(alike).map(PathBuf::from)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

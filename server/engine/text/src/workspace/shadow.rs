@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::shell_change::{FileImage, NotKept, ShellChange};
@@ -27,6 +27,7 @@ use crate::workspace::shadow::tree::{
 use crate::workspace::shadow::walk::PathKind;
 use kode_base::paths::AbsPath;
 use kode_journal::{BlobId, Blobs};
+use parking_lot::Mutex;
 
 pub use restore::RestoreError;
 
@@ -176,7 +177,7 @@ impl Shadow {
     /// the reading of what has changed.
     #[must_use]
     pub fn before(&self) -> Scan {
-        let base = Arc::clone(&self.lock());
+        let base = Arc::clone(&self.tree.lock());
         Scan { tree: self.advance(FileTree::look(&base, self.means(), HiddenFiles::Forget)) }
     }
 
@@ -254,12 +255,8 @@ impl Shadow {
 
     fn advance(&self, tree: FileTree) -> Arc<FileTree> {
         let tree = Arc::new(tree);
-        *self.lock() = Arc::clone(&tree);
+        *self.tree.lock() = Arc::clone(&tree);
         tree
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Arc<FileTree>> {
-        self.tree.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

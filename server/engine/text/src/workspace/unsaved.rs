@@ -12,7 +12,7 @@ use ropey::Rope;
 use crate::document::DocumentSnapshot;
 use crate::host::{DocumentEvent, SaveOutcome};
 use crate::workspace::Workspace;
-use crate::workspace::changes::lock;
+
 use kode_base::blocking;
 use kode_base::paths::Target;
 
@@ -86,7 +86,7 @@ impl Workspace {
         let saves = self.agent_changed().await.into_iter().map(async |target| {
             let reason = match tokio::time::timeout(SAVE_LIMIT, self.host.save_document(&target)).await {
                 Ok(SaveOutcome::Saved | SaveOutcome::NotOpen) => {
-                    lock(&self.tracker.agent_changes).changed.remove(&target);
+                    self.tracker.agent_changes.lock().changed.remove(&target);
                     return None;
                 }
                 Ok(SaveOutcome::Failed { reason }) => reason,
@@ -99,7 +99,7 @@ impl Workspace {
 
     /// Notes that the agent has changed an open document, which now looks like this.
     pub(super) fn note_agent_change(&self, document: &DocumentSnapshot) {
-        let mut changes = lock(&self.tracker.agent_changes);
+        let mut changes = self.tracker.agent_changes.lock();
         let target = document.target();
         // An editor that saves by itself may have been quicker.
         let is_saved = changes.saved.get(&target).is_some_and(|saved| *saved >= document.version);
@@ -110,7 +110,7 @@ impl Workspace {
 
     /// The documents the agent has changed and that may not be saved. Others that were changed are as good as saved.
     async fn agent_changed(&self) -> Vec<Target> {
-        let changed = lock(&self.tracker.agent_changes).changed.clone();
+        let changed = self.tracker.agent_changes.lock().changed.clone();
         if changed.is_empty() {
             return Vec::new();
         }
@@ -122,7 +122,7 @@ impl Workspace {
         let compared = blocking(compared).await;
         let (same, unsaved): (Vec<_>, Vec<_>) =
             compared.into_iter().partition(|(_, comparison)| *comparison == Comparison::Same);
-        let mut changes = lock(&self.tracker.agent_changes);
+        let mut changes = self.tracker.agent_changes.lock();
         for (target, _) in &same {
             changes.changed.remove(target);
         }

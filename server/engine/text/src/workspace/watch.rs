@@ -9,14 +9,15 @@ mod tests;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use notify::event::ModifyKind;
 use notify::{ErrorKind, EventKind};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::workspace::WatchReport;
-use crate::workspace::changes::{Tracker, lock};
+use crate::workspace::changes::Tracker;
 use kode_base::folder_watch::FolderWatch;
 use kode_base::paths::{AbsPath, Target};
 
@@ -139,14 +140,16 @@ impl TargetWatch {
                     lost: std::mem::take(&mut state.lost),
                 });
             }
-            state = match state.wait_for_quiet() {
-                None => self.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
+            match state.wait_for_quiet() {
+                None => self.wake.wait(&mut state),
                 Some(Duration::ZERO) => {
                     (state.first_touch, state.last_touch) = (None, None);
                     return Some(WatchWork::Look(std::mem::take(&mut state.touched)));
                 }
-                Some(wait) => self.wake.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0,
-            };
+                Some(wait) => {
+                    self.wake.wait_for(&mut state, wait);
+                }
+            }
         }
     }
 
@@ -171,7 +174,7 @@ impl TargetWatch {
     }
 
     fn state(&self) -> MutexGuard<'_, TargetWatchState> {
-        lock(&self.state)
+        self.state.lock()
     }
 }
 

@@ -6,9 +6,10 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kode_journal::{BlobId, Blobs};
+use parking_lot::Mutex;
 
 /// Contents, each kept once. Clones are the same pack.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +35,7 @@ impl Pack {
     /// Keeps a content, in a scratch file of `blobs`.
     pub(super) fn put(&self, bytes: &[u8], blobs: &Blobs) -> io::Result<BlobId> {
         let id = BlobId::of(bytes);
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let PackFile { file, length, places } = &mut *inner;
         if places.contains_key(&id) {
             return Ok(id);
@@ -54,7 +55,7 @@ impl Pack {
 
     /// Reads a content that was put into this pack.
     pub(super) fn get(&self, id: &BlobId) -> io::Result<Vec<u8>> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let place = inner.places.get(id).copied();
         let (Some(place), Some(file)) = (place, &mut inner.file) else {
             return Err(io::Error::new(io::ErrorKind::NotFound, "its bytes are not kept"));
@@ -67,10 +68,6 @@ impl Pack {
 
     /// Length of its file in bytes, contents that nobody needs any more included.
     pub(super) fn length(&self) -> u64 {
-        self.lock().length
-    }
-
-    fn lock(&self) -> MutexGuard<'_, PackFile> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().length
     }
 }

@@ -151,9 +151,9 @@ fn what_had_no_time_is_read_later_and_what_is_unchanged_is_not_read_again() {
     assert_eq!(fixture.shadow.before().coverage().kept, 600);
 
     // Without time to read, what is still known was not read.
-    let mut settled = FileTree::clone(&fixture.shadow.lock());
+    let mut settled = FileTree::clone(&fixture.shadow.tree.lock());
     settled.settle();
-    *fixture.shadow.lock() = Arc::new(settled);
+    *fixture.shadow.tree.lock() = Arc::new(settled);
     fixture.shadow.limits.read_time = Duration::ZERO;
     fixture.write("1/1", "changed since");
     assert_eq!(fixture.shadow.before().coverage().kept, 599);
@@ -215,7 +215,7 @@ fn contents_that_are_gone_do_not_pile_up() {
     for round in 0..50 {
         let told = fixture.told(|| fixture.write("a", format!("{round:050}")));
         assert_eq!(told.len(), 1);
-        assert!(fixture.shadow.lock().pack.length() <= 300);
+        assert!(fixture.shadow.tree.lock().pack.length() <= 300);
     }
 }
 

@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::Metadata;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
+use parking_lot::Mutex;
 
 use crate::workspace::shadow::CoverageGap;
 use kode_base::paths::AbsPath;
@@ -141,7 +141,7 @@ pub(super) fn find(roots: &[AbsPath], limit: usize, deadline: Instant) -> WalkRe
                 WalkState::Continue
             })
         });
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut found = found.into_inner();
     for folder in roots.iter().flat_map(|root| root.as_path().ancestors().skip(1)) {
         found.folders.entry(folder.into()).or_insert_with(|| rules(folder));
     }
@@ -183,7 +183,7 @@ impl Batch<'_> {
     /// Returns how many files all have found.
     fn hand_over(&mut self) -> usize {
         let mut own = std::mem::take(&mut self.own);
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock();
         all.files.extend(own.files.drain());
         all.folders.extend(own.folders.drain());
         for gap in own.gaps {
