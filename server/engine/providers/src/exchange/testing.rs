@@ -4,8 +4,9 @@
 //! tasks end with the test.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -70,7 +71,7 @@ impl RawServer {
                     },
                 };
                 let request = read_request(&mut stream).await;
-                received.lock().unwrap().push(request);
+                received.lock().push(request);
                 let answer = answers.get(number).or(answers.last()).cloned().unwrap_or_default();
                 number += 1;
                 let _ = stream.write_all(&answer).await;
@@ -82,7 +83,7 @@ impl RawServer {
 
     /// The requests so far, heads and bodies.
     pub(crate) fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap().clone()
+        self.requests.lock().clone()
     }
 }
 

@@ -6,11 +6,11 @@
 //! for it, and nothing before the newest of them is looked at.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 
 use super::is_own;
 use super::request::ResponseBookmark;
 use kode_model::{History, Role};
+use parking_lot::Mutex;
 
 /// So many answers are known at a time; of each conversation the newest counts.
 const MAX_KEPT: usize = 256;
@@ -44,21 +44,21 @@ impl StoredAnswers {
 
     /// The fingerprint of the history that a kept answer was given to.
     fn fingerprint_of(&self, id: &str) -> Option<u64> {
-        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = self.answers.lock();
         answers.iter().find(|answer| answer.id == id).map(|answer| answer.fingerprint)
     }
 
     /// Remembers that the server keeps the answer `id` to the first `count` messages of `history`.
     pub(super) fn remember(&self, id: String, history: &History, count: usize) {
         let Some(fingerprint) = history.fingerprint(count) else { return };
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = self.answers.lock();
         answers.push_front(StoredAnswer { id, fingerprint });
         answers.truncate(MAX_KEPT);
     }
 
     /// Forgets an answer that the server does not keep any more.
     pub(super) fn forget(&self, id: &str) {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = self.answers.lock();
         answers.retain(|answer| answer.id != id);
     }
 }

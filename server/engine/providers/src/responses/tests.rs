@@ -1,8 +1,8 @@
 //! The adapter over real HTTP on loopback, against servers that keep answers, forget them, or never could.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -36,7 +36,7 @@ impl Server {
             for reply in replies {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let request = receive(&mut stream).await;
-                log.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+                log.lock().push(request);
                 match reply {
                     Reply::Http(head, body) => {
                         let response = format!(
@@ -66,7 +66,7 @@ impl Server {
     }
 
     fn bodies(&self) -> Vec<Value> {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.seen.lock();
         seen.iter().map(|(_, body)| body.clone()).collect()
     }
 }
@@ -325,7 +325,7 @@ async fn redirects_are_refused_and_keys_are_not_repeated() {
     let error = round(&model, &mut request()).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Authentication);
     assert!(!error.message.contains("test-key"), "{error}");
-    let (head, _) = server.seen.lock().unwrap()[0].clone();
+    let (head, _) = server.seen.lock()[0].clone();
     for expected in ["post /v1/responses http/1.1\r\n", "authorization: bearer test-key-test-key\r\n"] {
         assert!(head.contains(expected), "{expected:?} is missing in {head}");
     }

@@ -4,11 +4,12 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A clock that begins with the server.
@@ -42,7 +43,7 @@ pub(super) type CurrentTimes = Arc<Mutex<Option<Arc<Times>>>>;
 
 /// Lets what is written on a connection count for an answer from now on.
 pub(super) fn write_for(current: &CurrentTimes, times: &Arc<Times>) {
-    *current.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(times));
+    *current.lock() = Some(Arc::clone(times));
 }
 
 /// A stream that notes when it was written to.
@@ -60,7 +61,7 @@ impl<S> TimedStream<S> {
 
     fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if matches!(written, Poll::Ready(Ok(1..)))
-            && let Some(times) = &*self.current.lock().unwrap_or_else(PoisonError::into_inner)
+            && let Some(times) = &*self.current.lock()
         {
             times.sent.store(self.clock.nanoseconds(), Ordering::Relaxed);
         }

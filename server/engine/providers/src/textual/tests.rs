@@ -1,7 +1,6 @@
 //! Calls in text, in every form and cut at every byte.
 
-use std::sync::Mutex;
-
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::*;
@@ -34,7 +33,7 @@ impl Model for Speaker {
         on_delta: &mut DeltaSink<'_>,
         _: &CancellationToken,
     ) -> Result<ModelResponse, ModelError> {
-        self.asked.lock().unwrap().push(request.clone());
+        self.asked.lock().push(request.clone());
         let content = match &self.answer {
             Ok(response) => &response.content,
             Err(error) => &error.partial.as_ref().unwrap().content,
@@ -94,7 +93,7 @@ async fn ask(
     let mut deltas = Vec::new();
     let cancel = CancellationToken::new();
     let ended = model.stream(request, &mut |delta| deltas.push(delta), &cancel).await;
-    let asked = speaker.asked.lock().unwrap().remove(0);
+    let asked = speaker.asked.lock().remove(0);
     (ended, deltas, asked)
 }
 
