@@ -4,8 +4,8 @@
 //! never share one, and the part of the server never holds `__`, so that it can be told from the tool's.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use kode_permission::rules::names::{MCP_PREFIX, mcp_forms};
@@ -31,7 +31,7 @@ static KEPT: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
 /// The same text for as long as the process lives; `None` when there are too many.
 #[must_use]
 pub fn kept(name: &str) -> Option<&'static str> {
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = KEPT.lock();
     let kept = kept.get_or_insert_default();
     if let Some(known) = kept.get(name) {
         return Some(known);

@@ -3,8 +3,9 @@
 //! Rule: an editor's settings may be the repository's (`.vscode/settings.json`), so they only narrow; what loosens counts from
 //! what the client says is the user's own. Where the editor distrusts the workspace, no approval counts.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 /// What the editor has said last. Clones are the same one.
@@ -36,7 +37,7 @@ impl EditorSettings {
 
     /// Changes what was said, and says whether that is something else now.
     pub fn change(&self, change: impl FnOnce(&mut EditorUpdate)) -> bool {
-        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = self.0.lock();
         let mut word = EditorUpdate::clone(&latest.word);
         change(&mut word);
         if word == *latest.word {
@@ -49,7 +50,7 @@ impl EditorSettings {
     /// What was said last.
     #[must_use]
     pub fn word(&self) -> Arc<EditorUpdate> {
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner).word)
+        Arc::clone(&self.0.lock().word)
     }
 
     /// Whether the editor holds the workspace for untrustworthy.
@@ -60,6 +61,6 @@ impl EditorSettings {
 
     /// How often another word was said.
     pub(super) fn number(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).number
+        self.0.lock().number
     }
 }

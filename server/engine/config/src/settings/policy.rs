@@ -5,8 +5,9 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::effective::{EffectiveSetting, effective};
@@ -72,7 +73,7 @@ impl SettingsPolicies {
     /// The files of a workspace, or of none: the same for all that ask for the same folders, so that what one has read serves
     /// the others.
     fn files(&self, roots: &[AbsPath]) -> Arc<WorkspaceFiles> {
-        let mut remembered = lock(&self.remembered);
+        let mut remembered = self.remembered.lock();
         let at = remembered.iter().position(|files| files.sources.roots == roots);
         let files = at.and_then(|at| remembered.remove(at));
         let files = files.unwrap_or_else(|| Arc::new(WorkspaceFiles::new(self.options.sources(roots))));
@@ -164,7 +165,7 @@ impl WorkspaceFiles {
 
     /// What they say now. Looks at each, and reads them when one has changed. Blocks on the disk.
     fn fresh(&self) -> Arc<Settings> {
-        let mut read = lock(&self.read);
+        let mut read = self.read.lock();
         match &*read {
             Some(known) if !self.sources.is_stale(known) => Arc::clone(known),
             Some(_) | None => Arc::clone(read.insert(Arc::new(self.sources.load()))),
@@ -231,7 +232,7 @@ impl SettingsPolicy {
 
     /// The settings as they are now, and what is made of them. Blocks on the disk.
     fn fresh(&self) -> Arc<BuiltPolicy> {
-        let mut made = lock(&self.made);
+        let mut made = self.made.lock();
         let read = self.files.fresh();
         match &*made {
             Some(known) if Arc::ptr_eq(&known.of, &read) => Arc::clone(known),
@@ -383,10 +384,6 @@ impl SettingsPolicy {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Which network commands get. An entry that cannot be read allows nothing, and where one that denies cannot be read,
 /// nothing is allowed.
 fn network(wanted: &super::SandboxSettings, problems: &mut Vec<SettingsProblem>) -> Network {
@@ -533,7 +530,7 @@ mod tests {
         for number in 0..MAX_REMEMBERED {
             policies.files(&[place.join(format!("w{number}"))]);
         }
-        assert_eq!(lock(&policies.remembered).len(), MAX_REMEMBERED);
+        assert_eq!(policies.remembered.lock().len(), MAX_REMEMBERED);
         assert!(!Arc::ptr_eq(&policies.of_workspace(&roots).files, &one.files), "the oldest is forgotten");
     }
 

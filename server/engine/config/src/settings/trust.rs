@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::sync::Mutex;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -220,11 +220,11 @@ impl Trust {
     pub fn refresh(&self) -> Result<(), SettingsError> {
         match self.read() {
             Ok(stored) => {
-                *self.lock() = stored;
+                *self.stored.lock() = stored;
                 Ok(())
             }
             Err(error) => {
-                *self.lock() = TrustFile::default();
+                *self.stored.lock() = TrustFile::default();
                 Err(error)
             }
         }
@@ -236,18 +236,18 @@ impl Trust {
         if self.editor.is_distrusted() {
             return false;
         }
-        if self.lock().approved.is_empty() {
+        if self.stored.lock().approved.is_empty() {
             return false;
         }
         // Made before the lock is taken: it looks at the disk.
         let digest = wish.digest();
-        self.lock().approved.contains(&digest)
+        self.stored.lock().approved.contains(&digest)
     }
 
     /// Whether the user does not want to be asked about this again, as far as was read last.
     #[must_use]
     pub fn is_dismissed(&self, wish: &TrustRequest) -> bool {
-        self.lock().dismissed.contains(&wish.digest())
+        self.stored.lock().dismissed.contains(&wish.digest())
     }
 
     /// Whether the editor distrusts the workspace.
@@ -259,7 +259,7 @@ impl Trust {
     /// What of these settings waits for the user, and what counts because they have said so.
     #[must_use]
     pub fn state(&self, settings: &Settings) -> TrustState {
-        let stored = self.lock().clone();
+        let stored = self.stored.lock().clone();
         let waiting = settings.withheld.iter().map(|WithheldSetting { wish, source }| {
             let digest = wish.digest();
             // What still stands in the file is not what this was before.
@@ -299,7 +299,7 @@ impl Trust {
     #[must_use]
     pub fn to_ask(&self, settings: &Settings) -> Vec<String> {
         let digests: Vec<_> = settings.withheld.iter().map(|withheld| withheld.wish.digest()).collect();
-        let stored = self.lock();
+        let stored = self.stored.lock();
         digests.into_iter().filter(|digest| !stored.dismissed.contains(digest)).collect()
     }
 
@@ -397,7 +397,7 @@ impl Trust {
                 Err(error) => return Err(failed(error)),
             }
         }
-        *self.lock() = stored;
+        *self.stored.lock() = stored;
         Ok(())
     }
 
@@ -410,10 +410,6 @@ impl Trust {
             Err(error) if is_absence(&error) => Ok(TrustFile::default()),
             Err(source) => Err(SettingsError::Io { file: self.file.clone(), source }),
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, TrustFile> {
-        self.stored.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -5,12 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::SettingsStamp;
 use kode_base::folder_watch::{FolderWatch, identity_of};
 use kode_base::paths::AbsPath;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// Files are looked at when nothing has happened to them for so long.
 pub const QUIET: Duration = Duration::from_millis(300);
@@ -84,7 +85,7 @@ impl Drop for FileWatch {
 
 impl SharedFileWatch {
     fn state(&self) -> MutexGuard<'_, FileWatchState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Waits for what is to be done; `None` at the end.
@@ -101,14 +102,16 @@ impl SharedFileWatch {
                 .last_touch
                 .zip(state.first_touch)
                 .map(|(last, first)| (last + QUIET).min(first + LONGEST_WAIT));
-            state = match due.map(|due| due.saturating_duration_since(Instant::now())) {
-                None => self.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
+            match due.map(|due| due.saturating_duration_since(Instant::now())) {
+                None => self.wake.wait(&mut state),
                 Some(Duration::ZERO) => {
                     (state.first_touch, state.last_touch) = (None, None);
                     return Some(FileWatchWork::Look);
                 }
-                Some(wait) => self.wake.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0,
-            };
+                Some(wait) => {
+                    self.wake.wait_for(&mut state, wait);
+                }
+            }
         }
     }
 
