@@ -18,9 +18,10 @@ use std::io::{self, PipeReader, PipeWriter};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -192,7 +193,7 @@ impl Sandbox {
         if hosts.is_empty() || self.policy.kind == SandboxKind::Landlock {
             return Ok(None);
         }
-        let mut proxy = self.proxy.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut proxy = self.proxy.lock();
         if let Some(proxy) = &*proxy {
             return Ok(Some(proxy.socket().clone()));
         }

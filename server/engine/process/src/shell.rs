@@ -20,9 +20,10 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use tempfile::TempPath;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
@@ -81,7 +82,7 @@ impl Secrets {
 
     /// Adds those that are not known yet.
     pub fn add(&self, secrets: Vec<Secret>) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         for secret in secrets {
             if !known.contains(&secret) {
                 known.push(secret);
@@ -91,7 +92,7 @@ impl Secrets {
 
     /// All that are known now.
     pub fn all(&self) -> Vec<Secret> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 
@@ -209,11 +210,11 @@ impl Shell {
 
     /// Gives all later commands of the session these variables.
     pub fn export(&self, variables: impl IntoIterator<Item = (String, String)>) {
-        self.exported.lock().unwrap_or_else(PoisonError::into_inner).extend(variables);
+        self.exported.lock().extend(variables);
     }
 
     fn exported(&self) -> BTreeMap<String, String> {
-        self.exported.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.exported.lock().clone()
     }
 
     /// Its background commands.
@@ -232,13 +233,13 @@ impl Shell {
     /// Gives commands these variables from now on, instead of what they would inherit under those names.
     pub fn set_variables<'v>(&self, variables: impl Iterator<Item = (&'v str, &'v str)>) {
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        *self.variables.lock().unwrap_or_else(PoisonError::into_inner) = variables.collect();
+        *self.variables.lock() = variables.collect();
     }
 
     /// The value of a variable that commands get.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<String> {
-        let variables = self.variables.lock().unwrap_or_else(PoisonError::into_inner);
+        let variables = self.variables.lock();
         let set = variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
         set.or_else(|| std::env::var(name).ok())
     }
@@ -360,8 +361,7 @@ impl Shell {
     ) -> Result<CommandOutcome, ShellError> {
         let Execution { command, directory, report, sandbox, limit, call } = execution;
         let started = Instant::now();
-        let mut variables: BTreeMap<String, String> =
-            self.variables.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
+        let mut variables: BTreeMap<String, String> = self.variables.lock().iter().cloned().collect();
         variables.extend(self.exported());
         for shell in SHELLS {
             let prepared = prepare(shell, command, &directory, report, &self.secrets.all());
@@ -406,7 +406,7 @@ impl Shell {
     }
 
     fn current(&self) -> MutexGuard<'_, AbsPath> {
-        self.directory.lock().unwrap_or_else(PoisonError::into_inner)
+        self.directory.lock()
     }
 }
 

@@ -11,7 +11,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener as StdUnixListener;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -26,6 +26,7 @@ use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::runtime::Handle;
@@ -159,7 +160,7 @@ async fn serve(stream: WatchedStream<UnixStream>, rules: Arc<ProxyRules>) {
     if let Err(error) = server.serve_connection(TokioIo::new(stream), service).with_upgrades().await {
         tracing::debug!(%error, "a connection through the proxy has ended");
     }
-    let tunnel = locked(&behind).tunnel.take();
+    let tunnel = behind.lock().tunnel.take();
     let Some((upgrade, mut upstream)) = tunnel else { return };
     let ended = match upgrade.await {
         Ok(upgraded) => copy_bidirectional(&mut TokioIo::new(upgraded), &mut upstream).await.map(drop),
@@ -168,10 +169,6 @@ async fn serve(stream: WatchedStream<UnixStream>, rules: Arc<ProxyRules>) {
     if let Err(error) = ended {
         tracing::debug!(%error, "a tunnel through the proxy has ended");
     }
-}
-
-fn locked(behind: &Mutex<ProxyConnection>) -> std::sync::MutexGuard<'_, ProxyConnection> {
-    behind.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 type ProxyBody = BoxBody<Bytes, hyper::Error>;
@@ -239,7 +236,7 @@ async fn tunnel(
     let HostTarget { host, port } = target(request.uri())?;
     let port = port.ok_or(ProxyFailure::Request("CONNECT needs a port, as in example.com:443"))?;
     let upstream = rules.connect(&host, port).await?;
-    locked(behind).tunnel = Some((hyper::upgrade::on(&mut request), upstream));
+    behind.lock().tunnel = Some((hyper::upgrade::on(&mut request), upstream));
     Ok(Response::new(Empty::new().map_err(|never| match never {}).boxed()))
 }
 
@@ -272,7 +269,7 @@ async fn forward(
             tracing::debug!(%error, "a connection behind the proxy has ended");
         }
     });
-    locked(behind).request = Some(AbortOnDropHandle::new(connection));
+    behind.lock().request = Some(AbortOnDropHandle::new(connection));
     let mut response = sender.send_request(request).await.map_err(failed)?;
     strip(response.headers_mut());
     Ok(response.map(BodyExt::boxed))

@@ -6,10 +6,11 @@
 use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -245,7 +246,7 @@ impl Tasks {
 
     /// Has everything that happens told to `observer`, in whichever thread it happens.
     pub fn observe(&self, observer: impl Fn(TaskReport) + Send + Sync + 'static) {
-        *self.observer.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(observer));
+        *self.observer.lock() = Some(Arc::new(observer));
     }
 
     /// Those that run.
@@ -384,14 +385,14 @@ impl Tasks {
     }
 
     fn report(&self, report: TaskReport) {
-        let observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let observer = self.observer.lock().clone();
         if let Some(observer) = observer {
             observer(report);
         }
     }
 
     fn known(&self) -> MutexGuard<'_, TaskTable> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 
@@ -487,7 +488,7 @@ impl ShellTask {
     }
 
     fn inner(&self) -> MutexGuard<'_, TaskProgress> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 }
 
