@@ -4,9 +4,10 @@
 //! no answer of a model. A question of its goes to the user of a call that runs, and without one it is declined.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
@@ -87,7 +88,7 @@ impl OngoingCall {
     }
 
     fn clock(&self) -> MutexGuard<'_, CallClock> {
-        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
+        self.clock.lock()
     }
 }
 
@@ -122,7 +123,7 @@ impl ServerHandler {
     /// Has what is told of a call go to it until the guard is dropped.
     pub(crate) fn follow(&self, token: ProgressToken, call: Arc<OngoingCall>) -> CallSubscription {
         self.calls().insert(token.clone(), Arc::clone(&call));
-        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut early = self.early.lock();
         if let Some(at) = early.iter().position(|(of, _)| *of == token)
             && let Some((_, text)) = early.remove(at)
         {
@@ -137,7 +138,7 @@ impl ServerHandler {
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<ProgressToken, Arc<OngoingCall>>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock()
     }
 
     fn changed(&self) {
@@ -220,7 +221,7 @@ impl ClientHandler for ServerHandler {
                 (call.progress)(text);
             }
             None => {
-                let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut early = self.early.lock();
                 early.retain(|(of, _)| *of != told.progress_token);
                 if early.len() >= MAX_EARLY {
                     early.pop_front();

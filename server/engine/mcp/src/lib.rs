@@ -21,10 +21,11 @@ mod transport;
 mod used;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use futures::future::join_all;
+use parking_lot::Mutex;
 
 use kode_base::paths::AbsPath;
 use kode_config::policy::PolicySource;
@@ -55,7 +56,7 @@ impl Mcp {
         secrets: &Secrets,
         policy: impl FnOnce() -> Arc<dyn PolicySource>,
     ) -> Arc<Servers> {
-        let mut workspaces = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workspaces = self.workspaces.lock();
         if let Some(known) = workspaces.get(roots).and_then(Weak::upgrade) {
             return known;
         }
@@ -80,7 +81,7 @@ impl ServerPool for Mcp {
 
     async fn end(&self) {
         let all: Vec<_> = {
-            let workspaces = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+            let workspaces = self.workspaces.lock();
             workspaces.values().filter_map(Weak::upgrade).collect()
         };
         join_all(all.iter().map(|servers| servers.end())).await;

@@ -12,10 +12,11 @@ mod tool;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::future::join_all;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use url::Url;
 
@@ -174,7 +175,7 @@ impl Servers {
     /// Joins those that need the servers and are told of what becomes of them. Starts nothing.
     #[must_use]
     pub fn join(self: &Arc<Self>, listener: ServerListener) -> ServerMember {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let id = state.next_member;
         state.next_member += 1;
         state.members.insert(id, listener);
@@ -207,7 +208,7 @@ impl Servers {
         let policy = blocking(move || source.current()).await;
         let secrets = self.place.secrets.all();
         let ended = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if is_by(&state, &policy, &secrets) {
                 Vec::new()
             } else {
@@ -239,7 +240,7 @@ impl Servers {
 
     fn is_as_made(&self, server: &McpServer, policy: &Policy) -> bool {
         let surroundings = self.surroundings(policy, self.place.secrets.all());
-        let state = self.lock();
+        let state = self.state.lock();
         let at = state.servers.iter().position(|known| std::ptr::eq(&**known, server));
         let entry = wanted(&policy.declared).0.into_iter().find(|entry| entry.name == server.name);
         at.zip(entry).is_some_and(|(at, entry)| {
@@ -343,7 +344,7 @@ impl Servers {
     /// What of the settings is left out, for people.
     #[must_use]
     pub fn left_out(&self) -> Option<String> {
-        self.lock().left_out.clone()
+        self.state.lock().left_out.clone()
     }
 
     /// The tools of a server, or of all.
@@ -398,7 +399,7 @@ impl Servers {
             server.accept_tools().await;
         }
         {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.switched.insert(name.to_owned(), enabled);
             // What was made of the entries is to be looked at again.
             state.by = None;
@@ -482,7 +483,7 @@ impl Servers {
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<McpServer>> {
-        self.lock().servers.clone()
+        self.state.lock().servers.clone()
     }
 
     /// Tells everybody how things stand.
@@ -493,7 +494,7 @@ impl Servers {
         let news: Vec<_> =
             servers.iter().map(|server| ServerInfo { latency: None, ..server.clone() }).collect();
         let members: Vec<_> = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if state.told == news {
                 return;
             }
@@ -503,10 +504,6 @@ impl Servers {
         for listener in members {
             listener(&servers);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ServerTable> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -521,7 +518,7 @@ impl ServerMember {
     pub async fn leave(self) {
         let servers = Arc::clone(&self.servers);
         let is_last = {
-            let mut state = servers.lock();
+            let mut state = servers.state.lock();
             state.members.remove(&self.id);
             state.members.is_empty()
         };
@@ -533,14 +530,14 @@ impl ServerMember {
 
 impl Drop for ServerMember {
     fn drop(&mut self) {
-        self.servers.lock().members.remove(&self.id);
+        self.servers.state.lock().members.remove(&self.id);
     }
 }
 
 impl ToolSource for Servers {
     fn tools(&self) -> ToolList {
         let revision = *self.revision.borrow();
-        if let Some((of, tools)) = &self.lock().tools
+        if let Some((of, tools)) = &self.state.lock().tools
             && *of == revision
         {
             return Arc::clone(tools);
@@ -558,7 +555,7 @@ impl ToolSource for Servers {
         }
         tools.sort_by_key(|tool| tool.facts().name);
         let tools = Arc::new(tools);
-        self.lock().tools = Some((revision, Arc::clone(&tools)));
+        self.state.lock().tools = Some((revision, Arc::clone(&tools)));
         tools
     }
 

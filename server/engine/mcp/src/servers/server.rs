@@ -4,9 +4,10 @@
 //! settings still let it: a script that was swapped meanwhile is not started. A failure that only a person can put right is not
 //! tried again by itself, and every wait has a limit.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
@@ -127,26 +128,26 @@ impl McpServer {
     /// Starts it, unless it runs or may not.
     pub(crate) fn start(self: &Arc<Self>) {
         let Some(definition) = self.definition.clone() else { return };
-        let mut task = lock(&self.task);
+        let mut task = self.task.lock();
         if task.is_some() {
             return;
         }
         let stop = CancellationToken::new();
-        *lock(&self.told) = ServerStatus { state: Some(ServerState::Starting), ..ServerStatus::default() };
+        *self.told.lock() = ServerStatus { state: Some(ServerState::Starting), ..ServerStatus::default() };
         let handle = tokio::spawn(Arc::clone(self).run(definition, stop.clone()));
         *task = Some(ServerTask { stop, handle });
     }
 
     /// Ends it and waits until all of it is gone.
     pub(crate) async fn stop(&self) {
-        let task = lock(&self.task).take();
+        let task = self.task.lock().take();
         let Some(task) = task else { return };
         task.stop.cancel();
         if let Err(error) = task.handle.await {
             tracing::error!(%error, server = self.name, "the task of a server broke");
         }
-        *lock(&self.offered) = Arc::default();
-        *lock(&self.told) = ServerStatus::default();
+        *self.offered.lock() = Arc::default();
+        *self.told.lock() = ServerStatus::default();
         self.changed();
     }
 
@@ -163,18 +164,18 @@ impl McpServer {
 
     /// What becomes of it now.
     pub(crate) fn state(&self) -> ServerState {
-        lock(&self.told).state.unwrap_or(self.resting)
+        self.told.lock().state.unwrap_or(self.resting)
     }
 
     /// Whether it is being connected to for the first time and nothing has gone wrong yet.
     pub(crate) fn is_nearly_there(&self) -> bool {
-        let told = lock(&self.told);
+        let told = self.told.lock();
         told.state == Some(ServerState::Starting) && told.attempts == 0
     }
 
     /// What it offers.
     pub(crate) fn offered(&self) -> Arc<ServerOffer> {
-        Arc::clone(&lock(&self.offered))
+        Arc::clone(&self.offered.lock())
     }
 
     /// How it is reached over the network, if it is.
@@ -193,7 +194,7 @@ impl McpServer {
 
     /// Itself, for people.
     pub(crate) fn info(&self) -> ServerInfo {
-        let (told, offered) = (lock(&self.told).clone(), self.offered());
+        let (told, offered) = (self.told.lock().clone(), self.offered());
         let notes = self.definition.iter().flat_map(|definition| definition.notes.iter().cloned());
         ServerInfo {
             name: self.name.clone(),
@@ -229,7 +230,7 @@ impl McpServer {
         if let Err(error) = blocking(move || seen::accept(&state, &digest, described)).await {
             tracing::warn!(%error, server = self.name, "what its tools say could not be remembered");
         }
-        *lock(&self.offered) = Arc::new(ServerOffer { changed: Vec::new(), ..(*offered).clone() });
+        *self.offered.lock() = Arc::new(ServerOffer { changed: Vec::new(), ..(*offered).clone() });
         self.changed();
     }
 
@@ -244,7 +245,7 @@ impl McpServer {
                 "Give it what it needs in `env` of its entry.",
             ));
         };
-        let challenge = lock(&self.told).failure.as_ref().map(|failure| failure.challenge.clone());
+        let challenge = self.told.lock().failure.as_ref().map(|failure| failure.challenge.clone());
         let challenge = challenge.unwrap_or_default();
         let sign_in = auth::begin(&definition, &address, &self.surroundings.state, &challenge).await?;
         let (url, server) = (sign_in.url.clone(), Arc::clone(self));
@@ -267,7 +268,7 @@ impl McpServer {
         let ready = async {
             loop {
                 revision.borrow_and_update();
-                if let (ServerState::Connected, Some(way)) = (self.state(), lock(&self.way).clone()) {
+                if let (ServerState::Connected, Some(way)) = (self.state(), self.way.lock().clone()) {
                     return Ok(way);
                 }
                 match self.state() {
@@ -279,7 +280,7 @@ impl McpServer {
                         ));
                     }
                     ServerState::NeedsAuth | ServerState::Failed => {
-                        let failure = lock(&self.told).failure.clone().or_else(|| self.unusable.clone());
+                        let failure = self.told.lock().failure.clone().or_else(|| self.unusable.clone());
                         return Err(
                             failure.unwrap_or_else(|| McpFailure::permanent("it failed", "Use `/mcp`."))
                         );
@@ -293,7 +294,7 @@ impl McpServer {
         match timeout(self.surroundings.limits.start, ready).await {
             Ok(way) => way,
             Err(_) => {
-                let failure = lock(&self.told).failure.clone();
+                let failure = self.told.lock().failure.clone();
                 let said = failure.map(|failure| format!(": {}", failure.message)).unwrap_or_default();
                 Err(McpFailure::transient(
                     format!("the MCP server `{}` is not connected yet{said}", self.name),
@@ -318,7 +319,7 @@ impl McpServer {
             };
             if !lets {
                 // Whoever does not let it ends it.
-                *lock(&self.offered) = Arc::default();
+                *self.offered.lock() = Arc::default();
                 stop.cancelled().await;
                 break;
             }
@@ -335,7 +336,7 @@ impl McpServer {
                 }
                 ConnectionEnd::Failed(failure) => failure,
             };
-            *lock(&self.way) = None;
+            *self.way.lock() = None;
             if began.elapsed() >= STABLE {
                 attempts = 0;
             }
@@ -348,7 +349,7 @@ impl McpServer {
                 (None, McpFailureClass::Transient | McpFailureClass::Permanent) => ServerState::Failed,
             };
             if wait.is_none() {
-                *lock(&self.offered) = Arc::default();
+                *self.offered.lock() = Arc::default();
             }
             self.tell(|told| {
                 told.state = Some(state);
@@ -368,7 +369,7 @@ impl McpServer {
                 () = stop.cancelled() => break,
             }
         }
-        *lock(&self.way) = None;
+        *self.way.lock() = None;
     }
 
     /// Returns when no prompt is in the way of its start.
@@ -399,8 +400,8 @@ impl McpServer {
             Ok(opened) => opened,
             Err(failure) => return ConnectionEnd::Failed(failure),
         };
-        *lock(&self.offered) = Arc::new(offered);
-        *lock(&self.way) = Some(connection.way.clone());
+        *self.offered.lock() = Arc::new(offered);
+        *self.way.lock() = Some(connection.way.clone());
         let title = connection.info().and_then(|info| {
             let named = info.server_info.as_ref()?;
             Some(format!("{} {}", named.title.as_ref().unwrap_or(&named.name), named.version))
@@ -417,7 +418,7 @@ impl McpServer {
             };
         });
         let held = self.hold(definition, &mut connection, stop).await;
-        *lock(&self.way) = None;
+        *self.way.lock() = None;
         connection.close().await;
         held
     }
@@ -487,7 +488,7 @@ impl McpServer {
                         () = stop.cancelled() => return ConnectionEnd::Stopped,
                     };
                     match looked {
-                        Ok(offered) => *lock(&self.offered) = Arc::new(offered),
+                        Ok(offered) => *self.offered.lock() = Arc::new(offered),
                         Err(failure) => return ConnectionEnd::Failed(failure),
                     }
                     self.changed();
@@ -512,7 +513,7 @@ impl McpServer {
     }
 
     fn tell(&self, tell: impl FnOnce(&mut ServerStatus)) {
-        tell(&mut lock(&self.told));
+        tell(&mut self.told.lock());
         self.changed();
     }
 
@@ -554,10 +555,6 @@ fn wait_before(attempts: u32, failure: &McpFailure, recovery: Recovery) -> Optio
 fn random_part() -> f64 {
     let bits = uuid::Uuid::now_v7().as_u128() & u128::from(u16::MAX);
     f64::from(u16::try_from(bits).unwrap_or_default()) / f64::from(u16::MAX)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@
 //! kept.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rmcp::RoleClient;
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -44,7 +45,7 @@ pub(crate) struct ErrorOutput {
 impl ErrorOutput {
     /// As text.
     pub(crate) fn text(&self) -> String {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock();
         let bytes: Vec<u8> = kept.iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);
         let clean =
@@ -59,7 +60,7 @@ impl ErrorOutput {
     }
 
     fn push(&self, bytes: &[u8]) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         kept.extend(bytes);
         let over = kept.len().saturating_sub(KEPT_ERRORS);
         kept.drain(..over);
