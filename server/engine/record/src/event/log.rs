@@ -5,9 +5,10 @@
 //! jump nothing is lost but what no record tells: progress, retries, errors.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -102,7 +103,7 @@ impl EventLog {
     /// Adds the events that a record tells, and wakes the readers. `write` is given the number of the newest event before
     /// them, and no event comes between; it must not come back to this log.
     pub fn tell(&self, at: Timestamp, events: Vec<Event>, write: impl FnOnce(u64)) {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         write(kept.newest);
         let newest = kept.newest;
         kept.add(&self.session, newest, at, events, MEMORY_LIMIT);
@@ -112,7 +113,7 @@ impl EventLog {
 
     /// Adds an event that is no part of what the session tells: it has the number of the event before it.
     pub fn tell_aside(&self, event: Event) {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         let bookmark = Bookmark { seq: kept.newest, timestamp: Timestamp::now() };
         kept.events.push_back(EventRecord { session: self.session.clone(), bookmark, event });
         kept.bound(MEMORY_LIMIT);
@@ -121,12 +122,12 @@ impl EventLog {
 
     /// Begins a new life of the session, whose events are numbered above all that anybody can have seen before.
     pub fn begin_life(&self) {
-        self.lock().newest += LIFE_JUMP;
+        self.kept.lock().newest += LIFE_JUMP;
     }
 
     /// Notes that something is missing here: nobody can go on from before it.
     pub fn lose(&self) {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         kept.forget();
         kept.floor = kept.newest;
         // Readers are to notice: they are woken though nothing came.
@@ -136,20 +137,16 @@ impl EventLog {
 
     /// Goes on from this number where the newest event is an older one: others have told so much.
     pub fn reach(&self, newest: u64) {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         kept.newest = kept.newest.max(newest);
     }
 
     /// Adds the events that a record of another process tells, under the numbers they have there.
     pub fn follow(&self, seq: u64, at: Timestamp, events: Vec<Event>) {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         let seq = seq.max(kept.newest);
         kept.add(&self.session, seq, at, events, MEMORY_LIMIT);
         self.grown.send_replace(kept.total());
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, RecentEvents> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells the readers that nothing more will come; they still get what is there.
@@ -160,7 +157,7 @@ impl EventLog {
     /// Number of the newest event; 0 or the starting number when there is none.
     #[must_use]
     pub fn newest(&self) -> u64 {
-        self.lock().newest
+        self.kept.lock().newest
     }
 
     /// Follows the log from the event after `since`, on the given channels; all of them when the list is empty.
@@ -176,7 +173,7 @@ impl EventLog {
         place: Option<u64>,
         channels: &[Channel],
     ) -> Result<(Vec<EventRecord>, u64), Gap> {
-        let kept = self.lock();
+        let kept = self.kept.lock();
         let skip = kept.skip(since, place)?;
         let mut read = Vec::new();
         let mut taken = 0;
@@ -304,7 +301,7 @@ impl Subscription {
                 Ok(events)
             }
             Err(gap) => {
-                let kept = self.log.lock();
+                let kept = self.log.kept.lock();
                 (self.place, self.since) = (Some(kept.total()), kept.newest);
                 Err(gap)
             }
@@ -396,7 +393,7 @@ mod tests {
         for _ in 0..=MEMORY_LIMIT {
             log.publish(monitor());
         }
-        assert_eq!(log.lock().events.len(), MEMORY_KEPT);
+        assert_eq!(log.kept.lock().events.len(), MEMORY_KEPT);
         let gap = slow.ready().unwrap_err();
         assert_eq!(gap, Gap { since: 0, oldest: (MEMORY_LIMIT + 1 - MEMORY_KEPT + 1) as u64 });
         log.publish(monitor());
