@@ -8,11 +8,12 @@ mod tests;
 
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -280,8 +281,7 @@ pub(super) fn guard_notes(guarded: &GuardReport) -> Vec<String> {
 /// Runs the command while its output is reported.
 async fn run_reporting(spec: CommandSpec, context: &CallContext) -> Result<CommandOutcome, ShellError> {
     let reporter = Mutex::new(Reporter::new(Arc::clone(&context.progress)));
-    let report =
-        |action: &dyn Fn(&mut Reporter)| action(&mut reporter.lock().unwrap_or_else(PoisonError::into_inner));
+    let report = |action: &dyn Fn(&mut Reporter)| action(&mut reporter.lock());
     let on_output = |text: &str| report(&|reporter| reporter.push(text));
     let mut running = pin!(context.shell.run(spec, on_output, &context.cancel));
     let mut ticks = interval(PROGRESS_INTERVAL);

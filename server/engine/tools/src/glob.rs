@@ -6,13 +6,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
 use futures::FutureExt;
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::{DirEntry, WalkState};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -230,7 +230,7 @@ fn find(
     let found = Mutex::new(GlobMatches::default());
     for base in bases {
         let add = |path: &Path, modified| {
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut found = found.lock();
             found.add(modified, || Target::File(base.join(path)));
         };
         let is_match = |path: &Path| pattern.matches(base.as_path(), path);
@@ -256,7 +256,7 @@ fn find(
             }
         }
     }
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut found = found.into_inner();
     if with_untitled {
         for document in documents.iter().filter(|document| document.path.is_none()) {
             if pattern.matches(Path::new(""), Path::new(untitled_name(&document.uri))) {

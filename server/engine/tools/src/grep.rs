@@ -8,7 +8,7 @@ mod search;
 use std::cmp::Reverse;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -17,6 +17,7 @@ use grep_regex::RegexMatcher;
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::{FileTypeDef, Types, TypesBuilder};
 use ignore::{DirEntry, WalkState};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -297,7 +298,7 @@ impl SearchJob {
                 }
             }
         }
-        finder.found.into_inner().unwrap_or_else(PoisonError::into_inner)
+        finder.found.into_inner()
     }
 
     /// A scanner that only counts, so it need not know which line it is at.
@@ -558,13 +559,13 @@ impl MatchCollector<'_> {
             (OutputMode::FilesWithMatches, Target::Untitled(_)) => Some(SystemTime::now()),
             (OutputMode::Content | OutputMode::Count, _) => None,
         };
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = self.found.lock();
         found.hits.push(FileHit { target, document, tally, modified });
         if found.is_full() { WalkState::Quit } else { WalkState::Continue }
     }
 
     fn note_problem(&self, problem: String) -> WalkState {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).add_problem(problem);
+        self.found.lock().add_problem(problem);
         WalkState::Continue
     }
 }

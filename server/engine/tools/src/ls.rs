@@ -6,12 +6,12 @@
 use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures::FutureExt;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use ignore::{DirEntry, WalkState};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -238,12 +238,12 @@ fn list(
                 .filter(|found| found.depth() > 0)
                 .and_then(|found| FolderEntry::found(root, &found));
             if let Some(entry) = entry.filter(|entry| filter.keeps(entry)) {
-                listing.lock().unwrap_or_else(PoisonError::into_inner).add(entry);
+                listing.lock().add(entry);
             }
             WalkState::Continue
         }
     });
-    let mut listing = listing.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut listing = listing.into_inner();
     for (path, document) in OpenFiles::beneath(root, documents).never_saved() {
         let Ok(beneath) = path.strip_prefix(root) else { continue };
         let is_left_out = beneath.ancestors().any(|part| !part.as_os_str().is_empty() && filter.skips(part));

@@ -318,11 +318,12 @@ fn cancelled() -> ToolError {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
     use super::page::MAX_LINE_CHARS;
     use super::*;
     use crate::rig::ToolRig;
+    use parking_lot::Mutex;
 
     async fn read(rig: &ToolRig, input: serde_json::Value) -> String {
         rig.call("Read", input).await.unwrap().model_text
@@ -452,10 +453,10 @@ mod tests {
         let reports = Arc::new(Mutex::new(Vec::new()));
         let mut context = rig.context.clone();
         let sink = Arc::clone(&reports);
-        context.progress = Arc::new(move |text| sink.lock().unwrap().push(text));
+        context.progress = Arc::new(move |text| sink.lock().push(text));
         let input = json!({"file_path": "a.log", "offset": 5, "limit": 1_000});
         rig.call_in(&context, "Read", input.clone()).await.unwrap();
-        let reports = reports.lock().unwrap().clone();
+        let reports = reports.lock().clone();
         assert_eq!((reports.len(), reports[9].as_str()), (10, "Read 1000 lines of a.log"));
         context.cancel.cancel();
         let error = rig.call_in(&context, "Read", input).await.unwrap_err();

@@ -2,10 +2,11 @@
 //!
 //! Rule: files are written and documents opened before the workspace is asked for; the editor takes no edits.
 
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use ropey::Rope;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -112,13 +113,13 @@ impl Fixture {
             text_limit: None,
             ask: None,
             cancel: self.cancel.clone(),
-            progress: Arc::new(move |text| progress.lock().unwrap().push(text)),
+            progress: Arc::new(move |text| progress.lock().push(text)),
         }
     }
 
     /// Everything the calls have reported while running.
     pub(crate) fn progress(&self) -> Vec<String> {
-        self.progress.lock().unwrap().clone()
+        self.progress.lock().clone()
     }
 
     pub(crate) async fn plan<T: Tool>(&self, tool: T, input: Value) -> Result<CallPlan, ToolError>

@@ -207,11 +207,11 @@ pub(super) fn no_such_place(path: &str) -> ToolError {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
 
     use super::*;
     use crate::testing::Fixture;
     use kode_text::host::NoEditor;
+    use parking_lot::Mutex;
 
     fn walked(root: &AbsPath) -> Vec<String> {
         let found = Mutex::new(Vec::new());
@@ -224,12 +224,12 @@ mod tests {
                 |entry| {
                     let path = entry.unwrap().into_path();
                     let relative = path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
-                    found.lock().unwrap().push(relative);
+                    found.lock().push(relative);
                     WalkState::Continue
                 }
             },
         );
-        let mut found = found.into_inner().unwrap();
+        let mut found = found.into_inner();
         found.sort();
         found
     }

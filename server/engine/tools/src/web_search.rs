@@ -3,10 +3,11 @@
 //! Rule: the tool is offered only while the user has set up a service, and which domains come through is decided here,
 //! not by the service.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::FutureExt;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -46,11 +47,11 @@ pub struct CurrentSearch(Arc<Mutex<Option<Arc<dyn SearchProvider>>>>);
 impl CurrentSearch {
     /// Lets this one search from now on, or none.
     pub fn set(&self, provider: Option<Arc<dyn SearchProvider>>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = provider;
+        *self.0.lock() = provider;
     }
 
     fn now(&self) -> Option<Arc<dyn SearchProvider>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 

@@ -167,9 +167,9 @@ async fn reports_come_at_once_and_then_not_too_often_with_the_end_of_the_output(
     let reports = Arc::new(Mutex::new(Vec::new()));
     let mut reporter = Reporter::new({
         let reports = Arc::clone(&reports);
-        Arc::new(move |text| reports.lock().unwrap().push(text))
+        Arc::new(move |text| reports.lock().push(text))
     });
-    let seen = || std::mem::take(&mut *reports.lock().unwrap());
+    let seen = || std::mem::take(&mut *reports.lock());
     reporter.push("a");
     assert_eq!(seen(), ["a"]);
     reporter.push("b");
