@@ -5,9 +5,10 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use ropey::Rope;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -61,7 +62,7 @@ pub enum Saving {
 
 impl FakeEditor {
     fn update(&self, target: &Target, text: &str) -> Option<DocumentSnapshot> {
-        let mut documents = self.documents.lock().unwrap();
+        let mut documents = self.documents.lock();
         let document = documents.iter_mut().find(|document| document.target() == *target)?;
         let before = document.clone();
         document.text = Rope::from_str(text);
@@ -78,7 +79,7 @@ impl FakeEditor {
 
     /// The user changes a document, and the editor says exactly what.
     pub fn edit(&self, target: &Target, edits: Vec<TextEdit>) {
-        let mut documents = self.documents.lock().unwrap();
+        let mut documents = self.documents.lock();
         let document = documents.iter_mut().find(|document| document.target() == *target).unwrap();
         let before = document.clone();
         document.text = Rope::from_str(&apply_edits(&document.text.to_string(), &edits));
@@ -89,20 +90,20 @@ impl FakeEditor {
 
     /// The user opens a document.
     pub fn open(&self, document: DocumentSnapshot) {
-        let mut documents = self.documents.lock().unwrap();
+        let mut documents = self.documents.lock();
         documents.push(document.clone());
         self.tell(&documents, &DocumentEvent::Opened(document));
     }
 
     fn close(&self, target: &Target) {
-        let mut documents = self.documents.lock().unwrap();
+        let mut documents = self.documents.lock();
         let place = documents.iter().position(|document| document.target() == *target).unwrap();
         let closed = documents.remove(place);
         self.tell(&documents, &DocumentEvent::Closed(closed));
     }
 
     fn save(&self, target: &Target, by_user: bool) {
-        let documents = self.documents.lock().unwrap();
+        let documents = self.documents.lock();
         let document = documents.iter().find(|document| document.target() == *target).unwrap().clone();
         std::fs::write(document.path.as_ref().unwrap(), document.text.to_string()).unwrap();
         self.tell(&documents, &DocumentEvent::Saved { document, by_user });
@@ -110,7 +111,7 @@ impl FakeEditor {
 
     /// Tells the observers while the documents are locked.
     fn tell(&self, _locked: &MutexGuard<'_, Vec<DocumentSnapshot>>, event: &DocumentEvent) {
-        let observers = self.observers.lock().unwrap();
+        let observers = self.observers.lock();
         observers.iter().filter_map(Weak::upgrade).for_each(|observer| observer.observe(event));
     }
 }
@@ -122,12 +123,12 @@ impl Host for FakeEditor {
     }
 
     fn documents(&self) -> Vec<DocumentSnapshot> {
-        self.documents.lock().unwrap().clone()
+        self.documents.lock().clone()
     }
 
     async fn edit_document(&self, edit: DocumentEdit) -> DocumentEditOutcome {
         let target = edit.base.target();
-        let meanwhile = self.meanwhile.lock().unwrap().pop_front();
+        let meanwhile = self.meanwhile.lock().pop_front();
         match meanwhile {
             Some(Meanwhile::Typed(text)) => {
                 self.update(&target, &text);
@@ -155,15 +156,15 @@ impl Host for FakeEditor {
     }
 
     fn observe_documents(&self, observer: Weak<dyn DocumentObserver>) {
-        self.observers.lock().unwrap().push(observer);
+        self.observers.lock().push(observer);
     }
 
     fn can_save(&self) -> bool {
-        !matches!(*self.saving.lock().unwrap(), Saving::Impossible)
+        !matches!(*self.saving.lock(), Saving::Impossible)
     }
 
     async fn save_document(&self, target: &Target) -> SaveOutcome {
-        let saving = self.saving.lock().unwrap().clone();
+        let saving = self.saving.lock().clone();
         match saving {
             _ if self.document(target).is_none() => SaveOutcome::NotOpen,
             Saving::Works => {
@@ -309,7 +310,7 @@ impl Rig {
 
     /// Says what comes of asking the editor to save.
     pub fn set_saving(&self, saving: Saving) {
-        *self.editor.saving.lock().unwrap() = saving;
+        *self.editor.saving.lock() = saving;
     }
 
     /// The text the editor shows.
@@ -325,7 +326,7 @@ impl Rig {
 
     /// Makes something happen before the next edit arrives; several calls, several edits.
     pub fn meanwhile(&self, event: Meanwhile) {
-        self.editor.meanwhile.lock().unwrap().push_back(event);
+        self.editor.meanwhile.lock().push_back(event);
     }
 }
 

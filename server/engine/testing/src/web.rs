@@ -5,7 +5,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -17,6 +17,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -111,12 +112,12 @@ impl Server {
 
     /// The targets of all requests so far.
     pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().iter().map(|request| request.uri().to_string()).collect()
+        self.asked.lock().iter().map(|request| request.uri().to_string()).collect()
     }
 
     /// A header of the last request.
     pub fn last_header(&self, name: &str) -> Option<String> {
-        let asked = self.asked.lock().unwrap();
+        let asked = self.asked.lock();
         Some(asked.last()?.headers().get(name)?.to_str().unwrap().to_owned())
     }
 }
@@ -129,7 +130,7 @@ async fn serve(
     let service = service_fn(move |request: Request<Incoming>| {
         let request = request.map(|_| ());
         let response = respond(answer(&request));
-        asked.lock().unwrap().push(request);
+        asked.lock().push(request);
         async move { Ok::<_, Infallible>(response) }
     });
     // Clients that leave early end here as errors.
@@ -177,14 +178,14 @@ impl ListedLookup {
 
     /// The names that were asked for.
     pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 }
 
 impl Lookup for ListedLookup {
     fn addresses(&self, host: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
-        self.asked.lock().unwrap().push(host.to_owned());
-        let answer = self.answers.lock().unwrap().pop();
+        self.asked.lock().push(host.to_owned());
+        let answer = self.answers.lock().pop();
         async move { answer.ok_or_else(|| io::Error::other("no such host")) }.boxed()
     }
 }

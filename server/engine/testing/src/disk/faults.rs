@@ -6,10 +6,11 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use kode_journal::disk::{Disk, DiskFile, OpenMode};
+use parking_lot::Mutex;
 
 /// What fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +62,7 @@ impl Faulty {
     /// From the next call on all fail, or none does.
     pub fn fail_from_now_on(&self, fault: Option<Fault>) {
         let at = self.calls() + 1;
-        *self.faults.plan.lock().unwrap() = fault.map(|fault| Plan { fault, at, for_ever: true });
+        *self.faults.plan.lock() = fault.map(|fault| Plan { fault, at, for_ever: true });
     }
 
     /// How many calls there were.
@@ -78,7 +79,7 @@ impl Faulty {
 impl Faults {
     fn next(&self) -> Option<Fault> {
         let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
-        let plan = (*self.plan.lock().unwrap())?;
+        let plan = (*self.plan.lock())?;
         let fails = call == plan.at || call > plan.at && (plan.for_ever || plan.fault == Fault::Crash);
         fails.then_some(plan.fault)
     }

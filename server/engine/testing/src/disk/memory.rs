@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kode_journal::disk::{Disk, DiskFile, OpenMode};
+use parking_lot::{Mutex, MutexGuard};
 
 /// Small, so that lines lie in several blocks.
 const BLOCK: usize = 32;
@@ -126,7 +127,7 @@ impl Memory {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
