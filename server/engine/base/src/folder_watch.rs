@@ -251,7 +251,7 @@ impl ListenerTable {
 }
 
 /// What tells a folder from another that took its name; `None` where it is not there.
-pub fn identity_of(folder: &Path) -> Option<FolderIdentity> {
+fn identity_of(folder: &Path) -> Option<FolderIdentity> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;

@@ -21,6 +21,7 @@ pub mod secret_places;
 pub mod todo;
 pub mod variables;
 pub mod vcs;
+pub mod watch;
 
 pub use blocking::blocking;
 pub use reminder::reminder;

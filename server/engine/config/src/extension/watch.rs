@@ -3,17 +3,15 @@
 //! Rule: the system's word is only a reason to look; nothing is made in any folder. Where watching fails that is told once,
 //! and the files are still looked at when they are needed.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use notify::ErrorKind;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use kode_base::folder_watch::FolderWatch;
 use kode_base::paths::AbsPath;
+use kode_base::watch::FolderSet;
 
 /// A change counts when nothing has happened for so long.
 const QUIET: Duration = Duration::from_millis(300);
@@ -40,8 +38,7 @@ pub(super) async fn settled(changed: &Notify) {
 
 /// The folders that are watched. Dropping it ends that.
 pub(super) struct ExtensionWatch {
-    watcher: Option<FolderWatch>,
-    watched: HashSet<PathBuf>,
+    folders: Option<FolderSet>,
     has_told: bool,
 }
 
@@ -59,9 +56,9 @@ impl ExtensionWatch {
             }
             Err(error) => tracing::debug!(%error, "a change to users' files was not understood"),
         };
-        let mut watch = Self { watcher: None, watched: HashSet::new(), has_told: false };
-        match FolderWatch::new(hear) {
-            Ok(watcher) => watch.watcher = Some(watcher),
+        let mut watch = Self { folders: None, has_told: false };
+        match FolderSet::new(MAX_FOLDERS, hear) {
+            Ok(folders) => watch.folders = Some(folders),
             Err(error) => watch.tell(&error.to_string()),
         }
         watch
@@ -70,31 +67,12 @@ impl ExtensionWatch {
     /// Watches these folders and no others; those that are not there are left out. True when all that are there are
     /// watched. Blocks on the system.
     pub(super) fn arrange(&mut self, wanted: impl IntoIterator<Item = AbsPath>) -> bool {
-        let Some(watcher) = &self.watcher else { return false };
-        let wanted: HashSet<PathBuf> =
-            wanted.into_iter().map(PathBuf::from).filter(|folder| folder.is_dir()).collect();
-        for gone in self.watched.difference(&wanted) {
-            watcher.unwatch(gone);
+        let Some(folders) = &mut self.folders else { return false };
+        let unwatched = folders.set(wanted.into_iter().map(PathBuf::from));
+        if let Some(first) = unwatched.first() {
+            self.tell(&first.reason);
         }
-        let mut problem = None;
-        let mut watched = HashSet::new();
-        for folder in wanted {
-            if watched.len() >= MAX_FOLDERS {
-                problem = Some(format!("{MAX_FOLDERS} folders are watched, and not more"));
-                break;
-            }
-            // Watched anew each time: under the same name there may be another folder by now.
-            match watcher.watch(&folder) {
-                Ok(()) => drop(watched.insert(folder)),
-                Err(error) if matches!(error.kind, ErrorKind::PathNotFound) => {}
-                Err(error) => problem = Some(error.to_string()),
-            }
-        }
-        self.watched = watched;
-        if let Some(problem) = &problem {
-            self.tell(problem);
-        }
-        problem.is_none()
+        unwatched.is_empty()
     }
 
     fn tell(&mut self, reason: &str) {

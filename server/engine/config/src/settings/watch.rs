@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::SettingsStamp;
-use kode_base::folder_watch::{FolderWatch, identity_of};
 use kode_base::paths::AbsPath;
+use kode_base::watch::{Burst, BurstState, FolderSet};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// Files are looked at when nothing has happened to them for so long.
@@ -37,8 +37,7 @@ struct FileWatchState {
     wanted: Option<FileStamps>,
     /// The paths by which events name files and the folders on the way to them.
     names: BTreeSet<PathBuf>,
-    first_touch: Option<Instant>,
-    last_touch: Option<Instant>,
+    touched: Burst,
 }
 
 /// Files as they looked from outside.
@@ -55,8 +54,7 @@ impl FileWatch {
     #[must_use]
     pub fn start(changed: impl Fn(&[AbsPath]) + Send + 'static) -> Self {
         let shared = Arc::<SharedFileWatch>::default();
-        let thread =
-            FileWatchThread { shared: Arc::clone(&shared), known: BTreeMap::new(), folders: BTreeMap::new() };
+        let thread = FileWatchThread { shared: Arc::clone(&shared), known: BTreeMap::new() };
         let spawned = std::thread::Builder::new().name("kode-settings".to_owned());
         if let Err(error) = spawned.spawn(move || thread.run(&changed)) {
             tracing::warn!(%error, "settings files are not watched; they are looked at before each use");
@@ -98,19 +96,12 @@ impl SharedFileWatch {
             if let Some(files) = state.wanted.take() {
                 return Some(FileWatchWork::Files(files));
             }
-            let due = state
-                .last_touch
-                .zip(state.first_touch)
-                .map(|(last, first)| (last + QUIET).min(first + LONGEST_WAIT));
-            match due.map(|due| due.saturating_duration_since(Instant::now())) {
-                None => self.wake.wait(&mut state),
-                Some(Duration::ZERO) => {
-                    (state.first_touch, state.last_touch) = (None, None);
-                    return Some(FileWatchWork::Look);
+            match state.touched.poll(QUIET, LONGEST_WAIT) {
+                BurstState::Idle => self.wake.wait(&mut state),
+                BurstState::Ends(left) => {
+                    self.wake.wait_for(&mut state, left);
                 }
-                Some(wait) => {
-                    self.wake.wait_for(&mut state, wait);
-                }
+                BurstState::Ended => return Some(FileWatchWork::Look),
             }
         }
     }
@@ -119,18 +110,10 @@ impl SharedFileWatch {
     fn hear(&self, event: &notify::Event) {
         let mut state = self.state();
         if event.need_rescan() || event.paths.iter().any(|path| state.names.contains(path)) {
-            state.touch();
+            state.touched.touch();
             drop(state);
             self.wake.notify_one();
         }
-    }
-}
-
-impl FileWatchState {
-    fn touch(&mut self) {
-        let now = Instant::now();
-        self.first_touch.get_or_insert(now);
-        self.last_touch = Some(now);
     }
 }
 
@@ -138,8 +121,6 @@ impl FileWatchState {
 struct FileWatchThread {
     shared: Arc<SharedFileWatch>,
     known: FileStamps,
-    /// What is watched, each with what tells it from another folder of its name.
-    folders: BTreeMap<PathBuf, Option<(u64, u64)>>,
 }
 
 impl FileWatchThread {
@@ -150,8 +131,8 @@ impl FileWatchThread {
             (Err(error), _) => tracing::warn!(%error, "a settings file may have changed unseen"),
             (_, None) => {}
         };
-        let watcher = match FolderWatch::new(hear) {
-            Ok(watcher) => watcher,
+        let mut folders = match FolderSet::new(MAX_FOLDERS, hear) {
+            Ok(folders) => folders,
             Err(error) => {
                 tracing::warn!(%error, "settings files are not watched; they are looked at before each use");
                 return;
@@ -164,13 +145,13 @@ impl FileWatchThread {
                     for (file, stamp) in files {
                         self.known.entry(file).or_insert(stamp);
                     }
-                    self.arrange(&watcher);
+                    self.arrange(&mut folders);
                     // Whatever happened between the first look and now.
-                    self.shared.state().touch();
+                    self.shared.state().touched.touch();
                 }
                 FileWatchWork::Look => {
                     // A folder that came may hold files already: it is watched before it is looked into.
-                    self.arrange(&watcher);
+                    self.arrange(&mut folders);
                     let mut news = Vec::new();
                     for (file, known) in &mut self.known {
                         let now = SettingsStamp::of(file);
@@ -188,7 +169,7 @@ impl FileWatchThread {
     }
 
     /// Watches the folders of all files, or of what there is on the way to them.
-    fn arrange(&mut self, watcher: &FolderWatch) {
+    fn arrange(&self, set: &mut FolderSet) {
         let mut names = BTreeSet::new();
         let mut folders = BTreeSet::new();
         for file in self.known.keys() {
@@ -199,30 +180,9 @@ impl FileWatchThread {
         }
         // Before the folders are watched: no event may come that nobody knows.
         self.shared.state().names = names;
-        self.folders.retain(|folder, identity| {
-            let stays = folders.contains(folder) && identity_of(folder) == *identity;
-            if !stays {
-                watcher.unwatch(folder);
-            }
-            stays
-        });
-        for folder in folders {
-            if self.folders.contains_key(&folder) {
-                continue;
-            }
-            if self.folders.len() >= MAX_FOLDERS {
-                tracing::warn!(folder = %folder.display(), "not watched: there are {MAX_FOLDERS} folders already");
-                continue;
-            }
-            match watcher.watch(&folder) {
-                Ok(()) => {
-                    let identity = identity_of(&folder);
-                    self.folders.insert(folder, identity);
-                }
-                Err(error) => {
-                    tracing::warn!(folder = %folder.display(), %error, "a folder of settings is not watched")
-                }
-            }
+        for unwatched in set.set(folders) {
+            let (folder, reason) = (unwatched.folder.display(), &unwatched.reason);
+            tracing::warn!(%folder, reason, "a folder of settings is not watched");
         }
     }
 }

@@ -10,7 +10,7 @@ mod tests;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use notify::event::ModifyKind;
 use notify::{ErrorKind, EventKind};
@@ -20,6 +20,7 @@ use crate::workspace::WatchReport;
 use crate::workspace::changes::Tracker;
 use kode_base::folder_watch::FolderWatch;
 use kode_base::paths::{AbsPath, Target};
+use kode_base::watch::{Burst, BurstState};
 
 /// The most folders one session watches.
 pub(super) const MAX_WATCHED_FOLDERS: usize = 512;
@@ -45,10 +46,9 @@ struct TargetWatchState {
     released: Vec<Target>,
     /// Folders that were deleted or moved away.
     lost: Vec<PathBuf>,
-    /// Targets to which something happened, since when, and when last.
+    /// Targets to which something happened.
     touched: BTreeSet<Target>,
-    first_touch: Option<Instant>,
-    last_touch: Option<Instant>,
+    burst: Burst,
     /// The paths by which events name a target; none when it cannot be watched.
     paths: HashMap<Target, Vec<PathBuf>>,
     targets: HashMap<PathBuf, Vec<Target>>,
@@ -140,15 +140,12 @@ impl TargetWatch {
                     lost: std::mem::take(&mut state.lost),
                 });
             }
-            match state.wait_for_quiet() {
-                None => self.wake.wait(&mut state),
-                Some(Duration::ZERO) => {
-                    (state.first_touch, state.last_touch) = (None, None);
-                    return Some(WatchWork::Look(std::mem::take(&mut state.touched)));
+            match state.burst.poll(QUIET, LONGEST_WAIT) {
+                BurstState::Idle => self.wake.wait(&mut state),
+                BurstState::Ends(left) => {
+                    self.wake.wait_for(&mut state, left);
                 }
-                Some(wait) => {
-                    self.wake.wait_for(&mut state, wait);
-                }
+                BurstState::Ended => return Some(WatchWork::Look(std::mem::take(&mut state.touched))),
             }
         }
     }
@@ -180,16 +177,8 @@ impl TargetWatch {
 
 impl TargetWatchState {
     fn touch(&mut self, target: Target) {
-        let now = Instant::now();
-        self.first_touch.get_or_insert(now);
-        self.last_touch = Some(now);
+        self.burst.touch();
         self.touched.insert(target);
-    }
-
-    /// How long to wait before what was touched is looked at; `None` when nothing was.
-    fn wait_for_quiet(&self) -> Option<Duration> {
-        let due = (self.last_touch? + QUIET).min(self.first_touch? + LONGEST_WAIT);
-        Some(due.saturating_duration_since(Instant::now()))
     }
 
     /// Notes that a path was removed or renamed: watched folders that it led to are no longer there, or are others by now,
