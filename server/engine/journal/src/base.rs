@@ -72,7 +72,7 @@ pub enum BaseError {
     Journal,
     /// Its content is of another form than it says.
     #[error("its content cannot be read: {0}")]
-    Content(#[from] rmp_serde::decode::Error),
+    Content(#[from] serde_json::Error),
 }
 
 impl BaseMark {
@@ -102,7 +102,7 @@ impl BaseHeader {
 /// # Errors
 /// When it has no written form.
 pub fn encode(content: &impl Serialize) -> io::Result<Vec<u8>> {
-    rmp_serde::to_vec_named(content).map_err(io::Error::other)
+    serde_json::to_vec(content).map_err(io::Error::other)
 }
 
 /// Replaces the base, in one step. `form` names what the content is made by: another build reads its own form alone.
@@ -176,7 +176,7 @@ impl Base {
     /// # Errors
     /// [`BaseError::Content`].
     pub fn content<T: DeserializeOwned>(&self) -> Result<T, BaseError> {
-        Ok(rmp_serde::from_slice(&self.content)?)
+        Ok(serde_json::from_slice(&self.content)?)
     }
 }
 

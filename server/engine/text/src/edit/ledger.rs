@@ -4,6 +4,7 @@
 //! changes. It knows texts and never files: whoever applies an entry has made sure that the text is so.
 
 mod entry;
+mod pairs;
 mod plan;
 pub mod review;
 pub mod split;
@@ -91,9 +92,11 @@ struct LedgerResolution {
 /// The agent's changes of one session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Ledger {
+    #[serde(with = "pairs")]
     files: BTreeMap<Target, TrackedText>,
     hunks: BTreeMap<HunkId, LedgerHunk>,
     resolutions: Vec<LedgerResolution>,
+    #[serde(with = "pairs::by_turn")]
     before: BTreeMap<TurnId, BTreeMap<Target, FileBefore>>,
     /// In the order in which they were made.
     replaced: Vec<(HunkId, WholeFileHunk)>,
