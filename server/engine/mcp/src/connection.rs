@@ -10,13 +10,13 @@ use rmcp::service::{
     ClientInitializeError, Peer, QuitReason, RoleClient, RunningService, RunningServiceCancellationToken,
     ServiceError,
 };
-use rmcp::transport::Transport;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use crate::client::ServerHandler;
 use crate::failure;
 use crate::surroundings::ServerSurroundings;
+use crate::transport::any::AnyTransport;
 use crate::transport::stdio::{self, ErrorOutput};
 use crate::transport::{http, sse};
 use kode_config::mcp::config::{
@@ -79,7 +79,7 @@ impl Connection {
         let sandboxed = definition.sandboxed && surroundings.sandbox.is_some();
         let (transport, mut process) = stdio::start(definition, program, surroundings, &complaints)?;
         let begun = tokio::select! {
-            begun = begin(definition, surroundings, handler, transport) => begun,
+            begun = begin(definition, surroundings, handler, AnyTransport::new(transport)) => begun,
             ended = process.ended() => {
                 complaints.settle().await;
                 return Err(stdio::failure(&ended, &complaints, sandboxed));
@@ -139,7 +139,7 @@ impl Connection {
         handler: ServerHandler,
     ) -> Result<Self, McpFailure> {
         let transport = http::open(definition, address, surroundings).await?;
-        begin(definition, surroundings, handler, transport).await
+        begin(definition, surroundings, handler, AnyTransport::new(transport)).await
     }
 
     async fn by_sse(
@@ -149,7 +149,7 @@ impl Connection {
         handler: ServerHandler,
     ) -> Result<Self, McpFailure> {
         let transport = sse::open(definition, address, surroundings).await?;
-        begin(definition, surroundings, handler, transport).await
+        begin(definition, surroundings, handler, AnyTransport::new(transport)).await
     }
 
     /// What the server has said of itself.
@@ -238,11 +238,11 @@ impl ServerChannel {
 }
 
 /// Begins to speak the protocol.
-async fn begin<T: Transport<RoleClient> + 'static>(
+async fn begin(
     definition: &ServerDefinition,
     surroundings: &ServerSurroundings,
     handler: ServerHandler,
-    transport: T,
+    transport: AnyTransport,
 ) -> Result<Connection, McpFailure> {
     let limit = surroundings.limits.start;
     let served: Result<RunningService<RoleClient, ServerHandler>, ClientInitializeError> = match timeout(

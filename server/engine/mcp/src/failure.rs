@@ -10,6 +10,7 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, StreamableHttpError,
 };
 
+use crate::transport::any::TransportFault;
 use kode_config::mcp::fault::McpFailure;
 use kode_net::http::causes;
 
@@ -38,6 +39,7 @@ pub(crate) fn of_initialize(server: &str, error: &ClientInitializeError) -> McpF
 
 /// What the network, or what speaks for it, says.
 pub(crate) fn of_transport(server: &str, error: &(dyn Error + 'static)) -> McpFailure {
+    let error = error.downcast_ref::<TransportFault>().map_or(error, TransportFault::reported);
     let mut next = Some(error);
     while let Some(current) = next {
         if let Some(auth) = current.downcast_ref::<AuthRequiredError>() {

@@ -2,6 +2,7 @@
 //!
 //! Rule: a message is bounded in size on every way, and nothing of a message or a header is logged.
 
+pub(super) mod any;
 pub(super) mod http;
 pub(super) mod sse;
 pub(super) mod stdio;
