@@ -5,6 +5,7 @@
 //! settings are looked at again. They are started by the first that needs them, all at once and never on anybody's way, and end
 //! with the last.
 
+mod arguments;
 mod offered;
 pub(crate) mod resources;
 pub(crate) mod server;

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use jsonschema::Validator;
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ServerResult, Tool};
 use rmcp::service::PeerRequestOptions;
 use serde_json::Value;
@@ -19,6 +18,7 @@ use crate::client::OngoingCall;
 use crate::connection::{ProtocolObject, ServerChannel};
 use crate::failure;
 use crate::result::{self, ResultBounds};
+use crate::servers::arguments::ArgumentSchema;
 use crate::servers::server::McpServer;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_config::mcp::config::{CALL_TOTAL, ServerDefinition};
@@ -47,7 +47,7 @@ pub(crate) struct McpTool {
     /// What the server says: that it only looks.
     says_it_only_looks: bool,
     total: Option<Duration>,
-    validator: OnceLock<Option<Validator>>,
+    validator: OnceLock<Option<ArgumentSchema>>,
 }
 
 impl McpTool {
@@ -119,7 +119,7 @@ impl McpTool {
         let Value::Object(arguments) = input else {
             return Err(wrong("they have to be one JSON object".to_owned()));
         };
-        let validator = self.validator.get_or_init(|| match jsonschema::validator_for(&self.schema) {
+        let validator = self.validator.get_or_init(|| match ArgumentSchema::compile(&self.schema) {
             Ok(validator) => Some(validator),
             Err(error) => {
                 // The server checks them itself as well.
@@ -129,11 +129,10 @@ impl McpTool {
         });
         let faults: Vec<_> = validator
             .iter()
-            .flat_map(|validator| validator.iter_errors(input))
-            .take(MAX_FAULTS)
-            .map(|fault| match fault.instance_path().to_string() {
-                at if at.is_empty() => bounded(&fault.to_string()),
-                at => format!("`{at}`: {}", bounded(&fault.to_string())),
+            .flat_map(|validator| validator.faults(input, MAX_FAULTS))
+            .map(|fault| match fault.at {
+                at if at.is_empty() => bounded(&fault.reason),
+                at => format!("`{at}`: {}", bounded(&fault.reason)),
             })
             .collect();
         if faults.is_empty() { Ok(arguments.clone()) } else { Err(wrong(faults.join("; "))) }
