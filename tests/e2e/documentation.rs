@@ -21,6 +21,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("tests/soak/run 10", "tests/run, for a minute"),
     ("tests/supply", "nothing: it builds the tools it asks"),
     ("tests/bench", "nothing: it takes a quiet machine"),
+    ("tests/build-times", "nothing: it builds everything twice"),
     ("server/release", "it tests itself: the demo of the packed program is run"),
     ("kode-ls plugin marketplace add acme/plugins", "tests/e2e/plugins.rs, with one on this machine"),
     ("kode-ls plugin install tidy@acme", "tests/e2e/plugins.rs"),
