@@ -8,7 +8,7 @@ import test from "node:test";
 
 import type { ChatPage } from "../lib/host";
 import { longFiles, longPrograms, makeLong } from "../lib/long";
-import { text, type Program } from "../lib/project";
+import { call, text, type Program, type Project } from "../lib/project";
 import { inWorld, useBrowser } from "../lib/world";
 
 useBrowser();
@@ -30,7 +30,45 @@ const stream: Program = {
         },
     ],
 };
-const programs = [...longPrograms, stream];
+/** Pieces of the long stream: of each answer, and answers with a look at a file between. */
+const PIECES = 1_000;
+const ANSWERS = 20;
+const PIECE = 12;
+
+/** Paragraphs of every length, so that the heights of rows are of every kind. */
+const paragraphs = (seed: number, characters: number): string => {
+    let all = "";
+    for (let count = seed; all.length < characters; count += 1)
+        all += `${count % 9 === 0 ? "- " : ""}${"some words ".repeat(1 + ((count * 7) % 23))}${count}.\n\n`;
+    return all.slice(0, characters);
+};
+
+const pieces: Program = {
+    when: "^pieces",
+    steps: [
+        ...Array.from({ length: ANSWERS }, (_, answer) => ({
+            chunk: PIECE,
+            content: [
+                text(paragraphs(answer, PIECES * PIECE)),
+                call("Read", { file_path: "{{cwd}}/a.txt", offset: 1 + answer, limit: 1 }),
+            ],
+        })),
+        { content: [text("End of the pieces.")] },
+    ],
+};
+
+const turns: Program = {
+    when: "^turn ",
+    steps: Array.from({ length: 24 }, (_, turn) => ({ content: [text(paragraphs(turn * 5, 900 + turn * 40))] })),
+};
+const programs = [...longPrograms, pieces, turns, stream];
+
+/** Uses a new server, as after the editor was closed and opened: the session is loaded again. */
+async function resume(chat: ChatPage, project: Project): Promise<void> {
+    await chat.server.close();
+    chat.follow(await project.start());
+    await chat.load();
+}
 
 /** Rows that are on the page, and elements in all. */
 const counts = (chat: ChatPage) =>
@@ -129,9 +167,42 @@ test(
                 await still(chat);
                 assert.ok((await distance(chat)) <= 1);
                 assert.equal(await chat.page.getByText("Jump to latest").count(), 0);
+
+                // Resumed, the session goes on, and the page with it.
+                await resume(chat, project);
+                await chat.page.waitForSelector("text=Line 119 of the stream");
+                await chat.say("pieces");
+                await chat.page.waitForSelector("text=End of the pieces.", { timeout: 300_000 });
+                await chat.page.waitForSelector(".working", { state: "detached" });
+                await still(chat);
+                assert.ok((await distance(chat)) <= 1, "it followed to the end");
+                assert.ok((await counts(chat)).rows <= 80);
             },
         ),
 );
+
+test("a resumed session of a hundred rows is followed turn after turn, and a turn in it can be stopped", () =>
+    inWorld({ programs }, async ({ chat, project }) => {
+        await chat.say("turn 0");
+        for (let turn = 1; turn < 12; turn += 1) {
+            await chat.page.waitForSelector(".working", { state: "detached" });
+            await chat.say(`turn ${turn}`);
+        }
+        await chat.page.waitForSelector(".working", { state: "detached" });
+        await resume(chat, project);
+        await chat.page.locator(".user", { hasText: "turn 11" }).waitFor();
+        for (let turn = 12; turn < 24; turn += 1) {
+            await chat.say(`turn ${turn}`);
+            await chat.page.locator(".user", { hasText: `turn ${turn}` }).waitFor();
+            await chat.page.waitForSelector(".working", { state: "detached" });
+            await still(chat);
+            assert.ok((await distance(chat)) <= 1, `turn ${turn} is followed`);
+        }
+        await chat.say("stream");
+        await project.held("more");
+        await chat.page.getByRole("button", { name: "Stop" }).click();
+        await chat.page.waitForSelector(".working", { state: "detached" });
+    }));
 
 test("at the end the list follows what comes; a little scrolling up stops it, and reading on takes it up", () =>
     inWorld({ programs: [stream] }, async ({ chat, project }) => {

@@ -1,45 +1,14 @@
-// Rows of transcripts, their places in the list, and diffs.
+// Rows of transcripts, and diffs.
 //
-// Rule: what is on the page is bounded whatever the heights, and covers what is seen.
+// Rule: a row keeps its key and identity as long as its items do; a diff loses no line.
 
 import assert from "node:assert/strict";
 import test from "node:test";
 
 import type { Item, ToolCall } from "../../../../protocol/generated/kode";
 import { readDiff } from "../../../../editors/vscode/src/webview/cards/readDiff";
-import {
-    Heights,
-    MAX_ROWS,
-    rowAt,
-    rowsInSight,
-    topsOf,
-} from "../../../../editors/vscode/src/webview/list/layout";
 import { rowsOf } from "../../../../editors/vscode/src/webview/store/rows";
 import { putItem, transcriptOf } from "../../../../editors/vscode/src/webview/store/transcript";
-
-test("what is seen is on the page, and never more than so many rows", () => {
-    for (const height of [1, 7, 64, 900, 5_000]) {
-        const keys = Array.from({ length: 5_000 }, (_, index) => String(index));
-        const heights = new Heights();
-        for (const key of keys) heights.set(key, height);
-        const tops = topsOf(keys, heights);
-        for (const top of [0, height * 2_500, tops[5_000] ?? 0]) {
-            const { start, end } = rowsInSight(tops, top, 800);
-            assert.ok(end - start <= MAX_ROWS, `${end - start} rows of ${height}`);
-            assert.ok(start <= rowAt(tops, top));
-            if (height >= 20) assert.ok(end === 5_000 || (tops[end] ?? 0) >= top + 800);
-        }
-    }
-});
-
-test("heights that are not known are taken for the mean of those that are", () => {
-    const heights = new Heights();
-    heights.set("a", 100);
-    heights.set("b", 50);
-    assert.deepEqual([...topsOf(["a", "b", "c"], heights)], [0, 100, 150, 225]);
-    assert.equal(heights.set("a", 100.2), false);
-    assert.equal(heights.set("a", 130), true);
-});
 
 const call = (index: number, name: string, state: ToolCall["state"] = "COMPLETED"): Item => ({
     itemId: `item_${index}`,

@@ -1,16 +1,13 @@
 // A long list with bounded DOM: only the rows in sight are on the page, at places of their own.
 //
-// Rule: what is being read does not move. At the end the list follows what comes; anywhere else the first row in sight
-// stays where it is, whatever grows, comes or goes above it. Styles are set by script, never as attributes.
+// Rule: what is in sight is the viewport's decision. Styles are set by script, never as attributes.
 
 import type { ComponentChildren } from "preact";
 import { useCallback, useLayoutEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
 
 import { Icon } from "../panels/Icon.tsx";
-import { Heights, rowAt, rowsInSight, topsOf } from "./layout.ts";
-
-/** How near the end counts as the end, in pixels. */
-const NEAR = 8;
+import type { Sight } from "./layout.ts";
+import { Viewport } from "./viewport.ts";
 
 /** How near the beginning older rows are asked for, in pixels. */
 const EARLY = 600;
@@ -34,195 +31,97 @@ interface Props<R extends Drawn> {
     more: boolean;
     onOlder: () => void;
     draw: (row: R, index: number) => ComponentChildren;
-    /** What a row is called in the outline. */
+    /** Name of a row in the outline. */
     label: (row: R) => string;
     handle: (handle: ListHandle) => void;
     empty: ComponentChildren;
 }
 
 /** The list. A key of its own for each conversation has it begin at the end. */
-export function List<R extends Drawn>({ rows, more, onOlder, draw, label, handle, empty }: Props<R>) {
+export function List<R extends Drawn>(props: Props<R>) {
+    const { rows, more, onOlder, handle, empty } = props;
     const scroller = useRef<HTMLDivElement>(null);
-    const inner = useRef<HTMLDivElement>(null);
-    const mounted = useRef(new Map<string, HTMLElement>());
-    const heights = useMemo(() => new Heights(), []);
-    const place = useRef({
-        top: 0,
-        height: 0,
-        following: true,
-        anchor: undefined as string | undefined,
-        offset: 0,
-    });
-    const wanted = useRef<string | undefined>(undefined);
+    const body = useRef<HTMLDivElement>(null);
     const [away, setAway] = useState(false);
     const [, redraw] = useReducer((count: number) => count + 1, 0);
+    const viewport = useMemo(() => new Viewport({ redraw: () => redraw(0), away: setAway }), []);
 
     const keys = useMemo(() => rows.map((row) => row.key), [rows]);
-    const tops = topsOf(keys, heights);
-    const now = place.current;
-    const total = tops[keys.length] ?? 0;
-    const top = now.following ? Math.max(0, total - now.height) : now.top;
-    const sight = rowsInSight(tops, top, now.height || 800);
-    const shown = pinned(sight, keys, wanted.current ?? focusedKey(inner.current));
-    const drawn = useRef({ keys, sight });
-    drawn.current = { keys, sight };
-
-    /** Puts all rows to their places and keeps what is seen where it is. */
-    const arrange = useCallback(() => {
-        const [box, body] = [scroller.current, inner.current];
-        if (!box || !body) return;
-        const { keys } = drawn.current;
-        for (const [key, element] of mounted.current) heights.set(key, element.offsetHeight);
-        const tops = topsOf(keys, heights);
-        const total = tops[keys.length] ?? 0;
-        body.style.height = `${total}px`;
-        for (const element of mounted.current.values()) {
-            element.style.transform = `translateY(${tops[Number(element.dataset["index"])] ?? 0}px)`;
-        }
-        const at = place.current;
-        at.height = box.clientHeight;
-        const end = Math.max(0, total - at.height);
-        const anchor = at.anchor === undefined ? -1 : keys.indexOf(at.anchor);
-        const goal = at.following ? end : anchor < 0 ? box.scrollTop : (tops[anchor] ?? 0) + at.offset;
-        if (Math.abs(box.scrollTop - goal) > 0.5) box.scrollTop = goal;
-        at.top = box.scrollTop;
-        const sight = rowsInSight(tops, at.top, at.height);
-        if (sight.start !== drawn.current.sight.start || sight.end !== drawn.current.sight.end) redraw(0);
-    }, []);
-
-    const noteAnchor = useCallback(() => {
-        const box = scroller.current;
-        if (!box) return;
-        const tops = topsOf(drawn.current.keys, heights);
-        const index = rowAt(tops, box.scrollTop);
-        place.current.anchor = drawn.current.keys[index];
-        place.current.offset = box.scrollTop - (tops[index] ?? 0);
-    }, []);
-
-    const onScroll = useCallback(() => {
-        const box = scroller.current;
-        if (!box) return;
-        const at = place.current;
-        const distance = box.scrollHeight - box.clientHeight - box.scrollTop;
-        const up = box.scrollTop < at.top - 1;
-        if (distance <= NEAR && !up) at.following = true;
-        else if (up) at.following = distance <= 1;
-        at.top = box.scrollTop;
-        noteAnchor();
-        setAway(!at.following);
-        redraw(0);
-    }, []);
+    viewport.layout.setKeys(keys);
+    const sight = viewport.sight();
 
     useLayoutEffect(() => {
-        const observer = new ResizeObserver(arrange);
-        observers.set(mounted.current, observer);
-        if (scroller.current) observer.observe(scroller.current);
-        for (const element of mounted.current.values()) observer.observe(element);
-        return () => observer.disconnect();
+        const [box, inside] = [scroller.current, body.current];
+        return box && inside ? viewport.open(box, inside) : undefined;
     }, []);
-
     useLayoutEffect(() => {
-        arrange();
-        const key = wanted.current;
-        const element = key === undefined ? undefined : mounted.current.get(key);
-        if (!element) return;
-        wanted.current = undefined;
-        element.focus({ preventScroll: true });
+        viewport.arrange();
+        if (more && viewport.isEarly(EARLY)) onOlder();
     });
-
-    useLayoutEffect(() => {
-        if (more && (top < EARLY || total < now.height)) onOlder();
-    });
-
-    const follow = useCallback(() => {
-        place.current.following = true;
-        setAway(false);
-        arrange();
-        redraw(0);
-    }, []);
-
-    const focusRow = useCallback((key: string) => {
-        const { keys } = drawn.current;
-        const index = keys.indexOf(key);
-        const box = scroller.current;
-        if (index < 0 || !box) return;
-        const tops = topsOf(keys, heights);
-        const [begin, end] = [tops[index] ?? 0, tops[index + 1] ?? 0];
-        const isSeen = begin >= box.scrollTop && end <= box.scrollTop + box.clientHeight;
-        if (!isSeen) {
-            const last = index === keys.length - 1;
-            Object.assign(place.current, { following: last, anchor: key, offset: -8 });
-            setAway(!last);
-        }
-        wanted.current = key;
-        arrange();
-        redraw(0);
-    }, []);
-
-    useLayoutEffect(() => handle({ follow, focusRow }), [handle]);
-
+    useLayoutEffect(
+        () => handle({ follow: () => viewport.follow(), focusRow: (key) => viewport.reveal(key) }),
+        [handle],
+    );
     const onKey = (event: KeyboardEvent) => {
         if (!event.altKey || (event.key !== "ArrowUp" && event.key !== "ArrowDown")) return;
-        const focused = focusedKey(inner.current);
-        const from = focused === undefined ? keys.length : keys.indexOf(focused);
-        const key = keys[from + (event.key === "ArrowUp" ? -1 : 1)];
+        const focused = focusedKey(body.current);
+        const from = focused === undefined ? rows.length : viewport.layout.index(focused);
+        const key = viewport.layout.key(from + (event.key === "ArrowUp" ? -1 : 1));
         if (key === undefined) return;
         event.preventDefault();
-        focusRow(key);
+        viewport.reveal(key);
     };
-
-    const attach = useCallback((key: string, element: HTMLElement | null) => {
-        const observer = observers.get(mounted.current);
-        const before = mounted.current.get(key);
-        if (before && before !== element) observer?.unobserve(before);
-        if (element) {
-            mounted.current.set(key, element);
-            observer?.observe(element);
-        } else {
-            mounted.current.delete(key);
-        }
-    }, []);
-
     return (
         <div class="conversation">
             <div
                 class="scroller"
                 ref={scroller}
-                onScroll={onScroll}
+                onScroll={() => viewport.scrolled()}
                 onKeyDown={onKey}
                 tabIndex={0}
                 role="region"
                 aria-label="Conversation"
             >
                 {rows.length === 0 && empty}
-                <div
-                    class="rows"
-                    ref={inner}
-                    {...(rows.length > 0 ? { role: "feed", "aria-label": "Messages" } : {})}
-                >
-                    {shown.map((index) => {
-                        const row = rows[index];
-                        if (!row) return null;
-                        return (
-                            <Slot
-                                key={row.key}
-                                name={row.key}
-                                index={index}
-                                count={more ? -1 : rows.length}
-                                label={nameOf(row, label)}
-                                attach={attach}
-                            >
-                                {draw(row, index)}
-                            </Slot>
-                        );
-                    })}
-                </div>
+                <Rows {...props} viewport={viewport} sight={sight} body={body} />
             </div>
             {away && (
-                <button type="button" class="to-latest" onClick={follow}>
+                <button type="button" class="to-latest" onClick={() => viewport.follow()}>
                     <Icon name="down" /> Jump to latest
                 </button>
             )}
+        </div>
+    );
+}
+
+interface RowsProps<R extends Drawn> extends Props<R> {
+    viewport: Viewport;
+    sight: Sight;
+    body: { current: HTMLDivElement | null };
+}
+
+/** The rows in sight. */
+function Rows<R extends Drawn>({ rows, more, draw, label, viewport, sight, body }: RowsProps<R>) {
+    const attach = useCallback((key: string, element: HTMLElement | null) => viewport.attach(key, element), []);
+    const pin = viewport.layout.index(viewport.awaited ?? focusedKey(body.current));
+    return (
+        <div class="rows" ref={body} {...(rows.length > 0 ? { role: "feed", "aria-label": "Messages" } : {})}>
+            {withPin(sight, pin).map((index) => {
+                const row = rows[index];
+                if (!row) return null;
+                return (
+                    <Slot
+                        key={row.key}
+                        name={row.key}
+                        index={index}
+                        count={more ? -1 : rows.length}
+                        label={nameOf(row, label)}
+                        attach={attach}
+                    >
+                        {draw(row, index)}
+                    </Slot>
+                );
+            })}
         </div>
     );
 }
@@ -247,7 +146,6 @@ function Slot({ name, index, count, label, attach, children }: SlotProps) {
         <article
             class="row"
             data-row={name}
-            data-index={index}
             tabIndex={-1}
             aria-posinset={index + 1}
             aria-setsize={count}
@@ -259,7 +157,7 @@ function Slot({ name, index, count, label, attach, children }: SlotProps) {
     );
 }
 
-/** The name of a row. One that cannot be named is drawn all the same, and says itself what is wrong with it. */
+/** The name of a row. A row whose name cannot be made is drawn all the same, and reports its own fault. */
 function nameOf<R extends Drawn>(row: R, label: (row: R) => string): string {
     try {
         return label(row);
@@ -268,22 +166,15 @@ function nameOf<R extends Drawn>(row: R, label: (row: R) => string): string {
     }
 }
 
-const observers = new WeakMap<Map<string, HTMLElement>, ResizeObserver>();
-
 function focusedKey(body: HTMLElement | null): string | undefined {
     const focused = document.activeElement;
     if (!body || !focused || !body.contains(focused)) return undefined;
     return focused.closest<HTMLElement>("[data-row]")?.dataset["row"];
 }
 
-/** The rows to draw; one that has the focus, or is to get it, stays on the page wherever it is. */
-function pinned(
-    sight: { start: number; end: number },
-    keys: readonly string[],
-    pin: string | undefined,
-): number[] {
-    const indexes = Array.from({ length: sight.end - sight.start }, (_, index) => sight.start + index);
-    const pinned = pin === undefined ? -1 : keys.indexOf(pin);
-    if (pinned < 0 || (pinned >= sight.start && pinned < sight.end)) return indexes;
-    return pinned < sight.start ? [pinned, ...indexes] : [...indexes, pinned];
+/** The rows to draw; the pinned row, which has the focus or is to get it, stays on the page wherever it is. */
+function withPin({ start, end }: Sight, pin: number): number[] {
+    const indexes = Array.from({ length: end - start }, (_, index) => start + index);
+    if (pin < 0 || (pin >= start && pin < end)) return indexes;
+    return pin < start ? [pin, ...indexes] : [...indexes, pin];
 }
