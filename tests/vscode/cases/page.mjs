@@ -42,7 +42,7 @@ test("one can type and send before there is a server, and the first that comes t
     await hasFocus(prompt);
     await window.page.keyboard.type("hello");
     await window.page.keyboard.press("Enter");
-    await window.chat.getByText("Is sent when the server is ready.", { exact: true }).waitFor();
+    await window.chat.getByText("Will be sent when the server is ready.", { exact: true }).waitFor();
     // What waits is there again when the view was hidden meanwhile.
     await window.command("workbench.view.explorer");
     await window.page.locator("iframe.webview.ready").waitFor({ state: "detached" });

@@ -10,15 +10,13 @@ import { openTarget } from "./app/open.ts";
 import { stop } from "./app/prompt.ts";
 import { loadOlder } from "./app/sessions.ts";
 import { activeSession } from "./app/state.ts";
-import { ApplyingCard } from "./cards/Applying.tsx";
 import { RowView, rowLabel, Working } from "./cards/Message.tsx";
-import { Composer } from "./composer/Composer.tsx";
 import { List, type ListHandle } from "./list/List.tsx";
 import { targetOf } from "./markdown/render.ts";
 import { Banners } from "./panels/Banners.tsx";
 import { Boundary } from "./panels/Boundary.tsx";
 import { CheckpointsPane } from "./panels/Checkpoints.tsx";
-import { Changes, Queue, Tasks, Toasts, Todos, Waiting } from "./panels/Dock.tsx";
+import { Dock } from "./panels/dock/Dock.tsx";
 import { Followed, Header } from "./panels/Header.tsx";
 import { RulesPane } from "./panels/Rules.tsx";
 import { Sessions } from "./panels/Sessions.tsx";
@@ -83,16 +81,9 @@ export function View() {
                     </Boundary>
                 )}
             </main>
-            <footer class="dock">
+            <footer>
                 <Boundary name="This part of the page">
-                    <Toasts />
-                    <ApplyingCard />
-                    <Waiting />
-                    <Todos />
-                    <Tasks />
-                    <Changes />
-                    <Queue />
-                    <Composer />
+                    <Dock />
                 </Boundary>
             </footer>
             <LiveRegion />

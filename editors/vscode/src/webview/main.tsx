@@ -13,7 +13,8 @@ import type { Command, FromPage, HostState, ToPage } from "../shared/messages.ts
 import { App } from "./app/app.ts";
 import { AppContext } from "./app/context.ts";
 import { openList, refreshList, tellList } from "./app/list.ts";
-import { addPart, ask, handInWaiting, put, saveDraft, unsaved } from "./app/prompt.ts";
+import { addPart, put, saveDraft, unsaved } from "./app/drafts.ts";
+import { ask, handInWaiting } from "./app/prompt.ts";
 import { loaded, loadSession, showNewSession, showSession, takeEvent } from "./app/sessions.ts";
 import { Boundary } from "./panels/Boundary.tsx";
 import { loadModels } from "./panels/Pickers.tsx";

@@ -27,6 +27,26 @@ export function prose(text: string): string {
     return text.replace(/\r\n?/g, "\n").replace(TURNING, named);
 }
 
+/** A text with the paths in it that lead into folders of the workspace made relative. */
+export function relativePaths(text: string, folders: readonly { uri: string }[]): string {
+    let shown = text;
+    for (const { uri } of folders) {
+        const folder = pathOf(uri);
+        if (folder.length > 1) shown = shown.replaceAll(`${folder}/`, "");
+    }
+    return shown;
+}
+
+function pathOf(uri: string): string {
+    const path = uri.replace(/^file:\/\//, "").replace(/\/$/, "");
+    try {
+        return decodeURIComponent(path);
+    } catch {
+        // Not encoded as URIs are.
+        return path;
+    }
+}
+
 function named(character: string): string {
     return `⟨U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
 }

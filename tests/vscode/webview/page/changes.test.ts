@@ -56,7 +56,7 @@ test("code is shown as a diff before it takes the place of what is selected, and
         const bar = chat.page.locator(".changes");
         await bar.locator("text=1 file changed").waitFor();
         assert.equal(project.read("a.txt"), lines.replace("line 3\n", "the third\n"));
-        await bar.getByText("Undo all").click();
+        await bar.getByLabel("Undo all").click();
         await bar.waitFor({ state: "detached" });
         assert.equal(project.read("a.txt"), lines);
     }));
@@ -94,22 +94,22 @@ test("a change that is too long to be shown whole says so before it is allowed",
         assert.match(((await chat.acted("openDiff")) as { uri: string }).uri, /long\.txt$/);
     }));
 
-test("places of a proposal are applied and discarded at its card, each by itself", () =>
+test("a place of a proposal is left out on its card, and the row in the transcript shows each place", () =>
     inWorld({ programs: [twoPlaces, plain], files: { "a.txt": lines } }, async ({ chat, project, server }) => {
         await proposing(chat, server);
+        assert.equal(await chat.page.locator(".changes").count(), 0, "what is asked for is not listed as changed");
         await proposed(chat).locator(".card-line").click();
         const places = proposed(chat).locator(".proposal");
         await places.nth(1).waitFor();
         assert.match(await places.first().innerText(), /− *line 2[\s\S]*\+ *second/);
-        await places.first().getByRole("button", { name: "Discard" }).click();
-        await places.first().locator("text=discarded").waitFor();
-        assert.equal(await chat.page.locator(".permission").count(), 1, "the other place is not decided");
-        await places.nth(1).getByRole("button", { name: "Apply" }).click();
+        const card = chat.page.locator(".permission");
+        await card.locator(".hunk-choice input").first().uncheck();
+        await card.getByRole("button", { name: "Allow 1 of 2 hunks" }).click();
         await chat.page.waitForSelector("text=It was seen.");
         assert.equal(project.read("a.txt"), lines.replace("line 15\n", "fifteenth\n"));
     }));
 
-test("what was refused stays in its card and can be applied after all", () =>
+test("what was denied stays in its card and can be allowed after all", () =>
     inWorld({ programs: [twoPlaces, plain], files: { "a.txt": lines } }, async ({ chat, project, server }) => {
         await proposing(chat, server);
         await chat.page.locator(".permission").getByText("Deny", { exact: true }).click();
@@ -118,22 +118,9 @@ test("what was refused stays in its card and can be applied after all", () =>
         await card.locator(".card-line").click();
         const places = card.locator(".proposal");
         assert.match(await places.first().innerText(), /− *line 2[\s\S]*\+ *second/);
-        await places.first().getByRole("button", { name: "Apply after all" }).click();
-        await places.first().locator("text=It was applied after all.").waitFor();
+        await places.first().getByRole("button", { name: "Allow after all" }).click();
+        await places.first().locator("text=It was allowed after all.").waitFor();
         assert.equal(project.read("a.txt"), lines.replace("line 2\n", "second\n"));
-    }));
-
-test("a file that is only proposed is applied and discarded in the list of changes, with words to the model", () =>
-    inWorld({ programs: [twoPlaces, plain], files: { "a.txt": lines } }, async ({ chat, project, server }) => {
-        await proposing(chat, server);
-        const bar = chat.page.locator(".changes");
-        await bar.locator(".dock-open").click();
-        await bar.locator(".file-row >> text=proposed").waitFor();
-        await bar.getByLabel("Say to the agent why").fill("leave the second line alone");
-        await bar.getByRole("button", { name: "Discard a.txt" }).click();
-        await chat.page.waitForSelector("text=It was seen.");
-        assert.equal(project.read("a.txt"), lines);
-        assert.match(await project.newestRequest(), /leave the second line alone/);
     }));
 
 test("why a change was undone is told to the model with the next prompt", () =>
@@ -144,7 +131,7 @@ test("why a change was undone is told to the model with the next prompt", () =>
         await chat.page.waitForSelector(".working", { state: "detached" });
         const bar = chat.page.locator(".changes");
         await bar.locator(".dock-open").click();
-        await bar.getByLabel("Say to the agent why").fill("both were right before");
+        await bar.getByLabel("Optional note to Kode").fill("both were right before");
         await bar.getByRole("button", { name: "Undo a.txt" }).click();
         await bar.waitFor({ state: "detached" });
         assert.equal(project.read("a.txt"), lines);

@@ -255,7 +255,7 @@ for (const theme of Object.keys(THEMES) as Theme[]) {
                 await project.held("slow");
                 await chat.say("And then update the changelog");
                 await chat.say("And tell me what is left to do");
-                await page.waitForSelector("text=2 waiting");
+                await page.waitForSelector("text=2 queued");
                 await chat.prompt.fill("Look at @src/");
                 await page.locator(".completion").waitFor();
                 await look(chat, "10-queue-and-completion");
@@ -347,6 +347,28 @@ const cramped: Program[] = [
         ],
     },
 ];
+
+/** Two changes that are too far apart for one hunk. */
+const apart: Program[] = [changing("^Paint", "door.txt", { 2: "line 2, red", 25: "line 25, red" }, "The door is red.")];
+
+test("every hunk of a diff is drawn like the first", () =>
+    inWorld({ programs: apart, files: { "door.txt": numbered(30) } }, async ({ chat }) => {
+        await chat.say("Paint the door");
+        const hunks = chat.page.locator(".permission .hunk");
+        await hunks.nth(1).waitFor({ state: "attached" });
+        await look(chat, "44-two-hunks");
+        const drawn = await hunks.evaluateAll((all) =>
+            all.map((hunk) => {
+                const added = hunk.querySelector(".line.added");
+                if (!added) throw new Error("there is no added line");
+                const { left, width } = added.getBoundingClientRect();
+                const { color, fontSize, display } = getComputedStyle(added);
+                return { left: Math.round(left), width: Math.round(width), color, fontSize, display };
+            }),
+        );
+        assert.equal(drawn.length, 2);
+        assert.deepEqual(drawn[1], drawn[0]);
+    }));
 
 test("a narrow view has everything", () =>
     inWorld({ programs, files, width: 300, height: 700, state: { editor } }, async ({ chat }) => {

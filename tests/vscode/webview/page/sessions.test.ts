@@ -81,7 +81,8 @@ test("a page that is loaded again shows the same: rows, dock, draft, figures", (
             await chat.say("then run");
             await chat.page.locator(".preview-command").waitFor();
             await chat.say("waits");
-            await chat.page.locator(".queued").waitFor();
+            const folded = chat.page.locator(".folded", { hasText: "1 file changed · 0 of 1 done · 1 queued" });
+            await folded.waitFor();
             const kept = server.event(
                 ({ event }) => event.type === "draft_changed" && event.draft?.text === "a draft of mine",
                 "the draft",
@@ -92,8 +93,7 @@ test("a page that is loaded again shows the same: rows, dock, draft, figures", (
             await chat.page.waitForSelector(".hljs-keyword");
             const before = await seen(chat);
             await chat.load();
-            await chat.page.locator(".queued").waitFor();
-            await chat.page.waitForSelector("text=1 file changed");
+            await folded.waitFor();
             await chat.page.waitForSelector(".meter");
             await chat.page.waitForSelector(".hljs-keyword");
             assert.deepEqual(await seen(chat), before);
@@ -224,7 +224,7 @@ test("a page that is opened while the server starts shows its session, with what
 test("a prompt that is handed in while the server starts is sent when it is ready, and kept back when it was changed", () =>
     inWorld({ programs: [plain], state: { connection: { state: "starting" } } }, async ({ chat, project, server }) => {
         const ready = () => chat.update({ connection: { state: "ready", serverVersion: "test" } });
-        const note = chat.page.locator(".editing-note", { hasText: "Is sent when the server is ready." });
+        const note = chat.page.locator(".editing-note", { hasText: "Will be sent when the server is ready." });
         await chat.say("early");
         await note.waitFor();
         assert.equal(await chat.prompt.inputValue(), "early");
@@ -391,14 +391,14 @@ test("changes are kept, undone and reviewed from the bar, and an act is taken ba
         await bar.locator(".file-name").click();
         await chat.acted("openDiff");
         const undone = server.event(({ event }) => event.type === "edits_resolved", "the undo");
-        await bar.getByText("Undo all").click();
+        await bar.getByLabel("Undo all").click();
         await undone;
         await bar.waitFor({ state: "detached" });
         assert.equal(project.read("a.txt"), "one\n");
         await chat.page.getByText("Take back").click();
         await bar.waitFor();
         assert.equal(project.read("a.txt"), "two\n");
-        await bar.getByText("Keep all").click();
+        await bar.getByLabel("Keep all").click();
         await bar.waitFor({ state: "detached" });
         assert.equal(project.read("a.txt"), "two\n");
     }));

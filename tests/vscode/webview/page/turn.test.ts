@@ -247,7 +247,7 @@ test("Ctrl+Enter tells the running turn", () =>
         await project.held("s");
         await chat.prompt.fill("rather this way");
         await chat.prompt.press("Control+Enter");
-        await chat.page.waitForSelector("text=1 word to the running turn");
+        await chat.page.waitForSelector("text=1 message to the running turn");
         await project.release("s");
         await chat.page
             .locator(".user", { hasText: "rather this way" })
@@ -271,7 +271,7 @@ test("Escape twice stops; the queue waits and the draft stays", () =>
         await chat.prompt.press("Escape");
         await chat.page.waitForSelector("text=(paused)");
         assert.equal(await chat.prompt.inputValue(), "a draft");
-        await chat.page.getByText("Go on", { exact: true }).click();
+        await chat.page.getByText("Resume", { exact: true }).click();
         await chat.page.waitForSelector("text=/Answer to [^]*later/");
     }));
 

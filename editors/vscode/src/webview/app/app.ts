@@ -9,6 +9,7 @@ import { Host, HostError } from "../host.ts";
 import { Observable } from "../store/observable.ts";
 import type { SessionView } from "../store/session.ts";
 import type { FromPage } from "../../shared/messages.ts";
+import { Relay } from "./relay.ts";
 import { activeSession, INITIAL, type AppState } from "./state.ts";
 
 /** The most things whose being open is remembered. */
@@ -23,6 +24,8 @@ export class App {
     readonly host: Host;
     /** What takes the focus when a command of the user asks for it; each is set by the part that can. */
     readonly focus = new Map<FocusTarget, () => void>();
+    /** Leads the keyboard from one card that asks to the next. */
+    readonly relay = new Relay({ card: () => this.focus.get("waiting"), prompt: () => this.focus.get("prompt")?.() });
 
     constructor(post: (message: FromPage) => void) {
         this.host = new Host(post);

@@ -5,7 +5,7 @@
 // Either way every place that is changed stands in the review.
 
 import type { App } from "./app.ts";
-import { ensureSession } from "./sessions.ts";
+import { ensureSession } from "./sessionStore.ts";
 
 /** Does what the button in a frame around code says. */
 export function codeAct(app: App, button: HTMLElement): void {

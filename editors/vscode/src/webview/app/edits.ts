@@ -5,7 +5,7 @@
 
 import type { EditSelection, HunkId, ListEditsResult, ReviewAction, Uri } from "kode-protocol";
 
-import { exactLine } from "../text.ts";
+import { counted, exactLine } from "../text.ts";
 import type { App } from "./app.ts";
 import type { AppState } from "./state.ts";
 
@@ -48,24 +48,27 @@ export async function resolveEdits(
             : "uri" in what
               ? { type: "file", sessionId, uri: what.uri }
               : { type: "hunks", sessionId, hunkIds: what.hunkIds };
+    const subject = subjectOf(app, what);
     return app.attempt(async () => {
         const result = await app.host.request("agent/edits/resolve", { selection, action, ...said(words) });
         const [resolution] = result.resolutions;
-        const done = { keep: "Kept", undo: "Undone", accept: "Accepted", reject: "Rejected" }[action];
-        if (resolution) offerUndo(app, `${done}.`, resolution.resolutionId);
+        if (resolution) offerUndo(app, `${DONE[action]} ${subject}.`, resolution.resolutionId);
     });
 }
 
-/** Makes some proposals or drops them; the call goes on when all that it has proposed is decided. */
-export function decideProposals(
-    app: App,
-    action: "accept" | "reject",
-    hunkIds: HunkId[],
-    words = "",
-): Promise<boolean> {
-    const { sessionId } = app.session();
-    const selection: EditSelection = { type: "hunks", sessionId, hunkIds };
-    return app.attempt(() => app.host.request("agent/edits/resolve", { selection, action, ...said(words) }));
+const DONE: Record<ReviewAction, string> = { keep: "Kept", undo: "Undone:", accept: "Applied", reject: "Undone:" };
+
+/** What was decided on, for people. */
+function subjectOf(app: App, what: { uri: Uri } | { hunkIds: HunkId[] } | "session"): string {
+    const files = app.state.edits?.files ?? [];
+    if (what === "session") return counted(files.length, "file");
+    if ("hunkIds" in what) {
+        const ids = new Set(what.hunkIds);
+        const file = files.find(({ hunks }) => hunks.some(({ hunkId }) => ids.has(hunkId)));
+        const changes = counted(what.hunkIds.length, "change");
+        return file ? `${changes} in ${exactLine(file.path)}` : changes;
+    }
+    return exactLine(files.find(({ uri }) => uri === what.uri)?.path ?? what.uri);
 }
 
 /** Words to the agent, if there are any. */

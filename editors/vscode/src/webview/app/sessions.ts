@@ -3,12 +3,11 @@
 // Rule: a session is a snapshot and the events after it. While a snapshot is on its way, events wait for it; after a gap, and
 // when the server was started again, there is a new snapshot.
 
-import type { AgentEventParams, AgentId, Event, ItemId, NewSessionParams, SessionId, Snapshot } from "kode-protocol";
+import type { AgentEventParams, AgentId, Event, ItemId, SessionId, Snapshot } from "kode-protocol";
 
 import {
     foldAgentEvent,
     foldEvent,
-    sessionOf,
     withAgentTranscript,
     withKnownAgents,
     type SessionView,
@@ -17,20 +16,11 @@ import { oldestItem, prependItems } from "../store/transcript.ts";
 import { withSession, type App } from "./app.ts";
 import { refreshEdits } from "./edits.ts";
 import { announceEvent } from "./announce.ts";
-import { adoptDraft, put, saveDraft, takeDraft } from "./prompt.ts";
-import type { AppState } from "./state.ts";
+import { adoptDraft, put, saveDraft, takeDraft } from "./drafts.ts";
+import { expectSnapshot, holdEvent, MAX_WAITING, reportShown, takeWaiting, viewOf, withView } from "./sessionStore.ts";
 
 /** Items of a snapshot and of a page of older ones. */
 const ITEMS = 100;
-
-/** The most sessions that are kept besides the one that is shown. */
-const MAX_SESSIONS = 6;
-
-/** The most events that wait for a snapshot. */
-const MAX_WAITING = 10_000;
-
-/** The most events that are kept of sessions that are not here. */
-const MAX_STRAYS = 500;
 
 /** What of the page is about the session that is shown, and goes when another one is. */
 const AT_FIRST = {
@@ -41,13 +31,8 @@ const AT_FIRST = {
     checkpoint: undefined,
     applying: undefined,
     handedIn: undefined,
+    undoable: undefined,
 } as const;
-
-/** Snapshots on their way, with the events that came meanwhile. */
-const arriving = new Map<SessionId, AgentEventParams[]>();
-
-/** The newest events of sessions that are not here: one that begins may tell something before it is known. */
-const strays: AgentEventParams[] = [];
 
 /** Shows a session, loading it if it is not here. */
 export async function showSession(app: App, id: SessionId): Promise<void> {
@@ -94,34 +79,27 @@ export function showNewSession(app: App): void {
 
 /** Gets a new snapshot of a session. */
 export async function loadSession(app: App, id: SessionId): Promise<void> {
-    if (arriving.has(id)) return;
-    arriving.set(id, []);
+    if (!expectSnapshot(id)) return;
     try {
         adopt(app, await app.host.request("agent/session/load", { sessionId: id, items: ITEMS }));
     } catch (error) {
-        arriving.delete(id);
+        takeWaiting(id);
         app.set({ loading: false });
         app.fail(error);
     }
 }
 
-/** Whether a snapshot of a session is on its way. */
-export function isArriving(id: SessionId): boolean {
-    return arriving.has(id);
-}
-
 /** Puts a snapshot in the place of what was known, with the events that came while it was on its way. */
 export function adopt(app: App, snapshot: Snapshot): void {
-    const waiting = arriving.get(snapshot.sessionId) ?? [];
-    arriving.delete(snapshot.sessionId);
+    const waiting = takeWaiting(snapshot.sessionId);
     if (waiting.length >= MAX_WAITING) {
         void loadSession(app, snapshot.sessionId);
         return;
     }
     const known = app.state.sessions.get(snapshot.sessionId);
-    const view = waiting.reduce(foldEvent, withKnownAgents(begun(snapshot), known?.agents ?? new Map()));
+    const view = waiting.reduce(foldEvent, withKnownAgents(viewOf(snapshot), known?.agents ?? new Map()));
     app.store.update((state) => ({
-        ...kept(state, view),
+        ...withView(state, view),
         loading: state.active === view.sessionId ? false : state.loading,
     }));
     if (app.state.active !== view.sessionId) return;
@@ -132,20 +110,15 @@ export function adopt(app: App, snapshot: Snapshot): void {
 /** Takes an event of a session. */
 export function takeEvent(app: App, params: AgentEventParams): void {
     for (const listen of listening) listen(params);
-    const waiting = arriving.get(params.sessionId);
-    if (waiting && waiting.length < MAX_WAITING) waiting.push(params);
+    holdEvent(app, params);
     const before = app.state.sessions.get(params.sessionId);
-    if (!before) {
-        if (!waiting) strays.push(params);
-        if (strays.length > MAX_STRAYS) strays.shift();
-        return;
-    }
+    if (!before) return;
     app.store.stream((state) => withSession(state, params.sessionId, (view) => foldEvent(view, params)));
     const after = app.state.sessions.get(params.sessionId);
     if (!after || after === before || params.sessionId !== app.state.active) return;
     if (after.gap && !before.gap) void loadSession(app, params.sessionId);
     if (after.edits !== before.edits) void refreshEdits(app);
-    if (after.title !== before.title) tellShowing(app, after);
+    if (after.title !== before.title) reportShown(app, after);
     if (params.event.type === "draft_changed") adoptDraft(app, after.draft);
     announceEvent(app, params.event, after);
     goWhereTold(app, params.event);
@@ -218,38 +191,9 @@ export async function fork(app: App, sessionId: SessionId, beforeItemId?: ItemId
     });
 }
 
-/** The session that is shown, begun now if there is none yet. */
-export async function ensureSession(app: App, how: NewSessionParams = {}): Promise<SessionId> {
-    if (app.state.active !== undefined) return app.state.active;
-    beginning ??= begin(app, how).finally(() => {
-        beginning = undefined;
-    });
-    return beginning;
-}
-
-let beginning: Promise<SessionId> | undefined;
-
-async function begin(app: App, how: NewSessionParams): Promise<SessionId> {
-    const { sessionId, snapshot } = await app.host.request("agent/session/new", how);
-    const view = begun(snapshot);
-    app.store.update((state) => ({ ...kept(state, view), active: sessionId, loading: false }));
-    tellShowing(app, view);
-    return sessionId;
-}
-
-/** The view of a snapshot with what was told of the session before it was here. */
-function begun(snapshot: Snapshot): SessionView {
-    return strays
-        .filter(
-            ({ sessionId, event }) =>
-                sessionId === snapshot.sessionId && event.type !== "lease_changed" && event.type !== "gap",
-        )
-        .reduce(foldEvent, sessionOf(snapshot));
-}
-
 function shown(app: App, view: SessionView): void {
     takeDraft(app, view.draft);
-    tellShowing(app, view);
+    reportShown(app, view);
     void refreshEdits(app);
 }
 
@@ -268,21 +212,4 @@ function shownAgain(app: App, view: SessionView): void {
     adoptDraft(app, view.draft);
     saveDraft(app);
     void refreshEdits(app);
-}
-
-function tellShowing(app: App, view: SessionView): void {
-    app.host
-        .act("showing", { sessionId: view.sessionId, title: view.title })
-        .catch((error) => app.fail(error));
-}
-
-function kept(state: AppState, view: SessionView): AppState {
-    const sessions = new Map(state.sessions);
-    sessions.delete(view.sessionId);
-    sessions.set(view.sessionId, view);
-    for (const id of sessions.keys()) {
-        if (sessions.size <= MAX_SESSIONS) break;
-        if (id !== state.active && id !== view.sessionId) sessions.delete(id);
-    }
-    return { ...state, sessions };
 }

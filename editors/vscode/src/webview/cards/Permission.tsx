@@ -1,70 +1,54 @@
 // A call that needs the user's yes: exactly what will happen, why it is asked, how far a yes reaches.
 //
-// Rule: what is judged is shown exactly and whole before the answer. The card never takes the focus; where it has it, Enter
-// allows, the arrows choose how far, and Escape denies. Words turn a no into advice.
+// Rule: Allow works only once what is allowed was in sight. The card takes the focus only after another card was answered by the
+// keyboard; where it has it, Enter allows, the arrows choose how far, Escape denies, and typed words turn a no into advice.
 
-import type { HunkId, PermissionPrompt, RespondPermissionParams, Scope, Uri } from "kode-protocol";
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { PermissionPrompt } from "kode-protocol";
+import { useRef } from "preact/hooks";
 
-import type { App } from "../app/app.ts";
-import { useApp, useSelect } from "../app/context.ts";
+import { useApp } from "../app/context.ts";
 import { Icon } from "../panels/Icon.tsx";
-import { counted, exact, exactLine } from "../text.ts";
-import { Counts, Diff } from "./Diff.tsx";
-import { chosen, hunkName, placed, proposedBy, type Proposed } from "./proposed.ts";
-import { readDiff } from "./readDiff.ts";
+import { Words } from "../panels/Words.tsx";
+import { counted, exactLine } from "../text.ts";
+import { useAskingCard, useSight, type Sight } from "./asking.ts";
+import { CallTitle } from "./parts.tsx";
+import { type PermissionState, usePermission } from "./permission.ts";
+import { Preview } from "./PermissionPreview.tsx";
+import { moved, ReachChoice, REACHES } from "./PermissionReach.tsx";
 
-const SCOPES: Record<Scope, string> = {
-    once: "Only this time",
-    session: "In this session",
-    project: "In this project",
-    user: "Everywhere",
-};
+interface Props {
+    prompt: PermissionPrompt;
+    /** How many more prompts wait. */
+    others: number;
+}
 
-/** The most files of a change whose diffs can be opened from its card. */
-const MOST_DIFFS = 8;
-
-export function PermissionCard({ prompt, others }: { prompt: PermissionPrompt; others: number }) {
-    const app = useApp();
+export function PermissionCard({ prompt, others }: Props) {
     const card = useRef<HTMLElement>(null);
-    const [scope, setScope] = useState<Scope>("once");
-    const [words, setWords] = useState("");
-    const [input, setInput] = useState<string>();
-    const [busy, setBusy] = useState(false);
-    const edits = useSelect((state) => state.edits);
-    const proposed = useMemo(() => proposedBy(edits, prompt.permissionId), [edits, prompt.permissionId]);
-    const [left, setLeft] = useState<ReadonlySet<HunkId>>(new Set());
-    // Other arguments make another change, of other hunks.
-    const hunks = input === undefined ? chosen(proposed, left) : undefined;
-    const none = hunks?.length === 0;
-    const offer = prompt.offers?.find((offer) => offer.scope === scope);
-    const scopes = prompt.scopes.length > 0 ? prompt.scopes : (["once"] as Scope[]);
-
-    useLayoutEffect(() => {
-        app.focus.set("waiting", () => card.current?.focus());
-        return () => app.focus.delete("waiting");
-    }, [app]);
-
-    const answer = async (decision: "allow" | "deny") => {
-        setBusy(true);
-        const done = await app.attempt(() => respond(app, prompt, { decision, scope, words, input, hunks }));
-        if (!done) setBusy(false);
-    };
+    const body = useRef<HTMLDivElement>(null);
+    const tell = useRef<HTMLInputElement>(null);
+    const state = usePermission(prompt);
+    const sight = useSight(prompt.permissionId);
+    const isSettled = useAskingCard(card);
+    const app = useApp();
+    const canAllow = isAllowable(state, sight);
     const onKey = (event: KeyboardEvent) => {
         const target = event.target as HTMLElement;
         const inField = target.tagName === "TEXTAREA" || target.tagName === "INPUT";
-        if (event.key === "Escape") {
-            event.preventDefault();
-            event.stopPropagation();
-            void answer("deny");
-        } else if (event.key === "Enter" && target === card.current) {
-            event.preventDefault();
-            if (!none) void answer("allow");
-        } else if (!inField && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
-            event.preventDefault();
-            const at = scopes.indexOf(scope) + (event.key === "ArrowDown" ? 1 : -1);
-            setScope(scopes[(at + scopes.length) % scopes.length] ?? "once");
-        }
+        const onCard = target === card.current;
+        const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+        if (event.key === "Escape") void state.answer("deny");
+        else if (event.key === "Enter" && onCard) {
+            if (event.repeat || !isSettled()) app.announce("This just appeared. Press Enter again to allow it.");
+            else if (canAllow) void state.answer("allow");
+            else if (!sight.seen) readOn(body.current);
+        } else if (!inField && step !== undefined) state.setReach(moved(state.reaches, state.reach, step));
+        else if (onCard && isWritten(event)) {
+            // The letter goes where the focus is when the key's default comes.
+            tell.current?.focus();
+            return;
+        } else return;
+        event.preventDefault();
+        event.stopPropagation();
     };
     return (
         <section
@@ -78,254 +62,138 @@ export function PermissionCard({ prompt, others }: { prompt: PermissionPrompt; o
             <header>
                 <Icon name="shield" />
                 <h2 id={`${prompt.permissionId}-title`}>
-                    {prompt.preview.type === "command" ? (
-                        "Run this command?"
-                    ) : (
-                        <bdi>{exactLine(prompt.title)}</bdi>
-                    )}
+                    {prompt.preview.type === "command" ? "Run this command?" : <CallTitle text={prompt.title} asks />}
                 </h2>
+                {isHidden(state, sight) && <span class="unread">Scroll to read all of it</span>}
                 {others > 0 && <span class="badge">{counted(others, "more")}</span>}
             </header>
-            <PreviewOf
-                prompt={prompt}
-                proposed={input === undefined ? proposed : []}
-                left={left}
-                onLeave={setLeft}
-            />
-            <p class="reason">{exactLine(prompt.reason)}</p>
-            {prompt.risks.length > 0 && (
-                <ul class="risks" aria-label="What could go wrong">
-                    {prompt.risks.map((risk, index) => (
-                        <li key={index}>
-                            <Icon name="warning" />
-                            {exactLine(risk)}
-                        </li>
-                    ))}
-                </ul>
-            )}
-            {input !== undefined && (
-                <label class="field">
-                    Arguments, which are checked again
-                    <textarea
-                        class="mono"
-                        rows={Math.min(12, input.split("\n").length + 1)}
-                        value={input}
-                        spellcheck={false}
-                        onInput={(event) => setInput(event.currentTarget.value)}
-                    />
-                </label>
-            )}
-            {scopes.length > 1 && hunks === undefined && (
-                <div class="scopes" role="radiogroup" aria-label="How far a yes reaches">
-                    {scopes.map((choice) => (
-                        <button
-                            key={choice}
-                            type="button"
-                            role="radio"
-                            aria-checked={scope === choice}
-                            class={scope === choice ? "scope chosen" : "scope"}
-                            onClick={() => setScope(choice)}
-                        >
-                            {SCOPES[choice]}
-                        </button>
-                    ))}
-                </div>
-            )}
-            {offer && hunks === undefined && (
-                <p class="offer">
-                    Runs unasked from then on:{" "}
-                    {offer.rules.map((rule, index) => (
-                        <code key={index}>{exactLine(rule)}</code>
-                    ))}
-                    {offer.spared && offer.spared.of > 0 && (
-                        <span>
-                            {" "}
-                            It would have spared you {offer.spared.matched} of the last{" "}
-                            {counted(offer.spared.of, "question")}.
-                        </span>
-                    )}
-                </p>
-            )}
-            <div class="answer">
-                <button
-                    type="button"
-                    class="primary"
-                    disabled={busy || none}
-                    onClick={() => void answer("allow")}
-                >
-                    Allow
-                    {hunks
-                        ? ` ${hunks.length} of ${counted(proposed.length, "hunk")}`
-                        : scope === "once"
-                          ? ""
-                          : ` ${SCOPES[scope].toLowerCase()}`}
-                </button>
-                <button type="button" class="secondary" disabled={busy} onClick={() => void answer("deny")}>
-                    {words.trim() === "" ? "Deny" : "Deny and tell"}
-                </button>
-                <input
-                    type="text"
-                    class="tell"
-                    placeholder="Or say what to do instead"
-                    aria-label="Say what to do instead"
-                    value={words}
-                    onInput={(event) => setWords(event.currentTarget.value)}
-                    onKeyDown={(event) => {
-                        if (event.key !== "Enter" || event.isComposing || words.trim() === "") return;
-                        event.preventDefault();
-                        void answer("deny");
-                    }}
-                />
-                <button
-                    type="button"
-                    class="icon-button"
-                    title="Edit the arguments"
-                    aria-label="Edit the arguments"
-                    aria-pressed={input !== undefined}
-                    onClick={() =>
-                        setInput(input === undefined ? JSON.stringify(prompt.input, null, 2) : undefined)
-                    }
-                >
-                    <Icon name="edit" />
-                </button>
+            <div ref={body} class="prompt-body">
+                <Preview prompt={prompt} state={state} sight={sight} />
+                <Reasons prompt={prompt} />
+                <Arguments state={state} />
+                <ReachChoice prompt={prompt} state={state} />
             </div>
+            <Answer prompt={prompt} state={state} sight={sight} tell={tell} />
         </section>
     );
 }
 
-interface PreviewProps {
-    prompt: PermissionPrompt;
-    proposed: readonly Proposed[];
-    /** The hunks that are left out. */
-    left: ReadonlySet<HunkId>;
-    onLeave: (left: ReadonlySet<HunkId>) => void;
+/** Whether Allow can be given: something is left of the change, and what is allowed was in sight or is being written. */
+function isAllowable(state: PermissionState, sight: Sight): boolean {
+    const { busy, hunks } = state;
+    return !busy && hunks?.length !== 0 && !isHidden(state, sight);
 }
 
-function PreviewOf({ prompt, proposed, left, onLeave }: PreviewProps) {
-    const { preview } = prompt;
-    switch (preview.type) {
-        case "command":
-            return (
-                <div class="preview-command">
-                    <pre tabIndex={0} role="region" aria-label="Command">
-                        <span class="dollar" aria-hidden="true">
-                            ${" "}
-                        </span>
-                        {exact(preview.command)}
-                    </pre>
-                    <p class="cwd">
-                        in <bdi>{exactLine(preview.cwd)}</bdi>
-                    </p>
-                </div>
-            );
-        case "diff":
-            return (
-                <DiffOf unified={preview.unified} proposed={proposed} left={left} onLeave={onLeave} />
-            );
-        case "paths":
-            return (
-                <ul class="paths">
-                    {preview.paths.map((path, index) => (
+/** Whether a part of what is asked was not in sight yet. */
+function isHidden({ input }: PermissionState, { seen }: Sight): boolean {
+    return !seen && input === undefined;
+}
+
+/** Scrolls to what was not in sight yet. */
+function readOn(body: HTMLElement | null): void {
+    body?.scrollBy({ top: Math.max(40, body.clientHeight - 40) });
+}
+
+function isWritten({ key, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
+    return key.length === 1 && key !== " " && !ctrlKey && !metaKey && !altKey;
+}
+
+function Reasons({ prompt }: { prompt: PermissionPrompt }) {
+    const { preview, reason, risks } = prompt;
+    return (
+        <>
+            {risks.length > 0 && (
+                <ul class="risks" aria-label="What could go wrong">
+                    {risks.map((risk, index) => (
                         <li key={index}>
-                            <code>{exactLine(path)}</code>
+                            <Icon name="warning" />
+                            <span>
+                                <Words text={exactLine(risk)} />
+                            </span>
                         </li>
                     ))}
                 </ul>
-            );
-        default:
-            return <pre>{exact(prompt.text ?? prompt.title)}</pre>;
-    }
-}
-
-/** A change; of one with several hunks, each can be left out. */
-function DiffOf({
-    unified,
-    proposed,
-    left,
-    onLeave,
-}: Omit<PreviewProps, "prompt"> & { unified: string }) {
-    const app = useApp();
-    const files = useMemo(() => readDiff(unified), [unified]);
-    const places = useMemo(() => placed(proposed, files), [proposed, files]);
-    const isOneFile = files.length === 1;
-    const choice = (hunks: readonly Proposed[] | undefined, withPath: boolean) =>
-        proposed.length > 1 && hunks ? (
-            <div class="hunk-choice">
-                {hunks.map((one) => {
-                    const { hunkId, added, removed } = one.hunk;
-                    return (
-                        <label key={hunkId}>
-                            <input
-                                type="checkbox"
-                                checked={!left.has(hunkId)}
-                                onChange={() => onLeave(toggled(left, hunkId))}
-                            />
-                            {exactLine(hunkName(one, withPath))} <Counts added={added} removed={removed} />
-                        </label>
-                    );
-                })}
-            </div>
-        ) : null;
-    const changed = [...new Map(proposed.map(({ uri, path }) => [uri, path]))];
-    const openDiff = (uri: Uri) =>
-        void app.attempt(() => app.host.act("openDiff", { sessionId: app.session().sessionId, uri }));
-    return (
-        <>
-            <div class="preview-diff">
-                <Diff
-                    unified={unified}
-                    files={files}
-                    named
-                    under={(hunk) => choice(places.get(hunk), !isOneFile)}
-                />
-                {choice(places.get(undefined), true)}
-            </div>
-            {changed.slice(0, MOST_DIFFS).map(([uri, path]) => (
-                <button key={uri} type="button" class="quiet" onClick={() => openDiff(uri)}>
-                    Open the diff{isOneFile ? "" : ` of ${exactLine(path)}`} in an editor
-                </button>
-            ))}
+            )}
+            <p class="reason">
+                {preview.type === "command" && (
+                    <>
+                        In <bdi>{exactLine(preview.cwd)}</bdi>.{" "}
+                    </>
+                )}
+                Asked because <Words text={exactLine(reason)} />.
+            </p>
         </>
     );
 }
 
-function toggled(ids: ReadonlySet<HunkId>, id: HunkId): ReadonlySet<HunkId> {
-    const other = new Set(ids);
-    if (!other.delete(id)) other.add(id);
-    return other;
+function Arguments({ state: { input, setInput } }: { state: PermissionState }) {
+    if (input === undefined) return null;
+    return (
+        <label class="field">
+            Arguments; the rules are checked again
+            <textarea
+                class="mono"
+                rows={Math.min(12, input.split("\n").length + 1)}
+                value={input}
+                spellcheck={false}
+                onInput={(event) => setInput(event.currentTarget.value)}
+            />
+        </label>
+    );
 }
 
-interface Answer {
-    decision: "allow" | "deny";
-    scope: Scope;
-    words: string;
-    input: string | undefined;
-    /** The hunks that are meant, where that is not all of them. */
-    hunks: HunkId[] | undefined;
+interface AnswerProps {
+    prompt: PermissionPrompt;
+    state: PermissionState;
+    sight: Sight;
+    tell: { current: HTMLInputElement | null };
 }
 
-/** Prompts whose answer is on its way: a second press of the key is none. */
-const answering = new Set<string>();
+function Answer({ prompt, state, sight, tell }: AnswerProps) {
+    const { busy, words, input, answer } = state;
+    return (
+        <div class="answer">
+            <button
+                type="button"
+                class="primary"
+                disabled={!isAllowable(state, sight)}
+                title={isHidden(state, sight) ? "Scroll to the end of what is asked first" : ""}
+                onClick={() => void answer("allow")}
+            >
+                Allow{reachLabel(state)}
+            </button>
+            <button type="button" class="secondary deny" disabled={busy} onClick={() => void answer("deny")}>
+                {words.trim() === "" ? "Deny" : "Deny and tell"}
+            </button>
+            <input
+                ref={tell}
+                type="text"
+                class="tell"
+                placeholder="Tell Kode what to do instead"
+                aria-label="Tell Kode what to do instead"
+                value={words}
+                onInput={(event) => state.setWords(event.currentTarget.value)}
+                onKeyDown={(event) => {
+                    if (event.key !== "Enter" || event.isComposing || words.trim() === "") return;
+                    event.preventDefault();
+                    void answer("deny");
+                }}
+            />
+            <button
+                type="button"
+                class="icon-button"
+                title="Edit the arguments"
+                aria-label="Edit the arguments"
+                aria-pressed={input !== undefined}
+                onClick={() => state.setInput(input === undefined ? JSON.stringify(prompt.input, null, 2) : undefined)}
+            >
+                <Icon name="edit" />
+            </button>
+        </div>
+    );
+}
 
-async function respond(app: App, prompt: PermissionPrompt, said: Answer): Promise<void> {
-    if (answering.has(prompt.permissionId)) return;
-    const { decision, scope, words, input, hunks } = said;
-    const answer: RespondPermissionParams = {
-        sessionId: prompt.sessionId,
-        permissionId: prompt.permissionId,
-        decision,
-    };
-    if (decision === "allow") {
-        // A standing yes speaks of whole changes.
-        answer.scope = hunks ? "once" : scope;
-        if (hunks) answer.hunks = hunks;
-        if (input !== undefined) answer.updatedInput = JSON.parse(input) as unknown;
-    }
-    if (words.trim() !== "") answer.feedback = words;
-    answering.add(prompt.permissionId);
-    try {
-        await app.host.request("agent/permission/respond", answer);
-    } finally {
-        answering.delete(prompt.permissionId);
-    }
+function reachLabel({ hunks, proposed, reach }: PermissionState): string {
+    if (hunks) return ` ${hunks.length} of ${counted(proposed.length, "hunk")}`;
+    return reach === "once" ? "" : ` ${REACHES[reach].toLowerCase()}`;
 }

@@ -1,18 +1,16 @@
-// A change that a call has proposed: each place as a diff, to be made or dropped by itself; after the call was denied, to be made
-// after all.
+// A change that a call has proposed: each place as a diff; after the call was denied, to be allowed after all.
 //
-// Rule: what was refused does not vanish. A place that is to be made says so until the others are decided.
+// Rule: what was denied does not vanish. While it is asked for, the card that asks decides.
 
 import type { HunkId } from "kode-protocol";
-import { useState } from "preact/hooks";
 
 import { useApp, useFollows, useSelect } from "../app/context.ts";
-import { decideProposals, resolveEdits } from "../app/edits.ts";
+import { resolveEdits } from "../app/edits.ts";
 import { Card } from "./Card.tsx";
 import { Diff } from "./Diff.tsx";
 import type { Proposed } from "./proposed.ts";
 import { replaced } from "./replaced.ts";
-import { Aside, Title, toneOf, type CallItem } from "./ToolCard.tsx";
+import { Aside, CallTitle, toneOf, type CallItem } from "./parts.tsx";
 
 export function ProposalCard({ item, proposals }: { item: CallItem; proposals: readonly Proposed[] }) {
     const { body } = item;
@@ -23,16 +21,14 @@ export function ProposalCard({ item, proposals }: { item: CallItem; proposals: r
             name={item.itemId}
             icon="edit"
             tone={toneOf(body)}
-            title={<Title call={body} />}
+            title={<CallTitle text={body.title || body.name} />}
             aside={<Aside call={body} />}
         >
             {() =>
                 proposals.map((one) => (
                     <div key={one.hunk.hunkId} class="proposal">
                         <Diff unified="" files={[fileOf(one)]} named />
-                        {listed.get(one.hunk.hunkId) === "proposed" ? (
-                            <Decide id={one.hunk.hunkId} />
-                        ) : (
+                        {listed.get(one.hunk.hunkId) !== "proposed" && (
                             <AfterAll id={one.hunk.hunkId} isMade={listed.has(one.hunk.hunkId)} />
                         )}
                     </div>
@@ -42,41 +38,20 @@ export function ProposalCard({ item, proposals }: { item: CallItem; proposals: r
     );
 }
 
-function Decide({ id }: { id: HunkId }) {
-    const app = useApp();
-    const follows = useFollows();
-    const [accepted, setAccepted] = useState(false);
-    if (follows) return null;
-    const decide = async (action: "accept" | "reject") => {
-        if (await decideProposals(app, action, [id])) setAccepted(action === "accept");
-    };
-    return (
-        <div class="actions">
-            <button type="button" class="quiet" onClick={() => void decide("accept")}>
-                Apply
-            </button>
-            <button type="button" class="quiet" onClick={() => void decide("reject")}>
-                Discard
-            </button>
-            {accepted && <span class="state">applied when the others are decided</span>}
-        </div>
-    );
-}
-
 function AfterAll({ id, isMade }: { id: HunkId; isMade: boolean }) {
     const app = useApp();
     const follows = useFollows();
-    if (isMade) return <p class="hint">It was applied after all.</p>;
+    if (isMade) return <p class="hint">It was allowed after all.</p>;
     return (
         <div class="actions">
-            <span class="state">discarded</span>
+            <span class="state">denied</span>
             {!follows && (
                 <button
                     type="button"
                     class="quiet"
                     onClick={() => void resolveEdits(app, "accept", { hunkIds: [id] })}
                 >
-                    Apply after all
+                    Allow after all
                 </button>
             )}
         </div>

@@ -3,21 +3,19 @@
 // Rule: nothing is chosen beforehand, and no answer is always possible. The card never takes the focus by itself.
 
 import type { Candidate, Mode, Question, QuestionAnswer, RespondQuestionParams } from "kode-protocol";
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 
 import type { App } from "../app/app.ts";
 import { useApp } from "../app/context.ts";
 import { Markdown } from "../markdown/Markdown.tsx";
 import { Icon } from "../panels/Icon.tsx";
 import { counted, exact, prose } from "../text.ts";
+import { useAskingCard } from "./asking.ts";
 
 export function QuestionCard({ question, others }: { question: Question; others: number }) {
     const app = useApp();
     const card = useRef<HTMLElement>(null);
-    useLayoutEffect(() => {
-        app.focus.set("waiting", () => card.current?.focus());
-        return () => app.focus.delete("waiting");
-    }, [app]);
+    useAskingCard(card);
     const onKey = (event: KeyboardEvent) => {
         if (event.key !== "Escape") return;
         event.preventDefault();

@@ -5,7 +5,6 @@
 
 import type { Item, ToolCall } from "kode-protocol";
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
 
 import { useApp, useFollows, useSelect, useSession } from "../app/context.ts";
 import { resolveEdits } from "../app/edits.ts";
@@ -14,17 +13,16 @@ import { openPath } from "../app/open.ts";
 import { Markdown } from "../markdown/Markdown.tsx";
 import type { IconName } from "../panels/Icon.tsx";
 import { itemsOf } from "../store/transcript.ts";
-import { counted, exact, exactLine, prose, span, tokens } from "../text.ts";
+import { counted, exact, exactLine, prose, tokens } from "../text.ts";
 import { Card } from "./Card.tsx";
 import { Counts, Diff } from "./Diff.tsx";
 import { readDiff } from "./readDiff.ts";
 import { Output } from "./Output.tsx";
+import { Aside, CallTitle, durationOf, isOver, toneOf, type CallItem } from "./parts.tsx";
 import { ProposalCard } from "./Proposal.tsx";
 
 /** The most lines of a change that are shown unasked. */
 const GLANCE = 14;
-
-export type CallItem = Item & { body: { type: "toolCall" } & ToolCall };
 
 /** A call. */
 export function ToolCard({ item }: { item: CallItem }) {
@@ -48,7 +46,7 @@ export function ToolCard({ item }: { item: CallItem }) {
             icon={iconOf(body)}
             tone={tone}
             habit={tone === "failed" || (tone === "running" && live !== undefined)}
-            title={<Title call={body} />}
+            title={<CallTitle text={body.title || body.name} />}
             aside={<Aside call={body} />}
         >
             {hasMore
@@ -78,7 +76,7 @@ export function LooksCard({ name, items }: { name: string; items: readonly Item[
                 name={name}
                 icon="look"
                 tone={toneOf(body) === "running" ? "running" : "quiet"}
-                title={<Title call={body} />}
+                title={<CallTitle text={body.title || body.name} />}
                 aside={<Aside call={body} />}
             >
                 {isOver(body)
@@ -112,7 +110,7 @@ function EditCard({ item }: { item: CallItem }) {
             icon="edit"
             tone={toneOf(body)}
             habit={added + removed <= GLANCE || toneOf(body) === "failed"}
-            title={<Title call={body} />}
+            title={<CallTitle text={body.title || body.name} />}
             aside={
                 <>
                     <Counts added={added} removed={removed} />
@@ -189,7 +187,7 @@ function AgentCard({ item, agentId }: { item: CallItem; agentId?: string }) {
             name={item.itemId}
             icon="agent"
             tone={toneOf(body)}
-            title={<Title call={body} />}
+            title={<CallTitle text={body.title || body.name} />}
             aside={aside}
             {...(known === undefined
                 ? {}
@@ -258,35 +256,6 @@ function CancelCall({ callId }: { callId: string }) {
     );
 }
 
-export function Title({ call }: { call: ToolCall }) {
-    return (
-        <bdi class={call.kind === "execute" ? "mono" : undefined}>{exactLine(call.title || call.name)}</bdi>
-    );
-}
-
-export function Aside({ call }: { call: ToolCall }) {
-    const exit = (call.structured as { exitCode?: number | null } | undefined)?.exitCode;
-    return (
-        <>
-            {STATES[call.state] !== undefined && <span class="state">{STATES[call.state]}</span>}
-            {typeof exit === "number" && exit !== 0 && <span class="state">exit {exit}</span>}
-            <Duration call={call} />
-        </>
-    );
-}
-
-function Duration({ call }: { call: ToolCall }) {
-    const running = call.state === "EXECUTING";
-    const [, tick] = useState(0);
-    useEffect(() => {
-        if (!running) return undefined;
-        const timer = setInterval(() => tick((count) => count + 1), 1_000);
-        return () => clearInterval(timer);
-    }, [running]);
-    const text = durationOf(call);
-    return text === "" ? null : <span class="duration">{text}</span>;
-}
-
 /** The arguments of a call that its title may not show whole. */
 function Arguments({ call }: { call: ToolCall }) {
     const input = call.input as Record<string, unknown> | null;
@@ -310,28 +279,6 @@ function Tail({ text }: { text: string }): ComponentChildren {
     return <pre class="output tail">{exact(text.split("\n").slice(-8).join("\n"))}</pre>;
 }
 
-export function toneOf(call: ToolCall): "plain" | "failed" | "warning" | "running" {
-    switch (call.state) {
-        case "EXECUTING":
-            return "running";
-        case "FAILED":
-            return "failed";
-        case "DENIED":
-        case "SEALED":
-        case "APPROVAL_REQUIRED":
-            return "warning";
-        default:
-            return "plain";
-    }
-}
-
-const STATES: Partial<Record<ToolCall["state"], string>> = {
-    APPROVAL_REQUIRED: "waits for you",
-    DENIED: "denied",
-    FAILED: "failed",
-    SEALED: "broke off",
-};
-
 const ICONS: Partial<Record<string, IconName>> = {
     Bash: "command",
     BashOutput: "command",
@@ -349,23 +296,6 @@ function iconOf(call: ToolCall): IconName {
     return (
         ICONS[call.name] ?? (call.kind === "execute" ? "command" : call.kind === "write" ? "edit" : "look")
     );
-}
-
-function isOver(call: ToolCall): boolean {
-    return (
-        call.state === "COMPLETED" ||
-        call.state === "FAILED" ||
-        call.state === "DENIED" ||
-        call.state === "SEALED"
-    );
-}
-
-function durationOf(call: ToolCall): string {
-    if (call.startedAt === undefined) return "";
-    if (call.endedAt === undefined && call.state !== "EXECUTING") return "";
-    const end = call.endedAt === undefined ? Date.now() : Date.parse(call.endedAt);
-    const passed = end - Date.parse(call.startedAt);
-    return passed < 100 ? "" : span(passed);
 }
 
 function changeOf(call: ToolCall): { path: string; unified: string } | undefined {

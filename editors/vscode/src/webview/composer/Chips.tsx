@@ -5,7 +5,7 @@
 import type { InputPart } from "kode-protocol";
 
 import { useApp, useSelect } from "../app/context.ts";
-import { write } from "../app/prompt.ts";
+import { write } from "../app/drafts.ts";
 import { Icon, type IconName } from "../panels/Icon.tsx";
 import { exactLine } from "../text.ts";
 import { linesOf, partLabel } from "./attach.ts";

@@ -19,6 +19,9 @@ export interface Completion {
     readonly cursor: number;
 }
 
+/** The completion of a prompt, and what can be done with it. */
+export type CompletionState = ReturnType<typeof useCompletion>;
+
 /** Completion of a prompt. */
 export function useCompletion(app: App) {
     const [open, setOpen] = useState<Completion>();

@@ -2,27 +2,13 @@
 //
 // Rule: what is in force is what the server said last; a choice is asked of it and shows when it is.
 
-import type { ConfigureSessionParams, EffortChoice, Mode } from "kode-protocol";
+import type { EffortChoice, Mode } from "kode-protocol";
 
 import type { App } from "../app/app.ts";
 import { useApp, useSelect, useSession } from "../app/context.ts";
-import { ensureSession } from "../app/sessions.ts";
+import { configure, modeLabel, MODES } from "../app/modes.ts";
 import { exactLine, tokens } from "../text.ts";
 import { type Choice, Menu } from "./Menu.tsx";
-
-const MODES: readonly (Choice & { value: Mode })[] = [
-    { value: "default", label: "Ask", detail: "Reads; asks before edits and commands" },
-    { value: "acceptEdits", label: "Edit", detail: "Edits in the workspace unasked; asks before commands" },
-    { value: "plan", label: "Plan", detail: "Looks and plans; changes nothing" },
-    { value: "readonly", label: "Read only", detail: "Edits nothing; asks before commands" },
-    { value: "approval", label: "Ask for all", detail: "Asks before everything, reads too" },
-    { value: "dontAsk", label: "Never ask", detail: "Runs what rules allow; refuses the rest" },
-    {
-        value: "bypassPermissions",
-        label: "Bypass",
-        detail: "Runs everything that no rule or guard holds back",
-    },
-];
 
 const EFFORTS: readonly (Choice & { value: EffortChoice })[] = [
     { value: "auto", label: "Auto", detail: "As the model's profile and the settings say" },
@@ -35,7 +21,7 @@ export function ModePicker() {
     const app = useApp();
     const mode = useSession((view) => view.mode) ?? "default";
     const disabled = useSession((view) => view.following !== undefined) ?? false;
-    const label = MODES.find((choice) => choice.value === mode)?.label ?? mode;
+    const label = modeLabel(mode);
     return (
         <Menu
             label={`Mode: ${label}`}
@@ -116,21 +102,4 @@ export function EffortPicker() {
 /** Gets the list of models. */
 export function loadModels(app: App): Promise<boolean> {
     return app.attempt(async () => app.set({ models: await app.host.request("agent/models/list", {}) }));
-}
-
-/** Has mode, model or effort be another one from now on, in a session that begins now if there is none. */
-export function configure(app: App, change: Omit<ConfigureSessionParams, "sessionId">): void {
-    void app.attempt(async () => {
-        const { mode, model } = change;
-        const how = { ...(mode === undefined ? {} : { mode }), ...(model === undefined ? {} : { model }) };
-        const sessionId = await ensureSession(app, how);
-        const now = await app.host.request("agent/session/configure", { sessionId, ...change });
-        app.changeSession(sessionId, (view) => ({
-            ...view,
-            mode: now.mode,
-            model: now.model.name,
-            effort: now.effort,
-            outputStyle: now.outputStyle,
-        }));
-    });
 }

@@ -4,10 +4,10 @@
 // advertisement.
 
 import { useApp, useSelect, useSession } from "../app/context.ts";
-import { put } from "../app/prompt.ts";
+import { put } from "../app/drafts.ts";
+import { configure } from "../app/modes.ts";
 import { exactLine, prose } from "../text.ts";
 import { Icon } from "./Icon.tsx";
-import { configure } from "./Pickers.tsx";
 import { Words } from "./Words.tsx";
 
 export function Welcome() {

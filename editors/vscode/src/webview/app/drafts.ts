@@ -1,0 +1,113 @@
+// The prompt that is being written, and its draft: kept with the session, and taken over when another session is shown.
+//
+// Rule: nothing that was typed is lost. The server has the draft soon after typing rests.
+
+import type { Draft, InputPart } from "kode-protocol";
+
+import type { App } from "./app.ts";
+import { ensureSession, isArriving } from "./sessionStore.ts";
+import { BLANK, type AppState, type Prompt } from "./state.ts";
+
+/** How long typing rests before the draft is sent. */
+const REST_MS = 400;
+
+/** What the server is known to have. */
+let stored = "";
+
+/** What is on its way to the server. */
+let sending: { readonly draft: string } | undefined;
+
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** Takes what is typed. */
+export function write(app: App, change: Partial<Prompt>): void {
+    app.set({ prompt: { ...app.state.prompt, ...change } });
+    clearTimeout(timer);
+    timer = setTimeout(() => saveDraft(app), REST_MS);
+}
+
+/** Puts text or parts into the prompt that were not typed. */
+export function put(app: App, change: Partial<Prompt>): void {
+    write(app, { ...change, revision: app.state.prompt.revision + 1 });
+}
+
+/** Adds a part to the prompt. */
+export function addPart(app: App, part: InputPart): void {
+    const { parts } = app.state.prompt;
+    const same = JSON.stringify(part);
+    if (parts.some((known) => JSON.stringify(known) === same)) return;
+    write(app, { parts: [...parts, part] });
+}
+
+/** What of a prompt is kept as a draft: pictures are too large for that, they stay on the page. */
+function draftOf(prompt: Prompt): { text: string; parts: InputPart[] } {
+    return { text: prompt.text, parts: prompt.parts.filter((part) => part.type !== "image") };
+}
+
+/** What only this page has as long as there is no server: the editor keeps it when the page is thrown away. */
+export function unsaved({ host, prompt }: AppState): Draft | undefined {
+    if (host?.connection.state === "ready" || prompt.instead || written(prompt) === "") return undefined;
+    return draftOf(prompt);
+}
+
+/** Sends the draft of the session that is shown, if the server has another one. */
+export function saveDraft(app: App): void {
+    clearTimeout(timer);
+    const { prompt, active } = app.state;
+    // Words that are to take the place of others are no draft of the session. While there is no server, or it has not loaded
+    // the session, the draft waits: it is sent when the session is there.
+    if (prompt.instead || app.state.host?.connection.state !== "ready") return;
+    if (active !== undefined && isArriving(active)) return;
+    const draft = draftOf(prompt);
+    const words = written(draft);
+    if (words === (sending?.draft ?? stored) || (active === undefined && words === "")) return;
+    const mine = { draft: words };
+    sending = mine;
+    void app
+        .attempt(async () => {
+            const sessionId = active ?? (await ensureSession(app));
+            await app.host.request("agent/draft/set", { sessionId, ...draft });
+            if (sending === mine) stored = words;
+        })
+        .then(() => {
+            if (sending === mine) sending = undefined;
+        });
+}
+
+/** Shows the draft of another session. */
+export function takeDraft(app: App, draft: Draft | undefined): void {
+    clearTimeout(timer);
+    stored = written(draft);
+    sending = undefined;
+    const { revision } = app.state.prompt;
+    app.set({
+        prompt: { ...BLANK, text: draft?.text ?? "", parts: draft?.parts ?? [], revision: revision + 1 },
+    });
+}
+
+/** Takes a draft that was written elsewhere, unless something is being typed here. */
+export function adoptDraft(app: App, draft: Draft | undefined): void {
+    const { prompt } = app.state;
+    const told = written(draft);
+    if (prompt.instead || told === stored || told === sending?.draft) return;
+    if (written(draftOf(prompt)) !== stored) return;
+    takeDraft(app, draft);
+}
+
+/** The draft that the server is known to have, once it has taken the prompt. */
+export function draftTaken(): void {
+    stored = "";
+    sending = undefined;
+}
+
+/** Stops the wait for typing to rest: the prompt is handed in. */
+export function stopWaiting(): void {
+    clearTimeout(timer);
+}
+
+/** A draft as text that can be compared; empty for none. */
+export function written(draft: { text: string; parts?: readonly InputPart[] } | undefined): string {
+    return draft && (draft.text !== "" || (draft.parts?.length ?? 0) > 0)
+        ? JSON.stringify([draft.text, draft.parts ?? []])
+        : "";
+}
