@@ -6,7 +6,8 @@
 use kode_engine::base::paths::AbsPath;
 use kode_protocol::{ClientKode, PROTOCOL_VERSION};
 use lsp_types::{
-    ClientCapabilities, CompletionClientCapabilities, InitializeParams, MarkupKind, TraceValue, Url,
+    ClientCapabilities, CompletionClientCapabilities, InitializeParams, MarkupKind, ResourceOperationKind,
+    TraceValue, Url,
 };
 use serde_json::Value;
 
@@ -40,6 +41,8 @@ pub struct ClientFacts {
     pub apply_edit: bool,
     /// Whether edits may carry document versions.
     pub document_changes: bool,
+    /// Whether edits may delete files.
+    pub delete_files: bool,
     /// Whether edits may carry change annotations.
     pub change_annotations: bool,
     /// Whether `window/showMessageRequest` with actions is understood.
@@ -100,7 +103,7 @@ impl ClientFacts {
         let workspace_edit = workspace.workspace_edit.unwrap_or_default();
         // Neovim announces only what is within `documentChanges`: operations on files. Without a version it puts
         // an edit into a text the edit was not computed on.
-        let operations = workspace_edit.resource_operations.as_ref().is_some_and(|kinds| !kinds.is_empty());
+        let operations = workspace_edit.resource_operations.unwrap_or_default();
         let window = window.unwrap_or_default();
         let offered = general.and_then(|general| general.position_encodings).unwrap_or_default();
         let (name, version) = client_info.map_or((None, None), |info| (Some(info.name), info.version));
@@ -114,7 +117,8 @@ impl ClientFacts {
             initialization_options: initialization_options.unwrap_or_default(),
             encoding: PositionEncoding::negotiate(&offered),
             apply_edit: workspace.apply_edit.unwrap_or_default(),
-            document_changes: workspace_edit.document_changes.unwrap_or(operations),
+            document_changes: workspace_edit.document_changes.unwrap_or(!operations.is_empty()),
+            delete_files: operations.contains(&ResourceOperationKind::Delete),
             change_annotations: workspace_edit.change_annotation_support.is_some(),
             configuration: workspace.configuration.unwrap_or_default(),
             configuration_registration: workspace

@@ -19,8 +19,8 @@ use kode_engine::text::host::{
 use kode_protocol as wire;
 use lsp_types::request::ApplyWorkspaceEdit;
 use lsp_types::{
-    ApplyWorkspaceEditParams, DocumentChanges, OneOf, OptionalVersionedTextDocumentIdentifier,
-    TextDocumentEdit, Url, WorkspaceEdit,
+    ApplyWorkspaceEditParams, DeleteFile, DeleteFileOptions, DocumentChangeOperation, DocumentChanges, OneOf,
+    OptionalVersionedTextDocumentIdentifier, ResourceOp, TextDocumentEdit, Url, WorkspaceEdit,
 };
 use ropey::Rope;
 use tokio::sync::oneshot;
@@ -28,6 +28,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tower_lsp::jsonrpc::ErrorCode;
 
 use crate::backend::Shared;
+use crate::client::ClientFacts;
 use crate::documents::{ExpectError, Expectation, SAVE_LIMIT, Settled, target};
 use crate::lsp::PositionEncoding;
 
@@ -206,6 +207,20 @@ impl Host for LspHost {
         }
     }
 
+    async fn delete_document(&self, document: &DocumentSnapshot) -> bool {
+        let can = |facts: &&ClientFacts| facts.apply_edit && facts.delete_files;
+        let (Some(_), Ok(uri)) = (self.shared.facts.get().filter(can), Url::parse(&document.uri)) else {
+            return false;
+        };
+        let Some(turn) = self.shared.documents.edit_turn(document) else { return false };
+        let Ok(_turn) = timeout(EDIT_LIMIT, turn.lock()).await else { return false };
+        let answer = self.send(ApplyWorkspaceEditParams {
+            label: Some("Kode: Delete the file that was created".to_owned()),
+            edit: deletion(uri, document.version),
+        });
+        matches!(timeout(EDIT_LIMIT, answer).await, Ok(Ok(Answer::Applied)))
+    }
+
     fn locale(&self) -> Option<String> {
         self.shared.facts.get().and_then(|facts| facts.locale.clone())
     }
@@ -298,6 +313,22 @@ fn workspace_edit(uri: Url, version: i32, edits: Vec<lsp_types::TextEdit>, versi
     let edits = edits.into_iter().map(OneOf::Left).collect();
     WorkspaceEdit {
         document_changes: Some(DocumentChanges::Edits(vec![TextDocumentEdit { text_document, edits }])),
+        ..WorkspaceEdit::default()
+    }
+}
+
+/// Deletes the file of a document that has this version: an edit without content carries the version, for a deletion has none.
+fn deletion(uri: Url, version: i32) -> WorkspaceEdit {
+    let text_document = OptionalVersionedTextDocumentIdentifier { uri: uri.clone(), version: Some(version) };
+    let edit = TextDocumentEdit { text_document, edits: Vec::new() };
+    let options =
+        DeleteFileOptions { recursive: None, ignore_if_not_exists: Some(true), annotation_id: None };
+    let delete = ResourceOp::Delete(DeleteFile { uri, options: Some(options) });
+    WorkspaceEdit {
+        document_changes: Some(DocumentChanges::Operations(vec![
+            DocumentChangeOperation::Edit(edit),
+            DocumentChangeOperation::Op(delete),
+        ])),
         ..WorkspaceEdit::default()
     }
 }

@@ -141,6 +141,53 @@ fn a_hunk_is_undone_in_one_labelled_step_and_brought_back() {
     assert_eq!(client.editor.text(&uri), format!("mine\n{EDITED}"));
 }
 
+/// A session that has made `b.txt`, which was opened since, as a look at the change does.
+fn created<'a>(project: &Project, client: &'a Client) -> (Session<'a>, String) {
+    let session = client.session_with(json!({ "mode": "acceptEdits" }));
+    assert_eq!(session.run("write b")["stopReason"], "end_turn");
+    let uri = project.uri("b.txt");
+    client.editor.open(&uri, "B\n");
+    (session, uri)
+}
+
+#[test]
+fn undoing_a_created_file_removes_it_though_it_is_open() {
+    let project = project();
+    let offer = Offer::kode().with("/workspace/workspaceEdit/resourceOperations", json!(["delete"]));
+    let client = project.connect(&offer);
+    let (session, uri) = created(&project, &client);
+    let undone = session.resolve(&[&session.hunks()[0]], "undo");
+    assert_eq!(undone["failed"], json!([]));
+    assert!(!project.path("b.txt").exists());
+    assert!(!client.editor.is_open(&uri), "the editor has closed what is gone");
+
+    session.revert(undone["resolutionId"].as_str());
+    assert_eq!(project.read("b.txt"), "B\n", "it can be taken back");
+}
+
+#[test]
+fn undoing_a_created_file_removes_it_in_an_editor_that_deletes_none() {
+    let project = project();
+    let client = project.connect(&Offer::kode());
+    let (session, uri) = created(&project, &client);
+    session.resolve(&[&session.hunks()[0]], "undo");
+    assert!(!project.path("b.txt").exists(), "it had what the agent wrote and nothing else");
+    assert_eq!(client.editor.text(&uri), "");
+}
+
+#[test]
+fn undoing_a_created_file_leaves_it_where_the_user_wrote_into_it() {
+    let project = project();
+    let offer = Offer::kode().with("/workspace/workspaceEdit/resourceOperations", json!(["delete"]));
+    let client = project.connect(&offer);
+    let (session, uri) = created(&project, &client);
+    project.write("b.txt", "B\nwritten by another program\n");
+    session.resolve(&[&session.hunks()[0]], "undo");
+    assert_eq!(project.read("b.txt"), "B\nwritten by another program\n");
+    assert_eq!(client.editor.text(&uri), "");
+    assert!(client.editor.is_open(&uri));
+}
+
 #[test]
 fn what_the_user_wrote_into_a_hunk_stays_whatever_becomes_of_it() {
     let project = project();

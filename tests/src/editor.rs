@@ -289,14 +289,19 @@ impl Editor {
             let params = json!({ "textDocument": identifier, "reason": reason as u8 });
             self.connection.notify("textDocument/willSave", params);
         }
-        let path = url::Url::parse(uri).ok().and_then(|uri| uri.to_file_path().ok()).expect("a file");
-        std::fs::write(path, &state.document(uri).text).expect("it can be written");
+        std::fs::write(path_of(uri), &state.document(uri).text).expect("it can be written");
         self.connection.notify("textDocument/didSave", json!({ "textDocument": identifier }));
     }
 
     /// Answers what [`Policy::AnswerLate`] has left unanswered.
     pub fn answer_late(&self) {
         self.lock().answer_late(&self.connection);
+    }
+
+    /// Whether a document is open.
+    #[must_use]
+    pub fn is_open(&self, uri: &str) -> bool {
+        self.lock().documents.contains_key(uri)
     }
 
     /// The text on the screen.
@@ -450,6 +455,9 @@ impl State {
             let document = self.document(&uri).clone();
             let mut changes: Vec<Change> =
                 edits.iter().map(|edit| document.change_of(edit, self.encoding)).collect();
+            if changes.is_empty() {
+                continue;
+            }
             // From the end, so that no change moves another; the protocol says they do not overlap.
             changes.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
             let overlap = changes.windows(2).any(|pair| pair[1].0.end > pair[0].0.start);
@@ -489,6 +497,11 @@ impl State {
             if let Policy::TypeThenAnswer(typings) = policy {
                 typings.iter().for_each(|typing| self.type_text(connection, &uri, typing));
             }
+        }
+        for uri in deletions_of(params) {
+            self.documents.remove(&uri);
+            std::fs::remove_file(path_of(&uri)).expect("it can be deleted");
+            connection.notify("textDocument/didClose", json!({ "textDocument": { "uri": uri } }));
         }
     }
 
@@ -575,6 +588,7 @@ fn edits_of(params: &Value) -> Vec<(String, Option<i64>, Vec<Value>)> {
     if let Some(changes) = edit["documentChanges"].as_array() {
         return changes
             .iter()
+            .filter(|change| change["kind"].is_null())
             .map(|change| {
                 let document = &change["textDocument"];
                 let uri = document["uri"].as_str().expect("a URI").to_owned();
@@ -584,6 +598,17 @@ fn edits_of(params: &Value) -> Vec<(String, Option<i64>, Vec<Value>)> {
     }
     let changes = edit["changes"].as_object().unwrap_or_else(|| panic!("{params} has no changes"));
     changes.iter().map(|(uri, changes)| (uri.clone(), None, edits(changes))).collect()
+}
+
+/// The files that an edit deletes, by URI.
+fn deletions_of(params: &Value) -> Vec<String> {
+    let changes = params["edit"]["documentChanges"].as_array().cloned().unwrap_or_default();
+    let deletions = changes.iter().filter(|change| change["kind"] == "delete");
+    deletions.map(|change| change["uri"].as_str().expect("a URI").to_owned()).collect()
+}
+
+fn path_of(uri: &str) -> std::path::PathBuf {
+    url::Url::parse(uri).ok().and_then(|uri| uri.to_file_path().ok()).expect("a file")
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {

@@ -178,6 +178,12 @@ pub trait Host: Send + Sync + 'static {
     /// Asks the editor to save an open document and waits, for a limited time, until it has.
     async fn save_document(&self, target: &Target) -> SaveOutcome;
 
+    /// Asks the editor to delete the file of an open document that still has this version, and to close the document. Returns
+    /// whether the editor did; `false` as well where it cannot be asked.
+    async fn delete_document(&self, _document: &DocumentSnapshot) -> bool {
+        false
+    }
+
     /// The language of the editor's own texts as it names it, such as `de` or `pt-BR`, if it does.
     fn locale(&self) -> Option<String> {
         None

@@ -160,32 +160,30 @@ impl Workspace {
         Ok(applied)
     }
 
-    /// Removes a file that has no bytes. It may be open: a document without text is left of a file that the agent made
-    /// and whose text was taken out again, and its file goes all the same.
+    /// Removes a file whose creation was undone; `undone` is the text that the undo took out. An editor that has the document
+    /// open is asked first, because it closes the document with the file. What else is in the file or the document stays.
     ///
     /// # Errors
-    /// What the system says; of kind [`io::ErrorKind::ResourceBusy`] when there is text in it after all, and
+    /// The system's; of kind [`io::ErrorKind::ResourceBusy`] when there is other text in it, and
     /// [`io::ErrorKind::InvalidInput`] when it is a link, no file, or led out of the workspace by a link.
-    pub async fn remove_empty(&self, target: &Target) -> io::Result<()> {
+    pub async fn remove_undone(&self, target: &Target, undone: &str) -> io::Result<()> {
         let Some(place) = target.file().cloned() else { return Ok(()) };
-        if self.open_document(target).await.is_some_and(|document| document.text.len_bytes() > 0) {
+        let document = self.open_document(target).await;
+        if document.as_ref().is_some_and(|document| document.text.len_bytes() > 0) {
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, "the editor has text in it"));
         }
         let roots = self.roots.clone();
-        blocking(move || {
-            let forbidden = |reason| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
-            // Of a link the file it leads to would be looked at, and the link itself removed.
-            let metadata = std::fs::symlink_metadata(&place)?;
-            if !metadata.is_file() {
-                return forbidden("it is a link, or no file");
-            }
-            if roots.name(&place) && !roots.hold(&place) {
-                return forbidden("it leads out of the workspace");
-            }
-            if metadata.len() > 0 {
-                return Err(io::Error::new(io::ErrorKind::ResourceBusy, "there is text in it"));
-            }
-            std::fs::remove_file(&place)
+        let (path, own) = (place.clone(), undone.to_owned());
+        blocking(move || check_removable(&path, &roots, &own)).await?;
+        if let Some(document) = document {
+            // Whether the editor did it is read from the disk.
+            self.host.delete_document(&document).await;
+        }
+        let (roots, own) = (self.roots.clone(), undone.to_owned());
+        blocking(move || match check_removable(&place, &roots, &own) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+            Ok(()) => std::fs::remove_file(&place),
         })
         .await
     }
@@ -503,6 +501,30 @@ fn quoted(text: &str) -> String {
         Some((cut, _)) => format!("{}...", &text[..cut]),
         None => text.to_owned(),
     }
+}
+
+/// Whether a file may be removed because all of its text was undone.
+fn check_removable(place: &AbsPath, roots: &Roots, undone: &str) -> io::Result<()> {
+    let forbidden = |reason| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    // Of a link the file it leads to would be read, and the link itself removed.
+    let metadata = std::fs::symlink_metadata(place)?;
+    if !metadata.is_file() {
+        return forbidden("it is a link, or no file");
+    }
+    if roots.name(place) && !roots.hold(place) {
+        return forbidden("it leads out of the workspace");
+    }
+    if metadata.len() == 0 {
+        return Ok(());
+    }
+    // An editor that has not saved the empty text has left what the agent wrote. No encoding takes more than four bytes for one.
+    let busy = || io::Error::new(io::ErrorKind::ResourceBusy, "there is other text in it");
+    if metadata.len() > undone.len() as u64 * 4 + 4 {
+        return Err(busy());
+    }
+    let bytes = std::fs::read(place)?;
+    let is_undone = encoding::decode(&bytes).is_ok_and(|decoded| decoded.text == undone);
+    is_undone.then_some(()).ok_or_else(busy)
 }
 
 #[cfg(test)]

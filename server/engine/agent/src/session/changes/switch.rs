@@ -39,12 +39,13 @@ impl Session {
             let book = self.changes.book();
             wanted.iter().all(|(hunk, _)| book.ledger.is_whole(hunk))
         };
+        let made = self.made_text(target, wanted).await;
         let result = match is_whole {
             true => self.switch_whole(target, wanted, step).await,
             false => self.switch_text(target, wanted, step).await,
         };
         if result.is_ok() {
-            self.remove_if_undone(target, wanted).await;
+            self.remove_if_undone(target, wanted, &made).await;
         }
         drop(self.sync_changes());
         result
@@ -197,22 +198,34 @@ impl Session {
         }
     }
 
-    /// Removes the file that a hunk made when the hunk is undone and nothing is left in it.
-    async fn remove_if_undone(&self, target: &Target, wanted: &[(HunkId, HunkState)]) {
+    /// The text of a file that one of the hunks made; empty when none did or there is no text.
+    async fn made_text(&self, target: &Target, wanted: &[(HunkId, HunkState)]) -> Arc<str> {
+        let is_made = {
+            let book = self.changes.book();
+            wanted.iter().any(|(hunk, _)| book.ledger.kind(hunk) == Some(HunkKind::Created))
+        };
+        match is_made {
+            true => self.workspace.text(target).await.map_or_else(|_| Arc::default(), |file| file.text),
+            false => Arc::default(),
+        }
+    }
+
+    /// Removes the file that a hunk made when the hunk is undone and nothing is left of the text it had, which was `made`.
+    async fn remove_if_undone(&self, target: &Target, wanted: &[(HunkId, HunkState)], made: &str) {
         let is_unmade = {
             let book = self.changes.book();
-            let made = |hunk: &HunkId| {
+            let is_undone = |hunk: &HunkId| {
                 book.ledger.kind(hunk) == Some(HunkKind::Created)
                     && book.ledger.state(hunk) == Some(HunkState::Undone)
             };
-            wanted.iter().any(|(hunk, _)| made(hunk))
+            wanted.iter().any(|(hunk, _)| is_undone(hunk))
                 && book.ledger.text(target).is_some_and(|text| text.len_bytes() == 0)
         };
         if is_unmade
-            && let Err(error) = self.workspace.remove_empty(target).await
+            && let Err(error) = self.workspace.remove_undone(target, made).await
             && error.kind() != std::io::ErrorKind::NotFound
         {
-            tracing::warn!(%error, %target, "the empty file stays");
+            tracing::warn!(%error, %target, "the undone file stays");
         }
     }
 }

@@ -269,7 +269,7 @@ async fn a_failure_in_the_middle_says_what_was_changed() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn only_an_empty_file_of_the_workspace_is_removed_and_no_link() {
+async fn only_an_undone_file_of_the_workspace_is_removed_and_no_link() {
     use std::os::unix::fs::symlink;
     let rig = Rig::new();
     for name in ["empty.txt", "open.txt", "linked.txt", "../outside/empty.txt"] {
@@ -277,13 +277,16 @@ async fn only_an_empty_file_of_the_workspace_is_removed_and_no_link() {
     }
     rig.write("full.txt", BASE);
     rig.open("open.txt", "");
+    rig.write("unsaved.txt", "made\n");
+    rig.open("unsaved.txt", "");
     rig.open("shown.txt", BASE);
     rig.write("shown.txt", "");
     symlink("linked.txt", rig.path("link.txt")).unwrap();
     symlink("../outside", rig.path("folder")).unwrap();
-    let remove =
-        async |name| rig.workspace().remove_empty(&rig.target(name)).await.map_err(|error| error.kind());
-    for name in ["empty.txt", "open.txt"] {
+    let remove = async |name| {
+        rig.workspace().remove_undone(&rig.target(name), "made\n").await.map_err(|error| error.kind())
+    };
+    for name in ["empty.txt", "open.txt", "unsaved.txt"] {
         assert_eq!(remove(name).await, Ok(()), "{name}");
         assert!(!rig.path(name).exists(), "{name}");
     }
