@@ -32,6 +32,24 @@ pub struct ListEditsResult {
     /// What each call changed, the file first changed first; empty unless it was asked for.
     #[serde(default)]
     pub history: Vec<FileHistory>,
+    /// How the hunks of each call stand, the decided ones included; absent for a session that another server writes, and where
+    /// only one file was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallEdits>,
+}
+
+/// How the hunks of one call stand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CallEdits {
+    /// The call.
+    pub call_id: CallId,
+    /// Hunks that wait to be kept or undone.
+    pub open: u32,
+    /// Hunks that were kept.
+    pub kept: u32,
+    /// Hunks that were undone, or rejected.
+    pub undone: u32,
 }
 
 /// The hunks of a file or document as they stand now.

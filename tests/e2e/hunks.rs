@@ -141,6 +141,23 @@ fn a_hunk_is_undone_in_one_labelled_step_and_brought_back() {
     assert_eq!(client.editor.text(&uri), format!("mine\n{EDITED}"));
 }
 
+#[test]
+fn the_hunks_of_each_call_are_counted_before_and_after_the_decision() {
+    let project = project();
+    let (client, _uri) = opened(&project, &Offer::kode());
+    let session = edited(&client);
+    let calls = || session.call("agent/edits/list", json!({}))["calls"].clone();
+    let call = session.calls().pop().unwrap()["callId"].clone();
+    assert_eq!(calls(), json!([{ "callId": call, "open": 2, "kept": 0, "undone": 0 }]));
+
+    let [first, second] = session.hunks().try_into().unwrap();
+    let undone = session.resolve(&[&first], "undo");
+    session.resolve(&[&second], "keep");
+    assert_eq!(calls(), json!([{ "callId": call, "open": 0, "kept": 1, "undone": 1 }]));
+    session.revert(undone["resolutionId"].as_str());
+    assert_eq!(calls(), json!([{ "callId": call, "open": 1, "kept": 1, "undone": 0 }]));
+}
+
 /// A session that has made `b.txt`, which was opened since, as a look at the change does.
 fn created<'a>(project: &Project, client: &'a Client) -> (Session<'a>, String) {
     let session = client.session_with(json!({ "mode": "acceptEdits" }));

@@ -2,10 +2,12 @@
 //!
 //! Rule: as for all conversions, values only; positions are counted in the text that the ranges came with.
 
+use std::collections::BTreeMap;
+
 use kode_engine::agent::session::review::{
     Amended, CheckpointView, RestorePreview, RestoreWhat, Side, UserEdits,
 };
-use kode_engine::base::ids::SessionId;
+use kode_engine::base::ids::{CallId, SessionId};
 use kode_engine::base::paths::Target;
 use kode_engine::record::resolution::ResolutionOutcome;
 use kode_engine::text::edit::diff::Patch;
@@ -44,6 +46,23 @@ pub fn file(
         hunks,
         uri: document,
     }
+}
+
+/// How the hunks of each call stand. Proposed hunks are not counted.
+#[must_use]
+pub fn calls(states: Vec<(CallId, HunkState)>) -> Vec<wire::CallEdits> {
+    let mut counts: BTreeMap<CallId, wire::CallEdits> = BTreeMap::new();
+    for (call, state) in states {
+        let none = || wire::CallEdits { call_id: call_id(&call), open: 0, kept: 0, undone: 0 };
+        let counted = counts.entry(call.clone()).or_insert_with(none);
+        match state {
+            HunkState::Proposed => {}
+            HunkState::Applied | HunkState::Conflict => counted.open += 1,
+            HunkState::Kept => counted.kept += 1,
+            HunkState::Undone => counted.undone += 1,
+        }
+    }
+    counts.into_values().filter(|counted| counted.open + counted.kept + counted.undone > 0).collect()
 }
 
 fn hunk(view: HunkView, text: &Rope, encoding: PositionEncoding) -> wire::Hunk {

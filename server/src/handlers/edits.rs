@@ -44,7 +44,8 @@ pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::List
     if let Some(wanted) = &wanted {
         history.retain(|file| target("uri", &file.uri).is_ok_and(|target| target == *wanted));
     }
-    Ok(wire::ListEditsResult { files: files.collect(), history })
+    let calls = if wanted.is_none() { convert::review::calls(session.hunk_states()) } else { Vec::new() };
+    Ok(wire::ListEditsResult { files: files.collect(), history, calls })
 }
 
 /// Lists what a session has changed that another server writes.
@@ -64,7 +65,7 @@ async fn followed(
         file.version = document.map(|document| document.version);
         convert::review::file(following.id(), path, file, encoding)
     });
-    Ok(wire::ListEditsResult { files: files.collect(), history: Vec::new() })
+    Ok(wire::ListEditsResult { files: files.collect(), history: Vec::new(), calls: Vec::new() })
 }
 
 /// Begins to accept, reject, keep or undo hunks.

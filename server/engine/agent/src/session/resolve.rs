@@ -11,7 +11,7 @@ use crate::session::Session;
 use crate::session::changes::Book;
 use crate::session::changes::switch::Step;
 use crate::session::review::{Amended, ResolveError, Side};
-use kode_base::ids::{HunkId, PermissionId, ResolutionId};
+use kode_base::ids::{CallId, HunkId, PermissionId, ResolutionId};
 use kode_base::paths::Target;
 use kode_permission::{PromptAnswer, Scope};
 use kode_record::event::Event;
@@ -37,6 +37,13 @@ impl Session {
     pub fn review(&self) -> Vec<FileReview> {
         let book = self.sync_changes();
         book.ledger.review().into_iter().filter_map(|file| book.as_it_waits(file)).collect()
+    }
+
+    /// The states of all hunks, each with the call that made the hunk.
+    #[must_use]
+    pub fn hunk_states(&self) -> Vec<(CallId, HunkState)> {
+        let book = self.sync_changes();
+        book.ledger.states_by_call().map(|(call, state)| (call.clone(), state)).collect()
     }
 
     /// The hunks of one file that wait for the user, by the name under which the editor has it open; `None` when there

@@ -26,7 +26,7 @@ use crate::edit::change::edit_rope;
 use crate::edit::ledger::review::{FileReview, HunkKind, HunkState, HunkView, ReviewAction, Selection};
 use crate::edit::weave::{LayerId, LayerPlace, Weave, WeaveSurvey};
 use crate::shell_change::FileImage;
-use kode_base::ids::{ChangeId, HunkId, PermissionId, ResolutionId, TurnId};
+use kode_base::ids::{CallId, ChangeId, HunkId, PermissionId, ResolutionId, TurnId};
 use kode_base::paths::Target;
 use kode_journal::{BlobId, Blobs};
 use whole::{AsideText, WholeFileHunk};
@@ -269,6 +269,13 @@ impl Ledger {
     #[must_use]
     pub fn every_hunk(&self) -> Vec<HunkId> {
         self.files.values().flat_map(|tracked| &tracked.hunks).cloned().collect()
+    }
+
+    /// The states of all hunks, each with the call that made the hunk.
+    pub fn states_by_call(&self) -> impl Iterator<Item = (&CallId, HunkState)> {
+        let texts = self.hunks.values().map(|hunk| (&hunk.change.call, hunk.state));
+        let whole = self.replaced.iter().map(|(_, hunk)| (&hunk.change.call, hunk.state));
+        texts.chain(whole)
     }
 
     fn text_hunk(&self, id: &HunkId) -> Option<&LedgerHunk> {
