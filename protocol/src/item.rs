@@ -199,6 +199,10 @@ pub struct Notice {
 pub enum NoticeKind {
     /// A model could not be asked; the model itself is not told of it.
     ApiError,
+    /// A model could not be asked, because its key is missing or was refused.
+    ApiKey,
+    /// A model could not be asked, because the conversation is longer than its context window.
+    ContextTooLong,
     /// Another model is asked than the one that was chosen.
     Fallback,
     /// An answer was cut off by its token limit and is continued.

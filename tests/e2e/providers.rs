@@ -217,6 +217,7 @@ fn a_refused_request_is_told_and_the_next_prompt_works() {
         assert_eq!(session.run("hello")["stopReason"], "error", "{wire:?}");
         let notice = session.notices().pop().unwrap();
         assert_eq!(notice["level"], "error", "{wire:?}: {notice}");
+        assert_eq!(notice["kind"], "apiKey", "{wire:?}: {notice}");
         assert!(notice["text"].as_str().unwrap().contains("401"), "{wire:?}: {notice}");
         assert!(!notice.to_string().contains("test-key"), "{wire:?}: {notice}");
         assert_eq!(answer(&session, "again", wire), "Going on.");

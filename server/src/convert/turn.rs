@@ -68,6 +68,8 @@ pub(super) fn phases(phases: PhaseTimes) -> wire::PhaseTimes {
 pub(super) fn notice_kind(kind: NoticeKind) -> wire::NoticeKind {
     match kind {
         NoticeKind::ApiError => wire::NoticeKind::ApiError,
+        NoticeKind::ApiKey => wire::NoticeKind::ApiKey,
+        NoticeKind::ContextTooLong => wire::NoticeKind::ContextTooLong,
         NoticeKind::Fallback => wire::NoticeKind::Fallback,
         NoticeKind::Continued => wire::NoticeKind::Continued,
         NoticeKind::IncompleteIntent => wire::NoticeKind::IncompleteIntent,

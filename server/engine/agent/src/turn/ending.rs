@@ -12,7 +12,7 @@ use crate::turn::{Ended, Spent};
 use kode_base::call::ToolKind;
 use kode_base::ids::{AgentId, CallId, TurnId};
 use kode_config::agents::TASK;
-use kode_model::{Block, ModelError};
+use kode_model::{Block, ModelError, ModelErrorKind};
 use kode_record::event::{
     CallOutcome, CallState, Event, ItemBody, NoticeKind, NoticeLevel, SealedCall, ToolCallItem, TurnEnd,
 };
@@ -235,7 +235,12 @@ pub(super) fn close(conversation: &Conversation<'_>, turn: &TurnId, reason: Turn
 pub(super) fn report(conversation: &Conversation<'_>, turn: &TurnId, error: &ModelError, attempts: u32) {
     let tried = if attempts > 1 { format!(" (tried {attempts} times)") } else { String::new() };
     let (message, hint) = (format!("{error}{tried}"), error.hint());
-    conversation.notice_of(NoticeKind::ApiError, turn, (NoticeLevel::Error, &message, hint));
+    let kind = match error.kind {
+        ModelErrorKind::Configuration | ModelErrorKind::Authentication => NoticeKind::ApiKey,
+        ModelErrorKind::ContextTooLong => NoticeKind::ContextTooLong,
+        _ => NoticeKind::ApiError,
+    };
+    conversation.notice_of(kind, turn, (NoticeLevel::Error, &message, hint));
     if conversation.agent.is_none() {
         conversation.session.publish(Event::Error { message, hint: hint.to_owned() });
     }
