@@ -27,7 +27,11 @@ fn a_refusal_reaches_the_model_with_the_users_words() {
     assert_eq!(session.wait_done(&turn)["stopReason"], "end_turn");
     let [(text, is_error)] = project.model.last_results().try_into().unwrap();
     assert!(is_error && text.contains("rather rename the variable"), "{text}");
-    assert_eq!(session.calls()[1]["state"], "DENIED");
+    let denied = &session.calls()[1];
+    assert_eq!(
+        (&denied["state"], &denied["structured"]["feedback"]),
+        (&json!("DENIED"), &json!("rather rename the variable"))
+    );
     assert!(client.editor.edits().is_empty());
     assert_eq!(client.editor.text(&project.uri("a.txt")), "old\n");
 }

@@ -131,6 +131,7 @@ fn kept_planning(
     question: &Question,
     words: Option<String>,
 ) -> ToolError {
+    let feedback = words.clone();
     let hint = match words {
         Some(words) => format!("They said: {words}\nChange the plan accordingly and present it again."),
         None => {
@@ -141,7 +142,8 @@ fn kept_planning(
             "Plan mode goes on. Wait for what the user says next, and change the plan accordingly.".to_owned()
         }
     };
-    let structured = json!({ "accepted": false, "plan": question.draft.plan, "edited": false });
+    let structured =
+        json!({ "accepted": false, "plan": question.draft.plan, "edited": false, "feedback": feedback });
     ToolError {
         structured: Some(Box::new(structured)),
         ..ToolError::new(ToolErrorKind::Denied, "The user did not accept the plan.", hint)

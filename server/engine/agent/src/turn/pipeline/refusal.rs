@@ -2,7 +2,7 @@
 //!
 //! Rule: each text says what happened and what to do next, and a refusal never invites another way around it.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::session::guard::Judged;
 use kode_base::call::{ToolError, ToolErrorKind};
@@ -57,9 +57,14 @@ pub(super) fn stopped(title: &str) -> ToolError {
 }
 
 pub(super) fn refused(title: &str, feedback: Option<&str>) -> ToolError {
-    let hint = match feedback.map(str::trim) {
-        Some(feedback) if !feedback.is_empty() => format!("They said: {feedback}"),
-        _ => "Do not try it another way; go on without it, or ask what they want instead.".to_owned(),
+    let feedback = feedback.map(str::trim).filter(|feedback| !feedback.is_empty());
+    let hint = match feedback {
+        Some(feedback) => format!("They said: {feedback}"),
+        None => "Do not try it another way; go on without it, or ask what they want instead.".to_owned(),
     };
-    ToolError::new(ToolErrorKind::Denied, format!("The user refused: {title}."), hint)
+    let structured = feedback.map(|feedback| Box::new(json!({ "feedback": feedback })));
+    ToolError {
+        structured,
+        ..ToolError::new(ToolErrorKind::Denied, format!("The user refused: {title}."), hint)
+    }
 }
