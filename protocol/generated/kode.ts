@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "d02f26f921c594dc7be9512a4d4646f02f286b071c173e936a55d5d786ca6278";
+export const SCHEMA_HASH = "4428754875b7095ee6170d5dee957b82eb15965bcfd68456361ae9e79bcead91";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -256,6 +256,18 @@ export interface Bookmark {
     seq: number;
     /** When it happened. */
     timestamp: Timestamp;
+}
+
+/** How the hunks of one call stand. */
+export interface CallEdits {
+    /** The call. */
+    callId: CallId;
+    /** Hunks that wait to be kept or undone. */
+    open: number;
+    /** Hunks that were kept. */
+    kept: number;
+    /** Hunks that were undone, or rejected. */
+    undone: number;
 }
 
 /** Names a tool call; chosen by the model, unique only within a session. */
@@ -1900,6 +1912,11 @@ export interface ListEditsResult {
     files: EditedFile[];
     /** What each call changed, the file first changed first; empty unless it was asked for. */
     history?: FileHistory[];
+    /**
+     * How the hunks of each call stand, the decided ones included; absent for a session that another server writes, and where
+     * only one file was asked for.
+     */
+    calls?: CallEdits[];
 }
 
 /** Whose hooks are listed. */
@@ -2442,6 +2459,10 @@ export interface Notice {
 export type NoticeKind =
     /** A model could not be asked; the model itself is not told of it. */
     | "apiError"
+    /** A model could not be asked, because its key is missing or was refused. */
+    | "apiKey"
+    /** A model could not be asked, because the conversation is longer than its context window. */
+    | "contextTooLong"
     /** Another model is asked than the one that was chosen. */
     | "fallback"
     /** An answer was cut off by its token limit and is continued. */
@@ -2768,6 +2789,16 @@ export interface Range {
     end: Position;
 }
 
+/** Which image is read. */
+export interface ReadAttachmentParams {
+    /** The session. */
+    sessionId: SessionId;
+    /** The prompt. */
+    itemId: ItemId;
+    /** The index of the image among the attachments of the prompt, from 0. */
+    index: number;
+}
+
 /** Which part of which output is wanted. Exactly one of `callId` and `taskId` is given. */
 export interface ReadOutputParams {
     /** The session. */
@@ -3002,6 +3033,18 @@ export type ResumeStrategy =
     | "crash"
     /** Nothing was unfinished. */
     | "manual";
+
+/** Whose model is asked again now. */
+export interface RetryTurnParams {
+    /** The session. */
+    sessionId: SessionId;
+}
+
+/** Whether a turn runs; a model that nobody waits for is asked no sooner. */
+export interface RetryTurnResult {
+    /** False when no turn runs. */
+    running: boolean;
+}
 
 /** What is to be taken back. */
 export interface RevertEditsParams {
@@ -4194,6 +4237,18 @@ export interface Requests {
      * Errors: `unknownSession`.
      */
     "agent/turn/cancel": { params: CancelTurnParams; result: CancelResult };
+    /**
+     * Ends the wait before a model that failed is asked again.
+     *
+     * Errors: `unknownSession`.
+     */
+    "agent/turn/retry": { params: RetryTurnParams; result: RetryTurnResult };
+    /**
+     * Reads an image that went with a prompt.
+     *
+     * Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+     */
+    "agent/attachment/read": { params: ReadAttachmentParams; result: ImagePart };
     /**
      * Cancels one call of the running turn; its siblings go on.
      *

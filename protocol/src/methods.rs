@@ -56,7 +56,10 @@ use crate::todo::{ListTodosParams, ListTodosResult};
 use crate::transfer::{
     ExportSessionParams, ExportSessionResult, ForkSessionParams, ImportSessionParams, ImportSessionResult,
 };
-use crate::turn::{CancelResult, CancelToolParams, CancelTurnParams, StartTurnParams, StartTurnResult};
+use crate::turn::{
+    CancelResult, CancelToolParams, CancelTurnParams, ImagePart, ReadAttachmentParams, RetryTurnParams,
+    RetryTurnResult, StartTurnParams, StartTurnResult,
+};
 
 /// A request as the bindings need it.
 #[derive(Clone, Copy, Debug)]
@@ -242,6 +245,14 @@ requests! {
     ///
     /// Errors: `unknownSession`.
     CancelTurn = "agent/turn/cancel", CancelTurnParams => CancelResult;
+    /// Ends the wait before a model that failed is asked again.
+    ///
+    /// Errors: `unknownSession`.
+    RetryTurn = "agent/turn/retry", RetryTurnParams => RetryTurnResult;
+    /// Reads an image that went with a prompt.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+    ReadAttachment = "agent/attachment/read", ReadAttachmentParams => ImagePart;
     /// Cancels one call of the running turn; its siblings go on.
     ///
     /// Errors: `unknownSession`, `unknownCall`.

@@ -267,6 +267,34 @@ pub struct CancelTurnParams {
     pub session_id: SessionId,
 }
 
+/// Whose model is asked again now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RetryTurnParams {
+    /// The session.
+    pub session_id: SessionId,
+}
+
+/// Whether a turn runs; a model that nobody waits for is asked no sooner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RetryTurnResult {
+    /// False when no turn runs.
+    pub running: bool,
+}
+
+/// Which image is read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadAttachmentParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// The prompt.
+    pub item_id: ItemId,
+    /// The index of the image among the attachments of the prompt, from 0.
+    pub index: u32,
+}
+
 /// Which call is cancelled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

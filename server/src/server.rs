@@ -47,6 +47,8 @@ pub fn service() -> (LspService<Backend>, ClientSocket) {
         .custom_method("agent/turn/start", turn::start)
         .custom_method("agent/complete", complete::complete)
         .custom_method("agent/turn/cancel", turn::cancel)
+        .custom_method("agent/turn/retry", turn::retry)
+        .custom_method("agent/attachment/read", session::read_attachment)
         .custom_method("agent/tool/cancel", turn::cancel_call)
         .custom_method("agent/permission/respond", permission::respond)
         .custom_method("agent/permission/list", permission::list)

@@ -183,6 +183,21 @@ fn a_rate_limit_is_waited_for_and_the_turn_then_works() {
 }
 
 #[test]
+fn a_user_who_does_not_wait_has_the_model_asked_again_at_once() {
+    let limit = json!({ "status": 429, "headers": { "retry-after": "50" } });
+    let project = Project::new(&Script::new([say("Here I am.").faults([limit])]));
+    let client = project.open();
+    let session = client.session();
+    let turn = session.prompt("hello");
+    let retry = session.wait_event("a wait", |event| event["type"] == "model_retry");
+    assert!(retry["delayMs"].as_u64().unwrap() >= 50_000, "{retry}");
+    assert_eq!(session.call("agent/turn/retry", json!({})), json!({ "running": true }));
+    assert_eq!(session.wait_done(&turn)["stopReason"], "end_turn");
+    assert_eq!(project.model.requests().len(), 2);
+    assert_eq!(session.call("agent/turn/retry", json!({})), json!({ "running": false }));
+}
+
+#[test]
 fn a_server_that_fails_is_asked_again_a_few_times_and_then_reported() {
     let overloaded = json!({ "status": 500, "body": { "error": { "message": "out of order" } } });
     let script = Script::default()

@@ -48,6 +48,28 @@ fn parts_of_a_prompt_reach_the_model_as_the_editor_has_them() {
 }
 
 #[test]
+fn an_image_that_went_with_a_prompt_is_read_again_from_the_journal() {
+    let project = Project::new(&Script::new([say("seen"), say("seen")]));
+    let client = project.open();
+    let session = client.session();
+    let images = ["iVBORw0KGgo=", "iVBORw0KGgoA"];
+    let part = |data: &str| json!({ "type": "image", "mediaType": "image/png", "data": data });
+    let text = json!({ "type": "text", "text": "what are these?" });
+    let input = json!({ "input": [text, part(images[0]), part(images[1])] });
+    session.wait_done(session.call("agent/turn/start", input)["turnId"].as_str().unwrap());
+    session.run("and now?");
+    let prompt = session.items().into_iter().find(|item| item["body"]["type"] == "userMessage").unwrap();
+    let read = |index: usize| {
+        let params = json!({ "itemId": prompt["itemId"], "index": index });
+        session.request("agent/attachment/read", params)
+    };
+    for (index, data) in images.iter().enumerate() {
+        assert_eq!(read(index).unwrap(), json!({ "mediaType": "image/png", "data": data }));
+    }
+    assert_eq!(read(2).unwrap_err().kind(), "invalidParams");
+}
+
+#[test]
 fn a_part_that_is_none_is_refused_with_its_place() {
     let project = Project::new(&Script::new([]));
     let client = project.open();

@@ -96,6 +96,16 @@ pub(crate) async fn items(backend: &Backend, params: Params) -> Result<wire::Ite
     Ok(convert::item_page(page.map_err(error::paging)?))
 }
 
+/// Reads an image that went with a prompt.
+pub(crate) async fn read_attachment(backend: &Backend, params: Params) -> Result<wire::ImagePart, Failure> {
+    let params: wire::ReadAttachmentParams = params.read()?;
+    let session = backend.session(&params.session_id)?;
+    let item = ItemId::from_external(params.item_id.as_str());
+    let index = usize::try_from(params.index).unwrap_or(usize::MAX);
+    let image = session.attached_image(item, index).await.map_err(error::paging)?;
+    Ok(wire::ImagePart { media_type: image.media_type, data: image.data })
+}
+
 /// Ends a live session.
 pub(crate) async fn close(backend: &Backend, params: Params) -> Result<(), Failure> {
     let params: wire::CloseSessionParams = params.read()?;

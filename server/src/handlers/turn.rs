@@ -62,6 +62,12 @@ pub(crate) async fn cancel(backend: &Backend, params: Params) -> Result<wire::Ca
     Ok(wire::CancelResult { cancelled: backend.session(&params.session_id)?.cancel_turn() })
 }
 
+/// Ends the wait before the model is asked again.
+pub(crate) async fn retry(backend: &Backend, params: Params) -> Result<wire::RetryTurnResult, Failure> {
+    let params: wire::RetryTurnParams = params.read()?;
+    Ok(wire::RetryTurnResult { running: backend.session(&params.session_id)?.retry_now() })
+}
+
 /// Cancels one call.
 pub(crate) async fn cancel_call(backend: &Backend, params: Params) -> Result<wire::CancelResult, Failure> {
     let params: wire::CancelToolParams = params.read()?;

@@ -150,6 +150,13 @@
 ---@field seq integer Number of the event, from 1. Numbers grow, over restarts as well, and a jump is no loss; only `lease_changed` has the number of the event before it.
 ---@field timestamp kode.Timestamp When it happened.
 
+--- How the hunks of one call stand.
+---@class kode.CallEdits
+---@field callId kode.CallId The call.
+---@field open integer Hunks that wait to be kept or undone.
+---@field kept integer Hunks that were kept.
+---@field undone integer Hunks that were undone, or rejected.
+
 --- Names a tool call; chosen by the model, unique only within a session.
 ---@alias kode.CallId string
 
@@ -1514,6 +1521,7 @@
 ---@class kode.ListEditsResult
 ---@field files kode.EditedFile[] The files and documents with hunks that are proposed, applied or in conflict, in the order of their names.
 ---@field history? kode.FileHistory[] What each call changed, the file first changed first; empty unless it was asked for.
+---@field calls? kode.CallEdits[] How the hunks of each call stand, the decided ones included; absent for a session that another server writes, and where only one file was asked for.
 
 --- Whose hooks are listed.
 ---@class kode.ListHooksParams
@@ -1835,6 +1843,8 @@
 --- What a notice is about.
 ---@alias kode.NoticeKind
 ---| "apiError" # A model could not be asked; the model itself is not told of it.
+---| "apiKey" # A model could not be asked, because its key is missing or was refused.
+---| "contextTooLong" # A model could not be asked, because the conversation is longer than its context window.
 ---| "fallback" # Another model is asked than the one that was chosen.
 ---| "continued" # An answer was cut off by its token limit and is continued.
 ---| "incompleteIntent" # An answer only announced what it was going to do.
@@ -2055,6 +2065,12 @@
 ---@field start kode.Position Where it begins.
 ---@field end kode.Position Where it ends.
 
+--- Which image is read.
+---@class kode.ReadAttachmentParams
+---@field sessionId kode.SessionId The session.
+---@field itemId kode.ItemId The prompt.
+---@field index integer The index of the image among the attachments of the prompt, from 0.
+
 --- Which part of which output is wanted. Exactly one of `callId` and `taskId` is given.
 ---@class kode.ReadOutputParams
 ---@field sessionId kode.SessionId The session.
@@ -2197,6 +2213,14 @@
 ---@alias kode.ResumeStrategy
 ---| "crash" # The server had ended in the middle of something: what was unfinished is sealed or asked again.
 ---| "manual" # Nothing was unfinished.
+
+--- Whose model is asked again now.
+---@class kode.RetryTurnParams
+---@field sessionId kode.SessionId The session.
+
+--- Whether a turn runs; a model that nobody waits for is asked no sooner.
+---@class kode.RetryTurnResult
+---@field running boolean False when no turn runs.
 
 --- What is to be taken back.
 ---@class kode.RevertEditsParams
@@ -2854,6 +2878,8 @@
 ---@field ["agent/queue/update"] fun(params: kode.UpdateQueueParams): kode.UpdateQueueResult Edits, drops, moves or sends ahead what waits; `queue_changed` tells how the queue stands then. Errors: `unknownSession`, `unknownPrompt`, `alreadyResolved`, `sessionBusy`, `invalidParams`.
 ---@field ["agent/draft/set"] fun(params: kode.SetDraftParams) Keeps the unsent prompt of a session; `draft_changed` tells other clients. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/turn/cancel"] fun(params: kode.CancelTurnParams): kode.CancelResult Cancels the running turn; prompts that wait stay, and begin no more by themselves until a person says so. Errors: `unknownSession`.
+---@field ["agent/turn/retry"] fun(params: kode.RetryTurnParams): kode.RetryTurnResult Ends the wait before a model that failed is asked again. Errors: `unknownSession`.
+---@field ["agent/attachment/read"] fun(params: kode.ReadAttachmentParams): kode.ImagePart Reads an image that went with a prompt. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
 ---@field ["agent/tool/cancel"] fun(params: kode.CancelToolParams): kode.CancelResult Cancels one call of the running turn; its siblings go on. Errors: `unknownSession`, `unknownCall`.
 ---@field ["agent/permission/respond"] fun(params: kode.RespondPermissionParams) Answers a permission prompt; the first answer wins. Errors: `unknownSession`, `unknownPermission`, `alreadyResolved`, `invalidParams`.
 ---@field ["agent/permission/list"] fun(params: kode.ListPermissionsParams): kode.ListPermissionsResult Lists the permission prompts that wait. Errors: `unknownSession`.

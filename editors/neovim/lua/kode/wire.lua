@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "d02f26f921c594dc7be9512a4d4646f02f286b071c173e936a55d5d786ca6278"
+M.schema_hash = "4428754875b7095ee6170d5dee957b82eb15965bcfd68456361ae9e79bcead91"
 
 return M

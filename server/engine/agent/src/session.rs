@@ -18,6 +18,7 @@ pub(crate) mod expand;
 mod feed;
 pub mod follower;
 pub mod guard;
+mod image;
 pub(crate) mod isolated;
 mod limits;
 mod news;

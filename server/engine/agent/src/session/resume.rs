@@ -230,6 +230,7 @@ impl Session {
             options: state.options,
             cancel: self.cancel.child_token(),
             calls: std::collections::HashMap::new(),
+            hurry: Arc::default(),
         };
         *self.active() = Some(active);
         self.resumption.is_attended.send_replace(false);

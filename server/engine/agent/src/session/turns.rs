@@ -4,8 +4,9 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::queue::{self, QUEUE_LIMIT};
@@ -70,6 +71,8 @@ pub(super) struct ActiveTurn {
     pub(super) options: TurnOptions,
     pub(super) cancel: CancellationToken,
     pub(super) calls: HashMap<CallId, CancellationToken>,
+    /// Ends the wait before a model is asked again.
+    pub(super) hurry: Arc<Notify>,
 }
 
 impl Session {
@@ -147,6 +150,22 @@ impl Session {
             }
             None => false,
         }
+    }
+
+    /// Ends the wait before the model is asked again. False when no turn runs.
+    pub fn retry_now(&self) -> bool {
+        match self.active().as_ref() {
+            Some(turn) => {
+                turn.hurry.notify_waiters();
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// What ends the wait before the model is asked again.
+    pub(crate) fn hurry(&self) -> Arc<Notify> {
+        self.active().as_ref().map_or_else(Arc::default, |turn| Arc::clone(&turn.hurry))
     }
 
     /// Cancels the running turn if it is the one of that id. False when it is not.
@@ -232,7 +251,7 @@ impl Session {
         }
         let turn = TurnId::generate();
         let (cancel, calls, options) = (self.cancel.child_token(), HashMap::new(), prompt.options);
-        *active = Some(ActiveTurn { id: turn.clone(), options, cancel, calls });
+        *active = Some(ActiveTurn { id: turn.clone(), options, cancel, calls, hurry: Arc::default() });
         let item = new_item(&turn, ItemBody::user_message(prompt.text));
         let parts = prompt.parts;
         let record = Record::Prompt { turn: turn.clone(), queued, item, content, parts, options };

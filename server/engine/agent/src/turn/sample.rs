@@ -325,10 +325,14 @@ impl<'a> Asker<'a> {
             // The next attempt starts anew: what this one has shown stays on the screen, and out of the history.
             leave(self.conversation, &mut shown);
             let times = (delay, waited);
+            let hurry = self.conversation.session.hurry();
+            // Made before clients see the wait, so that an early request to retry is not lost.
+            let hurried = hurry.notified();
             tell_retry(self.conversation, self.model.name(), &error, attempts, times, &policy);
             waited = waited.saturating_add(delay);
             tokio::select! {
                 () = sleep(delay) => {}
+                () = hurried => {}
                 () = self.cancel.cancelled() => {
                     let error = ModelError::new(ModelErrorKind::Cancelled, error.message);
                     return Err(Fault { error, shown, attempts });
