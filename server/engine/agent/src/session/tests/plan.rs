@@ -57,7 +57,10 @@ async fn a_plan_that_is_turned_down_without_a_word_ends_the_turn_in_plan_mode() 
     let seen = until(&mut events, is_done).await;
     assert!(seen.iter().any(|record| matches!(record.event, Event::Done { reason: TurnEnd::EndTurn, .. })));
     assert_eq!((bench.requests().len(), session.mode()), (1, Mode::Plan));
-    assert_eq!(structured(&session), json!({ "accepted": false, "plan": "1. All.", "edited": false }));
+    assert_eq!(
+        structured(&session),
+        json!({ "accepted": false, "plan": "1. All.", "edited": false, "feedback": null })
+    );
     session.submit(prompt("with tests")).unwrap();
     until(&mut events, |event| matches!(event, Event::QuestionAsked { .. })).await;
     let last = bench.requests()[1].messages.last().unwrap().content.clone();
@@ -70,4 +73,5 @@ async fn a_plan_that_is_turned_down_without_a_word_ends_the_turn_in_plan_mode() 
     until(&mut events, is_done).await;
     let (_, content, _) = results(&bench.requests()[2]).pop().unwrap();
     assert!(content.contains("They said: and docs"), "{content}");
+    assert_eq!(structured(&session)["feedback"], "and docs");
 }
