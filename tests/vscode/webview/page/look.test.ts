@@ -45,13 +45,14 @@ async function look(chat: ChatPage, name: string): Promise<void> {
     }
 }
 
-/** What axe has found in the test that runs. */
+/** Findings of axe in the running test. */
 const found: string[] = [];
 
-function assertClean(): void {
+// After every test, so that a finding fails the test whose page has it and no later one.
+test.afterEach(() => {
     const all = found.splice(0);
     assert.equal(all.length, 0, `\n${all.join("\n")}`);
-}
+});
 
 const answer = `It was the order of the two checks. \`src/cache.rs:12\` looked at the age **before** the key, so an entry of another key could be returned:
 
@@ -285,7 +286,6 @@ for (const theme of Object.keys(THEMES) as Theme[]) {
                 });
                 await page.locator(".banner.error").waitFor();
                 await look(chat, "14-banners");
-                assertClean();
             },
         ));
 }
@@ -324,7 +324,6 @@ for (const theme of Object.keys(THEMES) as Theme[]) {
             await page.locator(".checkpoint-row button").last().click();
             await page.locator(".checkpoint-row .preview").waitFor();
             await look(chat, "43-checkpoints");
-            assertClean();
         }));
 }
 
@@ -379,7 +378,6 @@ test("a narrow view has everything", () =>
         await chat.page.waitForSelector("text=It was the order");
         await chat.page.waitForSelector(".changes");
         await look(chat, "21-narrow-answer");
-        assertClean();
         const wide = await chat.page.evaluate(
             () => document.documentElement.scrollWidth > document.documentElement.clientWidth,
         );
@@ -425,7 +423,6 @@ test("in a low and narrow view the way to answer and to stop is seen, and tables
             return [leftOf("const"), leftOf(";")];
         });
         assert.ok((first ?? 0) < (second ?? 0), "code runs from left to right");
-        assertClean();
     }));
 
 test("a page without a model, and one without a server, are clean", async () => {
@@ -449,7 +446,6 @@ test("a page without a model, and one without a server, are clean", async () => 
             await look(chat, "31-no-server");
         },
     );
-    assertClean();
 });
 
 test("messages are headings, rows are walked by keys, and announcements are discrete", () =>
