@@ -118,7 +118,8 @@ export class Viewport {
         const { box, position } = this;
         if (!box || Math.abs(box.scrollTop - position.top) < 1) return;
         const top = Math.round(box.scrollTop);
-        const distance = this.layout.total - this.height - top;
+        // A box that grows is scrolled up by the browser before the observer names it: it is at its end all the same.
+        const distance = box.scrollHeight - box.clientHeight - box.scrollTop;
         const up = top < position.top;
         if (!up && distance <= NEAR) position.following = true;
         else if (up) position.following = distance <= 1;
