@@ -3,9 +3,9 @@
 //
 //   node build.mjs [--watch] [--development] [--only host|page] [--page FILE] [--out FOLDER]
 //
-// Rule: the host is CommonJS and has the editor's API as its only import; the page is one script and one style sheet,
-// so that its content security policy can name them and nothing else.
-import { mkdirSync, statSync, writeFileSync } from "node:fs";
+// Rule: the host is CommonJS and has the editor's API as its only import. The page is a module with chunks beside it, which are
+// read when they are needed, and one style sheet.
+import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import * as esbuild from "esbuild";
@@ -95,10 +95,12 @@ const host = {
 const page = {
     ...common,
     tsconfig: path.join(here, "tsconfig.webview.json"),
-    entryPoints: { webview: path.resolve(options.page), languages: path.join(here, "src/webview/markdown/languages.ts") },
+    entryPoints: { webview: path.resolve(options.page) },
     platform: "browser",
     target: "chrome128",
-    format: "iife",
+    format: "esm",
+    splitting: true,
+    chunkNames: "chunks/[name]-[hash]",
     jsx: "automatic",
     jsxImportSource: "preact",
     // A page outside of the folder, as tests have, finds the packages here.
@@ -109,17 +111,41 @@ const halves = { host, page };
 const wanted = options.only ? [halves[options.only]] : Object.values(halves);
 if (wanted.includes(undefined)) throw new Error(`--only is host or page, and not ${options.only}`);
 
+/** The bytes of an output and of all that it reads before it runs. */
+function eagerBytes(outputs, name, seen = new Set()) {
+    if (seen.has(name)) return 0;
+    seen.add(name);
+    const { bytes, imports } = outputs[name];
+    const first = imports.filter(({ kind, external }) => kind === "import-statement" && !external);
+    return first.reduce((sum, { path: next }) => sum + eagerBytes(outputs, next, seen), bytes);
+}
+
+/** The most bytes that are read before the first paint, and that the extension host loads. */
+const BUDGETS = { "webview.js": 300_000, "extension.js": 105_000, "client.js": 295_000 };
+
+/** Prints the size of each entry with what it reads before it runs; fails where a shipped one is over its budget. */
+function printSizes({ metafile: { outputs } }) {
+    const line = (name, bytes) => console.log(`${name.padEnd(14)} ${(bytes / 1000).toFixed(1).padStart(7)} kB`);
+    for (const [output, { entryPoint }] of Object.entries(outputs)) {
+        const name = path.basename(output);
+        const isEntry = entryPoint && !output.includes("/chunks/");
+        if (output.endsWith(".css")) line(name, outputs[output].bytes);
+        if (!isEntry || !output.endsWith(".js")) continue;
+        const bytes = eagerBytes(outputs, output);
+        line(name, bytes);
+        const budget = options.development ? undefined : BUDGETS[name];
+        if (bytes > budget) throw new Error(`${name} is ${bytes} bytes, its budget is ${budget}: import less before the first paint.`);
+    }
+}
+
 mkdirSync(options.out, { recursive: true });
 if (options.watch) {
     for (const half of wanted) await (await esbuild.context(half)).watch();
 } else {
-    await Promise.all(wanted.map((half) => esbuild.build(half)));
+    // Chunks of an earlier build have other names.
+    if (wanted.includes(page)) rmSync(path.join(options.out, "chunks"), { recursive: true, force: true });
+    for (const built of await Promise.all(wanted.map((half) => esbuild.build(half)))) printSizes(built);
     const style = path.join(options.out, "webview.css");
     // The page links it whether or not anything was imported.
     if (!statSync(style, { throwIfNoEntry: false })) writeFileSync(style, "");
-    for (const name of ["extension.js", "client.js", "webview.js", "languages.js", "webview.css"]) {
-        const bytes = statSync(path.join(options.out, name), { throwIfNoEntry: false })?.size;
-        if (bytes === undefined) continue;
-        console.log(`${name.padEnd(14)} ${(bytes / 1000).toFixed(1).padStart(7)} kB`);
-    }
 }

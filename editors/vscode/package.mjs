@@ -34,7 +34,7 @@ try {
     execFileSync(process.execPath, [path.join(here, "build.mjs"), "--out", path.join(stage, "dist"), ...page], {
         stdio: "inherit",
     });
-    for (const folder of ["icons", "media", "walkthrough"]) {
+    for (const folder of ["icons", "walkthrough"]) {
         const from = path.join(here, folder);
         if (existsSync(from)) cpSync(from, path.join(stage, folder), { recursive: true });
     }

@@ -33,7 +33,8 @@ function sizes() {
     };
     line("extension.js and client.js", ["extension.js", "client.js"], 400);
     line("extension.js, loaded at the start", ["extension.js"]);
-    line("webview.js", ["webview.js"], 300);
+    // With what it imports before the first paint it has a budget in the build.
+    line("webview.js", ["webview.js"]);
 }
 
 /** Prints a line of the table: a figure and, where it has a budget, how it stands to that. */

@@ -8,6 +8,7 @@ import { EditorTracker } from "./host/activeEditor.ts";
 import { Chat } from "./host/chat/chat.ts";
 import { registerCommands } from "./host/commands.ts";
 import { Doctor } from "./host/doctor.ts";
+import { Keys } from "./host/keys.ts";
 import { Notifications } from "./host/notifications.ts";
 import { Changes } from "./host/review/changes.ts";
 import { Comments } from "./host/review/comments.ts";
@@ -40,7 +41,8 @@ export function activate(context: vscode.ExtensionContext): void {
     const texts = new Texts();
     const { version } = context.extension.packageJSON as { version: string };
     const doctor = new Doctor(server, texts, version);
-    const chat = new Chat(context, sessions, { editors, texts, diffs, doctor, server, log });
+    const keys = new Keys(context.secrets, server, log);
+    const chat = new Chat(context, sessions, { editors, texts, diffs, keys, doctor, server, log });
     const notifications = new Notifications(sessions, chat);
     context.subscriptions.push(
         log,
@@ -56,7 +58,7 @@ export function activate(context: vscode.ExtensionContext): void {
         chat,
         notifications,
         new Status(server, sessions, ledger, chat),
-        registerCommands({ server, sessions, chat, editors, comments, since, diffs, decisions, notifications, doctor, log }),
+        registerCommands({ server, sessions, chat, editors, comments, since, diffs, decisions, notifications, doctor, keys, log }),
         keepUnfinished(sessions, ledger),
         restartWhenNeeded(server, log),
         upgrades(server, version, context.globalState, log),

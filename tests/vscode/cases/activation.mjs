@@ -52,7 +52,7 @@ test("a server that is older than the extension is told, with how to bring it up
     const told = window.page.locator(".notification-toast", { hasText: /the server is version 0\.0\.0, the extension \d/ });
     await told.getByRole("button", { name: "Skip This Version" }).waitFor();
     await told.getByRole("button", { name: "How to Upgrade" }).click();
-    await window.page.getByText("Have the server running").waitFor();
+    await window.page.getByText("To upgrade").waitFor();
 });
 
 test("the page of the chat runs our script and style and nothing else", async (workbench) => {

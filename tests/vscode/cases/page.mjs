@@ -180,11 +180,11 @@ test("code of an answer takes the place of what is selected once it was looked a
     await window.page.keyboard.press("Enter");
     await window.status(/ready/);
     await window.chat.getByRole("button", { name: /^Apply:/ }).click();
-    const card = window.chat.getByRole("region", { name: /^Put this code in the place/ });
+    const card = window.chat.getByRole("region", { name: /^Replace the selection/ });
     await card.waitFor();
     await window.shot("chat-apply");
     assert.equal(await window.buffer("a.txt"), "one\ntwo\nthree\n", "nothing was done yet");
-    await card.getByRole("button", { name: "Apply", exact: true }).click();
+    await card.getByRole("button", { name: "Replace", exact: true }).click();
     await eventually("the code is there", async () => (await window.buffer("a.txt")) === "one\nTWO\nTHREE\n");
     await window.chat.getByText("1 file changed").waitFor();
 });
@@ -201,4 +201,81 @@ test("a code action on a selection is answered in the chat, which it opens", asy
         await vscode.commands.executeCommand(command.command, ...command.arguments);
     });
     await window.chat.getByText("It counts, and that is all.").first().waitFor({ timeout: 60_000 });
+});
+
+test("code has the colors of the editor's theme, by chunks that the policy of the page allows", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\n" });
+    await chat(window);
+    await window.page.keyboard.type("show colors");
+    await window.page.keyboard.press("Enter");
+    const keyword = window.chat.locator(".t-keyword", { hasText: "const" });
+    await keyword.waitFor();
+    const [color, ofTheme] = await keyword.evaluate((element) => {
+        const box = element.ownerDocument.createElement("i");
+        box.style.color = element.ownerDocument.documentElement.style.getPropertyValue("--kode-token-keyword");
+        element.ownerDocument.body.append(box);
+        return [getComputedStyle(element).color, getComputedStyle(box).color];
+    });
+    assert.match(ofTheme, /^rgb/);
+    assert.equal(color, ofTheme);
+    await window.command("kode.session.list");
+    await window.chat.locator(".session").first().waitFor();
+    await window.shot("chat-sessions");
+    const refused = window.console.filter((line) => /Content Security Policy/.test(line) && /webview/.test(line));
+    assert.deepEqual(refused, []);
+});
+
+/** The files below a folder that have a text in them. */
+function filesWith(folder, text) {
+    return fs
+        .readdirSync(folder, { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map((entry) => path.join(entry.parentPath, entry.name))
+        .filter((file) => fs.readFileSync(file).includes(text));
+}
+
+test("a key is added in the editor, reaches the server, and stands in no setting and no log", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\n" });
+    await chat(window);
+    const field = window.page.locator(".quick-input-widget input");
+    await window.command("kode.key.add");
+    await window.page.getByText("Whose models do you want to use?").or(field).first().waitFor();
+    await window.page.keyboard.type("OpenAI");
+    await window.page.keyboard.press("Enter");
+    const key = "sk-test-0123456789abcdef";
+    await window.page.locator(".quick-input-widget input[type=password]").waitFor();
+    await window.page.keyboard.type(key);
+    await window.shot("chat-key");
+    await window.page.keyboard.press("Enter");
+    await eventually("the model is offered", async () => {
+        await window.command("kode.session.model");
+        await window.chat.locator(".menu-item", { hasText: "openai-responses" }).waitFor({ timeout: 2_000 });
+        return true;
+    });
+    await window.shot("chat-models");
+    await window.page.keyboard.press("Escape");
+    await window.command("kode.key.manage");
+    await window.page.locator(".quick-input-list", { hasText: "key …cdef" }).waitFor();
+    await window.page.keyboard.press("Escape");
+    for (const folder of ["state", "ud", "home", "w"]) assert.deepEqual(filesWith(path.join(workbench.box, folder), key), []);
+});
+
+test("a program that is not found leads to the settings of the machine it runs on", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\n" }, { "kode.server.path": "/nowhere/kode-ls" });
+    await window.command("kode.chat.focus");
+    await window.chat.getByText("The server did not start").waitFor();
+    await window.shot("chat-no-server");
+    await window.chat.getByRole("button", { name: "Settings" }).click();
+    await window.page.locator(".settings-editor", { hasText: "Server: Path" }).waitFor();
+    await window.shot("settings-machine");
+});
+
+test("the first of the first steps is ticked where the server runs", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\n" });
+    await window.ready();
+    await window.command("kode.server.walkthrough");
+    const steps = window.page.locator(".getting-started-step");
+    await steps.first().waitFor();
+    await steps.first().locator(".codicon-getting-started-step-checked").waitFor();
+    await window.shot("first-steps");
 });

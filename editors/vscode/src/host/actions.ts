@@ -10,8 +10,10 @@ import type { Action, HostActions } from "../shared/messages.ts";
 import type { EditorTracker } from "./activeEditor.ts";
 import { fromRange } from "./convert.ts";
 import type { Doctor } from "./doctor.ts";
+import type { Keys } from "./keys.ts";
 import type { Diffs } from "./review/diffs.ts";
 import type { Server } from "./server.ts";
+import { chooseServer, openSettings } from "./settings.ts";
 import type { Texts } from "./texts.ts";
 
 /** What the actions need; those about the page itself are its own. */
@@ -19,6 +21,7 @@ export interface Tools {
     editors: EditorTracker;
     texts: Texts;
     diffs: Diffs;
+    keys: Keys;
     doctor: Doctor;
     server: Server;
     log: vscode.LogOutputChannel;
@@ -55,6 +58,15 @@ const HANDLERS: Handlers = {
 
     async openText({ texts }, { title, text, languageId }) {
         await texts.show(title, text, languageId);
+        return null;
+    },
+
+    openTerminal(_, { command }) {
+        const folder = vscode.workspace.workspaceFolders?.find(({ uri }) => uri.scheme === "file")?.uri;
+        const terminal = vscode.window.createTerminal({ name: "Kode", ...(folder ? { cwd: folder } : {}) });
+        terminal.show(false);
+        // A line break in it would run what stands before.
+        terminal.sendText(command.replace(/[\r\n]+/g, " ").replace(/\p{Cc}/gu, ""), false);
         return null;
     },
 
@@ -124,8 +136,30 @@ const HANDLERS: Handlers = {
         return { confirmed: answer === yes };
     },
 
+    async addKey({ keys }) {
+        return { added: await keys.add() };
+    },
+
+    async findModels({ keys }) {
+        return { found: await keys.find() };
+    },
+
+    async useModel({ keys }, found) {
+        await keys.use(found);
+        return null;
+    },
+
+    async chooseServer() {
+        return { chosen: await chooseServer() };
+    },
+
+    async manageTrust() {
+        await vscode.commands.executeCommand("workbench.trust.manage");
+        return null;
+    },
+
     async openSettings(_, { query }) {
-        await vscode.commands.executeCommand("workbench.action.openSettings", query ?? "@ext:kode-ls.kode");
+        await openSettings(query);
         return null;
     },
 

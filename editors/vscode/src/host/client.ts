@@ -17,7 +17,13 @@ import {
     type MessageTransports,
     type StaticFeature,
 } from "vscode-languageclient";
-import { StreamMessageReader, StreamMessageWriter } from "vscode-languageserver-protocol/node";
+import {
+    StreamMessageReader,
+    StreamMessageWriter,
+    type Message,
+    type RequestMessage,
+} from "vscode-languageserver-protocol/node";
+import { withProfiles, type OwnProfile } from "../logic/providers.ts";
 import { messageOf, told } from "../logic/words.ts";
 import { ASK, inputOf } from "./asking.ts";
 import { answerDiagnostics, answerSave } from "./editorRequests.ts";
@@ -27,6 +33,8 @@ import { initializationOptions } from "./settings.ts";
 /** What a client tells those who made it. */
 export interface ClientContext {
     log: vscode.LogOutputChannel;
+    /** The user's own profiles, keys included. */
+    profiles: readonly OwnProfile[];
     /** The connection is gone, and nobody has asked for that. */
     onClosed: () => Promise<void>;
     /** Something happened in a session. */
@@ -41,7 +49,7 @@ export interface ClientContext {
 export class Client extends BaseLanguageClient {
     constructor(
         private readonly server: ServerProcess,
-        context: ClientContext,
+        private readonly context: ClientContext,
     ) {
         super("kode", "Kode", options(context));
         this.registerFeature(new OfferFeature());
@@ -71,7 +79,26 @@ export class Client extends BaseLanguageClient {
 
     protected override createMessageTransports(): Promise<MessageTransports> {
         const { stdout, stdin } = this.server.child;
-        return Promise.resolve({ reader: new StreamMessageReader(stdout), writer: new StreamMessageWriter(stdin) });
+        const writer = new InitializingWriter(stdin, this.context.profiles);
+        return Promise.resolve({ reader: new StreamMessageReader(stdout), writer });
+    }
+}
+
+/** Puts the user's profiles into `initialize` as it is written, behind all that could log its parameters. */
+class InitializingWriter extends StreamMessageWriter {
+    constructor(
+        stream: NodeJS.WritableStream,
+        private readonly profiles: readonly OwnProfile[],
+    ) {
+        super(stream);
+    }
+
+    override write(message: Message): Promise<void> {
+        const { method, params } = message as RequestMessage;
+        if (method !== "initialize") return super.write(message);
+        const { initializationOptions, ...rest } = params as InitializeParams;
+        const options = withProfiles(initializationOptions as Record<string, unknown>, this.profiles);
+        return super.write({ ...message, params: { ...rest, initializationOptions: options } } as RequestMessage);
     }
 }
 

@@ -10,6 +10,7 @@ import { count, messageOf, told } from "../logic/words.ts";
 import type { Chat } from "./chat/chat.ts";
 import type { EditorTracker } from "./activeEditor.ts";
 import type { Doctor } from "./doctor.ts";
+import type { Keys } from "./keys.ts";
 import type { Notifications } from "./notifications.ts";
 import type { ChangedFile } from "./review/changes.ts";
 import type { Comments } from "./review/comments.ts";
@@ -19,6 +20,7 @@ import type { Entry } from "./review/ledger.ts";
 import type { Since } from "./review/since.ts";
 import type { Server } from "./server.ts";
 import type { Sessions } from "./sessions.ts";
+import { chooseServer, openSettings } from "./settings.ts";
 
 /** What commands need. */
 export interface Kode {
@@ -32,6 +34,7 @@ export interface Kode {
     decisions: Decisions;
     notifications: Notifications;
     doctor: Doctor;
+    keys: Keys;
     log: vscode.LogOutputChannel;
 }
 
@@ -108,11 +111,15 @@ const COMMANDS: Record<string, Handler> = {
         vscode.window.setStatusBarMessage(`Kode: ${count(sent, "comment")} sent.`, 5_000);
     },
 
+    "kode.key.add": ({ keys }) => keys.add(),
+    "kode.key.manage": ({ keys }) => keys.manage(),
+
     "kode.server.doctor": ({ doctor }) => doctor.show(),
     "kode.server.showLogs": ({ log }) => log.show(),
     "kode.server.restart": ({ server }) => server.restart(),
     "kode.server.trust": () => vscode.commands.executeCommand("workbench.trust.manage"),
-    "kode.server.settings": () => vscode.commands.executeCommand("workbench.action.openSettings", "@ext:kode-ls.kode"),
+    "kode.server.choose": () => chooseServer(),
+    "kode.server.settings": () => openSettings(),
     "kode.server.walkthrough": () =>
         vscode.commands.executeCommand("workbench.action.openWalkthrough", "kode-ls.kode#kode.start"),
 };

@@ -7,6 +7,7 @@ import * as os from "node:os";
 import { PROTOCOL_VERSION, type AgentEventParams, type InputPart, type ProposeEditsParams, type ServerKode } from "kode-protocol";
 import * as vscode from "vscode";
 import { locate } from "../logic/locate.ts";
+import type { OwnProfile } from "../logic/providers.ts";
 import { RestartPolicy, MAX_CRASHES } from "../logic/restart.ts";
 import { messageOf } from "../logic/words.ts";
 import type { Connection, Method, Params, Result, Setup } from "../shared/messages.ts";
@@ -40,6 +41,8 @@ export class Server implements vscode.Disposable {
     private timer: NodeJS.Timeout | undefined;
     private file: string | undefined;
     private disposed = false;
+    /** The profiles that the user has made in the editor; they go with `initialize`. */
+    profiles: () => Promise<OwnProfile[]> = () => Promise.resolve([]);
 
     /** The connection is something else now. */
     readonly onConnection = this.connectionChanged.event;
@@ -94,8 +97,10 @@ export class Server implements vscode.Disposable {
             // The library is large: it is loaded while the process starts, and the activation does not wait for it.
             const { Client } = await import("./client.ts");
             if (this.run !== run || !run.process) return;
+            const profiles = await this.profiles();
             run.client = new Client(run.process, {
                 log: this.log,
+                profiles,
                 onClosed: () => this.ended(run),
                 onEvent: (params) => {
                     if (this.run === run) this.eventCame.fire(params);

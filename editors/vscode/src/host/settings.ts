@@ -18,6 +18,7 @@ export function viewSettings(): ViewSettings {
         includeEditorContext: kode.get("chat.includeEditorContext", true),
         expandThinking: kode.get("chat.expandThinking", false),
         fontSize: kode.get("chat.fontSize", 0),
+        diffLayout: kode.get("chat.diffLayout", "auto"),
     };
 }
 
@@ -62,6 +63,21 @@ export function notifies(): "auto" | "always" | "never" {
 /** Whether changed files are marked in lists of files. */
 export function decorates(): boolean {
     return section().get("review.fileDecorations", true);
+}
+
+/** Opens the settings whose names match. Those of the machine stand on another page in a remote window. */
+export async function openSettings(query = "@ext:kode-ls.kode"): Promise<void> {
+    const isRemote = vscode.env.remoteName !== undefined && query.startsWith("kode.server");
+    const command = isRemote ? "workbench.action.openRemoteSettings" : "workbench.action.openSettings";
+    await vscode.commands.executeCommand(command, isRemote ? { query } : query);
+}
+
+/** Has the user choose the program of the server; the editor keeps it among the settings of the machine. */
+export async function chooseServer(): Promise<boolean> {
+    const [uri] = (await vscode.window.showOpenDialog({ title: "Choose the kode-ls Program", openLabel: "Use" })) ?? [];
+    if (!uri) return false;
+    await section().update("server.path", uri.fsPath, vscode.ConfigurationTarget.Global);
+    return true;
 }
 
 /** The settings that only a new server takes. */

@@ -25,8 +25,10 @@ export interface Followed {
     seq: number;
     /** By the id of the prompt or question, oldest first. */
     waiting: Map<string, Waiting>;
-    /** Whether the last turn ended by a fault that nobody has looked at. */
+    /** Whether the last turn ended by a fault, and the user has not seen it yet. */
     failed: boolean;
+    /** Whether a turn has ended that the user has not seen yet. */
+    unseen: boolean;
 }
 
 /** All sessions in one word; what asks most for the user wins. */
@@ -63,6 +65,7 @@ export class Attention {
             seq: snapshot.bookmark.seq,
             waiting,
             failed: before?.failed ?? false,
+            unseen: before?.unseen ?? false,
         });
         return {
             asked: [...waiting].filter(([id]) => !before?.waiting.has(id)).map(([, asked]) => asked),
@@ -110,6 +113,7 @@ export class Attention {
                 break;
             case "done":
                 session.failed = event.stopReason === "error";
+                session.unseen = true;
                 break;
             case "title_changed":
                 session.title = event.title;
@@ -123,9 +127,15 @@ export class Attention {
     /** The user has looked at the session. */
     seen(sessionId: SessionId): boolean {
         const session = this.sessions.get(sessionId);
-        if (!session?.failed) return false;
+        if (!session?.unseen) return false;
         session.failed = false;
+        session.unseen = false;
         return true;
+    }
+
+    /** The sessions in which a turn has ended that the user has not seen yet. */
+    unseen(): SessionId[] {
+        return [...this.sessions.values()].filter(({ unseen }) => unseen).map(({ sessionId }) => sessionId);
     }
 
     /** The server is gone: nothing can be answered until the sessions are loaded again, which tells what waits. */
@@ -164,7 +174,7 @@ export function named(waiting: Waiting): { id: string; sessionId: SessionId } {
 }
 
 function begin(sessionId: SessionId): Followed {
-    return { sessionId, title: "", state: "READY", seq: 0, failed: false, waiting: new Map() };
+    return { sessionId, title: "", state: "READY", seq: 0, failed: false, unseen: false, waiting: new Map() };
 }
 
 function drop(session: Followed, id: string, step: Step): void {

@@ -1,7 +1,7 @@
 // The document around a page of the chat, and what it may load.
 //
-// Rule: nothing but our one script and our one style sheet runs or applies, each by nonce; no inline code or style, no
-// connection, no frame, no form; pictures and fonts come from the extension or the page itself.
+// Rule: nothing runs or applies but our script and our style sheets, each by nonce; a module hands its nonce on to the chunks that
+// it imports. No inline code or style, no connection, no frame, no form; images and fonts come from the extension or the page.
 
 /** The places a page is made of, as the webview may ask for them. */
 export interface PageParts {
@@ -44,7 +44,7 @@ export function html(parts: PageParts): string {
 </head>
 <body>
 <div id="root"></div>
-<script nonce="${parts.nonce}" src="${attribute(parts.script)}"></script>
+<script type="module" nonce="${parts.nonce}" src="${attribute(parts.script)}"></script>
 </body>
 </html>
 `;

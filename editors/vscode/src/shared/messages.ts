@@ -38,6 +38,8 @@ export const METHODS = [
     "agent/context/window",
     "agent/turn/start",
     "agent/turn/cancel",
+    "agent/turn/retry",
+    "agent/attachment/read",
     "agent/tool/cancel",
     "agent/complete",
     "agent/queue/update",
@@ -119,6 +121,18 @@ export interface CancelMessage {
     id: MessageId;
 }
 
+/** A key in the environment, or a model of a server on this machine, that could be used. */
+export interface FoundModel {
+    /** The server's name of the provider. */
+    provider: string;
+    /** The same for people. */
+    label: string;
+    /** The model; absent where the user is asked for it. */
+    model?: string;
+    /** Where it was found, for people. */
+    detail: string;
+}
+
 /** What a page may have the editor do: `payload` goes in, `result` comes out. All of it follows an act of the user. */
 export interface HostActions {
     /** Opens a file and gives it the focus. */
@@ -129,6 +143,8 @@ export interface HostActions {
     reviewChanges: { payload: { sessionId: SessionId }; result: null };
     /** Opens a text that is in no file, such as the whole output of a command. */
     openText: { payload: { title: string; text: string; languageId?: string }; result: null };
+    /** Opens a terminal in the first workspace folder with a command typed, for the user to run. */
+    openTerminal: { payload: { command: string }; result: null };
     /** Puts text in place of the selection of the editor used last. */
     insert: { payload: { text: string }; result: null };
     /**
@@ -155,6 +171,16 @@ export interface HostActions {
         payload: { message: string; detail?: string; yes: string };
         result: { confirmed: boolean };
     };
+    /** Asks for a key in the editor's own fields; the page never sees it. */
+    addKey: { payload: Record<never, never>; result: { added: boolean } };
+    /** Looks for keys in the environment and for servers on this machine. */
+    findModels: { payload: Record<never, never>; result: { found: FoundModel[] } };
+    /** Uses a key or a server that was found. */
+    useModel: { payload: FoundModel; result: null };
+    /** Lets the user choose the program of the server; false when they chose none. */
+    chooseServer: { payload: Record<never, never>; result: { chosen: boolean } };
+    /** Opens the editor's own page about trust in the workspace. */
+    manageTrust: { payload: Record<never, never>; result: null };
     /** Opens the settings, at those whose names match the query. */
     openSettings: { payload: { query?: string }; result: null };
     /** Opens the first steps. */
@@ -241,6 +267,8 @@ export interface ViewSettings {
     expandThinking: boolean;
     /** The size of the text in pixels, 0 for that of the editor's views. */
     fontSize: number;
+    /** Whether both sides of a diff stand beside each other; `auto` decides by the width. */
+    diffLayout: "auto" | "unified" | "split";
 }
 
 /** What a page needs to know of the editor. Sent whole, first after `ready` and then whenever it changed. */
@@ -251,6 +279,8 @@ export interface HostState {
     /** The session to show; absent for a new one. The page says `showing` when it shows another. */
     sessionId?: SessionId;
     folders: { uri: Uri; name: string }[];
+    /** Sessions of this window in which a turn ended that the user has not seen yet. */
+    unseen: SessionId[];
     trusted: boolean;
     settings: ViewSettings;
     /** Absent when no editor with a text was used. */

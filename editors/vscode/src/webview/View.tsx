@@ -10,20 +10,23 @@ import { openTarget } from "./app/open.ts";
 import { stop } from "./app/prompt.ts";
 import { loadOlder } from "./app/sessions.ts";
 import { activeSession } from "./app/state.ts";
-import { RowView, rowLabel, Working } from "./cards/Message.tsx";
+import { RowView, rowLabel } from "./cards/Message.tsx";
+import { Working } from "./cards/Working.tsx";
+import { lazily } from "./lazily.tsx";
 import { List, type ListHandle } from "./list/List.tsx";
-import { targetOf } from "./markdown/render.ts";
+import { targetOf } from "./markdown/links.ts";
 import { Banners } from "./panels/Banners.tsx";
 import { Boundary } from "./panels/Boundary.tsx";
-import { CheckpointsPane } from "./panels/Checkpoints.tsx";
 import { Dock } from "./panels/dock/Dock.tsx";
-import { Followed, Header } from "./panels/Header.tsx";
-import { RulesPane } from "./panels/Rules.tsx";
-import { Sessions } from "./panels/Sessions.tsx";
+import { Followed, Heading } from "./panels/Header.tsx";
 import { Welcome } from "./panels/Welcome.tsx";
 import { isRunning } from "./store/session.ts";
-import { rowsOf, type Row } from "./store/rows.ts";
+import { rowsOf, withEnds, type Row } from "./store/rows.ts";
 import { EMPTY } from "./store/transcript.ts";
+
+const CheckpointsPane = lazily(() => import("./panels/Checkpoints.tsx").then((found) => found.CheckpointsPane));
+const RulesPane = lazily(() => import("./panels/Rules.tsx").then((found) => found.RulesPane));
+const Sessions = lazily(() => import("./panels/Sessions.tsx").then((found) => found.Sessions));
 
 /** How soon a second Escape follows the first. */
 const TWICE_MS = 1_000;
@@ -63,10 +66,10 @@ export function View() {
     };
     return (
         <div class="page" onClick={follow} onKeyDown={onKey}>
-            <Header />
             <Banners />
             <Followed />
             <main class="main">
+                <Heading />
                 {listOpen ? (
                     <Boundary name="The list of sessions">
                         <Sessions />
@@ -94,10 +97,11 @@ export function View() {
 function Conversation() {
     const app = useApp();
     const transcript = useSession((view) => view.transcript) ?? EMPTY;
-    const rows = useMemo(() => rowsOf(transcript), [transcript]);
+    const running = useSession(isRunning) ?? false;
+    const rows = useMemo(() => withEnds(rowsOf(transcript), running), [transcript, running]);
     const older = useCallback(() => void loadOlder(app), [app]);
     const last = useRef<string | undefined>(undefined);
-    last.current = rows.at(-1)?.key;
+    last.current = rows.findLast(({ kind }) => kind === "item")?.key;
     const handle = useCallback(
         (list: ListHandle) => {
             app.focus.set("lastMessage", () => {

@@ -3,7 +3,7 @@
 // Rule: the page keeps nothing that it cannot get again. It can be thrown away at any moment and be built anew from the host's
 // state and the server's snapshot.
 
-import "../../media/webview.css";
+import "./style/index.css";
 
 import { render } from "preact";
 
@@ -16,6 +16,7 @@ import { openList, refreshList, tellList } from "./app/list.ts";
 import { addPart, put, saveDraft, unsaved } from "./app/drafts.ts";
 import { ask, handInWaiting } from "./app/prompt.ts";
 import { loaded, loadSession, showNewSession, showSession, takeEvent } from "./app/sessions.ts";
+import { Markdown } from "./markdown/Markdown.tsx";
 import { Boundary } from "./panels/Boundary.tsx";
 import { loadModels } from "./panels/Pickers.tsx";
 import { View } from "./View.tsx";
@@ -155,4 +156,6 @@ app.store.subscribe(() => {
     vscode.setState(kept);
 });
 app.host.ready();
+// Before the first answer comes.
+Markdown.preload();
 if (document.hasFocus()) typeHere();

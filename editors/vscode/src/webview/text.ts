@@ -74,11 +74,12 @@ export function dollars(amount: number): string {
 
 /** A time span in few characters. */
 export function span(milliseconds: number): string {
-    const seconds = Math.max(0, milliseconds) / 1_000;
-    if (seconds < 10) return `${seconds.toFixed(1)} s`;
-    if (seconds < 60) return `${Math.round(seconds)} s`;
+    const exactly = Math.max(0, milliseconds) / 1_000;
+    if (exactly < 9.95) return `${exactly.toFixed(1)} s`;
+    const seconds = Math.round(exactly);
+    if (seconds < 60) return `${seconds} s`;
     const minutes = Math.floor(seconds / 60);
-    if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+    if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
     return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 

@@ -3,8 +3,8 @@
 // Rule: requests, answers and events pass as they are. The page is served with the document and the policy that the
 // extension gives it, so that what the policy forbids does not work in here either. What the editor would do is noted.
 
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { extname, join, normalize } from "node:path";
 
 import type { Browser, Locator, Page } from "playwright-core";
 
@@ -22,11 +22,15 @@ import { THEMES, type Theme } from "./themes";
 
 const ORIGIN = "http://kode.test";
 
-/** What the page was made of: the folder with webview.js and webview.css. */
-function built(name: string): string {
+const TYPES: Record<string, string> = { ".js": "text/javascript", ".css": "text/css", ".woff2": "font/woff2" };
+
+/** A file of the built page: webview.js, webview.css and what they read later; undefined when there is none. */
+function built(name: string): { contentType: string; body: Buffer } | undefined {
     const folder = process.env["KODE_WEBVIEW_DIST"];
     if (!folder) throw new Error("KODE_WEBVIEW_DIST names no folder: set it to where the page was built");
-    return readFileSync(join(folder, name), "utf8");
+    const type = TYPES[extname(name)];
+    const file = join(folder, normalize(name));
+    return type !== undefined && existsSync(file) ? { contentType: type, body: readFileSync(file) } : undefined;
 }
 
 export interface HostOptions {
@@ -66,8 +70,9 @@ export class ChatPage {
             connection: { state: "ready", serverVersion: "test" },
             surface: "view",
             folders: [{ uri: new URL(`file://${project.workspace}`).href, name: "workspace" }],
+            unseen: [],
             trusted: true,
-            settings: { enterSends: true, includeEditorContext: true, expandThinking: false, fontSize: 0 },
+            settings: { enterSends: true, includeEditorContext: true, expandThinking: false, fontSize: 0, diffLayout: "auto" },
             theme: options.theme ?? "dark",
             ...options.state,
         };
@@ -238,16 +243,11 @@ export class ChatPage {
             style: "webview.css",
             title: "Kode",
         });
-        const files: Record<string, [string, string]> = {
-            "/index.html": ["text/html", shell],
-            "/webview.js": ["text/javascript", built("webview.js")],
-            "/languages.js": ["text/javascript", built("languages.js")],
-            "/webview.css": ["text/css", built("webview.css")],
-        };
         await page.route("**/*", (route) => {
             const url = new URL(route.request().url());
-            const file = url.origin === ORIGIN ? files[url.pathname] : undefined;
-            if (file) return route.fulfill({ contentType: `${file[0]}; charset=utf-8`, body: file[1] });
+            if (url.href === `${ORIGIN}/index.html`) return route.fulfill({ contentType: "text/html; charset=utf-8", body: shell });
+            const file = url.origin === ORIGIN ? built(url.pathname) : undefined;
+            if (file) return route.fulfill(file);
             if (url.pathname !== "/favicon.ico") this.complaints.push(`asked the network for ${url.href}`);
             return route.abort();
         });

@@ -69,7 +69,7 @@ export async function inReplay(act: (chat: ChatPage, replayed: ReplayServer) => 
         height: 4_000,
         state: {
             sessionId: replayed.sessionId,
-            settings: { enterSends: true, includeEditorContext: true, expandThinking: true, fontSize: 0 },
+            settings: { enterSends: true, includeEditorContext: true, expandThinking: true, fontSize: 0, diffLayout: "auto" },
         },
     });
     try {

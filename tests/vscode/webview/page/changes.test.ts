@@ -43,7 +43,7 @@ test("code is shown as a diff before it takes the place of what is selected, and
         await chat.page.getByLabel(/^Apply:/).click();
         const card = chat.page.locator(".applying");
         await card.waitFor();
-        assert.match(await card.innerText(), /a\.txt[\s\S]*− *line 3[\s\S]*\+ *the third/);
+        assert.match(await card.innerText(), /a\.txt[\s\S]*−\s*line 3[\s\S]*\+\s*the third/);
         assert.equal(await card.locator(".line.removed, .line.added").count(), 2, "the other lines stay as they are");
         assert.equal(project.read("a.txt"), lines, "nothing was done yet");
         await chat.page.keyboard.press("Escape");
@@ -101,7 +101,7 @@ test("a place of a proposal is left out on its card, and the row in the transcri
         await proposed(chat).locator(".card-line").click();
         const places = proposed(chat).locator(".proposal");
         await places.nth(1).waitFor();
-        assert.match(await places.first().innerText(), /− *line 2[\s\S]*\+ *second/);
+        assert.match(await places.first().innerText(), /−\s*line 2[\s\S]*\+\s*second/);
         const card = chat.page.locator(".permission");
         await card.locator(".hunk-choice input").first().uncheck();
         await card.getByRole("button", { name: "Allow 1 of 2 hunks" }).click();
@@ -117,7 +117,7 @@ test("what was denied stays in its card and can be allowed after all", () =>
         const card = chat.page.locator(".card", { hasText: "denied" });
         await card.locator(".card-line").click();
         const places = card.locator(".proposal");
-        assert.match(await places.first().innerText(), /− *line 2[\s\S]*\+ *second/);
+        assert.match(await places.first().innerText(), /−\s*line 2[\s\S]*\+\s*second/);
         await places.first().getByRole("button", { name: "Allow after all" }).click();
         await places.first().locator("text=It was allowed after all.").waitFor();
         assert.equal(project.read("a.txt"), lines.replace("line 2\n", "second\n"));

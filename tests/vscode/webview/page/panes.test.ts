@@ -56,7 +56,7 @@ test("a rule is written, listed with where it stands, and removed again", () =>
     inWorld({ programs: [plain] }, async ({ chat, server }) => {
         await chat.say("begin");
         await chat.page.waitForSelector("text=Answer to begin");
-        await chat.page.getByRole("button", { name: "Rules and trust" }).click();
+        await chat.command({ name: "showRules" });
         const pane = chat.page.getByRole("region", { name: "Rules and trust" });
         await pane.getByLabel("What the rule says").selectOption("deny");
         await pane.getByLabel("The rule", { exact: true }).fill("Bash(rm:*)");
@@ -90,7 +90,7 @@ test("what files of the workspace ask for is shown exactly before it is approved
             const banner = chat.page.locator(".trust-banner");
             await banner.waitFor();
             assert.match(await banner.innerText(), /1 hook/);
-            await banner.getByRole("button", { name: "Show" }).click();
+            await banner.getByRole("button", { name: "Review" }).click();
             const pane = chat.page.getByRole("region", { name: "Rules and trust" });
             const hook = pane.locator(".trust-row", { hasText: "hooks.PreToolUse" });
             await hook.waitFor();

@@ -47,7 +47,7 @@ async function answer(chat: ChatPage, words: string): Promise<void> {
 async function seen(chat: ChatPage): Promise<unknown> {
     return {
         rows: await chat.rows(),
-        title: await chat.page.locator(".title").innerText(),
+        title: await chat.page.locator("h1").innerText(),
         dock: (await chat.page.locator(".dock-part, .prompt-card").allInnerTexts()).map((part) =>
             part.replace(/\s+/g, " "),
         ),
@@ -59,6 +59,7 @@ async function seen(chat: ChatPage): Promise<unknown> {
 test("a page that is loaded again shows the same: rows, dock, draft, figures", () =>
     inWorld(
         {
+            height: 1_600,
             programs: [
                 edit,
                 {
@@ -90,12 +91,12 @@ test("a page that is loaded again shows the same: rows, dock, draft, figures", (
             await chat.prompt.fill("a draft of mine");
             await chat.page.evaluate(() => window.dispatchEvent(new Event("pagehide")));
             await kept;
-            await chat.page.waitForSelector(".hljs-keyword");
+            await chat.page.waitForSelector(".t-keyword");
             const before = await seen(chat);
             await chat.load();
             await folded.waitFor();
             await chat.page.waitForSelector(".meter");
-            await chat.page.waitForSelector(".hljs-keyword");
+            await chat.page.waitForSelector(".t-keyword");
             assert.deepEqual(await seen(chat), before);
         },
     ));
@@ -105,16 +106,16 @@ test("a session begins with the first prompt, and none is made for looking at th
         const { sessions } = await server.request("agent/session/list", {});
         assert.equal(sessions.length, 0);
         await answer(chat, "hello there");
-        assert.equal(await chat.page.locator(".title").innerText(), "hello there");
+        assert.equal(await chat.page.locator("h1").innerText(), "hello there");
         assert.equal((await server.request("agent/session/list", {})).sessions.length, 1);
     }));
 
 test("sessions are listed, opened, renamed, archived, searched and deleted", () =>
     inWorld({ programs: [plain] }, async ({ chat, server }) => {
         await answer(chat, "about apples");
-        await chat.page.getByLabel("New session").click();
+        await chat.command({ name: "newSession" });
         await answer(chat, "about pears");
-        await chat.page.getByLabel("All sessions").first().click();
+        await chat.command({ name: "showSessions" });
         const row = (title: string) => chat.page.locator(".session", { hasText: title });
         await row("about apples").waitFor();
         assert.equal(await chat.page.locator(".session").count(), 2);
@@ -133,9 +134,9 @@ test("sessions are listed, opened, renamed, archived, searched and deleted", () 
 
         await row("Fruit").locator(".session-open").click();
         await chat.page.waitForSelector("text=Answer to about apples");
-        assert.equal(await chat.page.locator(".title").innerText(), "Fruit");
+        assert.equal(await chat.page.locator("h1").innerText(), "Fruit");
 
-        await chat.page.getByLabel("All sessions").first().click();
+        await chat.command({ name: "showSessions" });
         await row("about pears").hover();
         await row("about pears")
             .getByLabel(/^Archive/)
@@ -162,7 +163,7 @@ test("sessions are listed, opened, renamed, archived, searched and deleted", () 
 test("a session that another server begins is listed without being asked for", () =>
     inWorld({ programs: [plain] }, async ({ chat, project }) => {
         await answer(chat, "from here");
-        await chat.page.getByLabel("All sessions").first().click();
+        await chat.command({ name: "showSessions" });
         await chat.page.locator(".session", { hasText: "from here" }).waitFor();
         const other = await project.start();
         try {
@@ -186,7 +187,7 @@ test("the list says what a session does by its events alone", () =>
         },
         async ({ chat, project }) => {
             await answer(chat, "hello");
-            await chat.page.getByLabel("All sessions").first().click();
+            await chat.command({ name: "showSessions" });
             const row = chat.page.locator(".session", { hasText: "hello" });
             await row.locator("text=1 turn").waitFor();
             await chat.say("slow");
@@ -322,10 +323,10 @@ test("drafts belong to their sessions", () =>
     inWorld({ programs: [plain] }, async ({ chat }) => {
         await answer(chat, "first");
         await chat.prompt.fill("draft of the first");
-        await chat.page.getByLabel("New session").click();
+        await chat.command({ name: "newSession" });
         assert.equal(await chat.prompt.inputValue(), "");
         await answer(chat, "second");
-        await chat.page.getByLabel("All sessions").first().click();
+        await chat.command({ name: "showSessions" });
         await chat.page.locator(".session", { hasText: "first" }).locator(".session-open").first().click();
         await chat.page.waitForFunction(
             () =>
@@ -347,7 +348,7 @@ test("going back is shown before it is done, done, and taken back", () =>
         const panel = chat.page.locator(".checkpoint");
         await panel.locator("text=/items? of the conversation would go/").waitFor();
         await panel.locator("summary", { hasText: "a.txt" }).click();
-        assert.match(await panel.locator(".diff").first().innerText(), /− *two[\s\S]*\+ *one/);
+        assert.match(await panel.locator(".diff").first().innerText(), /−\s*two[\s\S]*\+\s*one/);
         assert.equal(project.read("a.txt"), "two\n", "nothing was done yet");
         await panel.locator(".primary").click();
         await chat.page.waitForFunction(
@@ -453,12 +454,25 @@ test("a server that dies is told; the draft stays, and what was said is there ag
 
 test("without a model the page says what is missing and how to mend it", () =>
     inWorld({ environment: { ANTHROPIC_API_KEY: "", ANTHROPIC_BASE_URL: "" } }, async ({ chat }) => {
-        await chat.page.waitForSelector("text=No model can be asked yet");
-        await chat.page.getByText("What is missing?").click();
+        chat.answers["findModels"] = {
+            found: [{ provider: "ollama", label: "Ollama", model: "qwen3:8b", detail: "localhost:11434" }],
+        };
+        await chat.load();
+        await chat.page.waitForSelector("text=Add a model to begin");
+        await chat.page.getByText("Add a key…").first().click();
+        await chat.acted("addKey");
+        await chat.page.getByLabel("Use qwen3:8b").click();
+        assert.deepEqual(await chat.acted("useModel"), {
+            provider: "ollama",
+            label: "Ollama",
+            model: "qwen3:8b",
+            detail: "localhost:11434",
+        });
+        await chat.page.getByText("Run the doctor").click();
         await chat.acted("doctor");
-        await chat.page.getByText("Use demo").click();
-        await chat.page.waitForSelector("text=What shall we do?");
-        assert.match(await chat.page.locator(".composer-foot").innerText(), /demo/);
+        await chat.page.getByLabel("Use demo").click();
+        await chat.page.waitForSelector("text=What should Kode do?");
+        await chat.page.locator(".composer-foot", { hasText: "demo" }).waitFor();
     }));
 
 test("a missing server, and a workspace that is not trusted, are told", () =>
@@ -475,10 +489,14 @@ test("a missing server, and a workspace that is not trusted, are told", () =>
             },
         },
         async ({ chat }) => {
-            await chat.page.waitForSelector("text=The server is missing");
-            await chat.page.waitForSelector("text=You have not trusted this workspace");
+            await chat.page.waitForSelector("text=The server did not start");
+            await chat.page.getByText("Choose the program…").click();
+            await chat.acted("chooseServer");
             await chat.page.getByText("Settings", { exact: true }).click();
             await chat.acted("openSettings");
+            await chat.page.waitForSelector("text=Restricted mode");
+            await chat.page.getByText("Manage trust").click();
+            await chat.acted("manageTrust");
         },
     ));
 
@@ -489,7 +507,7 @@ test("a session that another server writes is followed, and taken over", () =>
         const { sessionId } = chat;
         chat.follow(other);
         await chat.load();
-        await chat.page.waitForSelector("text=/Written by/");
+        await chat.page.waitForSelector("text=/^Open in .* \\(process/");
         await chat.page.getByText("Take over").click();
         await chat.page.waitForSelector(".banner", { state: "detached" });
         await answer(chat, "from here");
@@ -505,7 +523,7 @@ test("what another window changes is listed as it is changed, and decided on onc
             chat.follow(other);
             chat.state.sessionId = sessionId;
             await chat.load();
-            await chat.page.waitForSelector("text=/Written by/");
+            await chat.page.waitForSelector("text=/^Open in .* \\(process/");
             const bar = chat.page.locator(".changes");
             assert.equal(await bar.count(), 0);
             await server.request("agent/turn/start", { sessionId, input: [{ type: "text", text: "edit it" }] });
@@ -575,7 +593,7 @@ test("commands of the editor put the focus and parts where they belong", () =>
 test("a session is written to a file that the user chooses", () =>
     inWorld({ programs: [plain] }, async ({ chat }) => {
         await answer(chat, "hello");
-        await chat.page.getByLabel("All sessions").first().click();
+        await chat.command({ name: "showSessions" });
         const row = chat.page.locator(".session", { hasText: "hello" }).first();
         await row.hover();
         await row.getByLabel(/^Export/).click();

@@ -58,7 +58,7 @@ test("a change is shown whole before it is allowed, and Enter on the card allows
         await chat.say("edit it");
         const card = chat.page.locator(".permission");
         await card.waitFor();
-        assert.match(await card.innerText(), /− *one[\s\S]*\+ *two/);
+        assert.match(await card.innerText(), /−\s*one[\s\S]*\+\s*two/);
         assert.equal(
             await chat.prompt.evaluate((element) => element === document.activeElement),
             true,
@@ -292,7 +292,7 @@ test("a message is edited and sent again, with the files as they were", () =>
         assert.equal(await chat.page.locator(".user").count(), 1);
     }));
 
-test("what failed is open and says how it ended; all of a long output is there on demand", () =>
+test("what failed is open at the end of its output; all of a long output is there on demand", () =>
     inWorld(
         {
             programs: [
@@ -309,7 +309,12 @@ test("what failed is open and says how it ended; all of a long output is there o
             await chat.page.waitForSelector("text=It failed.");
             const card = chat.page.locator(".card.failed");
             assert.match(await card.innerText(), /exit 3/);
-            await card.getByText(/Show more/).click();
+            const output = card.locator(".output");
+            await output.getByText(/\n30000/).waitFor();
+            const atEnd = (element: Element) => element.scrollHeight - element.scrollTop - element.clientHeight < 2;
+            assert.ok(await output.evaluate(atEnd), "the end is in sight");
+            await card.getByText(/Show earlier output/).click();
+            await output.getByText(/\n25000\n/).waitFor();
             await card.getByText("Copy", { exact: true }).click();
             await chat.page.waitForFunction(() =>
                 document.querySelector("[role=status]")?.textContent?.includes("Copied"),
@@ -342,7 +347,7 @@ test("looks at files are one quiet row, thinking another", () =>
         async ({ chat }) => {
             await chat.say("look");
             await chat.page.waitForSelector("text=Seen.");
-            const looks = chat.page.locator(".card-line", { hasText: "Read 1 file, looked around 2 times" });
+            const looks = chat.page.locator(".card-line", { hasText: "Read a.txt, searched once, listed 1 folder" });
             await looks.click();
             assert.equal(await chat.page.locator(".card-body .card").count(), 3);
             await chat.page.locator(".card-line", { hasText: "Thought" }).click();
@@ -508,7 +513,14 @@ test("a picture that is pasted goes with the prompt", () =>
             body?.type === "userMessage" && body.attachments?.map((attachment) => attachment.kind),
             ["image"],
         );
-        await chat.page.waitForSelector(".attachments .chip");
+        const sent = chat.page.locator(".user .picture");
+        await sent.locator("img").waitFor();
+        const small = (await sent.boundingBox())?.height ?? 0;
+        await sent.click();
+        assert.equal(await sent.getAttribute("aria-expanded"), "true");
+        assert.ok(small > 0);
+        await chat.load();
+        await sent.locator("img").waitFor();
     }));
 
 test("a long text that is pasted and a file that is dropped are parts of the prompt, and the model has both", () =>
@@ -540,7 +552,7 @@ test("the view does as its settings say: which key sends, what is open, how larg
     inWorld(
         {
             programs: [{ steps: [{ content: [thinking("Hm, let me see."), text("Seen.")] }] }],
-            state: { settings: { enterSends: false, includeEditorContext: true, expandThinking: true, fontSize: 21 } },
+            state: { settings: { enterSends: false, includeEditorContext: true, expandThinking: true, fontSize: 21, diffLayout: "auto" } },
         },
         async ({ chat }) => {
             await chat.prompt.fill("two");
@@ -565,7 +577,7 @@ test("code is copied, put in at the cursor, and applied as a prompt", () =>
         },
         async ({ chat }) => {
             await chat.say("code");
-            await chat.page.waitForSelector(".code .hljs-keyword");
+            await chat.page.waitForSelector(".code .t-keyword");
             await chat.page.getByLabel("Copy this code").click();
             await chat.page.getByLabel("Insert this code").click();
             await chat.page.waitForSelector(".working", { state: "detached" });

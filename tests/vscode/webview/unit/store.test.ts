@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 
-import type { AgentEventParams, Event, Item, Snapshot } from "../../../../protocol/generated/kode";
+import type { AgentEventParams, CallState, Event, Item, Snapshot } from "../../../../protocol/generated/kode";
 import {
     foldAgentEvent,
     foldEvent,
@@ -115,7 +115,7 @@ test("items of sub-agents are no part of the session's own transcript", () => {
         [...view.agents.values()].some((agent) => agent.description === "Look around" && !agent.running),
     );
     assert.ok(itemsOf(view.transcript).every((item) => item.agentId === undefined));
-    assert.ok([...view.agents.values()].some((agent) => agent.calls > 0 && agent.latest !== ""));
+    assert.ok([...view.agents.values()].some((agent) => agent.calls.size > 0 && agent.latest !== ""));
 });
 
 let number = 1_000_000;
@@ -135,6 +135,24 @@ const words = (itemId: string, text: string): Item => ({
     timestamp: "",
     agentId: working.agentId,
     body: { type: "agentMessage", text, complete: false, interrupted: false },
+});
+
+test("a call of a sub-agent is counted once, however many states it goes through", () => {
+    let view = sessionOf({ ...recording.first, subagents: [working] });
+    const call = (itemId: string, state: CallState): Item => ({
+        itemId,
+        turnId: "t",
+        agentId: working.agentId,
+        timestamp: "2026-01-01T00:00:00Z",
+        body: { type: "toolCall", callId: `call of ${itemId}`, name: "Read", kind: "read", title: itemId, display: "", input: {}, state } as never,
+    });
+    for (const itemId of ["a", "b", "c"]) {
+        view = foldEvent(view, event(view, { type: "item_added", item: call(itemId, "PENDING") }));
+        for (const state of ["PENDING", "EXECUTING", "COMPLETED"] as const) {
+            view = foldEvent(view, event(view, { type: "item_updated", item: call(itemId, state) }));
+        }
+    }
+    assert.equal(view.agents.get(working.agentId)?.calls.size, 3);
 });
 
 test("sub-agents that work are in the view of a snapshot, and what is known of others stays with their end", () => {

@@ -42,6 +42,7 @@ export class Chat implements vscode.WebviewViewProvider, vscode.WebviewPanelSeri
     private inTab = false;
     private focused: Page | undefined;
     private badge = NO_BADGE;
+    private unseen: SessionId[] = [];
 
     /** A page came, went, or shows another session. */
     readonly onShown = this.shownChanged.event;
@@ -67,6 +68,12 @@ export class Chat implements vscode.WebviewViewProvider, vscode.WebviewPanelSeri
             sessions.onEvent(({ sessionId, event }) => {
                 const isShown = [...this.pages].some((page) => page.isVisible && page.sessionId === sessionId);
                 if (event.type === "done" && isShown) sessions.seen(sessionId);
+            }),
+            sessions.onStep(() => {
+                const unseen = sessions.attention.unseen();
+                if (unseen.join() === this.unseen.join()) return;
+                this.unseen = unseen;
+                update();
             }),
             tools.server.onConnection(update),
             tools.server.onAsked((input) => void this.show({ name: "ask", input })),
@@ -217,6 +224,7 @@ export class Chat implements vscode.WebviewViewProvider, vscode.WebviewPanelSeri
         return {
             connection: this.tools.server.connection,
             folders: (vscode.workspace.workspaceFolders ?? []).map(({ uri, name }) => ({ uri: uri.toString(), name })),
+            unseen: this.unseen,
             trusted: vscode.workspace.isTrusted,
             settings: viewSettings(),
             theme: theme(),

@@ -68,8 +68,7 @@ export class Page implements vscode.Disposable {
     ) {
         this.shown = { sessionId, title: "" };
         const dist = vscode.Uri.joinPath(context.extension, "dist");
-        const media = vscode.Uri.joinPath(context.extension, "media");
-        webview.options = { enableScripts: true, enableForms: false, localResourceRoots: [dist, media] };
+        webview.options = { enableScripts: true, enableForms: false, localResourceRoots: [dist] };
         this.subscriptions.push(
             webview.onDidReceiveMessage((message: FromPage) => void this.receive(message)),
             context.sessions.onEvent((params) => {

@@ -31,7 +31,7 @@ export async function send(app: App, delivery: Delivery): Promise<void> {
     const before = handing;
     const work = async () => {
         await before;
-        if (prompt.instead) await goBack(app, prompt.instead);
+        if (prompt.instead) await goBackTo(app, prompt.instead);
         const sessionId = await ensureSession(app);
         const context = app.state.editorContext ? await app.host.act("editorContext", {}) : undefined;
         await app.host.request("agent/turn/start", {
@@ -108,8 +108,8 @@ export async function stop(app: App): Promise<boolean> {
     return app.attempt(() => app.host.request("agent/turn/cancel", { sessionId: view.sessionId }));
 }
 
-/** Brings back what stood before a message, and waits until that is done. */
-async function goBack(app: App, instead: { itemId: ItemId; files: "keep" | "restore" }): Promise<void> {
+/** Restores what stood before a message, and waits until that is done. */
+export async function goBackTo(app: App, instead: { itemId: ItemId; files: "keep" | "restore" }): Promise<void> {
     const { sessionId } = app.session();
     const { checkpoints } = await app.host.request("agent/checkpoint/list", { sessionId });
     const checkpoint = checkpoints.find(({ itemId }) => itemId === instead.itemId);

@@ -12,7 +12,7 @@ import {
     withKnownAgents,
     type SessionView,
 } from "../store/session.ts";
-import { oldestItem, prependItems } from "../store/transcript.ts";
+import { newestItem, oldestItem, prependItems } from "../store/transcript.ts";
 import { withSession, type App } from "./app.ts";
 import { refreshEdits } from "./edits.ts";
 import { announceEvent } from "./announce.ts";
@@ -195,6 +195,18 @@ function shown(app: App, view: SessionView): void {
     takeDraft(app, view.draft);
     reportShown(app, view);
     void refreshEdits(app);
+    if (view.costs.size === 0 && newestItem(view.transcript)) void loadCosts(app, view.sessionId);
+}
+
+/** Gets the costs of the turns so far. Without them the turns are shown without a cost. */
+async function loadCosts(app: App, sessionId: SessionId): Promise<void> {
+    try {
+        const { turns } = await app.host.request("agent/usage/get", { sessionId });
+        const costs = new Map(turns.flatMap(({ turnId, cost }) => (cost === undefined ? [] : [[turnId, cost]])));
+        app.changeSession(sessionId, (view) => ({ ...view, costs }));
+    } catch {
+        // Figures alone: the turns are shown without them.
+    }
 }
 
 /** Shows a session that was on its way: what was typed meanwhile comes behind its draft. */

@@ -1,7 +1,7 @@
-// Code of an answer that is about to take the place of what is selected in the editor: the diff, and the user's yes.
+// The confirmation before code of an answer replaces the selection in the editor, with the diff.
 //
-// Rule: nothing is changed before the yes, and then only what was shown: a place that is another text by then is refused. It was
-// opened by an act of the user and takes the focus; Enter applies, Escape discards.
+// Rule: nothing is changed before the user confirms, and then only what was shown: the replacement is refused when the text at the
+// place has changed. The user opened the card, so it takes the focus; Enter replaces, Escape cancels.
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
@@ -58,18 +58,18 @@ function Card({ applying }: { applying: Applying }) {
             <header>
                 <Icon name="diff" />
                 <h2 id="applying-title">
-                    Put this code in the place of what is selected in <bdi>{exactLine(path)}</bdi>?
+                    Replace the selection in <bdi>{exactLine(path)}</bdi>?
                 </h2>
             </header>
             <div class="preview-diff">
-                <Diff unified="" files={[file]} named />
+                <Diff unified="" files={[file]} named={false} />
             </div>
             <div class="answer">
                 <button type="button" class="primary" disabled={busy} onClick={() => void apply()}>
-                    Apply
+                    Replace
                 </button>
                 <button type="button" class="secondary" onClick={leave}>
-                    Discard
+                    Cancel
                 </button>
                 <button
                     type="button"
@@ -79,7 +79,7 @@ function Card({ applying }: { applying: Applying }) {
                         void app.attempt(() => haveApplied(app, code));
                     }}
                 >
-                    Have the agent put it where it belongs
+                    Let Kode apply it
                 </button>
             </div>
         </section>

@@ -123,5 +123,5 @@ function usePlaceholder(): string {
     const running = useSession(isRunning) ?? false;
     const follows = useSession((view) => view.following?.by !== undefined) ?? false;
     if (follows) return "Another window is using this session";
-    return running ? "Enter to queue, Ctrl+Enter to interrupt" : "Ask, or @ to name files, / for commands";
+    return running ? "Enter queues, Ctrl+Enter steers" : "Ask, or @ to name files, / for commands";
 }

@@ -1,58 +1,16 @@
-// A text of the model as it is read.
+// A text of the model. The renderer is a chunk of its own, which is read beside the first paint of the page.
 //
-// Rule: what is finished is rendered once. Of a text that grows only the open block is rendered again, and of code that
-// grows only the text node.
+// Rule: until the renderer is there, the text is shown as it is.
 
-import { memo } from "preact/compat";
-import { useLayoutEffect, useRef } from "preact/hooks";
-
+import { lazily } from "../lazily.tsx";
 import { exact } from "../text.ts";
-import { cutBlocks, NO_BLOCKS, openFence, type Blocks } from "./blocks.ts";
-import { highlightLater } from "./highlight.ts";
-import { languageOf, renderBlock, renderOpenBlock } from "./render.ts";
+import type { MarkdownProps } from "./Rendered.tsx";
 
-/** Markdown that may still grow. */
-export function Markdown({ text, complete }: { text: string; complete: boolean }) {
-    const cut = useRef<{ text: string; blocks: Blocks }>({ text: "", blocks: NO_BLOCKS });
-    if (cut.current.text !== text) {
-        cut.current = { text, blocks: cutBlocks(cut.current.blocks, cut.current.text, text) };
-    }
-    const { closed, open } = cut.current.blocks;
-    return (
-        <div class="markdown" dir="auto">
-            {closed.map((source, index) => (
-                <Block key={index} source={source} />
-            ))}
-            {open.trim() !== "" &&
-                (complete ? <Block key="open" source={open} /> : <OpenBlock key="open" source={open} />)}
+export const Markdown = lazily(
+    () => import("./Rendered.tsx").then((found) => found.Rendered),
+    ({ text }: MarkdownProps) => (
+        <div class="markdown plain" dir="auto">
+            {exact(text)}
         </div>
-    );
-}
-
-const Block = memo(function Block({ source }: { source: string }) {
-    const element = useRef<HTMLDivElement>(null);
-    useLayoutEffect(() => {
-        if (element.current) highlightLater(element.current);
-    }, [source]);
-    // biome-ignore lint/security/noDangerouslySetInnerHtml: it has been through DOMPurify
-    return <div ref={element} class="block" dangerouslySetInnerHTML={{ __html: renderBlock(source) }} />;
-});
-
-function OpenBlock({ source }: { source: string }) {
-    const fence = openFence(source);
-    // biome-ignore lint/security/noDangerouslySetInnerHtml: it has been through DOMPurify
-    if (!fence) return <div class="block" dangerouslySetInnerHTML={{ __html: renderOpenBlock(source) }} />;
-    const language = languageOf(fence.info);
-    return (
-        <div class="block">
-            <div class="code growing">
-                <div class="code-head">
-                    <span class="code-language">{language || "text"}</span>
-                </div>
-                <pre tabIndex={0} role="region" aria-label="Code">
-                    <code>{exact(fence.code)}</code>
-                </pre>
-            </div>
-        </div>
-    );
-}
+    ),
+);

@@ -1,69 +1,70 @@
-// Colors for finished code, in idle time. The languages are a script of their own, which is loaded when there is code.
+// Colors for finished code, in idle time. The highlighter is a chunk of its own, which is read when there is code.
 //
-// Rule: highlighting only wraps what is there into spans with classes; the text is the same before and after, and goes
-// through the sanitizer as everything does. Long code stays plain.
+// Rule: coloring only wraps what is there into spans with classes; the text is the same before and after. Long code stays plain.
+// What was colored last is kept, bounded by its characters.
 
-import type { LanguageFn } from "highlight.js";
-import hljs from "highlight.js/lib/core";
+import type { HLJSApi } from "highlight.js";
+import { useEffect, useState } from "preact/hooks";
 
-import { sanitized } from "./render.ts";
-
-/** What the script of the languages leaves behind. */
-declare global {
-    var kodeLanguages: Record<string, LanguageFn> | undefined;
-}
-
-// The script that runs now has the nonce of the page's policy, and beside it lies that of the languages.
-const own = document.currentScript as HTMLScriptElement | null;
-
-let languages: Promise<boolean> | undefined;
-
-/** Gets the languages, with the first code that is to be colored; answers whether they are here. */
-function loadLanguages(): Promise<boolean> {
-    languages ??= new Promise((resolve) => {
-        if (!own) return resolve(false);
-        const script = document.createElement("script");
-        script.nonce = own.nonce;
-        script.src = new URL("languages.js", own.src).href;
-        script.onerror = () => resolve(false);
-        script.onload = () => {
-            for (const [name, language] of Object.entries(globalThis.kodeLanguages ?? {}))
-                hljs.registerLanguage(name, language);
-            hljs.registerAliases(["c", "h"], { languageName: "cpp" });
-            hljs.registerAliases(["scss", "less"], { languageName: "css" });
-            resolve(true);
-        };
-        document.head.append(script);
-    });
-    return languages;
-}
-
-hljs.configure({ throwUnescapedHTML: false });
+import { tokenLines, type TokenLine } from "./tokens.ts";
 
 /** The most characters that are colored. */
 const LIMIT = 40_000;
 
-/** The most characters of results that are kept. */
-const KEPT = 1_000_000;
+/** The most characters of code whose tokens are kept. */
+const KEPT = 400_000;
 
-const known = new Map<string, string>();
+let hljs: HLJSApi | undefined;
+let loading: Promise<boolean> | undefined;
+
+/** Reads the highlighter, with the first code that is to be colored; returns whether it is here. */
+function loadHighlighter(): Promise<boolean> {
+    loading ??= import("./languages.ts").then(
+        (found) => {
+            hljs = found.hljs;
+            return true;
+        },
+        // Where it cannot be read, code stays plain.
+        () => false,
+    );
+    return loading;
+}
+
+const known = new Map<string, readonly TokenLine[]>();
 let kept = 0;
 
-/** Code in colors; undefined when its language is not known or there is too much of it. */
-export function highlighted(code: string, language: string): string | undefined {
-    if (code.length > LIMIT || !hljs.getLanguage(language)) return undefined;
+/** The tokens of code; undefined while the highlighter is not here, for an unknown language, and for long code. */
+function tokensOf(code: string, language: string): readonly TokenLine[] | undefined {
+    if (!hljs || code.length > LIMIT || !hljs.getLanguage(language)) return undefined;
     const key = `${language}\n${code}`;
     const before = known.get(key);
-    if (before !== undefined) return before;
-    const html = sanitized(hljs.highlight(code, { language, ignoreIllegals: true }).value);
-    known.set(key, html);
-    kept += key.length + html.length;
-    for (const [oldest, value] of known) {
+    if (before) return before;
+    const lines = tokenLines(hljs, code, language);
+    known.set(key, lines);
+    kept += key.length;
+    for (const oldest of known.keys()) {
         if (kept <= KEPT) break;
         known.delete(oldest);
-        kept -= oldest.length + value.length;
+        kept -= oldest.length;
     }
-    return html;
+    return lines;
+}
+
+/** The tokens of code that is drawn; undefined until there was time for them. */
+export function useTokens(code: string, language: string | undefined): readonly TokenLine[] | undefined {
+    const [, redraw] = useState<object>();
+    const isHere = hljs !== undefined;
+    useEffect(() => {
+        if (language === undefined || isHere) return undefined;
+        let gone = false;
+        void loadHighlighter().then((here) => {
+            if (here && !gone) requestIdleCallback(() => gone || redraw({}), { timeout: 1_000 });
+        });
+        return () => {
+            gone = true;
+        };
+    }, [language, isHere]);
+    return language === undefined ? undefined : tokensOf(code, language);
 }
 
 const waiting = new Set<HTMLElement>();
@@ -76,8 +77,7 @@ export function highlightLater(root: HTMLElement): void {
     }
     if (waiting.size === 0 || asked) return;
     asked = true;
-    // Where the languages cannot be had, code stays plain.
-    void loadLanguages().then((here) => {
+    void loadHighlighter().then((here) => {
         if (here) requestIdleCallback(colorSome, { timeout: 2_000 });
         else waiting.clear();
     });
@@ -98,7 +98,16 @@ function colorSome(deadline: IdleDeadline): void {
 function color(frame: HTMLElement): void {
     frame.classList.add("colored");
     const code = frame.querySelector("code");
-    if (!code) return;
-    const html = highlighted(code.textContent ?? "", (frame.dataset["language"] ?? "").toLowerCase());
-    if (html !== undefined) code.innerHTML = html;
+    const lines = code && tokensOf(code.textContent ?? "", (frame.dataset["language"] ?? "").toLowerCase());
+    if (!lines) return;
+    const nodes = lines.flatMap((line, index) => [...(index > 0 ? ["\n"] : []), ...line.map(spanOf)]);
+    code.replaceChildren(...nodes);
+}
+
+function spanOf({ text, kind }: { text: string; kind: string }): Node | string {
+    if (kind === "") return text;
+    const span = document.createElement("span");
+    span.className = kind;
+    span.textContent = text;
+    return span;
 }

@@ -1,6 +1,8 @@
-// The languages that code is colored in: a script of its own, so that a page without code does not read it.
+// What colors code: the highlighter with its languages, in a chunk of its own, so that a page without code does not read it.
 //
-// Rule: it only leaves the languages where the page finds them.
+// Rule: nothing of the page is imported here.
+
+import hljs from "highlight.js/lib/core";
 
 import bash from "highlight.js/lib/languages/bash";
 import cpp from "highlight.js/lib/languages/cpp";
@@ -26,7 +28,7 @@ import typescript from "highlight.js/lib/languages/typescript";
 import xml from "highlight.js/lib/languages/xml";
 import yaml from "highlight.js/lib/languages/yaml";
 
-globalThis.kodeLanguages = {
+const LANGUAGES = {
     bash,
     cpp,
     csharp,
@@ -51,3 +53,10 @@ globalThis.kodeLanguages = {
     xml,
     yaml,
 };
+
+for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
+hljs.registerAliases(["c", "h"], { languageName: "cpp" });
+hljs.registerAliases(["scss", "less"], { languageName: "css" });
+hljs.configure({ throwUnescapedHTML: false });
+
+export { hljs };

@@ -44,6 +44,20 @@ export function codeTarget(code: string): LinkTarget | undefined {
     return looksLikeFile.test(code) && hasPlaceOrFolder ? fileTarget(code) : undefined;
 }
 
+/** The target of a rendered link. */
+export function targetOf(link: HTMLElement): LinkTarget | undefined {
+    const { web, path, line, endLine, column } = link.dataset;
+    if (web !== undefined) return linkTarget(web);
+    if (path === undefined) return undefined;
+    return {
+        kind: "file",
+        path,
+        ...(line === undefined ? {} : { line: Number(line) }),
+        ...(endLine === undefined ? {} : { endLine: Number(endLine) }),
+        ...(column === undefined ? {} : { column: Number(column) }),
+    };
+}
+
 /** The document and the lines that a link to a file means. */
 export function fileLocation(
     target: LinkTarget & { kind: "file" },

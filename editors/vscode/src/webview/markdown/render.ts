@@ -87,20 +87,6 @@ function openLink(target: LinkTarget | undefined): string {
     return `<a class="link file" role="link" tabindex="0" data-path="${escapeHtml(path)}"${numbers} title="${escapeHtml(exact(place))}">`;
 }
 
-/** The target of a link that was made here. */
-export function targetOf(link: HTMLElement): LinkTarget | undefined {
-    const { web, path, line, endLine, column } = link.dataset;
-    if (web !== undefined) return linkTarget(web);
-    if (path === undefined) return undefined;
-    return {
-        kind: "file",
-        path,
-        ...(line === undefined ? {} : { line: Number(line) }),
-        ...(endLine === undefined ? {} : { endLine: Number(endLine) }),
-        ...(column === undefined ? {} : { column: Number(column) }),
-    };
-}
-
 const ELEMENTS =
     "a b blockquote br button code del div em h3 h4 h5 h6 hr i li ol p pre s span strong sub sup table tbody td th thead tr ul".split(
         " ",

@@ -1,6 +1,6 @@
-// What stands over the conversation when something about the server or the workspace is not as usual.
+// Banners above the conversation: the state of the server and the trust in the workspace.
 //
-// Rule: the prompt stays usable whatever the banner says; each says what happened and has the one button that helps.
+// Rule: the prompt stays usable under each. A banner says what happened and has the button that helps.
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -11,25 +11,32 @@ import { Words } from "./Words.tsx";
 
 export function Banners() {
     const connection = useSelect((state) => state.host?.connection);
-    const trusted = useSelect((state) => state.host?.trusted ?? true);
     return (
-        <section aria-label="State of the server and the workspace">
+        <section aria-label="Server and workspace">
             {connection && <ConnectionBanner />}
-            {!trusted && (
-                <div class="banner warning" role="note">
-                    <Icon name="shield" />
-                    <p>
-                        You have not trusted this workspace. What its files allow or configure does not count,
-                        and nothing runs from it.
-                    </p>
-                </div>
-            )}
+            <WorkspaceBanner />
             <TrustBanner />
         </section>
     );
 }
 
-/** Says that files of the workspace ask for something that waits for the user. */
+/** Shown in a workspace that the user has not trusted. */
+function WorkspaceBanner() {
+    const app = useApp();
+    const trusted = useSelect((state) => state.host?.trusted ?? true);
+    if (trusted) return null;
+    return (
+        <div class="banner warning" role="note">
+            <Icon name="shield" />
+            <p>Restricted mode: rules, hooks and servers of this workspace are ignored, and no program of it runs.</p>
+            <button type="button" class="secondary" onClick={() => void app.attempt(() => app.host.act("manageTrust", {}))}>
+                Manage trust
+            </button>
+        </div>
+    );
+}
+
+/** Shown while entries in files of the workspace wait for approval. */
 function TrustBanner() {
     const app = useApp();
     const trust = useSession((view) => view.trust);
@@ -40,34 +47,27 @@ function TrustBanner() {
         <div class="banner warning trust-banner" role="note">
             <Icon name="shield" />
             <p>
-                Files of this workspace ask for {exactLine(trust.summary ?? "") || counted(trust.count, "setting")}.
-                None of it counts until you approve it.
+                Files of this workspace set {exactLine(trust.summary ?? "") || counted(trust.count, "setting")}. Ignored
+                until you approve.
             </p>
-            <button
-                type="button"
-                class="secondary"
-                onClick={() => app.set({ pane: "rules", listOpen: false })}
-            >
-                Show
+            <button type="button" class="secondary" onClick={() => app.set({ pane: "rules", listOpen: false })}>
+                Review
             </button>
             <button type="button" class="quiet" onClick={later}>
-                Close
+                Not now
             </button>
         </div>
     );
 }
 
 function ConnectionBanner() {
-    const app = useApp();
     const connection = useSelect((state) => state.host?.connection);
-    const restart = () => void app.attempt(() => app.host.act("restart", {}));
-    const logs = () => void app.attempt(() => app.host.act("showLogs", {}));
     switch (connection?.state) {
         case "starting":
             return (
                 <div class="banner" role="note">
                     <Spinner />
-                    <p>The server is being started.</p>
+                    <p>Starting the server…</p>
                 </div>
             );
         case "crashed":
@@ -77,12 +77,7 @@ function ConnectionBanner() {
                     <p>
                         <Words text={prose(connection.reason)} /> <Countdown milliseconds={connection.restartInMs} />
                     </p>
-                    <button type="button" class="secondary" onClick={restart}>
-                        Restart now
-                    </button>
-                    <button type="button" class="quiet" onClick={logs}>
-                        Logs
-                    </button>
+                    <ServerActs label="Restart now" />
                 </div>
             );
         case "stopped":
@@ -90,22 +85,31 @@ function ConnectionBanner() {
                 <div class="banner error" role="note">
                     <Icon name="warning" />
                     <p>
-                        The server does not run: <Words text={prose(connection.reason)} />{" "}
+                        The server stopped: <Words text={prose(connection.reason)} />{" "}
                         <span class="hint">
                             <Words text={prose(connection.hint)} />
                         </span>
                     </p>
-                    <button type="button" class="secondary" onClick={restart}>
-                        Restart
-                    </button>
-                    <button type="button" class="quiet" onClick={logs}>
-                        Logs
-                    </button>
+                    <ServerActs label="Restart" />
                 </div>
             );
         default:
             return null;
     }
+}
+
+function ServerActs({ label }: { label: string }) {
+    const app = useApp();
+    return (
+        <>
+            <button type="button" class="secondary" onClick={() => void app.attempt(() => app.host.act("restart", {}))}>
+                {label}
+            </button>
+            <button type="button" class="quiet" onClick={() => void app.attempt(() => app.host.act("showLogs", {}))}>
+                Logs
+            </button>
+        </>
+    );
 }
 
 function Countdown({ milliseconds }: { milliseconds: number }) {
@@ -115,5 +119,5 @@ function Countdown({ milliseconds }: { milliseconds: number }) {
         const timer = setInterval(() => setLeft(Math.max(0, end - Date.now())), 500);
         return () => clearInterval(timer);
     }, [end]);
-    return <span>It is started again in {Math.ceil(left / 1_000)} s.</span>;
+    return <span>Restarting in {Math.ceil(left / 1_000)} s…</span>;
 }

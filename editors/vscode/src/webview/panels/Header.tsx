@@ -1,81 +1,28 @@
-// The line at the top: which session this is, all sessions, a new one.
+// The name of the session for screen readers, and the notice that another window writes it.
 //
-// Rule: the title is shown exactly; a session that another window writes says so here.
+// Rule: the editor's own title bar shows the name and the buttons; the page repeats neither.
 
 import { useState } from "preact/hooks";
 
-import { useApp, useSelect, useSession } from "../app/context.ts";
-import { openList } from "../app/list.ts";
-import { adopt, showNewSession } from "../app/sessions.ts";
+import { useApp, useSession } from "../app/context.ts";
+import { adopt } from "../app/sessions.ts";
 import { HostError } from "../host.ts";
 import { exactLine } from "../text.ts";
 import { Icon } from "./Icon.tsx";
 
-export function Header() {
-    const app = useApp();
+export function Heading() {
     const title = useSession((view) => view.title) ?? "";
-    const active = useSelect((state) => state.active);
-    const listOpen = useSelect((state) => state.listOpen);
-    const pane = useSelect((state) => state.pane);
-    const surface = useSelect((state) => state.host?.surface);
-    return (
-        <header class="head">
-            <button
-                type="button"
-                class="icon-button"
-                title="All sessions"
-                aria-label="All sessions"
-                aria-expanded={listOpen}
-                onClick={() => (listOpen ? app.set({ listOpen: false }) : openList(app))}
-            >
-                <Icon name="history" />
-            </button>
-            <h1 class="title">
-                <bdi>{exactLine(title) || "New session"}</bdi>
-            </h1>
-            {surface === "view" && active !== undefined && (
-                <button
-                    type="button"
-                    class="icon-button"
-                    title="Open in an editor tab"
-                    aria-label="Open in an editor tab"
-                    onClick={() =>
-                        void app.attempt(() => app.host.act("openInEditor", { sessionId: active }))
-                    }
-                >
-                    <Icon name="file" />
-                </button>
-            )}
-            <button
-                type="button"
-                class="icon-button"
-                title="Rules and trust"
-                aria-label="Rules and trust"
-                aria-expanded={pane === "rules"}
-                onClick={() => app.set({ pane: pane === "rules" ? undefined : "rules", listOpen: false })}
-            >
-                <Icon name="shield" />
-            </button>
-            <button
-                type="button"
-                class="icon-button"
-                title="New session"
-                aria-label="New session"
-                onClick={() => showNewSession(app)}
-            >
-                <Icon name="add" />
-            </button>
-        </header>
-    );
+    return <h1 class="unseen">{exactLine(title) || "New session"}</h1>;
 }
 
-/** Says that another window writes the session, and takes it over. */
+/** Shown while another window writes the session, or no window does; takes the session over. */
 export function Followed() {
     const app = useApp();
     const following = useSession((view) => view.following);
-    // Whether the other window goes on because a turn or a command runs there: only the user may have that stopped.
+    // Whether the other window declined because a turn or a command runs there: only the user may stop that.
     const [declined, setDeclined] = useState(false);
     if (!following) return null;
+    const { by } = following;
     const take = (force: boolean) =>
         void app.attempt(async () => {
             const { sessionId } = app.session();
@@ -89,18 +36,18 @@ export function Followed() {
         });
     return (
         <section class="banner" aria-label="Another window">
-            <Icon name="info" />
+            <Icon name="eye" />
             <p>
-                {following.by
-                    ? `Written by ${exactLine(following.by.client || "another window")} (process ${following.by.pid}). You see what happens there.`
-                    : "Nobody writes this session now; your next prompt takes it over."}
+                {by
+                    ? `Open in ${exactLine(by.client || "another window")} (process ${by.pid}). You can watch it here.`
+                    : "This session is open in no window. Your next prompt opens it here."}
             </p>
-            {following.by && (
+            {by && (
                 <button type="button" class="secondary" onClick={() => take(false)}>
                     Take over
                 </button>
             )}
-            {following.by && declined && (
+            {by && declined && (
                 <button type="button" class="quiet" onClick={() => take(true)}>
                     Stop it there and take over
                 </button>

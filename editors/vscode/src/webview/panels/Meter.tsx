@@ -70,7 +70,7 @@ export function Meter() {
             <button type="button" class="menu-button" aria-expanded={open} title={label} onClick={toggle}>
                 <Ring share={share ?? 0} />
                 <span class="unseen">Context window</span> <span>{percent || "usage"}</span>
-                {cost !== undefined && cost > 0 && <span class="cost">{dollars(cost)}</span>}
+                {cost !== undefined && cost > 0 && <span class="cost roomy">{dollars(cost)}</span>}
             </button>
             {open && (
                 <section class="popover" aria-label="Context and usage" tabIndex={-1}>

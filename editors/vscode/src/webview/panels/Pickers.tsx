@@ -1,20 +1,21 @@
-// Mode, model and effort of the session.
+// The choice of mode, model and thinking effort of the session.
 //
-// Rule: what is in force is what the server said last; a choice is asked of it and shows when it is.
+// Rule: the shown values are those of the server's last answer; a choice is shown when the server has taken it.
 
-import type { EffortChoice, Mode } from "kode-protocol";
+import type { EffortChoice, Mode, ModelInfo } from "kode-protocol";
 
 import type { App } from "../app/app.ts";
 import { useApp, useSelect, useSession } from "../app/context.ts";
 import { configure, modeLabel, MODES } from "../app/modes.ts";
 import { exactLine, tokens } from "../text.ts";
+import { Icon } from "./Icon.tsx";
 import { type Choice, Menu } from "./Menu.tsx";
 
 const EFFORTS: readonly (Choice & { value: EffortChoice })[] = [
-    { value: "auto", label: "Auto", detail: "As the model's profile and the settings say" },
-    { value: "low", label: "Low", detail: "Thinks little" },
-    { value: "medium", label: "Medium", detail: "Thinks as usual" },
-    { value: "high", label: "High", detail: "Thinks much" },
+    { value: "auto", label: "Default", detail: "From the settings and the model" },
+    { value: "low", label: "Low", detail: "Short reasoning" },
+    { value: "medium", label: "Medium", detail: "Usual reasoning" },
+    { value: "high", label: "High", detail: "Long reasoning" },
 ];
 
 export function ModePicker() {
@@ -42,37 +43,53 @@ export function ModelPicker() {
     const name = useSession((view) => view.model);
     const models = useSelect((state) => state.models);
     const disabled = useSession((view) => view.following !== undefined) ?? false;
-    const current = name ?? models?.models.find((model) => model.active)?.name ?? "";
-    const choices = (models?.models ?? []).map((model): Choice => ({
-        value: model.name,
-        label: exactLine(model.name),
-        detail: model.problem
-            ? exactLine(model.problem.message)
-            : exactLine(
-                  [
-                      model.model,
-                      model.host ?? model.provider,
-                      model.contextWindow > 0 ? tokens(model.contextWindow) : "",
-                  ]
-                      .filter(Boolean)
-                      .join(" · "),
-              ),
-        disabled: model.problem !== undefined,
-    }));
+    const current = models?.models.find((model) => (name === undefined ? model.active : model.name === name));
+    const shown = exactLine(current ? labelOf(current) : (name ?? "Model"));
     return (
         <Menu
-            label={`Model: ${exactLine(current)}`}
-            value={current}
-            choices={choices}
+            label={`Model: ${shown}`}
+            value={current?.name ?? ""}
+            choices={(models?.models ?? []).map(choiceOf)}
             side="up"
             disabled={disabled}
             onOpen={() => void loadModels(app)}
             opener={(open) => app.focus.set("model", open)}
             onChoose={(value) => configure(app, { model: value })}
+            footer={
+                <button type="button" class="menu-footer" onClick={() => void addModel(app)}>
+                    <Icon name="key" /> Add a key…
+                </button>
+            }
         >
-            <bdi>{exactLine(current) || "Model"}</bdi>
+            <bdi>{shown}</bdi>
         </Menu>
     );
+}
+
+/** The model's own name; that of the profile where it is another. */
+function labelOf({ model, name }: ModelInfo): string {
+    return model || name;
+}
+
+function choiceOf(model: ModelInfo): Choice {
+    const { name, host, provider, contextWindow, prices, problem } = model;
+    const parts = [
+        name === labelOf(model) ? "" : name,
+        host ?? provider,
+        contextWindow > 0 ? `${tokens(contextWindow)} tokens` : "",
+        prices ? `$${prices.input} in, $${prices.output} out per million` : "",
+    ];
+    return {
+        value: name,
+        label: exactLine(labelOf(model)),
+        detail: exactLine(problem ? problem.message : parts.filter(Boolean).join(" · ")),
+        disabled: problem !== undefined,
+    };
+}
+
+async function addModel(app: App): Promise<void> {
+    await app.attempt(() => app.host.act("addKey", {}));
+    await loadModels(app);
 }
 
 export function EffortPicker() {
@@ -86,15 +103,17 @@ export function EffortPicker() {
         return found?.capabilities?.thinking ?? false;
     });
     if (!thinks) return null;
+    const label = EFFORTS.find(({ value }) => value === effort)?.label ?? effort;
     return (
         <Menu
-            label={`Effort: ${effort}`}
+            label={`Thinking: ${label}`}
             value={effort}
             choices={EFFORTS}
             side="up"
             onChoose={(value) => configure(app, { effort: value as EffortChoice })}
         >
-            <span>{EFFORTS.find((choice) => choice.value === effort)?.label}</span>
+            <Icon name="think" />
+            {effort !== "auto" && <span class="menu-word roomy">{label}</span>}
         </Menu>
     );
 }

@@ -1,49 +1,31 @@
-// All sessions: what they are doing, words to find them by, and what can be done with them.
+// All sessions, grouped by day: what they do, a search through them, and what can be done with each.
 //
-// Rule: titles and snippets are words of others and are shown exactly. A session that cannot be read says why and can be deleted.
+// Rule: titles and snippets are shown exactly. Arrow keys move between the search field and the sessions.
 
 import type { SessionHit, SessionSummary } from "kode-protocol";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
+import type { App } from "../app/app.ts";
 import { useApp, useSelect } from "../app/context.ts";
-import {
-    archive,
-    exportSession,
-    moreOfList,
-    remove,
-    rename,
-    searchSessions,
-    showArchived,
-} from "../app/list.ts";
-import { fork, showSession } from "../app/sessions.ts";
-import { ago, counted, dollars, exactLine } from "../text.ts";
-import { Icon, type IconName, Spinner } from "./Icon.tsx";
+import { archive, exportSession, moreOfList, remove, rename, searchSessions, showArchived } from "../app/list.ts";
+import { fork, showNewSession, showSession } from "../app/sessions.ts";
+import { byDay } from "../days.ts";
+import { ago, exactLine } from "../text.ts";
+import { IconAct } from "./IconAct.tsx";
+import { SessionLink } from "./SessionLink.tsx";
 
 export function Sessions() {
     const app = useApp();
     const list = useSelect((state) => state.list);
-    const active = useSelect((state) => state.active);
     const search = useRef<HTMLInputElement>(null);
     // Before the next key can come.
     useLayoutEffect(() => search.current?.focus(), []);
     const query = list.query.trim().toLowerCase();
-    const shown =
-        query === ""
-            ? list.sessions
-            : list.sessions.filter((session) => session.title.toLowerCase().includes(query));
+    const shown = list.sessions.filter((session) => session.title.toLowerCase().includes(query));
     const known = new Set(shown.map((session) => session.sessionId));
     const hits = list.hits.filter((hit) => !(hit.kind === "title" && known.has(hit.sessionId)));
     return (
-        <section
-            class="sessions"
-            aria-label="All sessions"
-            onKeyDown={(event) => {
-                if (event.key !== "Escape") return;
-                event.stopPropagation();
-                app.set({ listOpen: false });
-                app.focus.get("prompt")?.();
-            }}
-        >
+        <section class="sessions" aria-label="All sessions" onKeyDown={(event) => onKey(app, event, search.current)}>
             <div class="sessions-head">
                 <input
                     ref={search}
@@ -62,18 +44,21 @@ export function Sessions() {
                 >
                     Archived
                 </button>
+                <IconAct icon="add" label="New session" onClick={() => showNewSession(app)} />
+                <IconAct icon="close" label="Close" onClick={() => leave(app)} />
             </div>
-            <ul class="session-list">
-                {shown.map((session) => (
-                    <SessionRow
-                        key={session.sessionId}
-                        session={session}
-                        isActive={session.sessionId === active}
-                    />
-                ))}
-            </ul>
+            {byDay(shown, Date.now()).map(({ label, sessions }) => (
+                <section key={label} class="session-group" aria-label={label}>
+                    <h2 class="section-title">{label}</h2>
+                    <ul class="session-list">
+                        {sessions.map((session) => (
+                            <SessionRow key={session.sessionId} session={session} />
+                        ))}
+                    </ul>
+                </section>
+            ))}
             {shown.length === 0 && hits.length === 0 && (
-                <p class="hint centered">{list.busy ? "Looking…" : "No sessions here."}</p>
+                <p class="hint centered">{list.busy ? "Loading…" : query === "" ? "No sessions yet." : "No results."}</p>
             )}
             {list.cursor !== undefined && query === "" && (
                 <button type="button" class="quiet centered" onClick={() => void moreOfList(app)}>
@@ -81,154 +66,116 @@ export function Sessions() {
                 </button>
             )}
             {hits.length > 0 && (
-                <>
-                    <h2 class="section-title">Found in sessions</h2>
+                <section class="session-group" aria-label="In prompts and answers">
+                    <h2 class="section-title">In prompts and answers</h2>
                     <ul class="session-list">
                         {hits.map((hit, index) => (
                             <Hit key={index} hit={hit} />
                         ))}
                     </ul>
-                </>
+                </section>
             )}
         </section>
     );
 }
 
-function SessionRow({ session, isActive }: { session: SessionSummary; isActive: boolean }) {
-    const app = useApp();
-    const [title, setTitle] = useState<string>();
-    const name = exactLine(session.title) || "New session";
-    const { sessionId } = session;
-    const isUnreadable = session.state === "unreadable";
-    const isElsewhere = session.state === "elsewhere";
-    if (title !== undefined) {
-        const leave = () => setTitle(undefined);
-        const save = () => {
-            leave();
-            if (title.trim() !== "" && title !== session.title)
-                void rename(app, sessionId, title.trim().slice(0, 200));
-        };
-        return (
-            <li class="session renaming">
-                <input
-                    type="text"
-                    class="search"
-                    aria-label="Title"
-                    value={title}
-                    maxLength={200}
-                    ref={(element) => {
-                        if (element && document.activeElement !== element) element.focus();
-                    }}
-                    onInput={(event) => setTitle(event.currentTarget.value)}
-                    onKeyDown={(event) => {
-                        if (event.key === "Enter" && !event.isComposing) save();
-                        else if (event.key === "Escape") leave();
-                        else return;
-                        event.preventDefault();
-                        event.stopPropagation();
-                    }}
-                    onBlur={save}
-                />
-            </li>
-        );
+function leave(app: App): void {
+    app.set({ listOpen: false });
+    app.focus.get("prompt")?.();
+}
+
+function onKey(app: App, event: KeyboardEvent, search: HTMLInputElement | null): void {
+    if (event.key === "Escape") {
+        event.stopPropagation();
+        leave(app);
+        return;
     }
+    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+    const list = (event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>(".session-open:enabled");
+    const stops = search ? [search, ...list] : [...list];
+    const row = document.activeElement?.closest(".session")?.querySelector<HTMLElement>(".session-open");
+    const at = stops.indexOf(row ?? (document.activeElement as HTMLElement));
+    const next = stops[at + (event.key === "ArrowDown" ? 1 : -1)];
+    if (at < 0 || !next) return;
+    event.preventDefault();
+    next.focus();
+}
+
+function SessionRow({ session }: { session: SessionSummary }) {
+    const active = useSelect((state) => state.active);
+    const [renaming, setRenaming] = useState(false);
+    if (renaming) return <Renaming session={session} onClose={() => setRenaming(false)} />;
     return (
-        <li class={isActive ? "session active" : "session"}>
-            <button
-                type="button"
-                class="session-open"
-                aria-current={isActive}
-                disabled={isUnreadable}
-                onClick={() => void showSession(app, sessionId)}
-            >
-                <span class="session-title">
-                    <StateMark session={session} />
-                    <bdi>{name}</bdi>
-                    <span class="session-time">{ago(session.updatedAt, Date.now())}</span>
-                </span>
-                <span class="session-detail">{detailOf(session)}</span>
-            </button>
-            <span class="session-acts">
-                <Act
-                    icon="edit"
-                    label={`Rename ${name}`}
-                    disabled={isElsewhere || isUnreadable}
-                    onClick={() => setTitle(session.title)}
-                />
-                <Act
-                    icon="fork"
-                    label={`Fork ${name}`}
-                    disabled={isUnreadable}
-                    onClick={() => void fork(app, sessionId)}
-                />
-                <Act
-                    icon="file"
-                    label={`Export ${name}`}
-                    disabled={isUnreadable}
-                    onClick={() => void exportSession(app, sessionId)}
-                />
-                <Act
-                    icon="archive"
-                    label={`${session.archived ? "Take out" : "Archive"} ${name}`}
-                    disabled={isElsewhere || isUnreadable}
-                    onClick={() => void archive(app, sessionId, !session.archived)}
-                />
-                <Act
-                    icon="trash"
-                    label={`Delete ${name}`}
-                    disabled={isElsewhere}
-                    onClick={() => void remove(app, sessionId, name)}
-                />
-            </span>
+        <li class={session.sessionId === active ? "session active" : "session"}>
+            <SessionLink session={session} />
+            <SessionActs session={session} onRename={() => setRenaming(true)} />
         </li>
     );
 }
 
-function Act({
-    icon,
-    label,
-    disabled,
-    onClick,
-}: {
-    icon: IconName;
-    label: string;
-    disabled: boolean;
-    onClick: () => void;
-}) {
+function SessionActs({ session, onRename }: { session: SessionSummary; onRename: () => void }) {
+    const app = useApp();
+    const { sessionId, state, archived } = session;
+    const name = exactLine(session.title) || "New session";
+    const isUnreadable = state === "unreadable";
+    const isElsewhere = state === "elsewhere";
     return (
-        <button
-            type="button"
-            class="icon-button"
-            title={label}
-            aria-label={label}
-            disabled={disabled}
-            onClick={onClick}
-        >
-            <Icon name={icon} />
-        </button>
+        <span class="session-acts">
+            <IconAct icon="edit" label={`Rename ${name}`} disabled={isElsewhere || isUnreadable} onClick={onRename} />
+            <IconAct icon="fork" label={`Fork ${name}`} disabled={isUnreadable} onClick={() => void fork(app, sessionId)} />
+            <IconAct
+                icon="export"
+                label={`Export ${name}`}
+                disabled={isUnreadable}
+                onClick={() => void exportSession(app, sessionId)}
+            />
+            <IconAct
+                icon="archive"
+                label={`${archived ? "Unarchive" : "Archive"} ${name}`}
+                disabled={isElsewhere || isUnreadable}
+                onClick={() => void archive(app, sessionId, !archived)}
+            />
+            <IconAct
+                icon="trash"
+                label={`Delete ${name}`}
+                disabled={isElsewhere}
+                onClick={() => void remove(app, sessionId, name)}
+            />
+        </span>
     );
 }
 
-function StateMark({ session }: { session: SessionSummary }) {
-    if (session.runState === "WORKING") return <Spinner />;
-    const state = session.runState === "PAUSED" ? "waits" : session.state;
-    return <span class={`session-mark ${state}`} aria-hidden="true" />;
-}
-
-function detailOf(session: SessionSummary): string {
-    if (session.problem !== undefined) return exactLine(session.problem);
-    const state =
-        session.runState === "PAUSED"
-            ? "Waits for you"
-            : session.runState === "WORKING"
-              ? "Working"
-              : session.state === "elsewhere"
-                ? "Open in another window"
-                : undefined;
-    const turns = session.turns === undefined ? undefined : counted(session.turns, "turn");
-    const cost = session.cost === undefined || session.cost === 0 ? undefined : dollars(session.cost);
-    const answer = session.lastAnswer === undefined ? undefined : exactLine(session.lastAnswer);
-    return [state, turns, cost, answer].filter((part) => part !== undefined && part !== "").join(" · ");
+function Renaming({ session, onClose }: { session: SessionSummary; onClose: () => void }) {
+    const app = useApp();
+    const [title, setTitle] = useState(session.title);
+    const save = () => {
+        onClose();
+        const text = title.trim().slice(0, 200);
+        if (text !== "" && text !== session.title) void rename(app, session.sessionId, text);
+    };
+    return (
+        <li class="session renaming">
+            <input
+                type="text"
+                class="search"
+                aria-label="Title"
+                value={title}
+                maxLength={200}
+                ref={(element) => {
+                    if (element && document.activeElement !== element) element.focus();
+                }}
+                onInput={(event) => setTitle(event.currentTarget.value)}
+                onKeyDown={(event) => {
+                    if (event.key === "Enter" && !event.isComposing) save();
+                    else if (event.key === "Escape") onClose();
+                    else return;
+                    event.preventDefault();
+                    event.stopPropagation();
+                }}
+                onBlur={save}
+            />
+        </li>
+    );
 }
 
 function Hit({ hit }: { hit: SessionHit }) {
@@ -238,9 +185,7 @@ function Hit({ hit }: { hit: SessionHit }) {
             <button type="button" class="session-open" onClick={() => void showSession(app, hit.sessionId)}>
                 <span class="session-title">
                     <bdi>{exactLine(hit.title) || "New session"}</bdi>
-                    {hit.writtenAt !== undefined && (
-                        <span class="session-time">{ago(hit.writtenAt, Date.now())}</span>
-                    )}
+                    {hit.writtenAt !== undefined && <span class="session-time">{ago(hit.writtenAt, Date.now())}</span>}
                 </span>
                 <span class="session-detail">
                     {exactLine(hit.snippet.slice(0, hit.start))}

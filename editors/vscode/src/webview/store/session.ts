@@ -30,6 +30,9 @@ import { changeItem, findItem, putItem, rewindTo, transcriptOf, type Transcript 
 /** The most sub-agents that are remembered. */
 const MAX_AGENTS = 200;
 
+/** The most turns whose end is remembered. */
+const MAX_TURNS = 100;
+
 /** The most characters of output of a running call that are shown. */
 const MAX_LIVE = 16_384;
 
@@ -48,8 +51,8 @@ export interface AgentView {
     readonly durationMs?: number;
     /** What it did last, in one line. */
     readonly latest: string;
-    /** How many calls of tools it made, as far as this page has seen. */
-    readonly calls: number;
+    /** The calls of tools it made, as far as this page has seen. */
+    readonly calls: ReadonlySet<CallId>;
     /** Its transcript; absent until somebody looks into it. */
     readonly transcript?: Transcript;
     /** The number of the newest event that was in the transcript when it came. */
@@ -69,7 +72,7 @@ export interface Compressing {
     readonly written: number;
 }
 
-/** A turn that runs, or the one that ran last. */
+/** A turn that runs, or one that ended while this page was there. */
 export interface TurnView {
     readonly turnId: TurnId;
     readonly startedAt: string;
@@ -77,6 +80,10 @@ export interface TurnView {
     readonly durationMs?: number;
     readonly cost?: number;
     readonly usage?: Usage;
+    /** Output tokens that the provider has reported so far. */
+    readonly tokens: number;
+    /** Characters that have streamed since the last report. */
+    readonly streamed: number;
 }
 
 /** A session. */
@@ -106,6 +113,10 @@ export interface SessionView {
     readonly cost: number | undefined;
     readonly context: ContextView | undefined;
     readonly turn: TurnView | undefined;
+    /** How turns ended, the newest last. */
+    readonly ends: ReadonlyMap<TurnId, TurnView>;
+    /** The costs of turns that ended before the session was loaded, in US dollars. */
+    readonly costs: ReadonlyMap<TurnId, number>;
     readonly compressing: Compressing | undefined;
     readonly retry: ModelRetry | undefined;
     readonly storage: StorageFailure | undefined;
@@ -150,6 +161,8 @@ export function sessionOf(snapshot: Snapshot): SessionView {
         cost: snapshot.cost,
         context: context && { tokens: context.tokens, window: context.window, detail: context },
         turn: undefined,
+        ends: new Map(),
+        costs: new Map(),
         compressing: undefined,
         retry: undefined,
         storage: undefined,
@@ -231,33 +244,41 @@ type Fold<T extends Event["type"]> = (
 const FOLDS: { [T in Event["type"]]?: Fold<T> } = {
     turn_started: (view, event, { timestamp }) => ({
         ...view,
-        turn: { turnId: event.turnId, startedAt: timestamp },
+        turn: { turnId: event.turnId, startedAt: timestamp, tokens: 0, streamed: 0 },
     }),
     item_added: (view, event, { seq }) => putAnyItem(view, event.item, seq),
     item_updated: (view, event, { seq }) => putAnyItem(view, event.item, seq),
     "tool:start": (view, event, { seq }) => putAnyItem(view, event.item, seq),
     "tool:end": (view, event, { seq }) => toolEnded(view, event.item, seq),
-    text_chunk: (view, event, { seq }) => grown(view, event.itemId, growing("agentMessage", event.text), seq),
-    think_chunk: (view, event, { seq }) => grown(view, event.itemId, growing("thinking", event.text), seq),
+    text_chunk: (view, event, { seq }) =>
+        streamed(grown(view, event.itemId, growing("agentMessage", event.text), seq), event.text),
+    think_chunk: (view, event, { seq }) =>
+        streamed(grown(view, event.itemId, growing("thinking", event.text), seq), event.text),
     "tool:progress": (view, event) => ({
         ...view,
         live: new Map(view.live).set(event.callId, event.text.slice(-MAX_LIVE)),
     }),
-    done: (view, event) => ({
-        ...view,
-        turn: {
+    done: (view, event) => {
+        const turn: TurnView = {
             turnId: event.turnId,
             startedAt: view.turn?.startedAt ?? "",
+            tokens: view.turn?.tokens ?? 0,
+            streamed: 0,
             stopReason: event.stopReason,
             durationMs: event.durationMs,
             usage: event.usage,
             ...(event.cost === undefined ? {} : { cost: event.cost }),
-        },
-        usage: addedUsage(view.usage, event.usage),
-        live: new Map(),
-        retry: undefined,
-        compressing: undefined,
-    }),
+        };
+        return {
+            ...view,
+            turn,
+            ends: withEnd(view.ends, turn),
+            usage: addedUsage(view.usage, event.usage),
+            live: new Map(),
+            retry: undefined,
+            compressing: undefined,
+        };
+    },
     permission_required: (view, event) => ({
         ...view,
         permissions: [
@@ -332,6 +353,7 @@ const FOLDS: { [T in Event["type"]]?: Fold<T> } = {
         }),
     token_usage: (view, event) => ({
         ...view,
+        turn: view.turn && { ...view.turn, tokens: view.turn.tokens + event.usage.outputTokens, streamed: 0 },
         retry: undefined,
         context:
             event.contextTokens !== undefined && event.contextWindow !== undefined
@@ -362,6 +384,17 @@ const FOLDS: { [T in Event["type"]]?: Fold<T> } = {
     storage_failure: (view, event) => ({ ...view, storage: event.recovered ? undefined : event }),
 };
 
+function streamed(view: SessionView, text: string): SessionView {
+    return view.turn ? { ...view, turn: { ...view.turn, streamed: view.turn.streamed + text.length } } : view;
+}
+
+function withEnd(ends: SessionView["ends"], turn: TurnView): SessionView["ends"] {
+    const all = new Map(ends).set(turn.turnId, turn);
+    const [oldest] = all.keys();
+    if (all.size > MAX_TURNS && oldest !== undefined) all.delete(oldest);
+    return all;
+}
+
 function leaseChanged(view: SessionView, event: EventOf<"lease_changed">): SessionView {
     if (event.isMine) return { ...view, following: undefined };
     return { ...view, following: event.writer ? { by: event.writer } : {} };
@@ -376,7 +409,7 @@ function putAnyItem(view: SessionView, item: Item, seq: number): SessionView {
     return withAgent(view, {
         ...agent,
         latest: call?.title ?? agent.latest,
-        calls: agent.calls + (call?.state === "PENDING" ? 1 : 0),
+        calls: call && !agent.calls.has(call.callId) ? new Set(agent.calls).add(call.callId) : agent.calls,
         ...(agent.transcript && isNew(agent, seq) ? { transcript: putItem(agent.transcript, item) } : {}),
     });
 }
@@ -418,7 +451,7 @@ function grown(view: SessionView, id: ItemId, grow: (item: Item) => Item, seq: n
 }
 
 function blankAgent(agentId: AgentId, callId: CallId): AgentView {
-    return { agentId, callId, kind: "", description: "", running: true, latest: "", calls: 0 };
+    return { agentId, callId, kind: "", description: "", running: true, latest: "", calls: new Set() };
 }
 
 function workingAgent({ agentId, callId, agentType, description }: SubagentStarted): AgentView {

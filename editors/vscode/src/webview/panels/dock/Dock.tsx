@@ -36,10 +36,12 @@ function Parts() {
     return (
         <>
             <Done />
-            <Todos />
-            <Tasks />
-            <Changes />
-            <Queue />
+            <div class="dock-parts">
+                <Todos />
+                <Tasks />
+                <Changes />
+                <Queue />
+            </div>
         </>
     );
 }
