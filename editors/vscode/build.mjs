@@ -89,13 +89,19 @@ const host = {
     target: "node20",
     format: "cjs",
     external: ["vscode"],
+    // Some packages' other form asks for its files while it runs.
+    mainFields: ["module", "main"],
     plugins: [laterInItsOwnFile, withoutAbsentFeatures],
 };
 
 const page = {
     ...common,
     tsconfig: path.join(here, "tsconfig.webview.json"),
-    entryPoints: { webview: path.resolve(options.page) },
+    entryPoints: { webview: path.resolve(options.page), formulas: path.join(here, "src/webview/style/formulas.css") },
+    loader: { ".woff2": "file" },
+    // Chromium takes the first form of a font.
+    external: ["*.woff", "*.ttf"],
+    assetNames: "fonts/[name]-[hash]",
     platform: "browser",
     target: "chrome128",
     format: "esm",
@@ -143,7 +149,9 @@ if (options.watch) {
     for (const half of wanted) await (await esbuild.context(half)).watch();
 } else {
     // Chunks of an earlier build have other names.
-    if (wanted.includes(page)) rmSync(path.join(options.out, "chunks"), { recursive: true, force: true });
+    if (wanted.includes(page)) {
+        for (const folder of ["chunks", "fonts"]) rmSync(path.join(options.out, folder), { recursive: true, force: true });
+    }
     for (const built of await Promise.all(wanted.map((half) => esbuild.build(half)))) printSizes(built);
     const style = path.join(options.out, "webview.css");
     // The page links it whether or not anything was imported.

@@ -9,6 +9,7 @@ import { plain } from "../logic/words.ts";
 import type { Action, HostActions } from "../shared/messages.ts";
 import type { EditorTracker } from "./activeEditor.ts";
 import { fromRange } from "./convert.ts";
+import { imageOf } from "./images.ts";
 import type { Doctor } from "./doctor.ts";
 import type { Keys } from "./keys.ts";
 import type { Diffs } from "./review/diffs.ts";
@@ -55,6 +56,8 @@ const HANDLERS: Handlers = {
         await diffs.openAll(sessionId);
         return null;
     },
+
+    readImage: async (_, { uri }) => ({ url: (await imageOf(vscode.Uri.parse(uri, true))) ?? null }),
 
     async openText({ texts }, { title, text, languageId }) {
         await texts.show(title, text, languageId);

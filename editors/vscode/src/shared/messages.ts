@@ -141,6 +141,8 @@ export interface HostActions {
     openDiff: { payload: { sessionId: SessionId; uri: Uri }; result: null };
     /** Opens all files the session has changed as one diff. */
     reviewChanges: { payload: { sessionId: SessionId }; result: null };
+    /** Reads an image of the workspace as a data URL; null for a file that is none, is elsewhere, or is too large. */
+    readImage: { payload: { uri: Uri }; result: { url: string | null } };
     /** Opens a text that is in no file, such as the whole output of a command. */
     openText: { payload: { title: string; text: string; languageId?: string }; result: null };
     /** Opens a terminal in the first workspace folder with a command typed, for the user to run. */

@@ -10,6 +10,7 @@ import { ensureSession } from "./sessionStore.ts";
 /** Does what the button in a frame around code says. */
 export function codeAct(app: App, button: HTMLElement): void {
     const frame = button.closest<HTMLElement>(".code");
+    if (frame && button.dataset["act"] === "source") frame.classList.toggle("source");
     const code = frame?.querySelector("code")?.textContent;
     if (!frame || code === null || code === undefined) return;
     void app.attempt(async () => {

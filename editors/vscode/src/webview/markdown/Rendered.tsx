@@ -5,11 +5,13 @@
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 
+import { useApp } from "../app/context.ts";
 import { memo } from "../memo.tsx";
-
 import { exact } from "../text.ts";
 import { cutBlocks, NO_BLOCKS, openFence, type Blocks } from "./blocks.ts";
+import { drawLater } from "./drawn.ts";
 import { highlightLater } from "./highlight.ts";
+import { showImages } from "./images.ts";
 import { languageOf, renderBlock, renderOpenBlock } from "./render.ts";
 
 export interface MarkdownProps {
@@ -37,9 +39,13 @@ export function Rendered({ text, complete }: MarkdownProps) {
 }
 
 const Block = memo(function Block({ source }: { source: string }) {
+    const app = useApp();
     const element = useRef<HTMLDivElement>(null);
     useLayoutEffect(() => {
-        if (element.current) highlightLater(element.current);
+        if (!element.current) return;
+        highlightLater(element.current);
+        drawLater(element.current);
+        showImages(element.current, app);
     }, [source]);
     // biome-ignore lint/security/noDangerouslySetInnerHtml: it has been through DOMPurify
     return <div ref={element} class="block" dangerouslySetInnerHTML={{ __html: renderBlock(source) }} />;

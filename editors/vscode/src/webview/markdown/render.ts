@@ -7,7 +7,10 @@ import DOMPurify from "dompurify";
 import MarkdownIt from "markdown-it";
 
 import { exact, prose } from "../text.ts";
+import { IMAGE_NAME } from "./images.ts";
 import { codeTarget, linkTarget, type LinkTarget } from "./links.ts";
+import { withMath } from "./math.ts";
+import { withTasks } from "./tasks.ts";
 
 const markdown = new MarkdownIt({ html: false, linkify: true, typographer: false, maxNesting: 40 });
 markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
@@ -15,6 +18,9 @@ markdown.validateLink = (href) => linkTarget(href) !== undefined;
 
 const rules = markdown.renderer.rules;
 const escapeHtml = markdown.utils.escapeHtml;
+
+withMath(markdown, (tex) => escapeHtml(exact(tex)));
+withTasks(markdown);
 
 rules["link_open"] = (tokens, index) => openLink(linkTarget(String(tokens[index]?.attrGet("href") ?? "")));
 rules["link_close"] = () => "</a>";
@@ -24,12 +30,14 @@ rules["code_inline"] = (tokens, index) => {
     const target = codeTarget(content);
     return target ? `${openLink(target)}${code}</a>` : code;
 };
-// Nothing is fetched for a text: a picture is shown as the link that it is.
+// Nothing is fetched for a text: an image is a link, and one of the workspace is shown by the host.
 rules["image"] = (tokens, index) => {
     const token = tokens[index];
     const target = linkTarget(String(token?.attrGet("src") ?? ""));
-    const label = escapeHtml(exact(token?.content || "picture"));
-    return target ? `${openLink(target)}🖼 ${label}</a>` : `🖼 ${label}`;
+    const label = escapeHtml(exact(token?.content || "Image"));
+    if (!target) return label;
+    const isImage = target.kind === "file" && IMAGE_NAME.test(target.path);
+    return `${openLink(target, isImage ? "image" : "")}${label}</a>`;
 };
 rules["fence"] = (tokens, index) => codeFrame(tokens[index]?.content ?? "", tokens[index]?.info ?? "");
 rules["code_block"] = (tokens, index) => codeFrame(tokens[index]?.content ?? "", "");
@@ -67,6 +75,7 @@ export function codeFrame(code: string, info: string): string {
     return (
         `<div class="code" data-language="${escapeHtml(language)}"><div class="code-head"><span class="code-language">` +
         `${escapeHtml(language || "text")}</span>${button("copy", "Copy", "Copy this code")}` +
+        (language === "mermaid" ? button("source", "Source", "Show the source of the diagram") : "") +
         `${button("insert", "Insert", "Insert this code at the cursor of the editor")}` +
         `${button("apply", "Apply", "Apply: in the place of what is selected, or by the agent where it belongs")}</div>` +
         `<pre tabindex="0" role="region" aria-label="Code${language ? `, ${escapeHtml(language)}` : ""}">` +
@@ -74,7 +83,7 @@ export function codeFrame(code: string, info: string): string {
     );
 }
 
-function openLink(target: LinkTarget | undefined): string {
+function openLink(target: LinkTarget | undefined, extra = ""): string {
     if (!target) return "<a>";
     if (target.kind === "web") {
         return `<a class="link" role="link" tabindex="0" data-web="${escapeHtml(target.href)}" title="${escapeHtml(exact(target.href))}">`;
@@ -84,7 +93,7 @@ function openLink(target: LinkTarget | undefined): string {
     const numbers = Object.entries({ line, "end-line": endLine, column })
         .map(([name, value]) => (value === undefined ? "" : ` data-${name}="${value}"`))
         .join("");
-    return `<a class="link file" role="link" tabindex="0" data-path="${escapeHtml(path)}"${numbers} title="${escapeHtml(exact(place))}">`;
+    return `<a class="${`link file ${extra}`.trim()}" role="link" tabindex="0" data-path="${escapeHtml(path)}"${numbers} title="${escapeHtml(exact(place))}">`;
 }
 
 const ELEMENTS =
@@ -92,7 +101,7 @@ const ELEMENTS =
         " ",
     );
 const ATTRIBUTES =
-    "class title role tabindex start type aria-label data-act data-language data-web data-path data-line data-end-line data-column".split(
+    "class title role tabindex start type aria-label data-act data-language data-web data-path data-line data-end-line data-column data-math".split(
         " ",
     );
 
