@@ -33,12 +33,12 @@ const common = {
 };
 
 /**
- * Features of the language client that the server does not offer, by module: they are left out of the bundle. A feature that
- * the server is given one day has to be taken off this list.
+ * Features of the language client that the server does not offer or the extension draws itself, by module: they are left out of
+ * the bundle. A feature that the server is given one day has to be taken off this list.
  */
 const ABSENT = [
     ...["callHierarchy", "colorProvider", "completion", "declaration", "definition", "diagnostic", "documentHighlight"],
-    ...["documentLink", "documentSymbol", "fileOperations", "foldingRange", "formatting", "implementation", "inlayHint"],
+    ...["documentLink", "documentSymbol", "fileOperations", "foldingRange", "formatting", "hover", "implementation", "inlayHint"],
     ...["inlineCompletion", "inlineValue", "linkedEditingRange", "notebook", "reference", "rename", "selectionRange"],
     ...["semanticTokens", "signatureHelp", "typeDefinition", "typeHierarchy", "workspaceSymbol"],
 ];

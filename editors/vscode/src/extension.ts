@@ -15,7 +15,9 @@ import { Comments } from "./host/review/comments.ts";
 import { Decisions } from "./host/review/decide.ts";
 import { Decorations } from "./host/review/decorations.ts";
 import { Diffs } from "./host/review/diffs.ts";
+import { InlineChanges } from "./host/review/inline.ts";
 import { Ledger } from "./host/review/ledger.ts";
+import { Proposals } from "./host/review/proposals.ts";
 import { Since } from "./host/review/since.ts";
 import { Server } from "./host/server.ts";
 import { Sessions } from "./host/sessions.ts";
@@ -33,7 +35,8 @@ export function activate(context: vscode.ExtensionContext): void {
     server = new Server(context.extensionPath, log);
     const sessions = new Sessions(server, context.workspaceState, log);
     const ledger = new Ledger(server, sessions, log);
-    const diffs = new Diffs(ledger);
+    const proposals = new Proposals(ledger, sessions);
+    const diffs = new Diffs(ledger, proposals);
     const decisions = new Decisions(ledger, sessions);
     const since = new Since(ledger);
     const comments = new Comments(ledger, sessions, since, context.workspaceState);
@@ -49,16 +52,18 @@ export function activate(context: vscode.ExtensionContext): void {
         sessions,
         ledger,
         decisions,
+        proposals,
         comments,
         since,
         new Changes(ledger),
         new Decorations(ledger),
+        new InlineChanges(ledger, context.extensionUri),
         editors,
         texts,
         chat,
         notifications,
         new Status(server, sessions, ledger, chat),
-        registerCommands({ server, sessions, chat, editors, comments, since, diffs, decisions, notifications, doctor, keys, log }),
+        registerCommands({ server, sessions, chat, editors, comments, since, diffs, proposals, decisions, notifications, doctor, keys, log }),
         keepUnfinished(sessions, ledger),
         restartWhenNeeded(server, log),
         upgrades(server, version, context.globalState, log),

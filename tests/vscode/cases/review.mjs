@@ -6,8 +6,8 @@ const LINES = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n";
 const CHANGED = "one\nTWO\nand a half\nthree\nfour\nfive\nsix\nseven\nEIGHT\nnine\n";
 
 /** A window in which the agent has changed two places of an open file. */
-async function changed(workbench) {
-    const window = await workbench.open({ "a.txt": LINES }, { "kode.agent.mode": "acceptEdits" });
+async function changed(workbench, options = {}) {
+    const window = await workbench.open({ "a.txt": LINES }, { "kode.agent.mode": "acceptEdits" }, options);
     await window.openChat();
     await window.edit("a.txt");
     await window.prompt("change two places");
@@ -22,6 +22,29 @@ const baseline = (window) =>
         const found = vscode.workspace.textDocuments.find(({ uri }) => uri.scheme === "kode-baseline");
         return found?.getText() ?? null;
     });
+
+/** Marks of whole lines, and of words in them. */
+const marks = (window) => window.page.locator('.monaco-editor .view-overlays [class*="ced-"]');
+/** The widths of marks that are no whole lines, in characters. */
+const wordMarks = (window) =>
+    marks(window).evaluateAll((all) => {
+        const line = document.querySelector(".monaco-editor .view-lines").clientWidth;
+        const one = document.querySelector(".monaco-editor .view-line span span").getBoundingClientRect();
+        const letter = one.width / document.querySelector(".monaco-editor .view-line span span").textContent.length;
+        return all.map((mark) => mark.clientWidth).filter((width) => width < line - 20).map((width) => Math.round(width / letter));
+    });
+
+/** Shows the hover at a line of the active editor. */
+async function hoverAt(window, line) {
+    await window.run((vscode, _, line) => {
+        const place = new vscode.Position(line, 1);
+        vscode.window.activeTextEditor.selection = new vscode.Selection(place, place);
+    }, line);
+    await window.command("editor.action.showHover", { focus: "noAutoFocus" });
+    const hover = window.page.locator(".monaco-hover", { hasText: "Comment" }).first();
+    await hover.waitFor();
+    return hover;
+}
 
 const bars = (window) => window.page.locator(".monaco-editor .dirty-diff-glyph");
 
@@ -54,6 +77,91 @@ test("changed lines have bars, and the inline view keeps and undoes a change", a
         (await window.buffer("a.txt")) === CHANGED.replace("EIGHT", "eight"),
     );
     await eventually("no bars", async () => (await bars(window).count()) === 0);
+});
+
+test("in a git repository changed lines are marked, and a hover shows what was there, keeps and undoes", async (workbench) => {
+    const window = await changed(workbench, { git: true });
+    await eventually("three marked lines", async () => (await marks(window).count()) >= 3);
+    await window.shot("review-marks");
+    const hover = await hoverAt(window, 8);
+    await hover.getByText("-eight").waitFor();
+    await hover.getByText("+EIGHT").waitFor();
+    await window.shot("review-hover");
+    await hover.getByText("Undo", { exact: true }).click();
+    await eventually("the change is undone", async () => (await window.buffer("a.txt")) === CHANGED.replace("EIGHT", "eight"));
+    await eventually("two marked lines", async () => (await marks(window).count()) === 2);
+    await (await hoverAt(window, 1)).getByText("Comment", { exact: true }).click();
+    await window.page.locator(".review-widget .comment-form").waitFor();
+    await window.edit("a.txt");
+    await (await hoverAt(window, 1)).getByText("Keep", { exact: true }).click();
+    await eventually("no marks", async () => (await marks(window).count()) === 0);
+    assert.equal(await window.buffer("a.txt"), CHANGED.replace("EIGHT", "eight"));
+});
+
+test("changed words of a line are marked, and marks move with what is typed above", async (workbench) => {
+    const files = { "a.txt": "let total = price * count;\nend\n" };
+    const window = await workbench.open(files, { "kode.agent.mode": "acceptEdits" }, { git: true });
+    await window.openChat();
+    await window.edit("a.txt");
+    await window.prompt("change a word");
+    await eventually("the end", async () => (await window.text("done")) !== "");
+    await eventually("the word is marked", async () => (await wordMarks(window)).join() === String("amount".length));
+    await window.page.keyboard.press("Control+Home");
+    await window.page.keyboard.type("mine\n");
+    await eventually("the same word", async () => (await wordMarks(window)).join() === String("amount".length));
+    await window.page.keyboard.press("Control+Z");
+});
+
+test("a proposal is edited in its diff and allowed in the title, and the diff closes", async (workbench) => {
+    const window = await workbench.open({ "a.txt": LINES }, {}, { git: true });
+    const session = await window.openChat();
+    await window.prompt("change a place");
+    await window.status(/question/);
+    await eventually("the proposal", async () => {
+        await window.act("openDiff", { sessionId: session, uri: `file://${window.path("a.txt")}` });
+        return window.run((vscode) => {
+            const { input } = vscode.window.tabGroups.activeTabGroup.activeTab ?? {};
+            return input instanceof vscode.TabInputTextDiff && input.modified.scheme === "kode-proposal";
+        });
+    });
+    await window.run(async (vscode) => {
+        const editor = vscode.window.visibleTextEditors.find(({ document }) => document.uri.scheme === "kode-proposal");
+        const at = editor.document.getText().indexOf("TWO");
+        const place = editor.document.positionAt(at + 3);
+        await editor.edit((edit) => edit.insert(place, " by hand"));
+    });
+    await window.shot("review-proposal");
+    await window.page.locator('.editor-actions [aria-label^="Allow"]').first().click();
+    await eventually("the end", async () => (await window.text("done")) !== "");
+    await eventually("what was edited", () => window.read("a.txt") === LINES.replace("two", "TWO by hand"));
+    await eventually("the diff is closed", () =>
+        window.run((vscode) =>
+            vscode.window.tabGroups.all.flatMap(({ tabs }) => tabs).every(({ input }) => input?.modified?.scheme !== "kode-proposal"),
+        ),
+    );
+});
+
+test("a proposal that is denied in the title of its diff changes nothing", async (workbench) => {
+    const window = await workbench.open({ "a.txt": LINES }, {}, { git: true });
+    const session = await window.openChat();
+    await window.prompt("change a place");
+    await window.status(/question/);
+    await window.act("openDiff", { sessionId: session, uri: `file://${window.path("a.txt")}` });
+    await window.page.locator('.editor-actions [aria-label^="Deny"]').first().click();
+    await eventually("the end", async () => (await window.text("done")) !== "");
+    assert.equal(window.read("a.txt"), LINES);
+});
+
+test("undoing a created file that is open removes it", async (workbench) => {
+    const window = await workbench.open({ "a.txt": LINES }, { "kode.agent.mode": "acceptEdits" }, { git: true });
+    await window.openChat();
+    await window.prompt("create a file");
+    await eventually("the end", async () => (await window.text("done")) !== "");
+    await window.edit("new.txt");
+    await eventually("the file is marked", async () => (await marks(window).count()) >= 1);
+    await window.command("kode.review.undoFile");
+    await eventually("the file is gone", () => !window.exists("new.txt"));
+    assert.equal(await window.git("status", "--porcelain", "--", "new.txt"), "");
 });
 
 test("keys go from change to change and keep and undo the one at the cursor", async (workbench) => {
@@ -134,6 +242,9 @@ test("all files are listed, opened as one diff with an editable side, and decide
         window.run((vscode) => vscode.window.tabGroups.activeTabGroup.activeTab?.label.startsWith("Changes by Kode")),
     );
     await window.page.locator(".multiDiffEntry").first().waitFor();
+    const title = window.page.locator(".editor-group-container.active .editor-actions");
+    await title.locator('[aria-label^="Keep All"]').waitFor();
+    await title.locator('[aria-label^="Undo All"]').waitFor();
     await window.shot("review-all");
 
     await rows.first().click();

@@ -68,6 +68,22 @@ export const script = {
                 { content: [text("Both places are changed.")] },
             ],
         },
+        { when: "^change a place", steps: [{ content: [read("a.txt")] }, { content: [edit("a.txt", "two", "TWO")] }, { content: [text("Done.")] }] },
+        {
+            when: "^change a word",
+            steps: [
+                { content: [read("a.txt")] },
+                { content: [edit("a.txt", "price * count", "price * amount")] },
+                { content: [text("The word is changed.")] },
+            ],
+        },
+        {
+            when: "^create a file",
+            steps: [
+                { content: [call("Write", { file_path: "{{cwd}}/new.txt", content: "new\n" })] },
+                { content: [text("It is there.")] },
+            ],
+        },
         {
             when: "^change three files",
             steps: [

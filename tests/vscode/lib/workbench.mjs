@@ -31,7 +31,7 @@ const USER_SETTINGS = {
     "extensions.autoUpdate": false,
     "extensions.autoCheckUpdates": false,
     "chat.disableAIFeatures": true,
-    "git.enabled": false,
+    "git.openRepositoryInParentFolders": "never",
     "files.autoSave": "off",
     "editor.minimap.enabled": false,
     "editor.quickSuggestions": { other: "off", comments: "off", strings: "off" },
@@ -46,6 +46,14 @@ function freePort() {
             server.close(() => resolve(port));
         });
     });
+}
+
+/** Makes a repository of a folder and commits all in it. */
+function commitAll(folder, environment) {
+    const who = ["-c", "user.name=Test", "-c", "user.email=test@localhost"];
+    for (const args of [["init", "--quiet"], ["add", "."], [...who, "commit", "--quiet", "-m", "All of it"]]) {
+        execFileSync("git", args, { cwd: folder, env: environment });
+    }
 }
 
 /** Ends a process and all it has started, and waits for it. */
@@ -181,8 +189,8 @@ export class Workbench {
         });
     }
 
-    /** Opens a window on a new workspace with these files. */
-    async open(files, settings = {}) {
+    /** Opens a window on a new workspace with these files; with `git`, on a repository in which they are committed. */
+    async open(files, settings = {}, { git = false } = {}) {
         const name = `w${++this.count}`;
         const folder = path.join(this.box, "w", name);
         fs.mkdirSync(folder, { recursive: true });
@@ -194,6 +202,7 @@ export class Workbench {
             fs.mkdirSync(path.join(folder, ".vscode"), { recursive: true });
             fs.writeFileSync(path.join(folder, ".vscode/settings.json"), JSON.stringify(settings));
         }
+        if (git) commitAll(folder, this.environment());
         const window = new Window(this, folder, path.join(this.box, "s", name));
         this.windows.add(window);
         await window.load();
@@ -295,6 +304,15 @@ export class Window {
 
     read(file) {
         return fs.readFileSync(this.path(file), "utf8");
+    }
+
+    exists(file) {
+        return fs.existsSync(this.path(file));
+    }
+
+    /** What git says in the workspace. */
+    git(...args) {
+        return execFileSync("git", args, { cwd: this.folder, env: this.workbench.environment(), encoding: "utf8" });
     }
 
     /** The inside of the chat's webview. */

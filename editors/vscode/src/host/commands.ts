@@ -17,6 +17,7 @@ import type { Comments } from "./review/comments.ts";
 import type { Decisions } from "./review/decide.ts";
 import type { Diffs } from "./review/diffs.ts";
 import type { Entry } from "./review/ledger.ts";
+import type { Proposals } from "./review/proposals.ts";
 import type { Since } from "./review/since.ts";
 import type { Server } from "./server.ts";
 import type { Sessions } from "./sessions.ts";
@@ -31,6 +32,7 @@ export interface Kode {
     comments: Comments;
     since: Since;
     diffs: Diffs;
+    proposals: Proposals;
     decisions: Decisions;
     notifications: Notifications;
     doctor: Doctor;
@@ -98,12 +100,24 @@ const COMMANDS: Record<string, Handler> = {
         decisions.change("keep", uri, changes, index),
     "kode.review.undoChange": ({ decisions }, uri: vscode.Uri, changes: LineChange[], index: number) =>
         decisions.change("undo", uri, changes, index),
+    "kode.review.decideHunk": ({ decisions }, decision: unknown, ...[sessionId, uri, hunkId]: unknown[]) => {
+        const isDecision = decision === "keep" || decision === "undo";
+        if (!isDecision || typeof sessionId !== "string" || typeof uri !== "string" || typeof hunkId !== "string") return undefined;
+        return decisions.hunk(decision, sessionId, uri, hunkId);
+    },
+    "kode.review.openDiffOf": ({ diffs }, sessionId: unknown, uri: unknown) =>
+        typeof sessionId === "string" && typeof uri === "string" ? diffs.open(sessionId, vscode.Uri.parse(uri)) : undefined,
     "kode.review.keepFile": ({ decisions }, ...files: unknown[]) => decisions.file("keep", files.filter(isChangedFile)),
     "kode.review.undoFile": ({ decisions }, ...files: unknown[]) => decisions.file("undo", files.filter(isChangedFile)),
     "kode.review.keepAll": ({ decisions }) => decisions.everything("keep"),
     "kode.review.undoAll": ({ decisions }) => decisions.everything("undo"),
+    "kode.review.allow": ({ proposals }, uri?: vscode.Uri) => proposals.answer("allow", uri),
+    "kode.review.deny": ({ proposals }, uri?: vscode.Uri) => proposals.answer("deny", uri),
     "kode.review.takeBack": ({ decisions, chat }) => decisions.takeBack(chat.sessionId),
 
+    "kode.comment.begin": ({ comments }, uri: unknown, first: unknown, end: unknown) => {
+        if (typeof uri === "string" && typeof first === "number" && typeof end === "number") comments.begin(uri, first, end);
+    },
     "kode.comment.add": ({ comments }, reply: vscode.CommentReply) => comments.add(reply),
     "kode.comment.remove": ({ comments }, thread: vscode.CommentThread) => comments.remove(thread),
     "kode.comment.send": async ({ comments }) => {

@@ -80,5 +80,10 @@ export async function chooseServer(): Promise<boolean> {
     return true;
 }
 
+/** Whether changes are marked in the text of files. */
+export function marksInline(): boolean {
+    return section().get("review.inlineChanges", true);
+}
+
 /** The settings that only a new server takes. */
 export const NEEDS_RESTART = ["kode.server", "kode.agent"] as const;

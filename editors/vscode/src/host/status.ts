@@ -7,9 +7,14 @@ import * as vscode from "vscode";
 import { count, plain } from "../logic/words.ts";
 import type { Chat } from "./chat/chat.ts";
 import { keyOf } from "./convert.ts";
+import { activeFile } from "./review/decide.ts";
+import { isReview } from "./review/diffs.ts";
 import type { Ledger } from "./review/ledger.ts";
 import type { Server } from "./server.ts";
 import type { Sessions } from "./sessions.ts";
+
+/** The editor ticks a step for a key that changes after the walkthrough was drawn, and for no earlier one. */
+const TICK_MS = 700;
 
 /** What the item shows. */
 interface Look {
@@ -24,6 +29,8 @@ export class Status implements vscode.Disposable {
     private readonly item = vscode.window.createStatusBarItem("kode.status", vscode.StatusBarAlignment.Left, 10);
     private readonly keys = new Map<string, unknown>();
     private readonly subscriptions: vscode.Disposable[];
+    private walkthrough: NodeJS.Timeout | undefined;
+    private walkthroughShown = false;
 
     constructor(
         private readonly server: Server,
@@ -40,12 +47,19 @@ export class Status implements vscode.Disposable {
             ledger.onChange(draw),
             chat.onShown(draw),
             vscode.window.onDidChangeActiveTextEditor(draw),
+            vscode.window.tabGroups.onDidChangeTabs(({ opened }) => {
+                draw();
+                // Not a document and no webview: it may be the walkthrough.
+                if (opened.some(({ input }) => input === undefined)) this.walkthrough ??= setTimeout(() => this.tick(), TICK_MS);
+            }),
+            vscode.window.tabGroups.onDidChangeTabGroups(draw),
         ];
         this.draw();
         this.item.show();
     }
 
     dispose(): void {
+        clearTimeout(this.walkthrough);
         for (const subscription of this.subscriptions) subscription.dispose();
     }
 
@@ -62,19 +76,27 @@ export class Status implements vscode.Disposable {
 
         const shown = this.chat.sessionId;
         const session = shown === undefined ? undefined : attention.sessions.get(shown);
-        const active = vscode.window.activeTextEditor?.document.uri;
+        const active = activeFile();
         const changed = new Set(this.ledger.all().map(({ file }) => keyOf(file.uri)));
         this.key("kode.connection", this.server.connection.state);
+        this.key("kode.started", this.walkthroughShown && this.server.connection.state === "ready");
         this.key("kode.working", session !== undefined && session.state !== "READY");
         this.key("kode.waiting", waiting > 0);
         this.key("kode.hasChanges", changed.size > 0);
         this.key("kode.fileHasChanges", active !== undefined && changed.has(keyOf(active)));
+        this.key("kode.inReview", isReview(vscode.window.tabGroups.activeTabGroup.activeTab));
     }
 
     private key(name: string, value: unknown): void {
         if (this.keys.get(name) === value) return;
         this.keys.set(name, value);
         void vscode.commands.executeCommand("setContext", name, value);
+    }
+
+    /** The first step of the walkthrough is done when the server runs. */
+    private tick(): void {
+        this.walkthroughShown = true;
+        this.draw();
     }
 
     private look(waiting: number): Look {

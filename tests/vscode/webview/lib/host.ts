@@ -180,6 +180,11 @@ export class ChatPage {
         return this.page.locator(".row").allInnerTexts();
     }
 
+    /** The same without how long turns took: after a reload that is estimated by the times of their items. */
+    async rowsWithoutTimes(): Promise<string[]> {
+        return (await this.rows()).map((row) => row.replace(/^[\d.]+ m?s(?: · |$)/, ""));
+    }
+
     async close(): Promise<void> {
         this.stopEvents();
         await this.page.context().close();

@@ -90,7 +90,7 @@ test("a change that is too long to be shown whole says so before it is allowed",
         const card = chat.page.locator(".permission");
         await card.getByRole("button", { name: "Show 1941 more lines" }).waitFor();
         assert.equal(await card.locator(".diff-cut").innerText(), "The patch is too long; the rest is left out");
-        await card.getByRole("button", { name: "Open the diff in an editor" }).click();
+        await card.getByRole("button", { name: "Open in a diff editor" }).click();
         assert.match(((await chat.acted("openDiff")) as { uri: string }).uri, /long\.txt$/);
     }));
 

@@ -27,7 +27,7 @@ test("hunks of a change can be left out before it is allowed", () =>
         assert.equal(await boxes.count(), 3);
         assert.equal(await card.locator(".hunk").count(), 2, "two of them stand in one part of the diff");
         assert.equal(await card.locator(".hunk").first().locator(".hunk-choice input").count(), 2);
-        await card.getByRole("button", { name: "Open the diff in an editor" }).click();
+        await card.getByRole("button", { name: "Open in a diff editor" }).click();
         assert.match(((await chat.acted("openDiff")) as { uri: string }).uri, /workspace\/a\.txt$/);
         await card.getByLabel(/^line 4/).uncheck();
         assert.equal(await card.locator(".scopes").count(), 0, "a standing yes speaks of whole changes");

@@ -46,7 +46,7 @@ async function answer(chat: ChatPage, words: string): Promise<void> {
 /** What one sees: rows, dock and prompt. */
 async function seen(chat: ChatPage): Promise<unknown> {
     return {
-        rows: await chat.rows(),
+        rows: await chat.rowsWithoutTimes(),
         title: await chat.page.locator("h1").innerText(),
         dock: (await chat.page.locator(".dock-part, .prompt-card").allInnerTexts()).map((part) =>
             part.replace(/\s+/g, " "),

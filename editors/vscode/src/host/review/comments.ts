@@ -62,11 +62,22 @@ export class Comments implements vscode.Disposable {
         private readonly memory: vscode.Memento,
     ) {
         this.controller.options = { prompt: "Comment on this change", placeHolder: "What is to be different?" };
-        this.controller.commentingRangeProvider = {
-            provideCommentingRanges: (document) => this.rangesOf(document.uri),
+        const ranges = { provideCommentingRanges: (document: vscode.TextDocument) => this.rangesOf(document.uri) };
+        // The editor asks again only when it is given a provider.
+        const offer = () => {
+            this.controller.commentingRangeProvider = ranges;
         };
-        this.subscriptions = [sessions.onEvent((params) => this.fold(params)), this.controller];
+        offer();
+        this.subscriptions = [sessions.onEvent((params) => this.fold(params)), ledger.onChange(offer), this.controller];
         this.bringBack();
+    }
+
+    /** Opens an empty comment at lines of a file. */
+    begin(uri: string, first: number, end: number): void {
+        const range = new vscode.Range(first, 0, Math.max(first, end - 1), 0);
+        const thread = this.controller.createCommentThread(vscode.Uri.parse(uri), range, []);
+        thread.canReply = true;
+        thread.collapsibleState = vscode.CommentThreadCollapsibleState.Expanded;
     }
 
     /** Keeps what the user wrote into a thread, unsent. */

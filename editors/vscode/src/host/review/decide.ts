@@ -46,6 +46,12 @@ export class Decisions implements vscode.Disposable {
         await this.some(decision, entries, (hunks) => hunksAtLine(hunks, line));
     }
 
+    /** Decides on one hunk, by its name. */
+    async hunk(decision: Decision, sessionId: SessionId, uri: string, hunkId: string): Promise<void> {
+        const entries = (await this.ledger.fresh(vscode.Uri.parse(uri), sessionId)).filter((one) => one.sessionId === sessionId);
+        await this.some(decision, entries, (hunks) => hunks.filter((hunk) => hunk.hunkId === hunkId));
+    }
+
     /** Decides on all hunks of a file: that of a list, or the one that is being looked at. */
     async file(decision: Decision, files: readonly ChangedFile[]): Promise<void> {
         const active = activeFile();
@@ -160,8 +166,8 @@ function actions(decision: Decision, hunks: readonly Hunk[]): ReviewAction[] {
     return all;
 }
 
-/** The file that is being looked at, also when it is one side of a diff. */
-function activeFile(): vscode.Uri | undefined {
+/** The file in the active editor, also when it is one side of a diff. */
+export function activeFile(): vscode.Uri | undefined {
     const input = vscode.window.tabGroups.activeTabGroup.activeTab?.input;
     if (input instanceof vscode.TabInputText) return input.uri;
     return input instanceof vscode.TabInputTextDiff ? input.modified : vscode.window.activeTextEditor?.document.uri;

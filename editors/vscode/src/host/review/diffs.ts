@@ -1,11 +1,20 @@
 // Changed files beside what they were: one file, or all of a session in one editor.
 //
-// Rule: the left side is the server's baseline, the right side the file itself, so that it can be edited; where a change
-// is only proposed, the right side is the proposal.
+// Rule: the left side is the server's baseline, the right side the file itself, so that it can be edited. For a change that is
+// proposed the right side is the proposal: editable where it is one file, else as the server has it.
 
 import type { EditedFile, SessionId } from "kode-protocol";
 import * as vscode from "vscode";
 import type { Ledger } from "./ledger.ts";
+import type { Proposals } from "./proposals.ts";
+
+/** The title of the diff of all files. */
+const REVIEW = "Changes by Kode";
+
+/** Whether a tab shows the diff of all files; its label has their number behind the title. */
+export function isReview(tab: vscode.Tab | undefined): boolean {
+    return tab?.label.startsWith(REVIEW) === true && !(tab.input instanceof vscode.TabInputText);
+}
 
 /** The two sides of a file. */
 export interface Sides {
@@ -16,12 +25,16 @@ export interface Sides {
 
 /** Opens diffs. */
 export class Diffs {
-    constructor(private readonly ledger: Ledger) {}
+    constructor(
+        private readonly ledger: Ledger,
+        private readonly proposals: Proposals,
+    ) {}
 
     /** Opens one file. */
     async open(sessionId: SessionId, uri: vscode.Uri): Promise<void> {
         const entry = (await this.ledger.fresh(uri, sessionId)).find((found) => found.sessionId === sessionId);
         if (!entry) throw new Error(`There is nothing to review in ${vscode.workspace.asRelativePath(uri)} any more.`);
+        if (entry.file.hunks.every(({ state }) => state === "proposed") && (await this.proposals.open(entry))) return;
         const { left, right } = sides(entry.file);
         await vscode.commands.executeCommand("vscode.diff", left, right, `${entry.file.path} (changes by Kode)`);
     }
@@ -34,7 +47,7 @@ export class Diffs {
             return;
         }
         const resources = entries.map(({ file }) => sides(file)).map(({ file, left, right }) => [file, left, right]);
-        await vscode.commands.executeCommand("vscode.changes", "Changes by Kode", resources);
+        await vscode.commands.executeCommand("vscode.changes", REVIEW, resources);
     }
 }
 

@@ -12,7 +12,7 @@ import { languageOfFile, type TokenLine } from "../markdown/tokens.ts";
 import { Icon } from "../panels/Icon.tsx";
 import { counted, exact, exactLine } from "../text.ts";
 import { useWidth } from "../width.ts";
-import type { Part } from "./inline.ts";
+import type { Part } from "../../logic/intraline.ts";
 import { drawnLines, pairs, sidesOf, type DrawnLine } from "./lines.ts";
 import { readDiff, type DiffFile, type DiffHunk } from "./readDiff.ts";
 

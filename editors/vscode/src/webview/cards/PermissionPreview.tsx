@@ -111,7 +111,7 @@ function OpenDiffs({ proposed, isOneFile }: { proposed: readonly Proposed[]; isO
         <>
             {changed.slice(0, MOST_DIFFS).map(([uri, path]) => (
                 <button key={uri} type="button" class="quiet" onClick={() => open(uri)}>
-                    Open the diff{isOneFile ? "" : ` of ${exactLine(path)}`} in an editor
+                    Open {isOneFile ? "" : `${exactLine(path)} `}in a diff editor
                 </button>
             ))}
         </>

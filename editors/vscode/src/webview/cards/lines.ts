@@ -2,7 +2,7 @@
 //
 // Rule: each line of the diff is drawn once in either layout.
 
-import { changedParts, type Part } from "./inline.ts";
+import { changedParts, type Part } from "../../logic/intraline.ts";
 import type { DiffHunk, DiffLine } from "./readDiff.ts";
 
 /** A line with what changed within it, and its place among the lines of its side. */
