@@ -24,6 +24,7 @@ import { Sessions } from "./host/sessions.ts";
 import { NEEDS_RESTART } from "./host/settings.ts";
 import { Status } from "./host/status.ts";
 import { Texts } from "./host/texts.ts";
+import { CodeColors } from "./host/theme.ts";
 import { upgrades } from "./host/upgrade.ts";
 import { messageOf } from "./logic/words.ts";
 
@@ -45,7 +46,8 @@ export function activate(context: vscode.ExtensionContext): void {
     const { version } = context.extension.packageJSON as { version: string };
     const doctor = new Doctor(server, texts, version);
     const keys = new Keys(context.secrets, server, log);
-    const chat = new Chat(context, sessions, { editors, texts, diffs, keys, doctor, server, log });
+    const colors = new CodeColors(log);
+    const chat = new Chat(context, sessions, { editors, texts, diffs, keys, doctor, colors, server, log });
     const notifications = new Notifications(sessions, chat);
     context.subscriptions.push(
         log,
@@ -60,6 +62,7 @@ export function activate(context: vscode.ExtensionContext): void {
         new InlineChanges(ledger, context.extensionUri),
         editors,
         texts,
+        colors,
         chat,
         notifications,
         new Status(server, sessions, ledger, chat),

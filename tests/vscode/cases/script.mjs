@@ -132,6 +132,7 @@ export const script = {
                 { content: [text("They say: {{last_result}}")] },
             ],
         },
+        { when: "^show colors", steps: [{ content: [text("Here:\n\n```ts\nconst a = 1;\n```\n")] }] },
         { when: "^show code", steps: [{ content: [text("Here:\n\n```\nTWO\nTHREE\n```\n")] }] },
         { when: "^Explain", steps: [{ content: [text("It counts, and that is all.")] }] },
         { when: "^soak", steps: soak() },

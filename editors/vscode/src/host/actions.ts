@@ -16,6 +16,7 @@ import type { Diffs } from "./review/diffs.ts";
 import type { Server } from "./server.ts";
 import { chooseServer, openSettings } from "./settings.ts";
 import type { Texts } from "./texts.ts";
+import type { CodeColors } from "./theme.ts";
 
 /** What the actions need; those about the page itself are its own. */
 export interface Tools {
@@ -24,6 +25,7 @@ export interface Tools {
     diffs: Diffs;
     keys: Keys;
     doctor: Doctor;
+    colors: CodeColors;
     server: Server;
     log: vscode.LogOutputChannel;
 }

@@ -288,6 +288,8 @@ export interface HostState {
     /** Absent when no editor with a text was used. */
     editor?: ActiveEditor;
     theme: "light" | "dark" | "highContrast" | "highContrastLight";
+    /** Colors of code in the editor's theme, as hexadecimal values by the kind of token; kinds without one are absent. */
+    tokenColors: Record<string, string>;
 }
 
 /** The editor's state. */

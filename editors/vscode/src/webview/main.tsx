@@ -16,6 +16,7 @@ import { openList, refreshList, tellList } from "./app/list.ts";
 import { addPart, put, saveDraft, unsaved } from "./app/drafts.ts";
 import { ask, handInWaiting } from "./app/prompt.ts";
 import { loaded, loadSession, showNewSession, showSession, takeEvent } from "./app/sessions.ts";
+import { redraw } from "./markdown/drawn.ts";
 import { Markdown } from "./markdown/Markdown.tsx";
 import { Boundary } from "./panels/Boundary.tsx";
 import { loadModels } from "./panels/Pickers.tsx";
@@ -42,6 +43,8 @@ function takeState(state: HostState): void {
     const size = state.settings.fontSize;
     if (size > 0) document.documentElement.style.setProperty("--kode-font-size", `${size}px`);
     else document.documentElement.style.removeProperty("--kode-font-size");
+    colorCode(state.tokenColors);
+    if (before && before.theme !== state.theme) redraw();
     if (!before) {
         // It is that session's page from the start, also while there is no server to load it from.
         const active = state.sessionId;
@@ -52,6 +55,13 @@ function takeState(state: HostState): void {
     const { active } = app.state;
     const there = active === undefined ? Promise.resolve() : loadSession(app, active);
     void there.then(() => handInWaiting(app));
+}
+
+/** The colors of code are those of the editor's theme; without them, those of the style sheet. */
+function colorCode(colors: HostState["tokenColors"]): void {
+    const { style } = document.documentElement;
+    for (const name of [...style]) if (name.startsWith("--kode-token-")) style.removeProperty(name);
+    for (const [kind, color] of Object.entries(colors)) style.setProperty(`--kode-token-${kind}`, color);
 }
 
 /** Whoever comes here by the keyboard can type at once, without a word of the host. */

@@ -74,6 +74,7 @@ export class ChatPage {
             trusted: true,
             settings: { enterSends: true, includeEditorContext: true, expandThinking: false, fontSize: 0, diffLayout: "auto" },
             theme: options.theme ?? "dark",
+            tokenColors: {},
             ...options.state,
         };
         this.follow(server);

@@ -78,6 +78,7 @@ export class Chat implements vscode.WebviewViewProvider, vscode.WebviewPanelSeri
             tools.server.onConnection(update),
             tools.server.onAsked((input) => void this.show({ name: "ask", input })),
             tools.editors.onChange(update),
+            tools.colors.onChange(update),
             vscode.workspace.onDidChangeWorkspaceFolders(update),
             vscode.workspace.onDidGrantWorkspaceTrust(update),
             vscode.window.onDidChangeActiveColorTheme(update),
@@ -228,6 +229,7 @@ export class Chat implements vscode.WebviewViewProvider, vscode.WebviewPanelSeri
             trusted: vscode.workspace.isTrusted,
             settings: viewSettings(),
             theme: theme(),
+            tokenColors: this.tools.colors.colors,
             ...(editor ? { editor } : {}),
         };
     }
