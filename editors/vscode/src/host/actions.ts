@@ -15,6 +15,7 @@ import type { Keys } from "./keys.ts";
 import type { Diffs } from "./review/diffs.ts";
 import type { Server } from "./server.ts";
 import { chooseServer, openSettings } from "./settings.ts";
+import { findSymbols } from "./symbols.ts";
 import type { Texts } from "./texts.ts";
 import type { CodeColors } from "./theme.ts";
 
@@ -129,6 +130,10 @@ const HANDLERS: Handlers = {
     },
 
     editorContext: ({ editors }) => editors.context(),
+
+    findSymbols: async ({ editors }, { query }) => ({
+        symbols: await findSymbols(query, editors.editor?.document.uri),
+    }),
 
     selection: ({ editors }) => editors.selection() ?? null,
 

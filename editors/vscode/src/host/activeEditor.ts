@@ -39,6 +39,14 @@ export class EditorTracker implements vscode.Disposable {
             vscode.workspace.onDidCloseTextDocument((document) => {
                 if (document === this.last?.document) this.drop();
             }),
+            // A document stays open for a while after its last tab was closed, and after its file was deleted.
+            vscode.window.tabGroups.onDidChangeTabs(({ closed }) => {
+                if (closed.length > 0 && this.last && !isShown(this.last.document)) this.drop();
+            }),
+            vscode.workspace.onDidDeleteFiles(({ files }) => {
+                const path = this.last?.document.uri.path;
+                if (files.some((file) => path === file.path || path?.startsWith(`${file.path}/`))) this.drop();
+            }),
         ];
     }
 
@@ -125,6 +133,17 @@ export class EditorTracker implements vscode.Disposable {
         clearTimeout(this.timer);
         this.timer = setTimeout(() => this.changed.fire(), REST_MS);
     }
+}
+
+function isShown(document: vscode.TextDocument): boolean {
+    const uri = document.uri.toString();
+    const isOf = ({ input }: vscode.Tab) =>
+        (input instanceof vscode.TabInputText && input.uri.toString() === uri) ||
+        (input instanceof vscode.TabInputTextDiff && [input.original, input.modified].some((side) => side.toString() === uri));
+    return (
+        vscode.window.tabGroups.all.some(({ tabs }) => tabs.some(isOf)) ||
+        vscode.window.visibleTextEditors.some((editor) => editor.document === document)
+    );
 }
 
 function partOf(document: vscode.TextDocument, range: vscode.Range, text: string): SelectionPart {

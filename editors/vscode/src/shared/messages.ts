@@ -133,6 +133,15 @@ export interface FoundModel {
     detail: string;
 }
 
+/** A symbol of the workspace. */
+export interface FoundSymbol {
+    name: string;
+    /** Its kind, what it is in, and its place, for people. */
+    detail: string;
+    uri: Uri;
+    range: Range;
+}
+
 /** What a page may have the editor do: `payload` goes in, `result` comes out. All of it follows an act of the user. */
 export interface HostActions {
     /** Opens a file and gives it the focus. */
@@ -164,6 +173,8 @@ export interface HostActions {
     saveText: { payload: { fileName: string; text: string }; result: { saved: boolean } };
     /** What the editor shows now, with the selected text: `context` of the next prompt. */
     editorContext: { payload: Record<never, never>; result: EditorContext };
+    /** Symbols that a name matches; those of the active file for an empty one. */
+    findSymbols: { payload: { query: string }; result: { symbols: FoundSymbol[] } };
     /** What is selected now, to go with the prompt; null when nothing is. */
     selection: { payload: Record<never, never>; result: SelectionPart | null };
     /** Where in an open document a text was copied from; null when that cannot be told for sure. */

@@ -439,6 +439,23 @@ test("completion comes from the server and is chosen by keys alone", () =>
         },
     ));
 
+test("symbols of the editor are completed after @# and go along as parts with their place", () =>
+    inWorld({ programs: [plain], files: { "src/alpha.rs": "fn alpha() {}\n" } }, async ({ chat, project }) => {
+        const uri = `file://${project.workspace}/src/alpha.rs`;
+        const range = { start: { line: 0, character: 0 }, end: { line: 0, character: 13 } };
+        chat.answers["findSymbols"] = { symbols: [{ name: "alpha", detail: "function · src/alpha.rs:1", uri, range }] };
+        await chat.prompt.focus();
+        await chat.page.keyboard.type("explain @#alp");
+        await chat.page.locator(".completion-item", { hasText: "src/alpha.rs:1" }).waitFor();
+        assert.ok(chat.actions.some(({ payload }) => (payload as { query?: string }).query === "alp"));
+        await chat.page.keyboard.press("Tab");
+        await chat.page.locator(".chip", { hasText: "alpha" }).waitFor();
+        assert.equal(await chat.prompt.inputValue(), "explain alpha ");
+        await chat.page.keyboard.press("Enter");
+        await chat.page.waitForSelector("text=Answer to explain alpha");
+        await chat.page.locator(".attachments .chip:not(.failed)", { hasText: "alpha" }).waitFor();
+    }));
+
 test("prompts said before come back with the arrow keys", () =>
     inWorld({ programs: [plain] }, async ({ chat }) => {
         for (const words of ["one", "two"]) {

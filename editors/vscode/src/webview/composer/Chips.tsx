@@ -17,6 +17,7 @@ const ICONS: Partial<Record<InputPart["type"], IconName>> = {
     session: "history",
     image: "image",
     pasted: "copy",
+    symbol: "symbol",
 };
 
 export function Chips() {

@@ -2,13 +2,11 @@
 //
 // Rule: the focus stays in the prompt; the list only shows what its keys choose.
 
-import type { CompletionItem } from "kode-protocol";
-
 import { Icon, type IconName } from "../panels/Icon.tsx";
 import { exactLine } from "../text.ts";
-import type { Completion } from "./completion.ts";
+import type { Completion, Suggestion } from "./completion.ts";
 
-const ICONS: Partial<Record<CompletionItem["kind"], IconName>> = {
+const ICONS: Partial<Record<Suggestion["kind"], IconName>> = {
     file: "file",
     folder: "folder",
     diagnostics: "warning",
@@ -16,6 +14,7 @@ const ICONS: Partial<Record<CompletionItem["kind"], IconName>> = {
     session: "history",
     command: "command",
     skill: "think",
+    symbol: "symbol",
 };
 
 interface Props {
@@ -30,7 +29,7 @@ export function CompletionList({ id, open, accept, point }: Props) {
         <ul class="completion" role="listbox" id={`${id}-list`} aria-label="Suggestions">
             {open.result.items.map((item, index) => (
                 <li
-                    key={`${item.kind} ${item.insertText}`}
+                    key={`${item.kind} ${item.insertText} ${item.detail}`}
                     id={`${id}-${index}`}
                     role="option"
                     aria-selected={index === open.chosen}

@@ -78,7 +78,7 @@ export function partLabel(part: InputPart): { label: string; size: string } {
         case "selection":
             return { label: nameOf(part.uri), size: linesOf(part.range) };
         case "symbol":
-            return { label: exactLine(part.name), size: "symbol" };
+            return { label: exactLine(part.name), size: part.uri === undefined ? "symbol" : nameOf(part.uri) };
         case "diagnostics":
             return { label: part.uri === undefined ? "All problems" : nameOf(part.uri), size: "problems" };
         case "diff":

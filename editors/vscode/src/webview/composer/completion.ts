@@ -2,7 +2,7 @@
 //
 // Rule: the server completes; here is only decided when to ask. An answer that comes after the text has changed is dropped.
 
-import type { CompleteResult } from "kode-protocol";
+import type { CompletionItem, InputPart } from "kode-protocol";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import type { App } from "../app/app.ts";
@@ -10,9 +10,18 @@ import type { App } from "../app/app.ts";
 /** A name after `@` that is being written, or a command at the beginning. */
 const AT_CURSOR = /(?:^|[\s(])@(?:"[^"\n]*|[^\s]*)$|^\/[^\s]*$/;
 
+/** A symbol that is being named. */
+const SYMBOL_AT_CURSOR = /(?:^|[\s(])(@#[^\s#]*)$/;
+
+/** Something to choose: what the server offers, or a symbol, which goes along as a part. */
+export interface Suggestion extends Omit<CompletionItem, "kind"> {
+    readonly kind: CompletionItem["kind"] | "symbol";
+    readonly part?: InputPart;
+}
+
 /** An open completion. */
 export interface Completion {
-    readonly result: CompleteResult;
+    readonly result: { readonly start: number; readonly items: readonly Suggestion[] };
     readonly chosen: number;
     /** The text and the cursor that it is for. */
     readonly text: string;
@@ -39,9 +48,7 @@ export function useCompletion(app: App) {
         }
         const abort = new AbortController();
         running.current = abort;
-        const sessionId = app.state.active;
-        const params = { text, cursor, ...(sessionId === undefined ? {} : { sessionId }) };
-        app.host.request("agent/complete", params, abort.signal).then(
+        suggest(app, text, cursor, abort.signal).then(
             (result) => {
                 if (abort.signal.aborted) return;
                 setOpen(result.items.length > 0 ? { result, chosen: 0, text, cursor } : undefined);
@@ -74,12 +81,33 @@ export function isWholeCommand(completion: Completion): boolean {
 export function completed(
     completion: Completion,
     index: number,
-): { text: string; cursor: number; goesOn: boolean } | undefined {
+): { text: string; cursor: number; goesOn: boolean; part?: InputPart } | undefined {
     const item = completion.result.items[index];
     if (!item) return undefined;
+    const { part } = item;
     const goesOn = item.kind === "folder";
     const insert = goesOn || item.insertText.endsWith(" ") ? item.insertText : `${item.insertText} `;
     const before = completion.text.slice(0, completion.result.start);
     const after = completion.text.slice(completion.cursor).replace(/^ /, "");
-    return { text: before + insert + after, cursor: before.length + insert.length, goesOn };
+    const text = before + insert + after;
+    return { text, cursor: before.length + insert.length, goesOn, ...(part ? { part } : {}) };
+}
+
+/** Asks the server, or the editor for symbols. */
+async function suggest(app: App, text: string, cursor: number, signal: AbortSignal): Promise<Completion["result"]> {
+    const named = SYMBOL_AT_CURSOR.exec(text.slice(0, cursor))?.[1];
+    if (named === undefined) {
+        const sessionId = app.state.active;
+        const params = { text, cursor, ...(sessionId === undefined ? {} : { sessionId }) };
+        return app.host.request("agent/complete", params, signal);
+    }
+    const { symbols } = await app.host.act("findSymbols", { query: named.slice(2) });
+    const items = symbols.map(({ name, detail, uri, range }): Suggestion => ({
+        kind: "symbol",
+        label: name,
+        insertText: name,
+        detail,
+        part: { type: "symbol", name, uri, range },
+    }));
+    return { start: cursor - named.length, items };
 }

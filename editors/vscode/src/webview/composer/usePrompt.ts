@@ -47,6 +47,7 @@ export function usePrompt(): PromptField {
         const chosen = completion.open && completed(completion.open, index);
         if (!chosen) return;
         write(app, { text: chosen.text });
+        if (chosen.part) addPart(app, chosen.part);
         completion.close();
         requestAnimationFrame(() => {
             field.current?.focus();
