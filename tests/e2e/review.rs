@@ -209,8 +209,8 @@ fn a_proposed_change_is_accepted_hunk_by_hunk() {
     let edit = &preview["edit"]["documentChanges"][0];
     assert_eq!(edit["edits"][0]["newText"], "2 🙂\n2.5\n");
     assert_eq!(edit["textDocument"]["version"], 1);
-    run(&client, &action(&client, &uri, 2, "Kode: Accept this change (line 3, +2 -1)")["command"]);
-    run(&client, &action(&client, &uri, 8, "Kode: Reject this change (line 9, +0 -1)")["command"]);
+    run(&client, &action(&client, &uri, 2, "Kode: Allow this change (line 3, +2 -1)")["command"]);
+    run(&client, &action(&client, &uri, 8, "Kode: Deny this change (line 9, +0 -1)")["command"]);
     hints(&client, &uri, &["kode.applied"]);
     assert_eq!(client.editor.text(&uri), CHANGED.replace("nine", "eight\nnine"));
 }

@@ -121,8 +121,8 @@ impl Offer<'_> {
         let this = json!({ "sessionId": review.session, "hunkIds": [hunk.id] });
         let mut actions = match hunk.state {
             HunkState::Proposed => vec![
-                decide(ReviewAction::Accept, "Accept this change", this.clone()),
-                decide(ReviewAction::Reject, "Reject this change", this),
+                decide(ReviewAction::Accept, "Allow this change", this.clone()),
+                decide(ReviewAction::Reject, "Deny this change", this),
             ],
             HunkState::Applied => vec![
                 decide(ReviewAction::Keep, "Keep this change", this.clone()),
@@ -318,7 +318,7 @@ mod tests {
         );
         assert_eq!(
             titles(&at(3))[..2],
-            ["Kode: Accept this change (line 4, +1 -1)", "Kode: Reject this change (line 4, +1 -1)"]
+            ["Kode: Allow this change (line 4, +1 -1)", "Kode: Deny this change (line 4, +1 -1)"]
         );
         assert_eq!(
             titles(&at(4))[..2],
@@ -416,8 +416,8 @@ mod tests {
             [
                 "Kode: Keep this change (line 1, +1 -0) of “Fix the typo”",
                 "Kode: Undo this change (line 1, +1 -0) of “Fix the typo”",
-                "Kode: Accept this change (line 1, +1 -1) of “Rename it”",
-                "Kode: Reject this change (line 1, +1 -1) of “Rename it”",
+                "Kode: Allow this change (line 1, +1 -1) of “Rename it”",
+                "Kode: Deny this change (line 1, +1 -1) of “Rename it”",
             ]
         );
         let sessions: Vec<_> = commands(&found)

@@ -76,7 +76,7 @@ fn describe(hunk: &HunkView, place: &Place, whose: Option<&str>, kind: &MarkupKi
 fn decisions(hunk: &HunkView) -> Vec<(&'static str, &'static str, &'static str)> {
     match hunk.state {
         HunkState::Proposed => {
-            vec![("Accept", "kode.acceptEdits", ""), ("Reject", "kode.rejectEdits", "")]
+            vec![("Allow", "kode.acceptEdits", ""), ("Deny", "kode.rejectEdits", "")]
         }
         HunkState::Applied => vec![("Keep", "kode.keepEdits", ""), ("Undo", "kode.undoEdits", "")],
         HunkState::Conflict => vec![

@@ -51,8 +51,8 @@ fn hunk_lenses(review: &SessionReview) -> Vec<CodeLens> {
         };
         match hunk.state {
             HunkState::Proposed => {
-                add(&format!("Accept {counts}"), ReviewAction::Accept, this.clone());
-                add("Reject", ReviewAction::Reject, this);
+                add(&format!("Allow {counts}"), ReviewAction::Accept, this.clone());
+                add("Deny", ReviewAction::Reject, this);
             }
             HunkState::Applied => {
                 add(&format!("Keep {counts}"), ReviewAction::Keep, this.clone());
@@ -113,8 +113,8 @@ mod tests {
                 (0, "Undo"),
                 (1, "Keep as it is"),
                 (1, "Undo, leaving what I typed"),
-                (3, "Accept +0 -1"),
-                (3, "Reject"),
+                (3, "Allow +0 -1"),
+                (3, "Deny"),
             ])
         );
     }

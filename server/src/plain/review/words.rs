@@ -62,8 +62,8 @@ pub(super) fn location(place: &Place, hunk: &HunkView) -> String {
 /// A verb with a capital letter, for titles.
 pub(super) fn title(action: ReviewAction) -> &'static str {
     match action {
-        ReviewAction::Accept => "Accept",
-        ReviewAction::Reject => "Reject",
+        ReviewAction::Accept => "Allow",
+        ReviewAction::Reject => "Deny",
         ReviewAction::Keep => "Keep",
         ReviewAction::Undo => "Undo",
     }
