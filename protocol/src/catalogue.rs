@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::item::ToolKind;
 use crate::permission::Mode;
+use crate::problem::FileProblem;
 use crate::text::SessionId;
 
 /// Nothing to choose.
@@ -382,20 +383,4 @@ pub enum FindingFate {
     Waiting,
     /// It is not used.
     LeftOut,
-}
-
-/// Something wrong with a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FileProblem {
-    /// The file's path.
-    pub file: String,
-    /// What is wrong, for people.
-    pub message: String,
-    /// Whether the file is left out; otherwise it is used, and something of it is not.
-    #[serde(default)]
-    pub severe: bool,
-    /// The line in that file, from 1, where it is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub line: Option<u32>,
 }

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::FileProblem;
+use crate::problem::FileProblem;
 use crate::text::SessionId;
 
 /// Whose commands.

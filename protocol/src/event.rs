@@ -6,20 +6,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::FileProblem;
 use crate::context::ContextCompression;
 use crate::edits::{EditFailure, ReviewAction};
 use crate::hooks::HookRan;
 use crate::item::{CallState, Item};
 use crate::mcp::McpChanged;
-pub use crate::methods::AgentEvent;
 use crate::permission::{Mode, PermissionOutcome, PermissionPrompt, Scope, SettingsProblem, WithheldSetting};
+use crate::problem::FileProblem;
 use crate::question::{Question, QuestionAnswer, QuestionOutcome};
 use crate::queue::Draft;
-use crate::session::Effort;
-use crate::session::RunState;
-use crate::session::SessionWriter;
 use crate::sessions::TitledBy;
+use crate::state::{Effort, RunState, SessionWriter};
 use crate::task::BackgroundTask;
 use crate::text::{
     AgentId, CallId, CheckpointId, HunkId, ItemId, PermissionId, QuestionId, ResolutionId, SessionId,

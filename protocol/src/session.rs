@@ -12,8 +12,9 @@ use crate::item::Item;
 use crate::permission::{Mode, PermissionPrompt};
 use crate::question::Question;
 use crate::queue::Draft;
+use crate::state::{Effort, EffortChoice, RunState, SessionWriter};
 use crate::task::BackgroundTask;
-use crate::text::{AgentId, ItemId, SessionId, Timestamp, TurnId, Uri};
+use crate::text::{AgentId, ItemId, SessionId, TurnId, Uri};
 use crate::todo::Todo;
 use crate::turn::{QueuedPrompt, Usage};
 
@@ -142,20 +143,6 @@ pub struct FollowedSession {
     pub by: Option<SessionWriter>,
 }
 
-/// A server that writes a session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SessionWriter {
-    /// Its process; 0 when that is not known.
-    pub pid: u32,
-    /// The name of its client.
-    pub client: String,
-    /// Its version.
-    pub version: String,
-    /// Since when it writes.
-    pub since: Timestamp,
-}
-
 /// Which session this server is to write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -224,18 +211,6 @@ pub struct ItemPage {
     pub items: Vec<Item>,
     /// Whether there are older items.
     pub more_items: bool,
-}
-
-/// What a session is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum RunState {
-    /// Nothing; the next prompt starts at once.
-    Ready,
-    /// A turn runs.
-    Working,
-    /// A turn runs and waits for an answer of the user.
-    Paused,
 }
 
 /// The model of a session.
@@ -317,32 +292,6 @@ pub struct ConfigureSessionResult {
     pub output_style: Option<String>,
     /// How changes reach the files.
     pub delivery: Vec<EditDeliveryRule>,
-}
-
-/// How hard a model thinks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Effort {
-    /// Little.
-    Low,
-    /// As usual.
-    Medium,
-    /// Much.
-    High,
-}
-
-/// How hard a model is to think.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum EffortChoice {
-    /// As the profile and the settings say.
-    Auto,
-    /// Little.
-    Low,
-    /// As usual.
-    Medium,
-    /// Much.
-    High,
 }
 
 /// Whose spending is asked for.

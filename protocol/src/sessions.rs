@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::permission::Mode;
-use crate::session::RunState;
+use crate::state::RunState;
 use crate::text::{ItemId, SessionId, Timestamp, Uri};
 
 /// That the list of sessions is another one now. There is nothing in it: list them again.
