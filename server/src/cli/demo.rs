@@ -24,7 +24,8 @@ use kode_engine::record::event::{CallState, Event, Item, ItemBody, TurnEnd};
 use kode_engine::text::host::NoEditor;
 use kode_engine::tools::built_in::built_in;
 
-use crate::cli::watch::{Answerer, watch};
+use crate::cli::questions::Answerer;
+use crate::cli::watch::watch;
 use crate::cli::{run, terminal};
 
 /// The prompt; the script recognizes it.

@@ -9,8 +9,25 @@ use kode_engine::agent::session::Session;
 use kode_engine::base::question::{Inquiry, InquiryAnswer, PLAN_ACCEPT, Question, QuestionKind, Reply};
 
 use crate::cli::terminal;
-use crate::cli::watch::Answerer;
 use crate::display::question_lines;
+
+/// Who answers permission prompts and questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answerer {
+    /// The person at the terminal.
+    Person,
+    /// `--yes`.
+    Yes,
+    /// Nobody: every prompt is refused.
+    Nobody,
+}
+
+impl Answerer {
+    /// A person if there is one.
+    pub(super) fn at_hand() -> Self {
+        if terminal::is_interactive() { Self::Person } else { Self::Nobody }
+    }
+}
 
 /// Answers a question, or lets the person do it.
 pub(super) fn answer(session: &Arc<Session>, question: Question, answerer: Answerer) {

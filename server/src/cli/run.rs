@@ -27,7 +27,8 @@ use kode_engine::text::host::NoEditor;
 use kode_engine::tools::web_search::CurrentSearch;
 use serde_json::{Value, json};
 
-use crate::cli::watch::{Answerer, Finished, watch, watch_answer};
+use crate::cli::questions::Answerer;
+use crate::cli::watch::{Finished, watch, watch_answer};
 use crate::cli::{ModelArgs, terminal, working_directory};
 use crate::display::{printable, retry_line};
 use crate::home;

@@ -14,26 +14,9 @@ use kode_engine::permission::{PermissionPrompt, PromptAnswer, Scope};
 use kode_engine::record::event::{Event, ItemBody, Subscription, TurnEnd};
 use kode_engine::record::phases::PhaseTimes;
 
-use crate::cli::{questions, terminal};
+use crate::cli::questions::{self, Answerer};
+use crate::cli::terminal;
 use crate::signals::EndSignals;
-
-/// Who answers permission prompts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answerer {
-    /// The person at the terminal.
-    Person,
-    /// `--yes`.
-    Yes,
-    /// Nobody: every prompt is refused.
-    Nobody,
-}
-
-impl Answerer {
-    /// A person if there is one.
-    pub(super) fn at_hand() -> Self {
-        if terminal::is_interactive() { Self::Person } else { Self::Nobody }
-    }
-}
 
 /// How a turn ended.
 #[derive(Clone, Copy, Debug)]
