@@ -5,6 +5,7 @@
 pub mod agents;
 pub mod commands;
 pub mod context;
+pub(crate) mod error;
 mod event;
 pub mod hooks;
 pub mod input;
@@ -39,12 +40,15 @@ use kode_engine::record::event::{Bookmark, Channel, QueuedPrompt, RunState};
 use kode_protocol as wire;
 use serde_json::Value;
 
+use crate::documents;
+use error::Failure;
 pub use event::{event, gap};
 use item::call_state;
 pub(crate) use item::item;
 pub use item::tool_kind;
 pub use permission::{prompt, scope_from_wire};
 pub use task::task;
+pub(crate) use turn::turn_of;
 
 // -- ids, times, places -------------------------------------------------------------------------------------------
 
@@ -120,6 +124,17 @@ pub fn uri(target: &Target) -> wire::Uri {
         ),
         Target::Untitled(uri) => wire::Uri::new(uri.as_str()),
     }
+}
+
+/// The file or untitled document that a parameter names by its URI.
+///
+/// # Errors
+/// `invalidParams` at `path` when it is not a URI.
+pub(crate) fn target_from_wire(path: &str, uri: &wire::Uri) -> Result<Target, Failure> {
+    let parsed = lsp_types::Url::parse(uri.as_str());
+    parsed
+        .map(|uri| documents::target(&uri))
+        .map_err(|reason| error::invalid_params(path, &format!("`{uri}` is not a URI: {reason}")))
 }
 
 // -- sessions -----------------------------------------------------------------------------------------------------

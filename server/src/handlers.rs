@@ -11,7 +11,6 @@ pub mod context;
 pub mod document;
 pub mod draft;
 pub mod edits;
-pub mod error;
 pub mod mcp;
 pub mod params;
 pub mod permission;

@@ -27,8 +27,8 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tower_lsp::jsonrpc::ErrorCode;
 
-use crate::backend::Shared;
 use crate::client::ClientFacts;
+use crate::connection::Connection;
 use crate::documents::{ExpectError, Expectation, SAVE_LIMIT, Settled, target};
 use crate::lsp::PositionEncoding;
 
@@ -53,7 +53,7 @@ const NO_EDITS: &str = "the editor does not offer workspace/applyEdit; where it 
 
 /// The engine's host over one LSP client.
 pub struct LspHost {
-    shared: Arc<Shared>,
+    connection: Arc<Connection>,
 }
 
 /// What the editor said about an edit.
@@ -66,8 +66,8 @@ enum Answer {
 impl LspHost {
     /// A host for the client of this server.
     #[must_use]
-    pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    pub fn new(connection: Arc<Connection>) -> Self {
+        Self { connection }
     }
 
     /// Edits an open document as [`Host::edit_document`] does, for one who goes on however late the editor tells of it: for ten
@@ -79,14 +79,14 @@ impl LspHost {
     /// Edits an open document, which may take so long, and so long to show what the editor says it has applied.
     async fn edit_within(&self, edit: DocumentEdit, limit: Duration, grace: Duration) -> DocumentEditOutcome {
         let deadline = Instant::now() + limit;
-        let facts = match self.shared.facts.get() {
+        let facts = match self.connection.facts.get() {
             Some(facts) if facts.apply_edit => facts,
             Some(_) | None => return rejected(NO_EDITS),
         };
         let Ok(uri) = Url::parse(&edit.base.uri) else {
             return rejected(&format!("`{}` is not a URI", edit.base.uri));
         };
-        let Some(turn) = self.shared.documents.edit_turn(&edit.base) else {
+        let Some(turn) = self.connection.documents.edit_turn(&edit.base) else {
             return DocumentEditOutcome::Closed;
         };
         let seconds = limit.as_secs();
@@ -95,7 +95,7 @@ impl LspHost {
                 "an earlier edit of the document was still under way after {seconds} s"
             ));
         };
-        let mut expectation = match self.shared.documents.expect(&edit.base, &edit.edits) {
+        let mut expectation = match self.connection.documents.expect(&edit.base, &edit.edits) {
             Ok(expectation) => expectation,
             Err(ExpectError::Stale) => return DocumentEditOutcome::Stale,
             Err(ExpectError::Closed) => return DocumentEditOutcome::Closed,
@@ -126,7 +126,7 @@ impl LspHost {
     /// service cannot bear an answer nobody waits for.
     fn send(&self, params: ApplyWorkspaceEditParams) -> oneshot::Receiver<Answer> {
         let (sender, answer) = oneshot::channel();
-        let client = self.shared.client.clone();
+        let client = self.connection.client.clone();
         tokio::spawn(async move {
             let answer = match client.send_request::<ApplyWorkspaceEdit>(params).await {
                 Ok(response) if response.applied => Answer::Applied,
@@ -147,16 +147,16 @@ impl LspHost {
     /// Asks the editor to save a document; the request is owned by a task of its own as well.
     fn ask_to_save(&self, document: &DocumentSnapshot) -> oneshot::Receiver<SaveOutcome> {
         let (sender, answer) = oneshot::channel();
-        let shared = Arc::clone(&self.shared);
+        let connection = Arc::clone(&self.connection);
         let asked = document.target();
         let params = wire::SaveDocumentsParams { uris: vec![wire::Uri::new(document.uri.as_str())] };
         tokio::spawn(async move {
-            let outcome = match shared.client.send_request::<wire::SaveDocuments>(params).await {
+            let outcome = match connection.client.send_request::<wire::SaveDocuments>(params).await {
                 Ok(result) => save_outcome(&asked, result),
                 Err(error) => not_saved(&error.message),
             };
             if outcome != SaveOutcome::Saved {
-                shared.documents.save_refused(&asked);
+                connection.documents.save_refused(&asked);
             }
             // Nobody listens any more when the document was already saved.
             let _ = sender.send(outcome);
@@ -168,11 +168,11 @@ impl LspHost {
 #[async_trait]
 impl Host for LspHost {
     fn document(&self, target: &Target) -> Option<DocumentSnapshot> {
-        self.shared.documents.snapshot_of(target)
+        self.connection.documents.snapshot_of(target)
     }
 
     fn documents(&self) -> Vec<DocumentSnapshot> {
-        self.shared.documents.all()
+        self.connection.documents.all()
     }
 
     async fn edit_document(&self, edit: DocumentEdit) -> DocumentEditOutcome {
@@ -180,15 +180,15 @@ impl Host for LspHost {
     }
 
     fn observe_documents(&self, observer: Weak<dyn DocumentObserver>) {
-        self.shared.documents.observe(observer);
+        self.connection.documents.observe(observer);
     }
 
     fn can_save(&self) -> bool {
-        self.shared.facts.get().is_some_and(|facts| facts.kode.save_documents)
+        self.connection.facts.get().is_some_and(|facts| facts.kode.save_documents)
     }
 
     async fn save_document(&self, target: &Target) -> SaveOutcome {
-        let documents = &self.shared.documents;
+        let documents = &self.connection.documents;
         let Some(document) = documents.snapshot_of(target) else { return SaveOutcome::NotOpen };
         if !self.can_save() {
             return not_saved("the editor does not offer to save documents when asked");
@@ -209,10 +209,10 @@ impl Host for LspHost {
 
     async fn delete_document(&self, document: &DocumentSnapshot) -> bool {
         let can = |facts: &&ClientFacts| facts.apply_edit && facts.delete_files;
-        let (Some(_), Ok(uri)) = (self.shared.facts.get().filter(can), Url::parse(&document.uri)) else {
+        let (Some(_), Ok(uri)) = (self.connection.facts.get().filter(can), Url::parse(&document.uri)) else {
             return false;
         };
-        let Some(turn) = self.shared.documents.edit_turn(document) else { return false };
+        let Some(turn) = self.connection.documents.edit_turn(document) else { return false };
         let Ok(_turn) = timeout(EDIT_LIMIT, turn.lock()).await else { return false };
         let answer = self.send(ApplyWorkspaceEditParams {
             label: Some("Kode: Delete the file that was created".to_owned()),
@@ -222,18 +222,18 @@ impl Host for LspHost {
     }
 
     fn locale(&self) -> Option<String> {
-        self.shared.facts.get().and_then(|facts| facts.locale.clone())
+        self.connection.facts.get().and_then(|facts| facts.locale.clone())
     }
 
     fn can_diagnose(&self) -> bool {
-        self.shared.facts.get().is_some_and(|facts| facts.kode.diagnostics)
+        self.connection.facts.get().is_some_and(|facts| facts.kode.diagnostics)
     }
 
     async fn diagnostics(&self, targets: &[Target]) -> Result<Vec<FileDiagnostics>, DiagnosticsError> {
         if !self.can_diagnose() {
             return Err(DiagnosticsError::Unavailable);
         }
-        diagnostics::ask(&self.shared, targets).await
+        diagnostics::ask(&self.connection, targets).await
     }
 }
 

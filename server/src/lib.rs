@@ -7,15 +7,14 @@ pub mod agent;
 pub mod backend;
 pub mod cli;
 pub mod client;
+pub mod connection;
 pub mod convert;
 pub mod display;
 pub mod documents;
-pub mod follow;
 pub mod handlers;
 pub mod home;
 pub mod host;
 pub mod lifecycle;
-mod listing;
 pub mod logging;
 pub mod lsp;
 pub mod plain;
@@ -23,8 +22,6 @@ mod policies;
 pub mod server;
 mod signals;
 pub mod transport;
-mod trust;
-mod watching;
 
 #[cfg(test)]
 mod testing;

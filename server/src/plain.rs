@@ -1,421 +1,85 @@
-//! The agent for editors without a plugin of ours: progress, messages, message requests.
+//! The front end for editors without a plugin: progress, messages, code actions, lenses, diagnostics and commands.
 //!
-//! Rule: whatever a client does not offer is left out, and what needs an answer stays answerable by command; a
-//! message request that nobody answers keeps nothing waiting but its own call.
+//! Rule: every form is optional for the client; each prompt and each decision can be made by command as well.
 
 pub(crate) mod asking;
 pub(crate) mod chat;
 pub mod commands;
 pub(crate) mod completion;
-pub(crate) mod loading;
 mod models;
 mod questions;
 mod queue;
 pub(crate) mod review;
 mod sessions;
 pub(crate) mod settings;
+mod view;
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock, Weak};
 
-use kode_engine::agent::session::Session;
-use kode_engine::base::ids::SessionId;
-use kode_engine::permission::{PermissionPrompt, PromptAnswer, Scope};
-use kode_engine::record::event::{CallState, Event, ItemBody, NoticeLevel, RunState, TurnEnd, TurnOutcome};
-use kode_engine::record::resolution::ResolutionOutcome;
-use kode_protocol::ClientKode;
-use lsp_types::notification::Progress;
-use lsp_types::request::{ShowMessageRequest, WorkDoneProgressCreate};
-use lsp_types::{
-    MessageActionItem, MessageType, NumberOrString, ProgressParams, ProgressParamsValue,
-    ShowMessageRequestParams, WorkDoneProgress, WorkDoneProgressBegin, WorkDoneProgressCreateParams,
-    WorkDoneProgressEnd, WorkDoneProgressReport,
-};
-use tokio::time::timeout;
+use kode_engine::agent::engine::Attached;
 
-use crate::backend::Shared;
-use crate::display::{both_ends, printable, prompt_lines, readable, retry_line};
-use crate::plain::review::publish::ReviewPublisher;
+use crate::agent::{self, Agent, FrontEnd, SessionView};
+use crate::connection::Connection;
+use crate::convert::error::{self, Failure};
+use chat::Chats;
+use review::publish::ReviewPublisher;
+use settings::SettingsNotices;
+use view::{FollowedView, PlainView};
 
-/// A message request shows so many characters of what is asked.
-const PROMPT_LIMIT: usize = 2_000;
-/// A message shows so many characters of the answer; the whole is in the log of the client.
-const ANSWER_LIMIT: usize = 2_000;
-/// A client that takes longer to create a progress gets none.
-const PROGRESS_LIMIT: Duration = Duration::from_secs(5);
-
-const ALLOW: &str = "Allow once";
-/// The standing answers, the narrowest first.
-const ALWAYS: [(Scope, &str); 3] = [
-    (Scope::Session, "Allow for this session"),
-    (Scope::Project, "Always allow in this project"),
-    (Scope::User, "Always allow everywhere"),
-];
-const DENY: &str = "Deny";
-
-/// What a client without a plugin sees of one session.
-pub(crate) struct PlainSurface {
-    shared: Arc<Shared>,
-    session: std::sync::Weak<Session>,
-    /// Whether the client leaves watching to us.
-    watches: bool,
-    /// Whether the client leaves asking to us.
-    asks: bool,
-    progress: Option<NumberOrString>,
-    answer: String,
-    /// Whether the session has had changes to decide about.
-    has_hunks: bool,
+/// The front end of one connection, with the agent that it starts.
+pub struct PlainFrontEnd {
+    /// The connection to the client.
+    pub(crate) connection: Arc<Connection>,
+    /// Publishes the agent's changes.
+    pub(crate) publisher: ReviewPublisher,
+    /// The messages about settings that were shown.
+    settings: SettingsNotices,
+    /// The answers that are being written into chat documents.
+    chats: Chats,
+    /// Started by the first request that needs it; an error says why it cannot start.
+    agent: OnceLock<Result<Arc<Agent>, String>>,
 }
 
-impl PlainSurface {
-    pub(crate) fn new(shared: Arc<Shared>, session: Arc<Session>, kode: &ClientKode) -> Self {
-        let has_hunks = !session.review().is_empty();
-        if has_hunks {
-            ReviewPublisher::hunks_changed(&shared);
-        }
-        settings::tell(&shared, &session.complaints());
-        // A client that hears of no events cannot ask either.
-        let asks = !(kode.events && kode.permission_ui);
-        if asks && session.trust_waiting().is_some() {
-            settings::ask(&shared, &session);
-        }
+impl PlainFrontEnd {
+    /// A front end that shows nothing yet.
+    #[must_use]
+    pub(crate) fn new(connection: Arc<Connection>) -> Self {
         Self {
-            shared,
-            session: Arc::downgrade(&session),
-            watches: !kode.events,
-            asks,
-            progress: None,
-            answer: String::new(),
-            has_hunks,
+            connection,
+            publisher: ReviewPublisher::default(),
+            settings: SettingsNotices::default(),
+            chats: Chats::default(),
+            agent: OnceLock::new(),
         }
     }
 
-    /// Shows one event, in whichever form the client can take.
-    pub(crate) async fn show(&mut self, event: &Event) {
-        self.ask_about(event).await;
-        match event {
-            Event::EditsChanged { .. } => {
-                self.has_hunks = true;
-                ReviewPublisher::hunks_changed(&self.shared);
-            }
-            Event::EditsResolved { outcome } => {
-                // A proposal that is rejected changes no text, and so nothing else tells that it is gone.
-                ReviewPublisher::hunks_changed(&self.shared);
-                self.resolved(outcome).await;
-            }
-            Event::PermissionRequired { .. } | Event::PermissionDecided { .. } if self.asks => {
-                ReviewPublisher::prompts_changed(&self.shared);
-            }
-            Event::ConfigChanged { .. } => self.settings_changed(),
-            Event::ExtensionsChanged { .. } => ReviewPublisher::settings_changed(&self.shared),
-            Event::ItemAdded { item } => {
-                if let ItemBody::Command { go_to: Some(id), .. } = &item.body {
-                    self.go_to(id).await;
-                }
-            }
-            Event::TrustRequired { .. } if self.asks => {
-                if let Some(session) = self.session.upgrade() {
-                    settings::ask(&self.shared, &session);
-                }
-            }
-            _ => {}
-        }
-        if !self.watches {
-            return;
-        }
-        // What a sub-agent says is for the call it works for, which tells what comes of it; its steps are steps.
-        if event.is_of_sub_agent() && !matches!(event, Event::ToolStart { .. }) {
-            return;
-        }
-        match event {
-            Event::TurnStarted { turn } => self.begin(turn.as_str()).await,
-            Event::ToolStart { item } => {
-                if let ItemBody::ToolCall(call) = &item.body {
-                    self.report(&call.title).await;
-                }
-            }
-            Event::ToolEnd { item } => {
-                if let ItemBody::ToolCall(call) = &item.body {
-                    let failed = call.state != CallState::Completed;
-                    let kind = if failed { MessageType::WARNING } else { MessageType::LOG };
-                    self.log(kind, &format!("{}: {}", call.title, call.display)).await;
-                }
-            }
-            Event::ItemAdded { item } | Event::ItemUpdated { item } => match &item.body {
-                ItemBody::AgentMessage { text, complete: true, .. } => {
-                    self.answer.clone_from(text);
-                    self.log(MessageType::LOG, text).await;
-                }
-                ItemBody::Command { text, failed, .. } => {
-                    self.log(MessageType::LOG, text).await;
-                    let kind = if *failed { MessageType::WARNING } else { MessageType::INFO };
-                    self.message(kind, &both_ends(text.trim(), ANSWER_LIMIT)).await;
-                }
-                ItemBody::Notice { level, text, hint, kind: _ } => {
-                    let text = format!("{text} {}", hint.as_deref().unwrap_or_default());
-                    self.message(message_type(*level), &text).await;
-                }
-                _ => {}
-            },
-            Event::ModelRetry { retry } => self.report(&retry_line(retry)).await,
-            Event::FileChanged { target, deleted } => {
-                let what = if *deleted { "deleted" } else { "changed" };
-                let Some(session) = self.session.upgrade() else { return };
-                let path = review::path(&session, target);
-                drop(session);
-                self.log(MessageType::LOG, &format!("{path} was {what} by somebody else")).await;
-            }
-            Event::Rewound { .. } => {
-                self.answer.clear();
-                self.log(MessageType::LOG, "The conversation went back to before a prompt").await;
-            }
-            Event::BackgroundEnded { task } => {
-                let how = task.ended.as_ref().map(|(_, end)| end.to_string()).unwrap_or_default();
-                self.log(MessageType::LOG, &format!("{} (`{}`) {how}", task.id, task.title)).await;
-            }
-            Event::StorageFailure { message, recovered } => {
-                let kind = if *recovered { MessageType::INFO } else { MessageType::ERROR };
-                self.message(kind, message).await;
-            }
-            Event::Done { reason, .. } => self.end(*reason).await,
-            _ => {}
-        }
+    /// The agent, if a request has started it. Reading its changes does not start it.
+    pub(crate) fn live_agent(&self) -> Option<&Arc<Agent>> {
+        self.agent.get()?.as_ref().ok()
     }
 
-    /// Asks the user what an event says that waits for them, where the client can.
-    async fn ask_about(&mut self, event: &Event) {
-        if let (Event::PermissionRequired { prompt }, true) = (event, self.asks) {
-            // An event that is read late, or read again, may be of a prompt that is long closed.
-            let waits =
-                |session: Arc<Session>| session.pending().iter().any(|pending| pending.id == prompt.id);
-            if self.session.upgrade().is_some_and(waits) {
-                self.ask(prompt).await;
-            }
-        }
-        if let (Event::QuestionAsked { question }, true) = (event, self.asks)
-            && self.session.upgrade().is_some_and(|session| questions::waits(&session, question))
-        {
-            questions::ask(&self.shared, self.session.clone(), *question.clone()).await;
-        }
-    }
-
-    /// Catches up after events were lost: asks what waits and ends a progress whose turn is over.
-    pub(crate) async fn catch_up(&mut self) {
-        self.has_hunks = true;
-        ReviewPublisher::hunks_changed(&self.shared);
-        self.settings_changed();
-        let Some(session) = self.session.upgrade() else { return };
-        let snapshot = session.snapshot(0);
-        drop(session);
-        if self.asks {
-            for prompt in &snapshot.pending {
-                self.ask(prompt).await;
-            }
-            for question in snapshot.questions {
-                questions::ask(&self.shared, self.session.clone(), question).await;
-            }
-        }
-        if self.watches && snapshot.state == RunState::Ready {
-            self.close_progress("done").await;
-        }
-    }
-
-    /// Takes back what is shown of a session that has ended.
-    pub(crate) fn close(&self) {
-        if self.has_hunks {
-            ReviewPublisher::hunks_changed(&self.shared);
-        }
-        ReviewPublisher::settings_changed(&self.shared);
-    }
-
-    fn settings_changed(&self) {
-        ReviewPublisher::settings_changed(&self.shared);
-        if let Some(session) = self.session.upgrade() {
-            settings::tell(&self.shared, &session.complaints());
-        }
-    }
-
-    /// Lets prompts without a session of their own go where a command of this session leads, where they went to this one.
-    async fn go_to(&self, id: &SessionId) {
-        let (Some(agent), Some(session)) = (self.shared.live_agent(), self.session.upgrade()) else { return };
-        if !agent.is_plain_session(session.id()) {
-            return;
-        }
-        drop(session);
-        if let Err(error) = agent.go_on_with(id).await {
-            self.message(MessageType::WARNING, &error.to_string()).await;
-        }
-    }
-
-    /// Tells how a decision went: aloud when the user has something to do about it.
-    async fn resolved(&self, outcome: &ResolutionOutcome) {
-        let Some(session) = self.session.upgrade() else { return };
-        self.shared.review.decided(session.id());
-        if !self.watches {
-            return;
-        }
-        let (kind, text) =
-            review::outcome(outcome, &session.review(), |target| review::path(&session, target));
-        drop(session);
-        if kind == MessageType::LOG {
-            self.log(kind, &text).await;
-        } else {
-            self.message(kind, &text).await;
-        }
-    }
-
-    async fn begin(&mut self, turn: &str) {
-        self.answer.clear();
-        self.close_progress("done").await;
-        if !self.shared.facts.get().is_some_and(|facts| facts.work_done_progress) {
-            return;
-        }
-        let token = NumberOrString::String(turn.to_owned());
-        let (client, wanted) =
-            (self.shared.client.clone(), WorkDoneProgressCreateParams { token: token.clone() });
-        // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
-        let create = tokio::spawn(async move { client.send_request::<WorkDoneProgressCreate>(wanted).await });
-        let created = timeout(PROGRESS_LIMIT, create).await;
-        if !matches!(created, Ok(Ok(Ok(())))) {
-            tracing::debug!("the client creates no progress");
-            return;
-        }
-        let title = self.session.upgrade().map(|session| session.snapshot(0).title).unwrap_or_default();
-        self.progress = Some(token);
-        self.send(WorkDoneProgress::Begin(WorkDoneProgressBegin {
-            title: format!("Kode: {}", printable(&title)),
-            cancellable: Some(true),
-            message: None,
-            percentage: None,
-        }))
-        .await;
-    }
-
-    async fn report(&self, step: &str) {
-        self.send(WorkDoneProgress::Report(WorkDoneProgressReport {
-            cancellable: Some(true),
-            message: Some(printable(step)),
-            percentage: None,
-        }))
-        .await;
-    }
-
-    async fn end(&mut self, reason: TurnEnd) {
-        self.close_progress(outcome(reason)).await;
-        // An answer that is written into a document need not be said as well.
-        let is_left = self.session.upgrade().is_some_and(|session| self.shared.chats.leave(session.id()));
-        if !self.answer.is_empty() && !is_left {
-            let answer = both_ends(self.answer.trim(), ANSWER_LIMIT);
-            self.message(MessageType::INFO, &answer).await;
-        }
-    }
-
-    async fn close_progress(&mut self, message: &str) {
-        self.send(WorkDoneProgress::End(WorkDoneProgressEnd { message: Some(message.to_owned()) })).await;
-        self.progress = None;
-    }
-
-    async fn send(&self, value: WorkDoneProgress) {
-        if let Some(token) = self.progress.clone() {
-            let value = ProgressParamsValue::WorkDone(value);
-            self.shared.client.send_notification::<Progress>(ProgressParams { token, value }).await;
-        }
-    }
-
-    async fn log(&self, kind: MessageType, text: &str) {
-        self.shared.client.log_message(kind, readable(text)).await;
-    }
-
-    async fn message(&self, kind: MessageType, text: &str) {
-        self.shared.client.show_message(kind, readable(text)).await;
-    }
-
-    /// Asks by a message request in a task of its own. A client that has none, or whose user closes it without an
-    /// answer, is told the commands.
-    async fn ask(&self, prompt: &PermissionPrompt) {
-        let can_ask = self.shared.facts.get().is_some_and(|facts| facts.show_message_request);
-        let mut lines = prompt_lines(prompt);
-        // Only what the user can choose: code actions reach as far as the session.
-        let offered = ALWAYS.iter().filter(|(scope, _)| can_ask || *scope == Scope::Session);
-        for (scope, title) in offered.rev() {
-            if let Some(rules) = prompt.covers(*scope) {
-                lines.insert(2, format!("{title}: {}", printable(&rules)));
-            }
-        }
-        let text = both_ends(&lines.join("\n"), PROMPT_LIMIT);
-        let (prompt, client, session) = (prompt.clone(), self.shared.client.clone(), self.session.clone());
-        if !can_ask {
-            client.show_message(MessageType::WARNING, format!("{text}\n{}", how_to_answer(&prompt))).await;
-            return;
-        }
-        tokio::spawn(async move {
-            let answered = client.send_request::<ShowMessageRequest>(ShowMessageRequestParams {
-                typ: MessageType::INFO,
-                message: text,
-                actions: Some(actions(&prompt)),
-            });
-            // Waits as long as the user does; nothing else waits for this task.
-            let chosen = match answered.await {
-                Ok(chosen) => chosen.map(|chosen| chosen.title),
-                Err(error) => {
-                    tracing::warn!(%error, "the message request failed");
-                    None
-                }
-            };
-            let Some(session) = session.upgrade() else { return };
-            let Some(chosen) = chosen else {
-                if session.pending().iter().any(|pending| pending.id == prompt.id) {
-                    let title = printable(&prompt.title);
-                    let text = format!("Still waiting for an answer: {title}\n{}", how_to_answer(&prompt));
-                    client.show_message(MessageType::WARNING, text).await;
-                }
-                return;
-            };
-            let standing = ALWAYS.iter().find(|(_, title)| chosen == *title).map(|(scope, _)| *scope);
-            let answer = PromptAnswer {
-                allow: chosen == ALLOW || standing.is_some(),
-                scope: standing.unwrap_or(Scope::Once),
-                feedback: None,
-                updated_input: None,
-                rules: None,
-                hunks: None,
-                by: "window/showMessageRequest".to_owned(),
-            };
-            if let Err(error) = session.respond(&prompt.id, answer) {
-                client.show_message(MessageType::INFO, error.to_string()).await;
-            }
+    /// The agent, started by the first call.
+    ///
+    /// # Errors
+    /// `storageFailure` when there is no folder for the user's state.
+    pub(crate) fn agent(self: &Arc<Self>) -> Result<&Arc<Agent>, Failure> {
+        let started = self.agent.get_or_init(|| {
+            let this: Weak<Self> = Arc::downgrade(self);
+            agent::start(&self.connection, this).map_err(|error| format!("{error:#}"))
         });
+        started.as_ref().map_err(|reason| error::no_home(reason))
     }
 }
 
-fn how_to_answer(prompt: &PermissionPrompt) -> String {
-    format!(
-        "Answer with a code action, or with the command `kode.allow` or `kode.deny` and {{\"permissionId\": \"{}\"}}.",
-        prompt.id
-    )
-}
-
-/// The answers on offer. The no is first: a stray key takes the first choice, and must not approve.
-fn actions(prompt: &PermissionPrompt) -> Vec<MessageActionItem> {
-    let standing = ALWAYS.iter().filter(|(scope, _)| prompt.scopes.contains(scope)).map(|(_, title)| *title);
-    let titles = [DENY, ALLOW].into_iter().chain(standing);
-    titles
-        .map(|title| MessageActionItem { title: title.to_owned(), properties: Default::default() })
-        .collect()
-}
-
-fn message_type(level: NoticeLevel) -> MessageType {
-    match level {
-        NoticeLevel::Info => MessageType::INFO,
-        NoticeLevel::Warning => MessageType::WARNING,
-        NoticeLevel::Error => MessageType::ERROR,
+impl FrontEnd for PlainFrontEnd {
+    fn view(self: Arc<Self>, attached: &Attached) -> Box<dyn SessionView> {
+        match attached {
+            Attached::Live(session) => Box::new(PlainView::new(self, session)),
+            Attached::Following(_) => Box::new(FollowedView::new(self)),
+        }
     }
-}
-/// How a turn ended, in a word or two.
-fn outcome(reason: TurnEnd) -> &'static str {
-    match reason.outcome() {
-        TurnOutcome::Done => "done",
-        TurnOutcome::Cancelled => "cancelled",
-        TurnOutcome::Unfinished => "not finished",
+
+    fn settings_changed(self: Arc<Self>) {
+        ReviewPublisher::settings_changed(&self);
     }
 }

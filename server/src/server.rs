@@ -2,6 +2,9 @@
 //!
 //! Rule: what is not needed to answer `initialize` is not done before it.
 
+mod capabilities;
+mod language_server;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 use tower_lsp::{ClientSocket, LspService};
 
-use crate::backend::{self, Backend};
+use crate::backend::Backend;
 use crate::handlers::{
     catalogue, checkpoint, complete, config, context, document, draft, edits, mcp, permission, progress,
     question, queue, session, sessions, task, transfer, turn,
@@ -24,7 +27,7 @@ const WORKER_THREADS: usize = 2;
 /// The server with all its methods. The table is flat: one line, one method.
 #[must_use]
 pub fn service() -> (LspService<Backend>, ClientSocket) {
-    backend::builder()
+    LspService::build(Backend::new)
         .custom_method("agent/session/new", session::new)
         .custom_method("agent/session/list", sessions::list)
         .custom_method("agent/session/rename", sessions::rename)
@@ -122,10 +125,10 @@ pub fn main() -> anyhow::Result<ExitCode> {
         .context("the runtime cannot start")?;
     let ended = runtime.block_on(async {
         let (service, socket) = service();
-        let shared = service.inner().shared().clone();
-        end_on_signal(Arc::clone(&shared.lifecycle));
+        let lifecycle = Arc::clone(&service.inner().connection().lifecycle);
+        end_on_signal(Arc::clone(&lifecycle));
         let (input, output) = transport::stdio::open()?;
-        std::io::Result::Ok(transport::serve(input, output, service, socket, &shared.lifecycle).await)
+        std::io::Result::Ok(transport::serve(input, output, service, socket, &lifecycle).await)
     });
     // A read of standard input that is under way cannot be cancelled and must not keep the process alive.
     runtime.shutdown_timeout(Duration::ZERO);

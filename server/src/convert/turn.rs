@@ -2,6 +2,8 @@
 //!
 //! Rule: values only, no decisions; matches are exhaustive.
 
+use kode_engine::agent::session::Submitted;
+use kode_engine::base::ids::TurnId;
 use kode_engine::model::ModelErrorKind;
 use kode_engine::record::event::{ModelRetry, NoticeKind, ResumeStrategy, SealedCall, TurnEnd};
 use kode_engine::record::phases::PhaseTimes;
@@ -106,5 +108,15 @@ fn fault(kind: ModelErrorKind) -> wire::ModelFault {
         ModelErrorKind::Interrupted => wire::ModelFault::Interrupted,
         ModelErrorKind::Protocol => wire::ModelFault::Protocol,
         ModelErrorKind::Cancelled => wire::ModelFault::Cancelled,
+    }
+}
+
+/// The turn that answers a submitted prompt; `None` while the prompt is queued.
+pub(crate) fn turn_of(submitted: &Submitted) -> Option<&TurnId> {
+    match submitted {
+        Submitted::Started(turn) | Submitted::Steering { turn, .. } | Submitted::Answered { turn, .. } => {
+            Some(turn)
+        }
+        Submitted::Queued(_) => None,
     }
 }

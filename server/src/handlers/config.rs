@@ -9,11 +9,12 @@ use kode_engine::config::settings::{SetError, SettingsScope};
 use kode_protocol as wire;
 use serde_json::{Value, json};
 
+use crate::agent::settings;
+use crate::agent::trust::{self, Act};
 use crate::backend::Backend;
 use crate::convert;
-use crate::handlers::error::{self, Failure};
+use crate::convert::error::{self, Failure};
 use crate::handlers::params::Params;
-use crate::trust::{self, Act};
 
 /// The settings that a session can have of its own, by the key of the files that says the same.
 const OF_SESSION: [&str; 4] = ["permissions.defaultMode", "model", "effortLevel", "outputStyle"];
@@ -103,7 +104,7 @@ pub(crate) async fn set(backend: &Backend, params: Params) -> Result<wire::SetCo
     let written = written.await.map_err(|error| error::internal(&error.to_string()))?;
     let change = written.map_err(|error| error::set(&error))?;
     if change.is_changed {
-        trust::files_changed(agent).await;
+        settings::files_changed(agent).await;
     }
     Ok(wire::SetConfigResult { file: Some(change.file.to_string()), changed: change.is_changed })
 }
@@ -191,7 +192,7 @@ pub(crate) async fn trust_workspace(backend: &Backend, params: Params) -> Result
     let params: wire::TrustWorkspaceParams = params.read()?;
     let agent = backend.agent()?;
     if agent.policies.editor().change(|word| word.is_distrusted = !params.trusted) {
-        trust::settings_changed(agent).await;
+        settings::settings_changed(agent).await;
     }
     Ok(())
 }

@@ -3,20 +3,14 @@
 //! Rule: made from what sessions know of their changes, and never from the file; one that nothing is to be said about is the
 //! client's to read.
 
-use std::sync::Arc;
-
-use kode_engine::agent::engine::Attached;
 use kode_engine::agent::session::review::Side;
-use kode_engine::base::ids::SessionId;
 use kode_protocol as wire;
 use serde::{Deserialize, Serialize};
 
-use crate::backend::{Backend, Shared};
-use crate::documents::SideUri;
-use crate::handlers::edits::target;
-use crate::handlers::error::{self, Failure};
+use crate::agent::sides;
+use crate::backend::Backend;
+use crate::convert::error::Failure;
 use crate::handlers::params::Params;
-use crate::lsp::newer::{TextDocumentContentRefresh, TextDocumentContentRefreshParams};
 
 /// Which virtual document is wanted; as LSP 3.18 has it.
 #[derive(Debug, Deserialize)]
@@ -35,89 +29,21 @@ pub(crate) struct TextDocumentContentResult {
 /// Gives a text without the hunks that are neither kept nor undone.
 pub(crate) async fn baseline(backend: &Backend, params: Params) -> Result<wire::DocumentText, Failure> {
     let params: wire::DocumentTextParams = params.read()?;
-    backend.agent()?;
-    text(backend.shared(), params.session_id.as_ref(), &params.uri, Side::Baseline).await
+    sides::text(backend.agent()?, params.session_id.as_ref(), &params.uri, Side::Baseline).await
 }
 
 /// Gives a text with the proposed hunks.
 pub(crate) async fn proposed(backend: &Backend, params: Params) -> Result<wire::DocumentText, Failure> {
     let params: wire::DocumentTextParams = params.read()?;
-    backend.agent()?;
-    text(backend.shared(), params.session_id.as_ref(), &params.uri, Side::Proposed).await
+    sides::text(backend.agent()?, params.session_id.as_ref(), &params.uri, Side::Proposed).await
 }
 
 /// Gives the text of a virtual document.
 pub(crate) async fn content(backend: &Backend, params: Params) -> Result<TextDocumentContentResult, Failure> {
     let params: TextDocumentContentParams = params.read()?;
-    // Asked for before anything is read, so that there is somebody to read it from.
-    backend.agent()?;
-    let text = virtual_text(backend.shared(), &params.uri).await?;
-    backend.shared().served.given(&params.uri, &text);
+    let text = sides::virtual_text(backend.agent()?, &params.uri).await?;
+    backend.connection().served.given(&params.uri, &text);
     Ok(TextDocumentContentResult { text })
-}
-
-/// Asks the client to read those virtual documents again that are another text now.
-pub(crate) async fn refresh(shared: &Arc<Shared>) {
-    if !shared.facts.get().is_some_and(|facts| facts.text_document_content) {
-        return;
-    }
-    for uri in shared.served.uris() {
-        let text = virtual_text(shared, &uri).await.ok();
-        if !shared.served.is_another(&uri, text.as_deref()) {
-            continue;
-        }
-        let client = shared.client.clone();
-        // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
-        tokio::spawn(async move {
-            let params = TextDocumentContentRefreshParams { uri };
-            if let Err(error) = client.send_request::<TextDocumentContentRefresh>(params).await {
-                tracing::debug!(%error, "the client did not read a document again");
-            }
-        });
-    }
-}
-
-async fn virtual_text(shared: &Shared, uri: &str) -> Result<String, Failure> {
-    let wrong = || error::invalid_params("uri", &format!("`{uri}` is no document of this server"));
-    let SideUri { side, session, document } = SideUri::parse(uri).ok_or_else(wrong)?;
-    let session = session.map(wire::SessionId::new);
-    Ok(text(shared, session.as_ref(), &wire::Uri::new(document), side).await?.text)
-}
-
-async fn text(
-    shared: &Shared,
-    session: Option<&wire::SessionId>,
-    uri: &wire::Uri,
-    side: Side,
-) -> Result<wire::DocumentText, Failure> {
-    let target = target("uri", uri)?;
-    let engine = shared.live_agent().map(|agent| &agent.engine);
-    let sessions = match (session, engine) {
-        (Some(id), Some(engine)) => {
-            let id = SessionId::from_external(id.as_str());
-            vec![engine.attached(&id).map_err(error::session)?]
-        }
-        (None, Some(engine)) => engine.all_attached(),
-        (_, None) => Vec::new(),
-    };
-    for session in sessions {
-        match session {
-            Attached::Live(session) => {
-                let Some(review) = session.review_of(&target) else { continue };
-                // A side that is no file is an empty text: what is shown beside a file that was made or deleted.
-                let text = session.side(&target, side).unwrap_or_default();
-                return Ok(wire::DocumentText { text, version: review.version });
-            }
-            Attached::Following(following) => {
-                let text = following.side(target.clone(), side).await.map_err(error::followed_changes)?;
-                let Some(text) = text else { continue };
-                return Ok(wire::DocumentText { text, version: None });
-            }
-        }
-    }
-    let document = shared.documents.snapshot_of(&target);
-    let document = document.ok_or_else(|| error::unknown_document(uri.as_str()))?;
-    Ok(wire::DocumentText { text: document.text.to_string(), version: Some(document.version) })
 }
 
 #[cfg(test)]
@@ -128,7 +54,7 @@ mod tests {
 
     async fn client() -> TestClient {
         let (service, socket) = crate::server::service();
-        let lifecycle = service.inner().shared().lifecycle.clone();
+        let lifecycle = service.inner().connection().lifecycle.clone();
         let mut client = TestClient::connect((service, socket), lifecycle);
         client.initialize(json!({})).await;
         client

@@ -5,7 +5,7 @@ use kode_protocol as wire;
 use serde_json::Value;
 
 use crate::backend::Backend;
-use crate::handlers::error::{self, Failure};
+use crate::convert::error::{self, Failure};
 use crate::handlers::params::Params;
 
 /// Keeps the unsent prompt.

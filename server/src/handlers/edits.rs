@@ -13,20 +13,18 @@ use kode_engine::base::paths::Target;
 use kode_engine::record::event::{Item, ItemBody};
 use kode_engine::text::edit::ledger::review::Selection;
 use kode_protocol as wire;
-use lsp_types::Url;
 use ropey::Rope;
 use serde_json::Value;
 
 use crate::backend::Backend;
 use crate::convert;
-use crate::documents;
-use crate::handlers::error::{self, Failure};
+use crate::convert::error::{self, Failure};
 use crate::handlers::params::Params;
 
 /// Lists what the agent has changed, file by file and hunk by hunk.
 pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListEditsResult, Failure> {
     let params: wire::ListEditsParams = params.read()?;
-    let wanted = params.uri.as_ref().map(|uri| target("uri", uri)).transpose()?;
+    let wanted = params.uri.as_ref().map(|uri| convert::target_from_wire("uri", uri)).transpose()?;
     let session = match backend.attached(&params.session_id)? {
         Attached::Live(session) => session,
         Attached::Following(following) => return followed(backend, &following, wanted).await,
@@ -35,14 +33,15 @@ pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::List
         Some(target) => session.review_of(target).into_iter().collect(),
         None => session.review(),
     };
-    let encoding = backend.shared().documents.encoding();
+    let encoding = backend.connection().documents.encoding();
     let files = reviews.into_iter().map(|file| {
         let path = session.display(&file.target);
         convert::review::file(session.id(), path, file, encoding)
     });
     let mut history = if params.history { history(&session.read_edit_items().await) } else { Vec::new() };
     if let Some(wanted) = &wanted {
-        history.retain(|file| target("uri", &file.uri).is_ok_and(|target| target == *wanted));
+        history
+            .retain(|file| convert::target_from_wire("uri", &file.uri).is_ok_and(|target| target == *wanted));
     }
     let calls = if wanted.is_none() { convert::review::calls(session.hunk_states()) } else { Vec::new() };
     Ok(wire::ListEditsResult { files: files.collect(), history, calls })
@@ -56,7 +55,7 @@ async fn followed(
 ) -> Result<wire::ListEditsResult, Failure> {
     let mut reviews = following.review().await.map_err(error::followed_changes)?;
     reviews.retain(|file| wanted.as_ref().is_none_or(|wanted| file.target == *wanted));
-    let documents = &backend.shared().documents;
+    let documents = &backend.connection().documents;
     let encoding = documents.encoding();
     let files = reviews.into_iter().map(|mut file| {
         let path = following.display(&file.target);
@@ -110,8 +109,8 @@ pub(crate) async fn resolve(backend: &Backend, params: Params) -> Result<wire::R
 pub(crate) async fn propose(backend: &Backend, params: Params) -> Result<wire::ProposeEditsResult, Failure> {
     let params: wire::ProposeEditsParams = params.read()?;
     let session = backend.session(&params.session_id)?;
-    let target = target("uri", &params.uri)?;
-    let encoding = backend.shared().documents.encoding();
+    let target = convert::target_from_wire("uri", &params.uri)?;
+    let encoding = backend.connection().documents.encoding();
     let place = |text: &Rope| match params.range {
         Some(range) => encoding.byte_range(text, range),
         None => 0..text.len_bytes(),
@@ -127,14 +126,6 @@ pub(crate) async fn revert(backend: &Backend, params: Params) -> Result<wire::Re
     let id = params.resolution_id.map(|id| ResolutionId::from_external(id.as_str()));
     let begun = session.revert(id.as_ref()).map_err(error::resolve)?;
     Ok(resolution(&session, &begun))
-}
-
-/// The file or document that a parameter names.
-pub(super) fn target(path: &str, uri: &wire::Uri) -> Result<Target, Failure> {
-    let parsed = Url::parse(uri.as_str());
-    parsed
-        .map(|uri| documents::target(&uri))
-        .map_err(|reason| error::invalid_params(path, &format!("`{uri}` is no URI: {reason}")))
 }
 
 fn resolution(session: &Arc<Session>, id: &ResolutionId) -> wire::Resolution {
@@ -155,7 +146,7 @@ fn selection(selection: wire::EditSelection) -> Result<(Option<wire::SessionId>,
             (Some(part.session_id), Selection::Hunks(hunks.collect()))
         }
         wire::EditSelection::File(part) => {
-            (part.session_id, Selection::File(target("selection.uri", &part.uri)?))
+            (part.session_id, Selection::File(convert::target_from_wire("selection.uri", &part.uri)?))
         }
         wire::EditSelection::Turn(part) => {
             (Some(part.session_id), Selection::Turn(TurnId::from_external(part.turn_id.as_str())))
@@ -195,7 +186,7 @@ fn history(items: &[Item]) -> Vec<wire::FileHistory> {
 fn changed_file(change: &Value) -> Option<wire::FileHistory> {
     let path = change["path"].as_str()?;
     let uri = match change["absolutePath"].as_str() {
-        Some(absolute) => Url::from_file_path(absolute).ok()?.to_string(),
+        Some(absolute) => lsp_types::Url::from_file_path(absolute).ok()?.to_string(),
         None => path.to_owned(),
     };
     Some(wire::FileHistory {

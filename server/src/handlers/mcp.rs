@@ -7,7 +7,7 @@ use kode_protocol as wire;
 
 use crate::backend::Backend;
 use crate::convert;
-use crate::handlers::error::{self, Failure};
+use crate::convert::error::{self, Failure};
 use crate::handlers::params::Params;
 
 /// The servers of a session, or of the workspace.

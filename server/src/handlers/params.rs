@@ -6,7 +6,7 @@
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 use serde_json::Value;
 
-use crate::handlers::error::{self, Failure};
+use crate::convert::error::{self, Failure};
 
 /// Parameters as they came. Reading them never fails for the service; [`Params::read`] does, for the client.
 #[derive(Debug)]

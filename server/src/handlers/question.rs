@@ -5,8 +5,8 @@ use kode_engine::base::question::Reply;
 use kode_protocol as wire;
 
 use crate::backend::Backend;
+use crate::convert::error::{self, Failure};
 use crate::convert::{self, question};
-use crate::handlers::error::{self, Failure};
 use crate::handlers::params::Params;
 
 /// Answers a question.

@@ -1,12 +1,11 @@
 //! `agent/queue/update`.
 
-use kode_engine::agent::session::Submitted;
-use kode_engine::base::ids::{QueueId, TurnId};
+use kode_engine::base::ids::QueueId;
 use kode_protocol as wire;
 
 use crate::backend::Backend;
 use crate::convert;
-use crate::handlers::error::{self, Failure};
+use crate::convert::error::{self, Failure};
 use crate::handlers::params::Params;
 
 /// Changes what waits.
@@ -26,19 +25,11 @@ pub(crate) async fn update(backend: &Backend, params: Params) -> Result<wire::Up
         }
         wire::QueueOp::Promote(promote) => {
             let submitted = session.promote_queued(&id(&promote.queue_id)).map_err(error::queue)?;
-            return Ok(wire::UpdateQueueResult { turn_id: turn_of(&submitted).map(convert::turn_id) });
+            return Ok(wire::UpdateQueueResult {
+                turn_id: convert::turn_of(&submitted).map(convert::turn_id),
+            });
         }
     };
     changed.map_err(error::queue)?;
     Ok(wire::UpdateQueueResult { turn_id: None })
-}
-
-/// The turn that has a prompt now.
-pub(crate) fn turn_of(submitted: &Submitted) -> Option<&TurnId> {
-    match submitted {
-        Submitted::Started(turn) | Submitted::Steering { turn, .. } | Submitted::Answered { turn, .. } => {
-            Some(turn)
-        }
-        Submitted::Queued(_) => None,
-    }
 }

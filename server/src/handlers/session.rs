@@ -6,11 +6,11 @@ use kode_engine::base::ids::{AgentId, ItemId, SessionId};
 use kode_engine::base::mode::Mode;
 use kode_protocol as wire;
 
+use crate::agent::Filter;
 use crate::backend::Backend;
 use crate::convert;
+use crate::convert::error::{self, Failure};
 use crate::documents::file_path;
-use crate::follow::Filter;
-use crate::handlers::error::{self, Failure};
 use crate::handlers::params::Params;
 
 /// Items of a snapshot, unless the client wants another number.

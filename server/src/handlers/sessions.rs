@@ -10,14 +10,13 @@ use kode_engine::base::paths::AbsPath;
 use kode_protocol as wire;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::Agent;
+use crate::agent::{self, Agent};
 use crate::backend::Backend;
 use crate::convert;
+use crate::convert::error::{self, Failure};
 use crate::documents::file_path;
-use crate::handlers::error::{self, Failure};
 use crate::handlers::params::Params;
 use crate::handlers::session::limit;
-use crate::listing;
 
 /// Sessions of a page, unless the client wants another number.
 const DEFAULT_PAGE: usize = 50;
@@ -30,7 +29,7 @@ const DEFAULT_HITS: usize = 50;
 pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListSessionsResult, Failure> {
     let params: wire::ListSessionsParams = params.read()?;
     let agent = backend.agent()?;
-    listing::watch(agent);
+    agent::watch_list(agent);
     let query = ListSessions {
         workspaces: workspaces(agent, params.folder.as_ref())?,
         archived: convert::sessions::archived_from_wire(params.archived),
@@ -94,7 +93,7 @@ pub(crate) async fn search(backend: &Backend, params: Params) -> Result<wire::Se
     let found = tokio::task::spawn_blocking(move || catalogue.search(&query, &cancel)).await;
     let found = found.map_err(|_| error::internal("the sessions could not be searched"))?;
     let page = found.map_err(|bad| error::query(&bad))?;
-    Ok(convert::sessions::search_page(page, backend.shared().documents.encoding()))
+    Ok(convert::sessions::search_page(page, backend.connection().documents.encoding()))
 }
 
 /// Whose sessions are meant: those of a folder, or of the workspace.

@@ -8,8 +8,8 @@ use kode_protocol::Uri;
 
 use crate::backend::Backend;
 use crate::convert;
+use crate::convert::error::{self, Failure};
 use crate::documents::file_path;
-use crate::handlers::error::{self, Failure};
 use crate::handlers::params::Params;
 use crate::handlers::session::DEFAULT_ITEMS;
 

@@ -9,7 +9,7 @@ use kode_protocol as wire;
 
 use crate::backend::Backend;
 use crate::convert;
-use crate::handlers::error::{self, Failure};
+use crate::convert::error::{self, Failure};
 use crate::handlers::params::Params;
 
 /// Hands in a prompt.

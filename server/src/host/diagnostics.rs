@@ -13,7 +13,7 @@ use lsp_types::Url;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::backend::Shared;
+use crate::connection::Connection;
 use crate::convert;
 use crate::documents::target;
 use crate::lsp::PositionEncoding;
@@ -26,38 +26,38 @@ const MOST: usize = 10_000;
 
 /// Asks about these files, or about all.
 pub(super) async fn ask(
-    shared: &Arc<Shared>,
+    connection: &Arc<Connection>,
     targets: &[Target],
 ) -> Result<Vec<FileDiagnostics>, DiagnosticsError> {
     // Spelled as the editor has opened them, where it has.
-    let uri = |asked: &Target| match shared.documents.snapshot_of(asked) {
+    let uri = |asked: &Target| match connection.documents.snapshot_of(asked) {
         Some(document) => wire::Uri::new(document.uri.as_str()),
         None => convert::uri(asked),
     };
     let params = wire::EditorDiagnosticsParams { uris: targets.iter().map(uri).collect() };
     let (sender, answer) = oneshot::channel();
-    let client = shared.client.clone();
+    let client = connection.client.clone();
     // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
     tokio::spawn(async move {
         let _ = sender.send(client.send_request::<wire::EditorDiagnostics>(params).await);
     });
     let failed = |reason: &str| DiagnosticsError::Failed(reason.to_owned());
     match timeout(LIMIT, answer).await {
-        Ok(Ok(Ok(result))) => Ok(read(shared, result)),
+        Ok(Ok(Ok(result))) => Ok(read(connection, result)),
         Ok(Ok(Err(error))) => Err(failed(&error.message)),
         Ok(Err(_)) => Err(failed("the connection ended")),
         Err(_) => Err(failed("it did not answer within 5 s")),
     }
 }
 
-fn read(shared: &Shared, result: wire::EditorDiagnosticsResult) -> Vec<FileDiagnostics> {
-    let encoding = shared.facts.get().map(|facts| facts.encoding).unwrap_or_default();
+fn read(connection: &Connection, result: wire::EditorDiagnosticsResult) -> Vec<FileDiagnostics> {
+    let encoding = connection.facts.get().map(|facts| facts.encoding).unwrap_or_default();
     let mut room = MOST;
     let mut files = Vec::new();
     for file in result.files {
         let Ok(uri) = Url::parse(file.uri.as_str()) else { continue };
         let target = target(&uri);
-        let document = shared.documents.snapshot_of(&target);
+        let document = connection.documents.snapshot_of(&target);
         let now = document.as_ref().map(|document| document.version);
         let is_outdated = file.version.is_some_and(|version| now.is_some_and(|now| now != version));
         let text = document.filter(|_| !is_outdated).map(|document| document.text);

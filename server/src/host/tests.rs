@@ -21,12 +21,12 @@ struct Editor {
 impl Editor {
     async fn new(capabilities: Value, text: &str) -> Self {
         let (service, socket) = service();
-        let shared = Arc::clone(service.inner().shared());
-        let mut client = TestClient::connect((service, socket), Arc::clone(&shared.lifecycle));
+        let connection = Arc::clone(service.inner().connection());
+        let mut client = TestClient::connect((service, socket), Arc::clone(&connection.lifecycle));
         client.initialize(capabilities).await;
         let document = json!({"uri": URI, "languageId": "rust", "version": 1, "text": text});
         client.notify("textDocument/didOpen", json!({"textDocument": document})).await;
-        let mut editor = Self { client, host: Arc::new(LspHost::new(shared)) };
+        let mut editor = Self { client, host: Arc::new(LspHost::new(connection)) };
         editor.settle().await;
         editor
     }

@@ -16,14 +16,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
-use crate::backend::Shared;
+use crate::connection::Connection;
+use crate::convert::error::{self, Failure};
 use crate::convert::input::lines;
 use crate::display::{both_ends, printable};
 use crate::documents;
-use crate::handlers::error::{self, Failure};
-use crate::plain::queue;
 use crate::plain::review::actions::contains;
 use crate::plain::review::diagnostics::SOURCE;
+use crate::plain::{PlainFrontEnd, queue};
 
 /// The command that hands in a prompt.
 pub(super) const ASK: &str = "kode.ask";
@@ -70,12 +70,12 @@ pub(super) struct Ask {
 /// Hands in a prompt: `{sessionId, turnId}`, or `queueId` in place of the latter.
 pub(super) async fn ask(agent: &Agent, ask: Ask) -> Result<Value, Failure> {
     let session = agent.plain_session_for_prompt().await.map_err(error::session)?;
-    let prompt = ask.into_prompt(&agent.shared)?;
+    let prompt = ask.into_prompt(&agent.connection)?;
     Ok(queue::submitted(&session, &session.submit(prompt).map_err(error::submit)?))
 }
 
 impl Ask {
-    fn into_prompt(self, shared: &Shared) -> Result<Prompt, Failure> {
+    fn into_prompt(self, connection: &Connection) -> Result<Prompt, Failure> {
         let Some(uri) = self.uri else {
             if self.range.is_some() || self.message.is_some() {
                 return Err(error::invalid_params(
@@ -86,7 +86,7 @@ impl Ask {
             return Ok(Prompt::text(self.text));
         };
         let (target, place) = (documents::target(&uri), self.range.map(lines));
-        let selected = self.range.and_then(|range| selected(shared, &uri, range));
+        let selected = self.range.and_then(|range| selected(connection, &uri, range));
         let part = match (self.message, place, selected) {
             (Some(message), lines, _) => {
                 PromptPart::Diagnostics { target: Some(target), lines, message: Some(message) }
@@ -99,20 +99,20 @@ impl Ask {
 }
 
 /// The text of a place in an open document; `None` where there is none.
-fn selected(shared: &Shared, uri: &Url, range: Range) -> Option<String> {
-    let document = shared.documents.snapshot(uri)?;
-    let bytes = shared.documents.encoding().byte_range(&document.text, range);
+fn selected(connection: &Connection, uri: &Url, range: Range) -> Option<String> {
+    let document = connection.documents.snapshot(uri)?;
+    let bytes = connection.documents.encoding().byte_range(&document.text, range);
     let text = document.text.byte_slice(bytes).to_string();
     (!text.trim().is_empty()).then_some(text)
 }
 
 /// The actions that ask about a place.
 pub(crate) async fn actions(
-    shared: &Shared,
+    front_end: &PlainFrontEnd,
     params: &CodeActionParams,
     document: Option<&DocumentSnapshot>,
 ) -> Vec<CodeActionOrCommand> {
-    let Some(facts) = shared.facts.get() else { return Vec::new() };
+    let Some(facts) = front_end.connection.facts.get() else { return Vec::new() };
     // A panel that does not say so would not show the conversation that begins.
     if facts.kode.events && !facts.kode.ask_actions {
         return Vec::new();
@@ -126,7 +126,7 @@ pub(crate) async fn actions(
     let is_asked = params.context.trigger_kind != Some(CodeActionTriggerKind::AUTOMATIC);
     if is_selected && is_asked && wants(params, &ASKING) {
         let words = ABOUT_SELECTION.map(|(title, text)| (title.to_owned(), text.to_owned()));
-        let own = match shared.live_agent() {
+        let own = match front_end.live_agent() {
             Some(agent) => own_words(&agent.engine.extensions(&agent.folders()).now().await.catalog),
             None => Vec::new(),
         };

@@ -17,15 +17,15 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
+use crate::convert::error::{self, Failure};
 use crate::display::printable;
-use crate::handlers::error::{self, Failure};
 use crate::plain::review::list::list;
 use crate::plain::review::publish::tell;
 use crate::plain::review::resolve::{REVERT, resolve, revert};
 use crate::plain::review::restore::{checkpoints, restore};
 pub use table::{COMMANDS, EditorCommand, names};
 
-use crate::plain::{asking, chat, models, questions, queue, sessions, settings};
+use crate::plain::{PlainFrontEnd, asking, chat, models, questions, queue, sessions, settings};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -68,11 +68,16 @@ struct SetMode {
 ///
 /// # Errors
 /// [`Failure`]: an unknown command, arguments that do not fit, or what the session says.
-pub(crate) async fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>) -> Result<Value, Failure> {
+pub(crate) async fn run(
+    front_end: &Arc<PlainFrontEnd>,
+    command: &str,
+    arguments: Vec<Value>,
+) -> Result<Value, Failure> {
+    let agent = front_end.agent()?;
     let argument = arguments.into_iter().next().unwrap_or(Value::Null);
     match command {
         asking::ASK => asking::ask(agent, parse(command, argument)?).await,
-        chat::SEND => chat::send(agent, parse(command, argument)?).await,
+        chat::SEND => chat::send(front_end, parse(command, argument)?).await,
         queue::STEER => queue::steer(agent, parse(command, argument)?),
         queue::QUEUE => shown(agent, queue::change(agent, parse(command, argument)?)?),
         "kode.cancel" => Ok(cancel(agent, &parse(command, argument)?)),
@@ -96,7 +101,7 @@ pub(crate) async fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>
         "kode.rejectEdits" => resolve(agent, ReviewAction::Reject, &parse(command, argument)?),
         "kode.keepEdits" => resolve(agent, ReviewAction::Keep, &parse(command, argument)?),
         "kode.undoEdits" => resolve(agent, ReviewAction::Undo, &parse(command, argument)?),
-        REVERT => revert(agent, &parse(command, argument)?),
+        REVERT => revert(front_end, agent, &parse(command, argument)?),
         "kode.listEdits" => shown(agent, list(agent, &parse(command, argument)?)?),
         "kode.checkpoints" => shown(agent, checkpoints(agent, &parse(command, argument)?)?),
         "kode.restore" => restore(agent, parse(command, argument)?).await,
@@ -111,7 +116,7 @@ pub(crate) async fn run(agent: &Arc<Agent>, command: &str, arguments: Vec<Value>
 
 /// A list as the answer, and shown to those whose editor does nothing with an answer.
 fn shown(agent: &Agent, listed: Value) -> Result<Value, Failure> {
-    tell(&agent.shared, listed["text"].as_str().unwrap_or_default());
+    tell(&agent.connection, listed["text"].as_str().unwrap_or_default());
     Ok(listed)
 }
 

@@ -11,33 +11,32 @@ use lsp_types::{
     InsertTextFormat, TextEdit,
 };
 
-use super::chat;
-use crate::backend::Backend;
-use crate::handlers::complete::candidates;
-use crate::handlers::error::Failure;
+use super::{PlainFrontEnd, chat};
+use crate::agent::candidates;
+use crate::convert::error::Failure;
 
 /// What is typed to be asked: a mention and what stands in it, or a command.
 pub(crate) const TRIGGERS: [&str; 5] = ["@", "/", "#", ":", "\""];
 
 /// What can stand at the cursor; `None` where no prompt is.
 pub(crate) async fn complete(
-    backend: &Backend,
+    front_end: &Arc<PlainFrontEnd>,
     params: &CompletionParams,
 ) -> Result<Option<CompletionList>, Failure> {
     let place = &params.text_document_position;
-    let shared = backend.shared();
-    let Some(document) = shared.documents.snapshot(&place.text_document.uri) else { return Ok(None) };
-    let encoding = shared.documents.encoding();
+    let connection = &front_end.connection;
+    let Some(document) = connection.documents.snapshot(&place.text_document.uri) else { return Ok(None) };
+    let encoding = connection.documents.encoding();
     let cursor = encoding.byte_offset(&document.text, place.position);
     let Some((prompt, session)) = chat::prompt_at(&document, cursor) else { return Ok(None) };
     let text = document.text.byte_slice(prompt.clone()).to_string();
     let Some(word) = word_at(&text, text.len()) else { return Ok(None) };
-    let agent = Arc::clone(backend.agent()?);
+    let agent = Arc::clone(front_end.agent()?);
     let session = session.and_then(|id| agent.engine.session(&id).ok());
     let mut found = candidates(&agent, session.as_deref(), word).await?;
     let typed = &text[word.start..];
     let mut kept = typed.len() - name(typed).len();
-    if shared.facts.get().is_some_and(|facts| facts.completes_words) {
+    if connection.facts.get().is_some_and(|facts| facts.completes_words) {
         // What begins otherwise could only be put behind what is there.
         found.retain(|found| found.insert.starts_with(&typed[..kept]));
     } else if !found.iter().all(|found| found.insert.starts_with(&typed[..kept])) {

@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 use super::review::publish::tell;
 use crate::agent::Agent;
-use crate::backend::Shared;
+use crate::connection::Connection;
+use crate::convert::error::{self, Failure};
 use crate::display::printable;
-use crate::handlers::error::{self, Failure};
 
 /// The command that chooses the model.
 pub(super) const MODEL: &str = "kode.model";
@@ -61,23 +61,23 @@ pub(super) fn choose(agent: &Agent, choose: &Choose) -> Result<Value, Failure> {
     let all: Vec<_> = models.profiles().map(|profile| offered(profile, &now)).collect();
     let names: Vec<_> = all.iter().map(|offered| &offered.name).collect();
     let mut answer = json!({ "model": now, "models": names });
-    if agent.shared.facts.get().is_some_and(|facts| facts.show_message_request) {
+    if agent.connection.facts.get().is_some_and(|facts| facts.show_message_request) {
         let offered: Vec<_> = all.into_iter().take(OFFERED).collect();
         answer["asked"] = json!(offered.len());
-        pick(&agent.shared, session, offered);
+        pick(&agent.connection, session, offered);
     } else {
         let lines = all.iter().map(|offered| offered.title.clone());
         let how = format!("Choose one by {MODEL} with {{\"model\": \"NAME\"}}.");
         let text = lines.chain([how]).collect::<Vec<_>>().join("\n");
-        tell(&agent.shared, &text);
+        tell(&agent.connection, &text);
         answer["text"] = json!(text);
     }
     Ok(answer)
 }
 
 /// Asks which model is meant; the answer is carried out by a task of its own.
-fn pick(shared: &Arc<Shared>, session: Arc<Session>, offered: Vec<Offered>) {
-    let shared = Arc::clone(shared);
+fn pick(connection: &Arc<Connection>, session: Arc<Session>, offered: Vec<Offered>) {
+    let connection = Arc::clone(connection);
     // Waits as long as the user does, and keeps no session alive meanwhile.
     let waiting = Arc::downgrade(&session);
     drop(session);
@@ -90,7 +90,7 @@ fn pick(shared: &Arc<Shared>, session: Arc<Session>, offered: Vec<Offered>) {
             message: "Kode: which model is to answer from the next call on?".to_owned(),
             actions: Some(actions.collect()),
         };
-        let chosen = match shared.client.send_request::<ShowMessageRequest>(request).await {
+        let chosen = match connection.client.send_request::<ShowMessageRequest>(request).await {
             Ok(chosen) => chosen.map(|chosen| chosen.title),
             Err(error) => {
                 tracing::warn!(%error, "the message request failed");
@@ -100,7 +100,7 @@ fn pick(shared: &Arc<Shared>, session: Arc<Session>, offered: Vec<Offered>) {
         let chosen = offered.into_iter().find(|offered| Some(&offered.title) == chosen.as_ref());
         let (Some(chosen), Some(session)) = (chosen, waiting.upgrade()) else { return };
         session.configure(None, Some(chosen.name));
-        tell(&shared, &format!("Kode: from the next call on answers {}.", chosen.title));
+        tell(&connection, &format!("Kode: from the next call on answers {}.", chosen.title));
     });
 }
 

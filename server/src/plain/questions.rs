@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 use tower_lsp::Client;
 
 use crate::agent::Agent;
-use crate::backend::Shared;
+use crate::connection::Connection;
+use crate::convert::error::{self, Failure};
 use crate::display::{both_ends, printable, question_lines};
-use crate::handlers::error::{self, Failure};
 
 /// The command that answers questions.
 pub(super) const ANSWER: &str = "kode.answer";
@@ -35,9 +35,9 @@ const DONE: &str = "Done";
 const REFUSE: &str = "Do not answer";
 
 /// Asks in a task of its own. A client that cannot, or whose user closes the message, is told the command.
-pub(super) async fn ask(shared: &Arc<Shared>, session: Weak<Session>, question: Question) {
-    let client = shared.client.clone();
-    if !shared.facts.get().is_some_and(|facts| facts.show_message_request) {
+pub(super) async fn ask(connection: &Arc<Connection>, session: Weak<Session>, question: Question) {
+    let client = connection.client.clone();
+    if !connection.facts.get().is_some_and(|facts| facts.show_message_request) {
         let all = question.draft.questions.iter();
         let text: Vec<_> = all.map(|inquiry| text(&question, inquiry)).collect();
         let text = format!("{}\n{}", text.join("\n"), how_to_answer(&question));

@@ -12,9 +12,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
+use crate::convert::error::{self, Failure};
+use crate::convert::turn_of;
 use crate::display::printable;
-use crate::handlers::error::{self, Failure};
-use crate::handlers::queue::turn_of;
 
 /// The command that tells the running turn something.
 pub(super) const STEER: &str = "kode.steer";

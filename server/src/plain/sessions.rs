@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use super::review::publish::tell;
 use crate::agent::Agent;
 use crate::convert;
+use crate::convert::error::{self, Failure};
 use crate::display::printable;
-use crate::handlers::error::{self, Failure};
 
 /// The command that goes on with another conversation.
 pub(super) const SESSIONS: &str = "kode.sessions";
@@ -90,7 +90,7 @@ fn yes() -> bool {
 /// sessions}`; a client that cannot ask shows the list, `{text, sessions}`.
 pub(super) async fn choose(agent: &Arc<Agent>, choose: Choose) -> Result<Value, Failure> {
     if let Some(id) = choose.session_id {
-        let title = agent.go_on_with(&id).await.map_err(error::session)?;
+        let title = agent.continue_with(&id).await.map_err(error::session)?;
         return Ok(json!({ "sessionId": id, "title": title }));
     }
     let (lister, query) = (Arc::clone(agent), newest(agent, LISTED));
@@ -99,7 +99,7 @@ pub(super) async fn choose(agent: &Arc<Agent>, choose: Choose) -> Result<Value, 
     let sessions = listed.map_err(|bad| error::internal(&bad.to_string()))?.sessions;
     let wire: Vec<_> = sessions.iter().cloned().map(convert::sessions::summary).collect();
     let mut answer = json!({ "sessions": wire });
-    if agent.shared.facts.get().is_some_and(|facts| facts.show_message_request) {
+    if agent.connection.facts.get().is_some_and(|facts| facts.show_message_request) {
         let usable = |session: &&SessionSummary| {
             matches!(session.presence, Presence::Live(_) | Presence::Stored) && !session.title.is_empty()
         };
@@ -110,7 +110,7 @@ pub(super) async fn choose(agent: &Arc<Agent>, choose: Choose) -> Result<Value, 
         let how = format!("Go on with one by {SESSIONS} with {{\"sessionId\": \"ID\"}}.");
         let lines = sessions.iter().map(|session| format!("{}  {}", session.id, offered(session).1));
         let text = lines.chain([how]).collect::<Vec<_>>().join("\n");
-        tell(&agent.shared, &text);
+        tell(&agent.connection, &text);
         answer["text"] = json!(text);
     }
     Ok(answer)
@@ -158,7 +158,7 @@ pub(super) async fn search(agent: &Agent, search: Search) -> Result<Value, Failu
     if lines.is_empty() {
         lines.push("Nothing found.".to_owned());
     }
-    let page = convert::sessions::search_page(page, agent.shared.documents.encoding());
+    let page = convert::sessions::search_page(page, agent.connection.documents.encoding());
     Ok(json!({ "text": lines.join("\n"), "hits": page.hits, "more": page.next_cursor.is_some() }))
 }
 
@@ -185,7 +185,7 @@ fn pick(agent: &Arc<Agent>, offered: Vec<(SessionId, String)>) {
             message: "Kode: which conversation is to go on?".to_owned(),
             actions: Some(actions.collect()),
         };
-        let chosen = match agent.shared.client.send_request::<ShowMessageRequest>(request).await {
+        let chosen = match agent.connection.client.send_request::<ShowMessageRequest>(request).await {
             Ok(chosen) => chosen.map(|chosen| chosen.title),
             Err(error) => {
                 tracing::warn!(%error, "the message request failed");
@@ -195,10 +195,10 @@ fn pick(agent: &Arc<Agent>, offered: Vec<(SessionId, String)>) {
         let Some((id, _)) = offered.into_iter().find(|(_, title)| Some(title) == chosen.as_ref()) else {
             return;
         };
-        let text = match agent.go_on_with(&id).await {
+        let text = match agent.continue_with(&id).await {
             Ok(title) => format!("Kode: the next prompt goes on with \"{}\".", printable(&title)),
             Err(error) => format!("Kode: {error}"),
         };
-        tell(&agent.shared, &text);
+        tell(&agent.connection, &text);
     });
 }

@@ -25,12 +25,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
-use crate::backend::Shared;
+use crate::agent::trust::{self, Act};
 use crate::convert;
+use crate::convert::error::{self, Failure};
 use crate::display::{printable, readable};
-use crate::handlers::error::{self, Failure};
 use crate::lsp::PositionEncoding;
-use crate::trust::{self, Act};
+use crate::plain::PlainFrontEnd;
 
 /// The command that lists what files of the workspace ask for, and has it count.
 pub(super) const TRUST: &str = "kode.trust";
@@ -77,25 +77,25 @@ pub(super) struct ListRules {
     session_id: Option<SessionId>,
 }
 
-/// What the client has been told about the settings.
+/// The messages about settings that the user was shown.
 #[derive(Debug, Default)]
-pub(crate) struct SettingsTeller {
+pub(crate) struct SettingsNotices {
     told: Mutex<HashSet<String>>,
     /// What the user was asked about, by its digest.
     asked: Mutex<HashSet<String>>,
 }
 
 /// Tells by a message what protects less than the user thinks; each once.
-pub(crate) fn tell(shared: &Arc<Shared>, complaints: &Complaints) {
+pub(crate) fn tell(front_end: &PlainFrontEnd, complaints: &Complaints) {
     let severe = complaints.problems.iter().filter(|problem| problem.severity == ProblemSeverity::Error);
     let mut messages: Vec<_> = severe.map(|problem| (MessageType::ERROR, severe_text(problem))).collect();
-    let mut told = shared.settings.told.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut told = front_end.settings.told.lock().unwrap_or_else(PoisonError::into_inner);
     messages.retain(|(_, text)| told.insert(text.clone()));
     drop(told);
     if messages.is_empty() {
         return;
     }
-    let client = shared.client.clone();
+    let client = front_end.connection.client.clone();
     tokio::spawn(async move {
         for (kind, text) in messages {
             client.show_message(kind, readable(&text)).await;
@@ -104,9 +104,12 @@ pub(crate) fn tell(shared: &Arc<Shared>, complaints: &Complaints) {
 }
 
 /// The diagnostics of all settings files that live sessions look at, and of the files of other problems.
-pub(super) fn current(shared: &Shared, others: &[SettingsProblem]) -> BTreeMap<Url, Vec<Diagnostic>> {
+pub(super) fn current(
+    front_end: &PlainFrontEnd,
+    others: &[SettingsProblem],
+) -> BTreeMap<Url, Vec<Diagnostic>> {
     let mut files: BTreeMap<Url, Vec<Diagnostic>> = BTreeMap::new();
-    let Some(agent) = shared.live_agent() else { return files };
+    let Some(agent) = front_end.live_agent() else { return files };
     let others = Complaints { problems: others.to_vec(), withheld: Vec::new() };
     let sessions = agent.engine.live_sessions();
     let of_sessions = sessions.iter().map(|session| {
@@ -115,7 +118,7 @@ pub(super) fn current(shared: &Shared, others: &[SettingsProblem]) -> BTreeMap<U
         complaints
     });
     for complaints in of_sessions.chain([others]) {
-        for (file, diagnostic) in diagnostics(&complaints, shared.documents.encoding()) {
+        for (file, diagnostic) in diagnostics(&complaints, front_end.connection.documents.encoding()) {
             let Ok(uri) = Url::from_file_path(file.as_path()) else {
                 tracing::warn!(%file, "a settings file has no URI and gets no diagnostics");
                 continue;
@@ -183,13 +186,13 @@ fn severe_text(problem: &SettingsProblem) -> String {
 }
 
 /// Asks the user about what files of the workspace ask for, once for each thing. Nothing waits for the answer.
-pub(crate) fn ask(shared: &Arc<Shared>, session: &Arc<Session>) {
-    let Some(agent) = shared.live_agent().cloned() else { return };
-    let (shared, roots) = (Arc::clone(shared), session.roots());
+pub(crate) fn ask(front_end: &Arc<PlainFrontEnd>, session: &Arc<Session>) {
+    let Some(agent) = front_end.live_agent().cloned() else { return };
+    let (front_end, roots) = (Arc::clone(front_end), session.roots());
     tokio::spawn(async move {
         let state = trust::state(&agent, roots.clone()).await;
         let fresh: Vec<PendingTrust> = {
-            let mut asked = shared.settings.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut asked = front_end.settings.asked.lock().unwrap_or_else(PoisonError::into_inner);
             let waiting = state.waiting.into_iter().filter(|waiting| !waiting.is_dismissed);
             waiting.filter(|waiting| asked.insert(waiting.digest.clone())).collect()
         };
@@ -200,10 +203,10 @@ pub(crate) fn ask(shared: &Arc<Shared>, session: &Arc<Session>) {
 }
 
 async fn ask_about(agent: &Arc<Agent>, roots: Vec<AbsPath>, waiting: &[PendingTrust]) {
-    let client = &agent.shared.client;
+    let client = &agent.connection.client;
     let asked_for = summary(waiting.iter().map(|waiting| waiting.wish.key.as_str()));
     let text = format!("This workspace asks for {asked_for}. Nothing of it counts until you trust it.");
-    if !agent.shared.facts.get().is_some_and(|facts| facts.show_message_request) {
+    if !agent.connection.facts.get().is_some_and(|facts| facts.show_message_request) {
         let how = format!("The command {TRUST} lists it, and so does `kode-ls trust`.");
         return client.show_message(MessageType::WARNING, readable(&format!("{text} {how}"))).await;
     }
@@ -241,7 +244,7 @@ async fn ask_about(agent: &Arc<Agent>, roots: Vec<AbsPath>, waiting: &[PendingTr
 async fn choose(agent: &Arc<Agent>, text: &str, actions: &[&str]) -> Option<String> {
     let title =
         |title: &&str| MessageActionItem { title: (*title).to_owned(), properties: Default::default() };
-    let asked = agent.shared.client.send_request::<ShowMessageRequest>(ShowMessageRequestParams {
+    let asked = agent.connection.client.send_request::<ShowMessageRequest>(ShowMessageRequestParams {
         typ: MessageType::WARNING,
         message: readable(text),
         actions: Some(actions.iter().map(title).collect()),
@@ -265,7 +268,7 @@ fn act_of(chosen: &str) -> Option<Act> {
 
 /// Does what the user has chosen about what they were shown.
 async fn take(agent: &Arc<Agent>, roots: &[AbsPath], act: Act, waiting: &[PendingTrust]) {
-    let client = &agent.shared.client;
+    let client = &agent.connection.client;
     let digests = waiting.iter().map(|waiting| waiting.digest.clone()).collect();
     match trust::act(agent, roots.to_vec(), act, digests).await {
         Ok(done) if act == Act::Approve && done < waiting.len() => {

@@ -19,10 +19,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::layout::{Layout, PROMPT};
 use super::words::Words;
-use crate::backend::Shared;
 use crate::display::{both_ends, printable, readable};
 use crate::host::{EDIT_LIMIT, LspHost};
-use crate::plain::{ANSWER_LIMIT, outcome};
+use crate::plain::PlainFrontEnd;
+use crate::plain::view::{ANSWER_LIMIT, outcome};
 
 /// The least time between two edits of a document.
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
@@ -74,7 +74,7 @@ enum Stopped {
 }
 
 struct Writing {
-    shared: Arc<Shared>,
+    front_end: Arc<PlainFrontEnd>,
     host: LspHost,
     /// Who waits for an answer does not keep a closed session from ending.
     session: Weak<Session>,
@@ -95,12 +95,12 @@ struct Writing {
 }
 
 /// Writes an answer until it is whole, or the document takes no more. Nothing waits for it.
-pub(super) fn start(shared: &Arc<Shared>, session: &Arc<Session>, begin: Begin) {
-    let (shared, session) = (Arc::clone(shared), Arc::clone(session));
+pub(super) fn start(front_end: &Arc<PlainFrontEnd>, session: &Arc<Session>, begin: Begin) {
+    let (front_end, session) = (Arc::clone(front_end), Arc::clone(session));
     tokio::spawn(async move {
         let Begin { uri, turn, only, since, first } = begin;
         let mut writing = Writing {
-            host: LspHost::new(Arc::clone(&shared)),
+            host: LspHost::new(Arc::clone(&front_end.connection)),
             session: Arc::downgrade(&session),
             uri,
             turn,
@@ -112,7 +112,7 @@ pub(super) fn start(shared: &Arc<Shared>, session: &Arc<Session>, begin: Begin) 
             refusals: 0,
             pause: PAUSE,
             told_late: false,
-            shared,
+            front_end,
         };
         let stopped = match first {
             First::Prompt { base, edit } => writing.make_place(base, edit).await,
@@ -127,7 +127,7 @@ pub(super) fn start(shared: &Arc<Shared>, session: &Arc<Session>, begin: Begin) 
             Ok(()) => writing.follow(&mut events).await,
             Err(stopped) => Err(stopped),
         };
-        let was_left = writing.shared.chats.end(&writing.uri);
+        let was_left = writing.front_end.chats.end(&writing.uri);
         if let Err(stopped) = stopped {
             tracing::info!(uri = %writing.uri, "an answer is written no further into its document");
             writing.tell_stopped(&stopped).await;
@@ -328,7 +328,7 @@ impl Writing {
             }
             DocumentEditOutcome::Rejected { reason } => {
                 self.refusals += 1;
-                let can_edit = self.shared.facts.get().is_some_and(|facts| facts.apply_edit);
+                let can_edit = self.front_end.connection.facts.get().is_some_and(|facts| facts.apply_edit);
                 if self.refusals >= MAX_REFUSALS || !can_edit {
                     Err(Stopped::Refused(reason))
                 } else {
@@ -348,7 +348,7 @@ impl Writing {
         if let Ok(outcome) = timeout(EDIT_LIMIT, &mut editing).await {
             return outcome;
         }
-        let was_left = self.shared.chats.be_late(&self.uri);
+        let was_left = self.front_end.chats.be_late(&self.uri);
         if !self.told_late {
             let text = "the editor does not show yet what was written into";
             let then = "The answer goes on there when it does, and is shown here when it is whole.";
@@ -359,12 +359,12 @@ impl Writing {
         }
         let outcome = editing.await;
         self.told_late = true;
-        self.shared.chats.be_in_time(&self.uri);
+        self.front_end.chats.be_in_time(&self.uri);
         outcome
     }
 
     fn document(&self) -> Result<DocumentSnapshot, Stopped> {
-        self.shared.documents.snapshot(&self.uri).ok_or(Stopped::Closed)
+        self.front_end.connection.documents.snapshot(&self.uri).ok_or(Stopped::Closed)
     }
 
     fn name(&self) -> &str {
@@ -391,14 +391,14 @@ impl Writing {
     }
 
     async fn tell(&self, text: &str) {
-        self.shared.client.show_message(MessageType::WARNING, format!("Kode: {text}")).await;
+        self.front_end.connection.client.show_message(MessageType::WARNING, format!("Kode: {text}")).await;
     }
 
     /// Shows the answer the plain way.
     async fn show(&self) {
         if let Some(answer) = self.session.upgrade().map(|session| session.answer()) {
             let answer = both_ends(answer.trim(), ANSWER_LIMIT);
-            self.shared.client.show_message(MessageType::INFO, readable(&answer)).await;
+            self.front_end.connection.client.show_message(MessageType::INFO, readable(&answer)).await;
         }
     }
 }
@@ -431,7 +431,7 @@ mod tests {
     /// An editor with a chat document in which an answer is being written, and the events of the conversation.
     struct Editor {
         client: TestClient,
-        shared: Arc<Shared>,
+        front_end: Arc<PlainFrontEnd>,
         session: SessionId,
         log: Arc<EventLog>,
         turn: TurnId,
@@ -444,8 +444,9 @@ mod tests {
         /// An editor with a prompt, and below it what `answer` makes of the line that holds the answer's place.
         async fn new(answer: impl Fn(&str) -> String) -> Self {
             let (service, socket) = crate::server::service();
-            let shared = Arc::clone(service.inner().shared());
-            let mut client = TestClient::connect((service, socket), Arc::clone(&shared.lifecycle));
+            let front_end = Arc::clone(service.inner().front_end());
+            let mut client =
+                TestClient::connect((service, socket), Arc::clone(&front_end.connection.lifecycle));
             let workspace = json!({ "applyEdit": true, "workspaceEdit": { "documentChanges": true } });
             client.initialize(json!({ "workspace": workspace })).await;
             let (session, turn) = (SessionId::generate(), TurnId::generate());
@@ -455,15 +456,15 @@ mod tests {
             // The answer says that the document was taken in.
             client.request(1, "no/such", Value::Null).await;
             let log = EventLog::new(session.clone(), 0);
-            Self { client, shared, session, log, turn, item: ItemId::generate(), text, version: 1 }
+            Self { client, front_end, session, log, turn, item: ItemId::generate(), text, version: 1 }
         }
 
         fn writing(&self) -> Writing {
             let uri = Url::parse(URI).unwrap();
-            assert!(self.shared.chats.begin(&uri, &self.session));
+            assert!(self.front_end.chats.begin(&uri, &self.session));
             Writing {
-                host: LspHost::new(Arc::clone(&self.shared)),
-                shared: Arc::clone(&self.shared),
+                host: LspHost::new(Arc::clone(&self.front_end.connection)),
+                front_end: Arc::clone(&self.front_end),
                 session: Weak::new(),
                 uri,
                 turn: self.turn.clone(),
@@ -559,12 +560,15 @@ mod tests {
         let told = editor.asked("window/showMessage").await;
         let told = told["params"]["message"].as_str().unwrap();
         assert!(told.contains("talk.kode.md") && told.contains("goes on there"), "{told}");
-        assert!(!editor.shared.chats.leave(&editor.session), "the answer is shown the plain way meanwhile");
+        assert!(
+            !editor.front_end.chats.leave(&editor.session),
+            "the answer is shown the plain way meanwhile"
+        );
         tokio::time::sleep(Duration::from_secs(300)).await;
         editor.show(&late).await;
 
         let later = editor.asked("workspace/applyEdit").await;
-        assert!(editor.shared.chats.leave(&editor.session), "it is left to the document again");
+        assert!(editor.front_end.chats.leave(&editor.session), "it is left to the document again");
         editor.says("One.\nTwo.\nThree.\n");
         // The user knows by now that the editor is slow.
         tokio::time::sleep(EDIT_LIMIT * 2).await;

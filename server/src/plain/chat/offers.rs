@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::layout::Layout;
 use super::{SEND, is_chat};
-use crate::backend::Shared;
 use crate::lsp::PositionEncoding;
+use crate::plain::PlainFrontEnd;
 use crate::plain::review::actions::contains;
 
 /// The kind of actions in a chat document.
@@ -29,7 +29,7 @@ struct Offer {
 
 /// The actions of a chat document.
 pub(crate) fn actions(
-    shared: &Shared,
+    front_end: &PlainFrontEnd,
     params: &CodeActionParams,
     document: Option<&DocumentSnapshot>,
 ) -> Vec<CodeActionOrCommand> {
@@ -38,8 +38,8 @@ pub(crate) fn actions(
         return Vec::new();
     }
     let uri = &params.text_document.uri;
-    let offers = offers(shared, uri, document, true);
-    let literals = shared.facts.get().is_some_and(|facts| facts.code_action_literals);
+    let offers = offers(front_end, uri, document, true);
+    let literals = front_end.connection.facts.get().is_some_and(|facts| facts.code_action_literals);
     offers
         .into_iter()
         .map(|offer| {
@@ -55,9 +55,9 @@ pub(crate) fn actions(
 }
 
 /// The lenses of a chat document.
-pub(crate) fn lenses(shared: &Shared, uri: &Url) -> Vec<CodeLens> {
-    let document = shared.documents.snapshot(uri);
-    let offers = offers(shared, uri, document.as_ref(), false);
+pub(crate) fn lenses(front_end: &PlainFrontEnd, uri: &Url) -> Vec<CodeLens> {
+    let document = front_end.connection.documents.snapshot(uri);
+    let offers = offers(front_end, uri, document.as_ref(), false);
     let lens = |offer: &Offer| {
         let range = Range::new(offer.at, offer.at);
         CodeLens { range, command: Some(command(offer)), data: None }
@@ -71,12 +71,17 @@ fn command(offer: &Offer) -> Command {
 }
 
 /// What can be done with a chat document; with `all` also what is seldom wanted.
-fn offers(shared: &Shared, uri: &Url, document: Option<&DocumentSnapshot>, all: bool) -> Vec<Offer> {
+fn offers(
+    front_end: &PlainFrontEnd,
+    uri: &Url,
+    document: Option<&DocumentSnapshot>,
+    all: bool,
+) -> Vec<Offer> {
     let Some(document) = document.filter(|document| is_chat(document)) else { return Vec::new() };
     let text = document.text.to_string();
     let layout = Layout::of(&text);
     let at = |byte: usize| PositionEncoding::Utf16.position(&document.text, byte);
-    if let Some(session) = shared.chats.writing(uri) {
+    if let Some(session) = front_end.chats.writing(uri) {
         let byte = layout.answering.map_or(layout.begin, |place| place.line.start);
         let argument = json!({ "sessionId": session });
         return vec![offer("Stop the answer", "kode.cancel", argument, line(at(byte)))];

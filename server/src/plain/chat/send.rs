@@ -21,10 +21,10 @@ use tokio::time::sleep;
 use super::answer::{self, Begin, First, behind, with_endings};
 use super::layout::{ANSWER, Layout, PROMPT, answering_line, session_line};
 use super::{MAX_BYTES, SUFFIX, is_chat};
-use crate::agent::Agent;
+use crate::agent::{Agent, Filter};
+use crate::convert::error::{self, Failure};
 use crate::documents;
-use crate::follow::Filter;
-use crate::handlers::error::{self, Failure};
+use crate::plain::PlainFrontEnd;
 use crate::plain::queue::submitted;
 
 /// The command that sends what stands in a chat document.
@@ -49,16 +49,16 @@ pub(crate) struct Send {
 }
 
 /// Sends the prompt of a chat document: `{sessionId, turnId}`.
-pub(crate) async fn send(agent: &Agent, wanted: Send) -> Result<Value, Failure> {
-    let shared = &agent.shared;
+pub(crate) async fn send(front_end: &Arc<PlainFrontEnd>, wanted: Send) -> Result<Value, Failure> {
+    let (agent, connection) = (front_end.agent()?, &front_end.connection);
     let document = chat_document(agent, wanted.uri.as_ref())?;
     let uri = Url::parse(&document.uri).map_err(|bad| error::invalid_params("uri", &bad.to_string()))?;
     let text = document.text.to_string();
     let layout = Layout::of(&text);
-    if !is_written(agent, &uri, &layout).await {
+    if !is_written(front_end, &uri, &layout).await {
         return Err(busy("an answer is being written into this document"));
     }
-    let bound = layout.session.clone().or_else(|| shared.chats.remembered(&uri)).filter(|_| !wanted.fresh);
+    let bound = layout.session.clone().or_else(|| front_end.chats.remembered(&uri)).filter(|_| !wanted.fresh);
     if let Some(place) = &layout.answering {
         let bound = bound.as_ref().ok_or_else(|| {
             let message = "an answer of this document broke off and its conversation is not named any more";
@@ -71,9 +71,10 @@ pub(crate) async fn send(agent: &Agent, wanted: Send) -> Result<Value, Failure> 
         let since = session.snapshot(0).bookmark.seq;
         let turn = place.turn.clone();
         let begin = Begin { uri: uri.clone(), turn: turn.clone(), only: None, since, first: First::Again };
-        return start(agent, &session, begin).map(|()| json!({ "sessionId": session.id(), "turnId": turn }));
+        return start(front_end, &session, begin)
+            .map(|()| json!({ "sessionId": session.id(), "turnId": turn }));
     }
-    let at = wanted.position.map(|at| shared.documents.encoding().byte_offset(&document.text, at));
+    let at = wanted.position.map(|at| connection.documents.encoding().byte_offset(&document.text, at));
     if at.is_some_and(|at| at < layout.begin && layout.begin < text.len()) {
         return Err(error::chat(
             "what stands here has been sent already",
@@ -119,31 +120,31 @@ pub(crate) async fn send(agent: &Agent, wanted: Send) -> Result<Value, Failure> 
     let new_text = format!("{open}\n{binding}{ANSWER}\n\n{}\n", answering_line(&turn));
     let edit = TextEdit { range, new_text: with_endings(&new_text, &text) };
     let first = First::Prompt { base: document, edit };
-    if shared.facts.get().is_some_and(|facts| facts.apply_edit) {
-        start(agent, &session, Begin { uri, turn, only, since, first })?;
+    if connection.facts.get().is_some_and(|facts| facts.apply_edit) {
+        start(front_end, &session, Begin { uri, turn, only, since, first })?;
     } else {
-        let client = shared.client.clone();
+        let client = connection.client.clone();
         tokio::spawn(async move {
             let text = "Kode: this editor lets no answer be written into a document (it does not offer \
                         workspace/applyEdit). The answer is shown here when it is whole.";
             client.show_message(MessageType::INFO, text).await;
         });
-        shared.chats.remember(&uri, session.id());
+        front_end.chats.remember(&uri, session.id());
     }
     Ok(submitted(&session, &sent))
 }
 
-fn start(agent: &Agent, session: &Arc<Session>, begin: Begin) -> Result<(), Failure> {
-    if !agent.shared.chats.begin(&begin.uri, session.id()) {
+fn start(front_end: &Arc<PlainFrontEnd>, session: &Arc<Session>, begin: Begin) -> Result<(), Failure> {
+    if !front_end.chats.begin(&begin.uri, session.id()) {
         return Err(busy("an answer is being written into this document"));
     }
-    answer::start(&agent.shared, session, begin);
+    answer::start(front_end, session, begin);
     Ok(())
 }
 
 /// Whether no answer is being written. One whose last edit the document shows already may not have heard so yet.
-async fn is_written(agent: &Agent, uri: &Url, layout: &Layout) -> bool {
-    let is_writing = || agent.shared.chats.writing(uri).is_some();
+async fn is_written(front_end: &PlainFrontEnd, uri: &Url, layout: &Layout) -> bool {
+    let is_writing = || front_end.chats.writing(uri).is_some();
     for _ in 0..ENDING_LOOKS {
         if !is_writing() || layout.answering.is_some() {
             break;
@@ -187,7 +188,7 @@ async fn conversation(agent: &Agent, id: &SessionId) -> Result<Arc<Session>, Fai
 }
 
 fn chat_document(agent: &Agent, uri: Option<&Url>) -> Result<DocumentSnapshot, Failure> {
-    let documents = &agent.shared.documents;
+    let documents = &agent.connection.documents;
     let invalid = |message: String| error::invalid_params("uri", &message);
     let Some(uri) = uri else {
         let mut open: Vec<_> = documents.all().into_iter().filter(is_chat).collect();

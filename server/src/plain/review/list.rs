@@ -13,7 +13,7 @@ use super::words::{counts, does, path, several, state};
 use super::{SHOWN_HUNKS, Waiting, waits};
 use crate::agent::Agent;
 use crate::convert;
-use crate::handlers::error::Failure;
+use crate::convert::error::Failure;
 
 /// The argument of `kode.listEdits`.
 #[derive(Debug, Default, Deserialize)]

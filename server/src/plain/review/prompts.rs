@@ -18,9 +18,10 @@ use super::diagnostics::SOURCE;
 use super::place::Place;
 use super::words::short;
 use crate::agent::Agent;
-use crate::backend::Shared;
 use crate::client::ClientFacts;
+use crate::connection::Connection;
 use crate::convert;
+use crate::plain::PlainFrontEnd;
 
 /// The kind of actions that answer a prompt.
 const KIND: CodeActionKind = CodeActionKind::new("quickfix.kode.permission");
@@ -94,9 +95,10 @@ fn is_of(diagnostic: &Diagnostic, prompt: &PermissionPrompt) -> bool {
 
 /// The diagnostics that tell of prompts, where the client cannot be asked by a message: at the change that is asked about,
 /// and at the top of every open document where it is about none.
-pub(super) fn current(shared: &Shared) -> BTreeMap<Url, Vec<Diagnostic>> {
+pub(super) fn current(front_end: &PlainFrontEnd) -> BTreeMap<Url, Vec<Diagnostic>> {
     let mut files: BTreeMap<Url, Vec<Diagnostic>> = BTreeMap::new();
-    let (Some(agent), Some(facts)) = (shared.live_agent(), shared.facts.get()) else { return files };
+    let connection = &front_end.connection;
+    let (Some(agent), Some(facts)) = (front_end.live_agent(), connection.facts.get()) else { return files };
     if facts.show_message_request {
         return files;
     }
@@ -107,9 +109,9 @@ pub(super) fn current(shared: &Shared) -> BTreeMap<Url, Vec<Diagnostic>> {
     let sessions = agent.engine.live_sessions();
     for prompt in &prompts {
         let mut places: Vec<_> =
-            sessions.iter().filter_map(|session| place(shared, session, prompt)).collect();
+            sessions.iter().filter_map(|session| place(connection, session, prompt)).collect();
         if places.is_empty() {
-            let open = shared.documents.all().into_iter();
+            let open = connection.documents.all().into_iter();
             let top = |uri: String| Some((Url::parse(&uri).ok()?, Range::default()));
             places.extend(open.filter_map(|document| top(document.uri)));
         }
@@ -121,11 +123,11 @@ pub(super) fn current(shared: &Shared) -> BTreeMap<Url, Vec<Diagnostic>> {
 }
 
 /// Where the first change that a prompt is about would be.
-fn place(shared: &Shared, session: &Session, prompt: &PermissionPrompt) -> Option<(Url, Range)> {
+fn place(connection: &Connection, session: &Session, prompt: &PermissionPrompt) -> Option<(Url, Range)> {
     session.review().into_iter().find_map(|file| {
         let hunk = file.hunks.iter().find(|hunk| hunk.permission.as_ref() == Some(&prompt.id))?;
         let start: Position = Place::of(&file.text, hunk).start();
-        let open = shared.documents.snapshot_of(&file.target).map(|document| document.uri);
+        let open = connection.documents.snapshot_of(&file.target).map(|document| document.uri);
         let uri = open.unwrap_or_else(|| convert::uri(&file.target).as_str().to_owned());
         Some((Url::parse(&uri).ok()?, Range::new(start, start)))
     })

@@ -18,11 +18,11 @@ use tokio::time::sleep;
 use super::diagnostics::diagnostics;
 use super::prompts;
 use crate::agent::ReviewDiagnostics;
-use crate::backend::Shared;
+use crate::agent::sides;
+use crate::connection::Connection;
 use crate::convert;
 use crate::display::{both_ends, readable};
-use crate::handlers::document;
-use crate::plain::settings;
+use crate::plain::{PlainFrontEnd, settings};
 
 /// How long changes are gathered before they are told.
 pub(crate) const GATHER: Duration = Duration::from_millis(150);
@@ -35,7 +35,7 @@ const NEWEST_ITEMS: usize = 32;
 
 /// What the editor has been told about hunks.
 #[derive(Debug, Default)]
-pub struct ReviewPublisher {
+pub(crate) struct ReviewPublisher {
     state: Mutex<State>,
     /// Held while something is told, so that the newest is told last.
     telling: tokio::sync::Mutex<()>,
@@ -72,34 +72,34 @@ type Published = (Url, Option<i32>, Vec<Diagnostic>);
 
 impl ReviewPublisher {
     /// Tells the editor soon that hunks have come, gone, moved or changed their state.
-    pub(crate) fn hunks_changed(shared: &Arc<Shared>) {
-        shared.review.lock().lenses_changed = true;
-        Self::sides_changed(shared);
+    pub(crate) fn hunks_changed(front_end: &Arc<PlainFrontEnd>) {
+        front_end.publisher.lock().lenses_changed = true;
+        Self::sides_changed(front_end);
     }
 
     /// Tells the editor soon that sides of files are other texts, of a session that another server writes too.
-    pub(crate) fn sides_changed(shared: &Arc<Shared>) {
-        shared.review.lock().sides_changed = true;
-        Self::schedule(shared);
+    pub(crate) fn sides_changed(front_end: &Arc<PlainFrontEnd>) {
+        front_end.publisher.lock().sides_changed = true;
+        Self::schedule(front_end);
     }
 
     /// Tells the editor soon that something else is wrong with files of settings, agents, skills or commands, or nothing any
     /// more.
-    pub(crate) fn settings_changed(shared: &Arc<Shared>) {
-        shared.review.lock().problems_stale = true;
-        Self::schedule(shared);
+    pub(crate) fn settings_changed(front_end: &Arc<PlainFrontEnd>) {
+        front_end.publisher.lock().problems_stale = true;
+        Self::schedule(front_end);
     }
 
     /// Tells the editor soon that a permission prompt waits, or waits no more.
-    pub(crate) fn prompts_changed(shared: &Arc<Shared>) {
-        Self::schedule(shared);
+    pub(crate) fn prompts_changed(front_end: &Arc<PlainFrontEnd>) {
+        Self::schedule(front_end);
     }
 
     /// Tells the editor soon where the hunks of a document are, if it was told of any: editors move diagnostics along
     /// with what is typed, but not all of them do.
-    pub(crate) fn text_changed(shared: &Arc<Shared>, uri: &Url) {
-        if shared.review.lock().published.contains_key(uri) {
-            Self::schedule(shared);
+    pub(crate) fn text_changed(front_end: &Arc<PlainFrontEnd>, uri: &Url) {
+        if front_end.publisher.lock().published.contains_key(uri) {
+            Self::schedule(front_end);
         }
     }
 
@@ -113,27 +113,28 @@ impl ReviewPublisher {
         self.lock().decided_last.clone()
     }
 
-    fn schedule(shared: &Arc<Shared>) {
-        if std::mem::replace(&mut shared.review.lock().scheduled, true) {
+    fn schedule(front_end: &Arc<PlainFrontEnd>) {
+        if std::mem::replace(&mut front_end.publisher.lock().scheduled, true) {
             return;
         }
-        let shared = Arc::clone(shared);
+        let front_end = Arc::clone(front_end);
         tokio::spawn(async move {
             sleep(GATHER).await;
-            if shared.lifecycle.is_ending() {
+            if front_end.connection.lifecycle.is_ending() {
                 return;
             }
             let (lenses_changed, sides_changed) = {
-                let mut state = shared.review.lock();
+                let mut state = front_end.publisher.lock();
                 state.scheduled = false;
                 (std::mem::take(&mut state.lenses_changed), std::mem::take(&mut state.sides_changed))
             };
-            tell_all(&shared).await;
-            if sides_changed {
-                document::refresh(&shared).await;
+            publish(&front_end).await;
+            if sides_changed && let Some(agent) = front_end.live_agent() {
+                sides::refresh(agent).await;
             }
-            if lenses_changed && shared.facts.get().is_some_and(|facts| facts.code_lens_refresh) {
-                refresh_lenses(&shared);
+            if lenses_changed && front_end.connection.facts.get().is_some_and(|facts| facts.code_lens_refresh)
+            {
+                refresh_lenses(&front_end);
             }
         });
     }
@@ -144,67 +145,68 @@ impl ReviewPublisher {
 }
 
 /// Shows a list to the user of a client that leaves watching to us.
-pub(crate) fn tell(shared: &Arc<Shared>, text: &str) {
-    if shared.facts.get().is_some_and(|facts| facts.kode.events) {
+pub(crate) fn tell(connection: &Connection, text: &str) {
+    if connection.facts.get().is_some_and(|facts| facts.kode.events) {
         return;
     }
-    let (client, text) = (shared.client.clone(), both_ends(&readable(text), MESSAGE_LIMIT));
+    let (client, text) = (connection.client.clone(), both_ends(&readable(text), MESSAGE_LIMIT));
     tokio::spawn(async move { client.show_message(MessageType::INFO, text).await });
 }
 
-async fn tell_all(shared: &Arc<Shared>) {
-    let _one_after_the_other = shared.review.telling.lock().await;
-    let problems = problems(shared).await;
-    let mut now = if wanted(shared) { current(shared) } else { Vec::new() };
-    for (uri, found) in prompts::current(shared).into_iter().chain(settings::current(shared, &problems)) {
+async fn publish(front_end: &Arc<PlainFrontEnd>) {
+    let _one_after_the_other = front_end.publisher.telling.lock().await;
+    let problems = problems(front_end).await;
+    let mut now = if wanted(front_end) { current(front_end) } else { Vec::new() };
+    for (uri, found) in prompts::current(front_end).into_iter().chain(settings::current(front_end, &problems))
+    {
         match now.iter_mut().find(|(known, _, _)| *known == uri) {
             Some((_, _, diagnostics)) => diagnostics.extend(found),
             None => now.push((uri, None, found)),
         }
     }
-    let news = news(&mut shared.review.lock().published, now);
+    let news = news(&mut front_end.publisher.lock().published, now);
     for (uri, version, diagnostics) in news {
-        shared.client.publish_diagnostics(uri, diagnostics, version).await;
+        front_end.connection.client.publish_diagnostics(uri, diagnostics, version).await;
     }
 }
 
 /// What is wrong with files of agents, skills and commands of the workspace.
-async fn problems(shared: &Arc<Shared>) -> Vec<SettingsProblem> {
-    let is_stale = std::mem::take(&mut shared.review.lock().problems_stale);
-    if let (true, Some(agent)) = (is_stale, shared.live_agent()) {
+async fn problems(front_end: &Arc<PlainFrontEnd>) -> Vec<SettingsProblem> {
+    let is_stale = std::mem::take(&mut front_end.publisher.lock().problems_stale);
+    if let (true, Some(agent)) = (is_stale, front_end.live_agent()) {
         let found = agent.engine.file_problems(agent.folders()).await;
-        shared.review.lock().problems = found;
+        front_end.publisher.lock().problems = found;
     }
-    shared.review.lock().problems.clone()
+    front_end.publisher.lock().problems.clone()
 }
 
 /// Whether hunks are to be diagnostics: as the user says, and by themselves where the client shows no hunks.
-fn wanted(shared: &Shared) -> bool {
-    let Some(agent) = shared.live_agent() else { return false };
+fn wanted(front_end: &PlainFrontEnd) -> bool {
+    let Some(agent) = front_end.live_agent() else { return false };
     match agent.options.review_diagnostics {
-        ReviewDiagnostics::Auto => !shared.facts.get().is_some_and(|facts| facts.kode.events),
+        ReviewDiagnostics::Auto => !front_end.connection.facts.get().is_some_and(|facts| facts.kode.events),
         ReviewDiagnostics::On => true,
         ReviewDiagnostics::Off => false,
     }
 }
 
 /// The diagnostics of all files with hunks.
-fn current(shared: &Shared) -> Vec<Published> {
-    let Some(agent) = shared.live_agent() else { return Vec::new() };
-    let encoding = shared.documents.encoding();
+fn current(front_end: &PlainFrontEnd) -> Vec<Published> {
+    let Some(agent) = front_end.live_agent() else { return Vec::new() };
+    let encoding = front_end.connection.documents.encoding();
     let sessions = agent.engine.live_sessions();
     let known = |id: &SessionId| sessions.iter().any(|session| session.id() == id);
-    shared.review.lock().tools.retain(|id, _| known(id));
+    front_end.publisher.lock().tools.retain(|id, _| known(id));
     let mut files: BTreeMap<Url, (Option<i32>, Vec<Diagnostic>)> = BTreeMap::new();
     for session in &sessions {
         for file in session.review() {
-            let open = shared.documents.snapshot_of(&file.target).map(|document| document.uri);
+            let open = front_end.connection.documents.snapshot_of(&file.target).map(|document| document.uri);
             let uri = open.unwrap_or_else(|| convert::uri(&file.target).as_str().to_owned());
             let Ok(uri) = Url::parse(&uri) else {
                 tracing::warn!(%uri, "a file with hunks has no URI and gets no diagnostics");
                 continue;
             };
-            let tools = tools(shared, session, file.hunks.iter().map(|hunk| &hunk.call));
+            let tools = tools(front_end, session, file.hunks.iter().map(|hunk| &hunk.call));
             let found = diagnostics(&file, encoding, |call| tools.get(call).cloned().flatten());
             let (version, all) = files.entry(uri).or_default();
             *version = file.version;
@@ -234,11 +236,11 @@ fn news(published: &mut BTreeMap<Url, Vec<Diagnostic>>, now: Vec<Published>) -> 
 
 /// The tools of some calls of a session. A transcript can be long, so a name is looked up once.
 fn tools<'a>(
-    shared: &Shared,
+    front_end: &PlainFrontEnd,
     session: &Session,
     calls: impl Iterator<Item = &'a CallId>,
 ) -> HashMap<CallId, Option<String>> {
-    let mut tools = shared.review.lock().tools.get(session.id()).cloned().unwrap_or_default();
+    let mut tools = front_end.publisher.lock().tools.get(session.id()).cloned().unwrap_or_default();
     let mut unknown: Vec<CallId> = calls.filter(|call| !tools.contains_key(*call)).cloned().collect();
     if unknown.is_empty() {
         return tools;
@@ -256,27 +258,27 @@ fn tools<'a>(
         look_up(&session.edit_items());
     }
     tools.extend(unknown.into_iter().map(|call| (call, None)));
-    shared.review.lock().tools.insert(session.id().clone(), tools.clone());
+    front_end.publisher.lock().tools.insert(session.id().clone(), tools.clone());
     tools
 }
 
-fn refresh_lenses(shared: &Arc<Shared>) {
+fn refresh_lenses(front_end: &Arc<PlainFrontEnd>) {
     {
-        let mut state = shared.review.lock();
+        let mut state = front_end.publisher.lock();
         if state.refresh != Refresh::None {
             state.refresh = Refresh::OpenAndStale;
             return;
         }
         state.refresh = Refresh::Open;
     }
-    let shared = Arc::clone(shared);
+    let front_end = Arc::clone(front_end);
     // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
     tokio::spawn(async move {
         loop {
-            if let Err(error) = shared.client.code_lens_refresh().await {
+            if let Err(error) = front_end.connection.client.code_lens_refresh().await {
                 tracing::debug!(%error, "the client did not ask for lenses again");
             }
-            let mut state = shared.review.lock();
+            let mut state = front_end.publisher.lock();
             let stale = state.refresh == Refresh::OpenAndStale;
             state.refresh = if stale { Refresh::Open } else { Refresh::None };
             if !stale {
@@ -317,25 +319,25 @@ mod tests {
         assert!(published.is_empty());
     }
 
-    async fn connect() -> (TestClient, Arc<Shared>) {
+    async fn connect() -> (TestClient, Arc<PlainFrontEnd>) {
         let (service, socket) = crate::server::service();
-        let shared = Arc::clone(service.inner().shared());
-        let mut client = TestClient::connect((service, socket), Arc::clone(&shared.lifecycle));
+        let front_end = Arc::clone(service.inner().front_end());
+        let mut client = TestClient::connect((service, socket), Arc::clone(&front_end.connection.lifecycle));
         let refresh = json!({ "workspace": { "codeLens": { "refreshSupport": true } } });
         client.initialize(refresh).await;
-        (client, shared)
+        (client, front_end)
     }
 
     #[tokio::test(start_paused = true)]
     async fn many_changes_are_one_request_for_lenses_and_those_meanwhile_one_more() {
-        let (mut client, shared) = connect().await;
+        let (mut client, front_end) = connect().await;
         for _ in 0..10 {
-            ReviewPublisher::hunks_changed(&shared);
+            ReviewPublisher::hunks_changed(&front_end);
         }
         let first = client.receive().await;
         assert_eq!(first["method"], "workspace/codeLens/refresh");
         for _ in 0..3 {
-            ReviewPublisher::hunks_changed(&shared);
+            ReviewPublisher::hunks_changed(&front_end);
             sleep(GATHER * 2).await;
         }
         client.send(json!({ "id": first["id"], "result": null })).await;
@@ -348,10 +350,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn after_the_end_nothing_is_told() {
-        let (mut client, shared) = connect().await;
-        ReviewPublisher::hunks_changed(&shared);
+        let (mut client, front_end) = connect().await;
+        ReviewPublisher::hunks_changed(&front_end);
         client.request(1, "shutdown", serde_json::Value::Null).await;
-        ReviewPublisher::hunks_changed(&shared);
+        ReviewPublisher::hunks_changed(&front_end);
         sleep(GATHER * 2).await;
         client.hang_up();
         assert_eq!(client.try_receive().await, None);
@@ -359,12 +361,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn typing_in_a_document_without_hunks_tells_nothing() {
-        let (mut client, shared) = connect().await;
+        let (mut client, front_end) = connect().await;
         let uri = Url::parse("file:///a").unwrap();
-        ReviewPublisher::text_changed(&shared, &uri);
-        assert!(!shared.review.lock().scheduled);
-        shared.review.lock().published.insert(uri.clone(), vec![diagnostic(1)]);
-        ReviewPublisher::text_changed(&shared, &uri);
+        ReviewPublisher::text_changed(&front_end, &uri);
+        assert!(!front_end.publisher.lock().scheduled);
+        front_end.publisher.lock().published.insert(uri.clone(), vec![diagnostic(1)]);
+        ReviewPublisher::text_changed(&front_end, &uri);
         let cleared = client.receive().await;
         assert_eq!(cleared["params"], json!({ "uri": "file:///a", "diagnostics": [] }));
         client.request(1, "shutdown", serde_json::Value::Null).await;

@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 
 use super::waits_for;
 use crate::agent::Agent;
+use crate::convert::error::{self, Failure};
 use crate::documents;
-use crate::handlers::error::{self, Failure};
+use crate::plain::PlainFrontEnd;
 
 /// The command that takes a decision back.
 pub(crate) const REVERT: &str = "kode.revertEdits";
@@ -76,10 +77,10 @@ pub(crate) fn resolve(agent: &Agent, action: ReviewAction, edits: &Edits) -> Res
 }
 
 /// Begins to take a decision back: the one that is named, or the newest.
-pub(crate) fn revert(agent: &Agent, revert: &Revert) -> Result<Value, Failure> {
+pub(crate) fn revert(front_end: &PlainFrontEnd, agent: &Agent, revert: &Revert) -> Result<Value, Failure> {
     let mut sessions = sessions(agent, revert.session_id.as_ref())?;
     // The newest decision of all is in the session that was decided about last.
-    let last = agent.shared.review.decided_last();
+    let last = front_end.publisher.decided_last();
     sessions.sort_by_key(|session| last.as_ref() != Some(session.id()));
     let mut refused = ResolveError::UnknownResolution;
     for session in sessions {

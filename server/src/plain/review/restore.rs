@@ -20,9 +20,9 @@ use serde_json::{Value, json};
 use super::resolve::sessions;
 use super::words::{path, several, short};
 use crate::agent::Agent;
-use crate::backend::Shared;
+use crate::connection::Connection;
+use crate::convert::error::{self, Failure};
 use crate::display::{both_ends, printable};
-use crate::handlers::error::{self, Failure};
 
 /// So many checkpoints are offered to pick from, and named in an error; the newest.
 const OFFERED: usize = 9;
@@ -70,20 +70,20 @@ pub(crate) fn checkpoints(agent: &Agent, wanted: &Checkpoints) -> Result<Value, 
 /// Begins to restore, tells what that would do, or asks which checkpoint is meant.
 pub(crate) async fn restore(agent: &Agent, restore: Restore) -> Result<Value, Failure> {
     let known = known(agent, restore.session_id.as_ref())?;
-    let Some(id) = &restore.checkpoint_id else { return pick(&agent.shared, known, restore) };
+    let Some(id) = &restore.checkpoint_id else { return pick(&agent.connection, known, restore) };
     let session = known.iter().find(|(_, checkpoint)| checkpoint.id == *id).map(|(session, _)| session);
     let Some(session) = session else {
         return Err(error::resolve(ResolveError::UnknownCheckpoint(id.clone())));
     };
-    carry_out(&agent.shared, session, id, &restore).await.map_err(error::resolve)
+    carry_out(&agent.connection, session, id, &restore).await.map_err(error::resolve)
 }
 
 /// Asks which checkpoint is meant; the answer is carried out by a task of its own.
-fn pick(shared: &Arc<Shared>, known: Vec<Known>, restore: Restore) -> Result<Value, Failure> {
+fn pick(connection: &Arc<Connection>, known: Vec<Known>, restore: Restore) -> Result<Value, Failure> {
     if known.is_empty() {
         return Err(error::invalid_params("checkpointId", "there is no checkpoint yet"));
     }
-    if !shared.facts.get().is_some_and(|facts| facts.show_message_request) {
+    if !connection.facts.get().is_some_and(|facts| facts.show_message_request) {
         let named = known.iter().take(OFFERED);
         let named: Vec<_> = named
             .map(|(_, checkpoint)| format!("{} ({})", checkpoint.id, short(&checkpoint.title)))
@@ -91,7 +91,7 @@ fn pick(shared: &Arc<Shared>, known: Vec<Known>, restore: Restore) -> Result<Val
         let message = format!("name a checkpoint, the newest are: {}", named.join(", "));
         return Err(error::invalid_params("checkpointId", &message));
     }
-    let shared = Arc::clone(shared);
+    let connection = Arc::clone(connection);
     let asked = known.len().min(OFFERED);
     tokio::spawn(async move {
         let titles = titles(known.iter().map(|(_, checkpoint)| checkpoint));
@@ -105,7 +105,7 @@ fn pick(shared: &Arc<Shared>, known: Vec<Known>, restore: Restore) -> Result<Val
                     .collect(),
             ),
         };
-        let chosen = match shared.client.send_request::<ShowMessageRequest>(request).await {
+        let chosen = match connection.client.send_request::<ShowMessageRequest>(request).await {
             Ok(chosen) => chosen.map(|chosen| chosen.title),
             Err(error) => {
                 tracing::warn!(%error, "the message request failed");
@@ -117,15 +117,15 @@ fn pick(shared: &Arc<Shared>, known: Vec<Known>, restore: Restore) -> Result<Val
         let Some((session, checkpoint)) = place.checked_sub(1).and_then(|place| known.get(place)) else {
             return;
         };
-        if let Err(error) = carry_out(&shared, session, &checkpoint.id, &restore).await {
-            shared.client.show_message(MessageType::ERROR, format!("Kode: {error}")).await;
+        if let Err(error) = carry_out(&connection, session, &checkpoint.id, &restore).await {
+            connection.client.show_message(MessageType::ERROR, format!("Kode: {error}")).await;
         }
     });
     Ok(json!({ "asked": asked }))
 }
 
 async fn carry_out(
-    shared: &Arc<Shared>,
+    connection: &Arc<Connection>,
     session: &Arc<Session>,
     checkpoint: &CheckpointId,
     restore: &Restore,
@@ -134,7 +134,7 @@ async fn carry_out(
     if restore.dry_run {
         let preview = session.preview_restore(checkpoint, what, restore.user_edits).await?;
         let answer = previewed(&preview, |target| path(session, target));
-        super::publish::tell(shared, answer["text"].as_str().unwrap_or_default());
+        super::publish::tell(connection, answer["text"].as_str().unwrap_or_default());
         return Ok(answer);
     }
     let id = session.restore(checkpoint, what, restore.user_edits)?;

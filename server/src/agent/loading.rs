@@ -16,7 +16,7 @@ use lsp_types::{
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use crate::backend::Shared;
+use crate::connection::Connection;
 
 /// What is read in less time shows no progress.
 const MOMENT: Duration = Duration::from_secs(1);
@@ -25,23 +25,23 @@ const MOMENT: Duration = Duration::from_secs(1);
 const CREATE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Shows how far reading a session is, as what is returned is told. It ends when that is dropped.
-pub(crate) fn show(shared: Arc<Shared>, id: &SessionId) -> impl Fn(Loading) + Send + 'static {
+pub(crate) fn show(connection: Arc<Connection>, id: &SessionId) -> impl Fn(Loading) + Send + 'static {
     let (told, news) = watch::channel(Loading { read: 0, total: 0 });
-    if shared.facts.get().is_some_and(|facts| facts.work_done_progress) {
+    if connection.facts.get().is_some_and(|facts| facts.work_done_progress) {
         let token = NumberOrString::String(format!("load_{id}"));
-        tokio::spawn(follow(shared, token, news));
+        tokio::spawn(follow(connection, token, news));
     }
     move |loading| {
         told.send_replace(loading);
     }
 }
 
-async fn follow(shared: Arc<Shared>, token: NumberOrString, mut news: watch::Receiver<Loading>) {
+async fn follow(connection: Arc<Connection>, token: NumberOrString, mut news: watch::Receiver<Loading>) {
     let over = async { while news.changed().await.is_ok() {} };
     if timeout(MOMENT, over).await.is_ok() {
         return;
     }
-    let (client, wanted) = (shared.client.clone(), WorkDoneProgressCreateParams { token: token.clone() });
+    let (client, wanted) = (connection.client.clone(), WorkDoneProgressCreateParams { token: token.clone() });
     // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
     let create = tokio::spawn(async move { client.send_request::<WorkDoneProgressCreate>(wanted).await });
     if !matches!(timeout(CREATE_LIMIT, create).await, Ok(Ok(Ok(())))) {
@@ -50,7 +50,7 @@ async fn follow(shared: Arc<Shared>, token: NumberOrString, mut news: watch::Rec
     let at = percentage(*news.borrow_and_update());
     let send = |value| {
         let params = ProgressParams { token: token.clone(), value: ProgressParamsValue::WorkDone(value) };
-        shared.client.send_notification::<Progress>(params)
+        connection.client.send_notification::<Progress>(params)
     };
     send(WorkDoneProgress::Begin(WorkDoneProgressBegin {
         title: "Kode: reading a long session".to_owned(),

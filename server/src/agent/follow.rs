@@ -12,10 +12,9 @@ use kode_engine::record::event::{Channel, Event, EventLog, EventRecord};
 use kode_protocol::AgentEvent;
 use tokio::task::JoinHandle;
 
-use crate::backend::Shared;
+use super::front_end::SessionView;
+use crate::connection::Connection;
 use crate::convert;
-use crate::plain::PlainSurface;
-use crate::plain::review::publish::ReviewPublisher;
 
 /// What of a session's events a client wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,34 +70,34 @@ impl Drop for Follower {
     }
 }
 
-/// Starts following a session after event number `since`; ends with the session. What another server writes is shown by
-/// events alone: nobody here can answer it.
-pub(crate) fn start(shared: Arc<Shared>, attached: &Attached, since: u64, filter: Filter) -> Follower {
-    let kode = shared.facts.get().map(|facts| facts.kode.clone()).unwrap_or_default();
-    match attached {
-        Attached::Live(session) => {
-            let plain = PlainSurface::new(Arc::clone(&shared), Arc::clone(session), &kode);
-            let log = Arc::clone(session.events());
-            follow(shared, session.id().clone(), &log, Some(plain), since, filter)
-        }
-        Attached::Following(following) => {
-            follow(shared, following.id().clone(), following.events(), None, since, filter)
-        }
-    }
+/// Starts following a session after event number `since`; ends with the session. `view` is passed every event, the client
+/// those that the filter lets through, where it understands `agent/event`.
+pub(super) fn start(
+    connection: Arc<Connection>,
+    view: Box<dyn SessionView>,
+    attached: &Attached,
+    since: u64,
+    filter: Filter,
+) -> Follower {
+    let (id, log) = match attached {
+        Attached::Live(session) => (session.id(), session.events()),
+        Attached::Following(following) => (following.id(), following.events()),
+    };
+    follow(connection, id.clone(), log, view, since, filter)
 }
 
 fn follow(
-    shared: Arc<Shared>,
+    connection: Arc<Connection>,
     id: SessionId,
     log: &Arc<EventLog>,
-    mut plain: Option<PlainSurface>,
+    mut view: Box<dyn SessionView>,
     since: u64,
     filter: Filter,
 ) -> Follower {
     let mut events = log.subscribe(since, vec![]);
-    let sends = shared.facts.get().is_some_and(|facts| facts.kode.events);
+    let sends = connection.facts.get().is_some_and(|facts| facts.kode.events);
     let (wanted, sent) = (filter.clone(), Arc::new(AtomicU64::new(since)));
-    let place = Arc::clone(&sent);
+    let newest = Arc::clone(&sent);
     let task = tokio::spawn(async move {
         loop {
             let batch = match events.next().await {
@@ -107,36 +106,25 @@ fn follow(
                 Err(gap) => {
                     tracing::warn!(%gap, "the client reads too slowly");
                     if sends {
-                        shared.client.send_notification::<AgentEvent>(convert::gap(&id, gap)).await;
+                        connection.client.send_notification::<AgentEvent>(convert::gap(&id, gap)).await;
                     }
-                    match &mut plain {
-                        Some(plain) => plain.catch_up().await,
-                        None => ReviewPublisher::sides_changed(&shared),
-                    }
+                    view.catch_up().await;
                     continue;
                 }
             };
             for record in merge(batch) {
-                match &mut plain {
-                    Some(plain) => plain.show(&record.event).await,
-                    None if matches!(record.event, Event::EditsChanged { .. }) => {
-                        ReviewPublisher::sides_changed(&shared);
-                    }
-                    None => {}
-                }
+                view.show(&record.event).await;
                 let (seq, channel) = (record.bookmark.seq, record.event.channel());
                 if sends {
                     let event = convert::event(record);
                     if wanted.lets(channel, &event.event) {
-                        shared.client.send_notification::<AgentEvent>(event).await;
+                        connection.client.send_notification::<AgentEvent>(event).await;
                     }
                 }
-                place.store(seq, Ordering::Relaxed);
+                newest.store(seq, Ordering::Relaxed);
             }
         }
-        if let Some(plain) = plain {
-            plain.close();
-        }
+        view.close();
     });
     Follower { task: Some(task), filter, sent }
 }
@@ -172,6 +160,7 @@ fn merge(batch: Vec<EventRecord>) -> Vec<EventRecord> {
 
 #[cfg(test)]
 mod tests {
+    use async_trait::async_trait;
     use kode_engine::base::ids::{ItemId, TurnId};
     use kode_engine::record::event::RunState;
     use kode_engine::record::event::log::{MEMORY_KEPT, MEMORY_LIMIT};
@@ -180,13 +169,25 @@ mod tests {
     use super::*;
     use crate::testing::TestClient;
 
-    async fn connected() -> (TestClient, Arc<Shared>, Arc<EventLog>) {
+    /// A view that shows nothing.
+    struct NoView;
+
+    #[async_trait]
+    impl SessionView for NoView {
+        async fn show(&mut self, _event: &Event) {}
+
+        async fn catch_up(&mut self) {}
+
+        fn close(&self) {}
+    }
+
+    async fn connected() -> (TestClient, Arc<Connection>, Arc<EventLog>) {
         let (service, socket) = crate::server::service();
-        let shared = Arc::clone(service.inner().shared());
-        let mut client = TestClient::connect((service, socket), Arc::clone(&shared.lifecycle));
+        let connection = Arc::clone(service.inner().connection());
+        let mut client = TestClient::connect((service, socket), Arc::clone(&connection.lifecycle));
         let kode = json!({ "protocolVersion": kode_protocol::PROTOCOL_VERSION, "events": true });
         client.initialize(json!({ "experimental": { "kode": kode } })).await;
-        (client, shared, EventLog::new(SessionId::generate(), 0))
+        (client, connection, EventLog::new(SessionId::generate(), 0))
     }
 
     async fn event(client: &mut TestClient) -> (u64, String) {
@@ -200,9 +201,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_that_does_not_read_is_told_of_the_gap_and_goes_on_with_the_newest() {
-        let (mut client, shared, log) = connected().await;
+        let (mut client, connection, log) = connected().await;
         let id = SessionId::generate();
-        let _follower = follow(shared, id, &log, None, 0, Filter::default());
+        let _follower = follow(connection, id, &log, Box::new(NoView), 0, Filter::default());
         // Far more than all buffers between here and there hold.
         let text = "x".repeat(500);
         for _ in 0..3 * MEMORY_LIMIT {
@@ -228,7 +229,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_is_sent_the_channels_and_types_it_wants() {
-        let (mut client, shared, log) = connected().await;
+        let (mut client, connection, log) = connected().await;
         let filter = |channels: &[Channel], kinds: &[&str]| Filter {
             channels: channels.to_vec(),
             kinds: kinds.iter().map(ToString::to_string).collect(),
@@ -243,7 +244,8 @@ mod tests {
             (filter(&[], &["draft_changed", "turn_started"]), vec![1, 3, 4, 6]),
             (filter(&[Channel::Monitor], &["draft_changed", "turn_started"]), vec![3, 6]),
         ] {
-            let _follower = follow(Arc::clone(&shared), SessionId::generate(), &log, None, 0, filter);
+            let _follower =
+                follow(Arc::clone(&connection), SessionId::generate(), &log, Box::new(NoView), 0, filter);
             for seq in wanted {
                 assert_eq!(event(&mut client).await.0, seq);
             }

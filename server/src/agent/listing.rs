@@ -3,14 +3,14 @@
 //! Rule: only who has listed sessions is told, with nothing but that; looking never takes more than a hundredth of the time.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kode_engine::agent::sessions::{Archived, ListSessions, SessionPage, Workspaces};
 use kode_protocol::{SessionListChanged, SessionListChangedParams};
 use tokio::time::{Instant, sleep};
 
-use crate::agent::Agent;
+use super::Agent;
 
 /// The least time between two looks at the list.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -21,27 +21,21 @@ const REST: u32 = 100;
 /// So many of the newest sessions are looked at.
 const LOOKED_AT: usize = 200;
 
-/// Whether the list is being watched.
-#[derive(Debug, Default)]
-pub(crate) struct ListWatch {
-    begun: OnceLock<()>,
-}
-
 /// Watches the list from now on, where the client wants to hear of events. It ends with the agent.
-pub(crate) fn watch(agent: &Arc<Agent>) {
-    let wants = agent.shared.facts.get().is_some_and(|facts| facts.kode.events);
-    if !wants || agent.listing.begun.set(()).is_err() {
+pub(crate) fn watch_list(agent: &Arc<Agent>) {
+    let wants = agent.connection.facts.get().is_some_and(|facts| facts.kode.events);
+    if !wants || agent.lists_sessions.set(()).is_err() {
         return;
     }
     let weak = Arc::downgrade(agent);
     tokio::spawn(async move {
         let mut known = None;
-        while let Some(agent) = weak.upgrade().filter(|agent| !agent.shared.lifecycle.is_ending()) {
+        while let Some(agent) = weak.upgrade().filter(|agent| !agent.connection.lifecycle.is_ending()) {
             let began = Instant::now();
             let now = look(&agent).await;
             if now.is_some() && known.is_some() && now != known {
                 let params = SessionListChangedParams {};
-                agent.shared.client.send_notification::<SessionListChanged>(params).await;
+                agent.connection.client.send_notification::<SessionListChanged>(params).await;
             }
             known = now.or(known);
             // Who waits here must not keep the agent.

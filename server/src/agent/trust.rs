@@ -1,0 +1,61 @@
+//! The user's decisions about what files of the workspace request, from every front end.
+//!
+//! Rule: files are read and written off the threads that answer clients. All live sessions apply a decision before the
+//! request that made it is answered.
+
+use std::sync::Arc;
+
+use kode_engine::base::paths::AbsPath;
+use kode_engine::config::policy::{KeepRuleError, PolicySource};
+use kode_engine::config::settings::{TrustRequest, TrustState};
+
+use super::Agent;
+use super::settings::{off_thread, settings_changed};
+
+/// What the user does about something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// It counts from now on.
+    Approve,
+    /// It counts no more.
+    Revoke,
+    /// It is not asked about again until it changes.
+    Dismiss,
+}
+
+/// What files of a workspace ask for.
+pub(crate) async fn state(agent: &Agent, roots: Vec<AbsPath>) -> TrustState {
+    let (policies, wishes) = (Arc::clone(&agent.policies), wishes(agent, &roots).await);
+    let state = off_thread(move || policies.of_workspace(&roots).with_wishes(wishes).trust());
+    state.await.unwrap_or_default()
+}
+
+/// What agents, skills and commands of a workspace ask for.
+async fn wishes(agent: &Agent, roots: &[AbsPath]) -> Vec<TrustRequest> {
+    agent.engine.extensions(roots).now().await.wishes().cloned().collect()
+}
+
+/// Does it about what these digests stand for, and says how many still stood in the files.
+///
+/// # Errors
+/// [`KeepRuleError`]; nothing is changed then.
+pub(crate) async fn act(
+    agent: &Agent,
+    roots: Vec<AbsPath>,
+    act: Act,
+    digests: Vec<String>,
+) -> Result<usize, KeepRuleError> {
+    let (policies, wishes) = (Arc::clone(&agent.policies), wishes(agent, &roots).await);
+    let done = off_thread(move || {
+        let policy = policies.of_workspace(&roots).with_wishes(wishes);
+        match act {
+            Act::Approve => policy.approve(&digests),
+            Act::Revoke => policy.revoke(&digests),
+            Act::Dismiss => policy.dismiss(&digests).map(|()| digests.len()),
+        }
+    });
+    let done =
+        done.await.unwrap_or_else(|| Err(KeepRuleError::File("the work on it broke off".to_owned())))?;
+    settings_changed(agent).await;
+    Ok(done)
+}

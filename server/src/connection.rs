@@ -1,0 +1,72 @@
+//! The connection to one client: the handle that sends to it, its capabilities, open documents and workspace folders.
+//!
+//! Rule: state of the connection only. It knows no agent, so every layer above can use it.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use lsp_types::WorkspaceFoldersChangeEvent;
+use tower_lsp::Client;
+
+use crate::client::{ClientFacts, WorkspaceRoot, root_of};
+use crate::documents::{Documents, Served};
+use crate::lifecycle::Lifecycle;
+
+/// The connection to one client.
+pub struct Connection {
+    /// Sends notifications and requests to the client.
+    pub client: Client,
+    /// The open documents.
+    pub documents: Documents,
+    /// The client's capabilities and options; empty before `initialize`.
+    pub facts: OnceLock<ClientFacts>,
+    /// The virtual documents that the client has read.
+    pub(crate) served: Served,
+    /// The end of the server.
+    pub lifecycle: Arc<Lifecycle>,
+    roots: Mutex<Vec<WorkspaceRoot>>,
+}
+
+impl Connection {
+    /// A connection on which no `initialize` has arrived.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self {
+            client,
+            documents: Documents::default(),
+            facts: OnceLock::new(),
+            served: Served::default(),
+            lifecycle: Arc::default(),
+            roots: Mutex::default(),
+        }
+    }
+
+    /// The current folders of the workspace, in the client's order.
+    #[must_use]
+    pub fn workspace_roots(&self) -> Vec<WorkspaceRoot> {
+        self.lock_roots().clone()
+    }
+
+    /// Replaces the folders of the workspace.
+    pub(crate) fn set_workspace_roots(&self, roots: &[WorkspaceRoot]) {
+        *self.lock_roots() = roots.to_vec();
+    }
+
+    /// Removes and adds folders of the workspace; a folder that is present is not added twice.
+    pub(crate) fn change_workspace_roots(&self, event: &WorkspaceFoldersChangeEvent) {
+        let mut roots = self.lock_roots();
+        for folder in &event.removed {
+            roots.retain(|root| root_of(&folder.uri, None).is_none_or(|removed| removed.path != root.path));
+        }
+        for folder in &event.added {
+            if let Some(added) = root_of(&folder.uri, Some(&folder.name))
+                && roots.iter().all(|root| root.path != added.path)
+            {
+                roots.push(added);
+            }
+        }
+    }
+
+    fn lock_roots(&self) -> MutexGuard<'_, Vec<WorkspaceRoot>> {
+        self.roots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
