@@ -1,3 +1,5 @@
+//! What the output and exit code of a hook decide, event by event.
+
 use serde_json::json;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Hooks as settings files declare them, and what is reported about wrong ones.
+
 use serde_json::json;
 
 use super::*;

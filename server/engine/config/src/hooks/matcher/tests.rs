@@ -1,3 +1,5 @@
+//! Which calls the matcher of a hook fires for.
+
 use serde_json::json;
 
 use super::*;

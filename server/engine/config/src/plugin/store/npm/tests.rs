@@ -1,3 +1,5 @@
+//! Packages of an npm registry on this machine: versions, digests, limits.
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

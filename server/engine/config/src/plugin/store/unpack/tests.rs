@@ -1,3 +1,5 @@
+//! Archives of plugins, hostile ones included.
+
 use std::io::Write;
 
 use flate2::Compression;
