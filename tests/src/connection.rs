@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::LIMIT;
-use crate::process::Process;
+use crate::process::{LOG_VARIABLE, Process};
 
 /// So much of what was received is shown when a wait fails.
 const SHOWN_MESSAGES: usize = 40;
@@ -144,7 +144,11 @@ impl Connection {
         let listening = Arc::clone(&connection);
         thread::spawn(move || {
             let mut buffer = [0; 4096];
+            let is_shown = std::env::var_os(LOG_VARIABLE).is_some();
             while let Ok(count @ 1..) = stderr.read(&mut buffer) {
+                if is_shown {
+                    show(&buffer[..count]);
+                }
                 listening.lock().stderr.extend_from_slice(&buffer[..count]);
             }
         });
@@ -443,6 +447,12 @@ fn describe(received: &Received) -> String {
         text.push_str(&format!("  {line}\n"));
     }
     text
+}
+
+/// Prints what the server logs, among the output of the test.
+#[expect(clippy::print_stderr, reason = "asked for by the person who debugs a test")]
+fn show(bytes: &[u8]) {
+    eprint!("{}", String::from_utf8_lossy(bytes));
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -14,6 +14,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::{LIMIT, binary};
 
+/// Names the log level of the program under test, and has its log printed by the test.
+pub(crate) const LOG_VARIABLE: &str = "KODE_E2E_LOG";
+
 /// Settings of the surroundings that no test may depend on.
 const REMOVED: [&str; 18] = [
     "ANTHROPIC_API_KEY",
@@ -82,6 +85,9 @@ impl Process {
         }
         for name in REMOVED {
             command.env_remove(name);
+        }
+        if let Some(level) = std::env::var_os(LOG_VARIABLE) {
+            command.env("KODE_LS_LOG", level);
         }
         // Nobody's own settings count here; a test that wants some says where they are.
         command.env("HOME", "/nonexistent").envs(environment.iter().copied()).process_group(0);

@@ -12,6 +12,9 @@ use crate::model::ScriptedModel;
 use crate::process::{Output, run};
 use crate::script::Script;
 
+/// Keeps the folders of projects, with workspace, state folder and journals, and prints their paths.
+const KEEP_VARIABLE: &str = "KODE_E2E_KEEP";
+
 /// A temporary project with its model.
 pub struct Project {
     /// The model.
@@ -27,7 +30,11 @@ impl Project {
     /// When there is no place for it.
     #[must_use]
     pub fn new(script: &Script) -> Self {
-        let folder = tempfile::Builder::new().prefix("kode-e2e-").tempdir().expect("a temporary folder");
+        let mut folder = tempfile::Builder::new().prefix("kode-e2e-").tempdir().expect("a temporary folder");
+        if std::env::var_os(KEEP_VARIABLE).is_some() {
+            folder.disable_cleanup(true);
+            show_kept(folder.path());
+        }
         let root = folder.path().canonicalize().expect("it exists");
         fs::create_dir(root.join("workspace")).expect("it is ours");
         let model = ScriptedModel::start(script, &root.join("script.json"));
@@ -155,4 +162,10 @@ pub fn copy_folder(from: &Path, to: &Path) {
             fs::copy(&path, &target).unwrap();
         }
     }
+}
+
+/// Prints where a project stays, among the output of the test.
+#[expect(clippy::print_stderr, reason = "asked for by the person who debugs a test")]
+fn show_kept(folder: &Path) {
+    eprintln!("the project stays in {}", folder.display());
 }
