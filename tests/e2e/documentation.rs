@@ -1,4 +1,5 @@
-//! What the documentation tells people to type works: every shell block of every page is run, line by line.
+//! What the documentation tells people to type works: every shell block of every page is run, line by line. Links lead to
+//! files and headings that exist.
 //!
 //! Rule: a block of commands is a block of `sh`. A command that cannot be run here stands in a table with what runs it
 //! instead; one that is neither run nor in the table fails the test, and so does an entry that no page has.
@@ -14,6 +15,10 @@ use serde_json::json;
 const ELSEWHERE: &[(&str, &str)] = &[
     ("tests/run", "this test is a part of it"),
     ("tests/run --no-editors", "this test is a part of it"),
+    ("tests/run --quick", "it would start the end-to-end tests again"),
+    ("tests/run e2e -- permissions::", "this test is in the same part"),
+    ("tests/run --list", "a test of its own, below"),
+    ("cargo build", "tests/run"),
     (
         "tests/fuzz/run",
         "nothing: it builds the program with instruments; its seeds are replayed in every run",
@@ -25,7 +30,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("server/release", "it tests itself: the demo of the packed program is run"),
     ("kode-ls plugin marketplace add acme/plugins", "tests/e2e/plugins.rs, with one on this machine"),
     ("kode-ls plugin install tidy@acme", "tests/e2e/plugins.rs"),
-    ("cargo build --release", "tests/run builds the same in another profile"),
     ("cargo run -p kode-protocol --bin generate-bindings", "a test of kode-protocol compares what it makes"),
     ("cargo install --path server --locked", "server/release builds the same"),
     ("cargo run --release -- demo", "it asks in a terminal; the same with --yes is run here"),
@@ -50,8 +54,8 @@ fn root() -> PathBuf {
 /// The pages, by their paths from the root.
 fn pages() -> Vec<String> {
     let mut pages: Vec<String> =
-        ["README.md", "protocol/README.md", "editors/README.md"].map(str::to_owned).into();
-    for folder in ["server/docs", "server/docs/reference"] {
+        ["README.md", "CHANGELOG.md", "protocol/README.md", "editors/README.md"].map(str::to_owned).into();
+    for folder in [".github", "server/docs", "server/docs/decisions", "server/docs/reference"] {
         let files = fs::read_dir(root().join(folder)).unwrap().map(|file| file.unwrap().file_name());
         let files = files.map(|name| format!("{folder}/{}", name.into_string().unwrap()));
         pages.extend(files.filter(|name| name.ends_with(".md")));
@@ -241,4 +245,71 @@ fn every_command_line_that_is_named_in_a_sentence_is_there() {
             assert_eq!(output.code, 0, "{page} names `{line}`: {output:?}");
         }
     }
+}
+
+/// A heading as a link names it: lower case, words joined by hyphens, without punctuation.
+fn anchor(heading: &str) -> String {
+    let kept = heading.to_lowercase();
+    let kept = kept.chars().filter(|char| char.is_alphanumeric() || [' ', '-', '_'].contains(char));
+    kept.collect::<String>().replace(' ', "-")
+}
+
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut in_block = false;
+    let mut anchors = BTreeSet::new();
+    for line in text.lines() {
+        in_block ^= line.trim_start().starts_with("```");
+        let level = line.chars().take_while(|char| *char == '#').count();
+        if !in_block && level > 0 && line[level..].starts_with(' ') {
+            anchors.insert(anchor(line[level..].trim()));
+        }
+    }
+    anchors
+}
+
+/// The targets of the links of a page, but for those that lead to other hosts.
+fn links(text: &str) -> Vec<String> {
+    let after = text.match_indices("](").map(|(at, _)| &text[at + 2..]);
+    let targets = after.filter_map(|rest| Some(rest[..rest.find(')')?].to_owned()));
+    targets.filter(|target| !target.contains("://") && !target.contains([' ', '\n'])).collect()
+}
+
+#[test]
+fn links_lead_to_files_and_headings_that_exist() {
+    let mut broken = Vec::new();
+    for page in pages() {
+        let text = text_of(&page);
+        let folder = root().join(&page).parent().expect("a page is in a folder").to_owned();
+        for target in links(&text) {
+            let (file, heading) = target.split_once('#').unwrap_or((&target, ""));
+            let path = if file.is_empty() { root().join(&page) } else { folder.join(file) };
+            let is_there = path.exists()
+                && (heading.is_empty()
+                    || anchors(&fs::read_to_string(&path).unwrap_or_default()).contains(heading));
+            if !is_there {
+                broken.push(format!("{page}: ({target})"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+}
+
+#[test]
+fn the_parts_of_a_test_run_are_those_of_the_contributors_page() {
+    let listed = run_program(Path::new("bash"), &["tests/run", "--list"], Some(&root()), &[], "");
+    assert_eq!(listed.code, 0, "{listed:?}");
+    let parts: Vec<(String, String)> = listed
+        .stdout
+        .lines()
+        .map(|line| line.split_once(' ').expect("a name and what it runs"))
+        .map(|(name, runs)| (name.to_owned(), runs.trim().to_owned()))
+        .collect();
+    let page = text_of("server/docs/contributing.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let rows: Vec<(String, String)> = rows
+        .filter_map(|(name, rest)| Some((name.to_owned(), rest.split_once(" | ")?)))
+        .filter(|(_, (_, minutes))| minutes.trim_end_matches(" |").parse::<f64>().is_ok())
+        .map(|(name, (runs, _))| (name, runs.replace('`', "")))
+        .collect();
+    assert_eq!(rows, parts, "server/docs/contributing.md has another table of parts than tests/run --list");
 }
