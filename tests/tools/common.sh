@@ -27,8 +27,10 @@ need_packages() {
   command -v apt-get >/dev/null || fail "needs ${missing[*]}, or what they are called here; install them and run it again"
   [ "$(id -u)" = 0 ] || fail "needs root once, for: apt-get install ${missing[*]}"
   export DEBIAN_FRONTEND=noninteractive
+  # A mirror may refuse a connection, and a machine that has just started may still be installing packages.
+  local apt=(apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120)
   # The lists may be missing or too old for the mirror; only then are they fetched.
-  apt-get -qq -y --no-install-recommends install "${missing[@]}" >/dev/null 2>&1 </dev/null ||
-    { apt-get -qq update && apt-get -qq -y --no-install-recommends install "${missing[@]}" >/dev/null; } </dev/null ||
+  "${apt[@]}" -y --no-install-recommends install "${missing[@]}" >/dev/null 2>&1 </dev/null ||
+    { "${apt[@]}" update && "${apt[@]}" -y --no-install-recommends install "${missing[@]}" >/dev/null; } </dev/null ||
     fail "could not install ${missing[*]} with apt-get (see above)"
 }
