@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "4428754875b7095ee6170d5dee957b82eb15965bcfd68456361ae9e79bcead91";
+export const SCHEMA_HASH = "4e3196ba495b12c584ee07f1b8cc0c6f65989b208e37e25b75206e604b56e248";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -114,6 +114,18 @@ export interface AnsweredTurn {
     turnId: TurnId;
     /** The item that comes with the answer. */
     itemId: ItemId;
+}
+
+/** Something that counts because the user has approved it. */
+export interface ApprovedTrust {
+    /** What stands for exactly this text in this file of this workspace. */
+    digest: string;
+    /** The setting. */
+    key: string;
+    /** Its text. */
+    text: string;
+    /** Where it stands. */
+    source: RuleSource;
 }
 
 /** Whether a session is put away. */
@@ -1549,25 +1561,6 @@ export type HookApproval =
     /** It does not run until the user approves it. */
     | "waiting";
 
-/** The file of an agent, skill or command that brings a hook along. */
-export interface HookBringer {
-    /** What it describes. */
-    kind: HookBringerKind;
-    /** What that is called. */
-    name: string;
-}
-
-/** What brings a hook along. */
-export type HookBringerKind =
-    /** A type of sub-agent: the hook runs while one of it works. */
-    | "agent"
-    /** A skill: the hook runs from its use on. */
-    | "skill"
-    /** A command: the same. */
-    | "command"
-    /** Something that this build does not know. */
-    | "other";
-
 /** A hook. */
 export interface HookInfo {
     /** The event it is for, as its file names it. */
@@ -1587,7 +1580,7 @@ export interface HookInfo {
     /** The line in that file, from 1. */
     line?: number;
     /** What brings it along, where it stands in no settings file; absent for one that runs always. */
-    bringer?: HookBringer;
+    bringer?: HookOwner;
     /** Whether it may run. */
     approval: HookApproval;
     /** Why it does not run, or not quite as it is written. */
@@ -1631,6 +1624,25 @@ export type HookOutcome =
     /** It runs on by itself. */
     | "inBackground"
     /** An outcome that this build does not know. */
+    | "other";
+
+/** The file of an agent, skill or command that brings a hook along. */
+export interface HookOwner {
+    /** What it describes. */
+    kind: HookOwnerKind;
+    /** What that is called. */
+    name: string;
+}
+
+/** What brings a hook along. */
+export type HookOwnerKind =
+    /** A type of sub-agent: the hook runs while one of it works. */
+    | "agent"
+    /** A skill: the hook runs from its use on. */
+    | "skill"
+    /** A command: the same. */
+    | "command"
+    /** Something that this build does not know. */
     | "other";
 
 /** A hook ran. */
@@ -2096,9 +2108,9 @@ export interface ListTrustResult {
     /** How many of what wait, for people: `2 hooks, 1 MCP server`; empty when nothing does. */
     summary: string;
     /** What waits for the user, the strongest first. */
-    waiting: TrustWaiting[];
+    waiting: PendingTrust[];
     /** What counts because the user has approved it. */
-    approved: TrustApproved[];
+    approved: ApprovedTrust[];
 }
 
 /** Which session is loaded, and how much of it. */
@@ -2321,7 +2333,7 @@ export interface ModelInfo {
     /** Whether new sessions use it. */
     active: boolean;
     /** The format it is asked in. */
-    wire?: ModelWire;
+    wire?: WireFormat;
     /** The server's name, and its port where it is not the usual one. */
     host?: string;
     /** What it can do. */
@@ -2408,15 +2420,6 @@ export interface ModelUsage {
     cost?: number;
 }
 
-/** The format a model is asked in. */
-export type ModelWire =
-    /** Anthropic Messages. */
-    | "anthropicMessages"
-    /** OpenAI Chat Completions, and what is compatible with it. */
-    | "chatCompletions"
-    /** OpenAI Responses. */
-    | "responses";
-
 /** A prompt waits in another place. */
 export interface MoveQueued {
     /** The prompt. */
@@ -2496,7 +2499,7 @@ export interface Offer {
     /** What runs unasked from then on, as rules in the form people write them. */
     rules: string[];
     /** What these rules would have spared the user in this session; absent when it was not looked at. */
-    spared?: Spared;
+    spared?: RuleCoverage;
 }
 
 /** Text that was pasted into the prompt. */
@@ -2509,6 +2512,22 @@ export interface PastedPart {
 export interface PathsPreview {
     /** The paths, as shown to people. */
     paths: string[];
+}
+
+/** Something that is not in force until the user approves it. */
+export interface PendingTrust {
+    /** What stands for exactly this text in this file of this workspace. */
+    digest: string;
+    /** The setting, such as `hooks.PreToolUse`. */
+    key: string;
+    /** Its text, and the digests of the workspace's files that it names. */
+    text: string;
+    /** Where it stands. */
+    source: RuleSource;
+    /** What the user approved in its place before, or its beginning; absent when there was nothing. */
+    earlier?: string;
+    /** Whether the user has said "not now". */
+    dismissed: boolean;
 }
 
 /** A prompt was answered or withdrawn. */
@@ -3080,6 +3099,14 @@ export type RuleBehavior =
     /** It runs unasked. */
     | "allow";
 
+/** What rules would have spared the user. */
+export interface RuleCoverage {
+    /** Calls that would have run unasked with the rules, and not without them. */
+    matched: number;
+    /** Calls looked at, the newest of the session. */
+    of: number;
+}
+
 /** A rule in force. */
 export interface RuleEntry {
     /** What it says. */
@@ -3442,14 +3469,6 @@ export interface Snapshot {
      * session fail with `sessionBusy` then.
      */
     following?: FollowedSession;
-}
-
-/** What rules would have spared the user. */
-export interface Spared {
-    /** Calls that would have run unasked with the rules, and not without them. */
-    matched: number;
-    /** Calls looked at, the newest of the session. */
-    of: number;
 }
 
 /** A prompt. */
@@ -3902,18 +3921,6 @@ export interface ToolTimeout {
     name: string;
 }
 
-/** Something that counts because the user has approved it. */
-export interface TrustApproved {
-    /** What stands for exactly this text in this file of this workspace. */
-    digest: string;
-    /** The setting. */
-    key: string;
-    /** Its text. */
-    text: string;
-    /** Where it stands. */
-    source: RuleSource;
-}
-
 /** What the user says something about. */
 export interface TrustParams {
     /** The session whose folders are meant; the client's workspace folders when absent. */
@@ -3939,22 +3946,6 @@ export interface TrustResult {
      * meanwhile.
      */
     changed: number;
-}
-
-/** Something that is not in force until the user approves it. */
-export interface TrustWaiting {
-    /** What stands for exactly this text in this file of this workspace. */
-    digest: string;
-    /** The setting, such as `hooks.PreToolUse`. */
-    key: string;
-    /** Its text, and the digests of the workspace's files that it names. */
-    text: string;
-    /** Where it stands. */
-    source: RuleSource;
-    /** What the user approved in its place before, or its beginning; absent when there was nothing. */
-    earlier?: string;
-    /** Whether the user has said "not now". */
-    dismissed: boolean;
 }
 
 /** Whether the editor trusts the workspace. */
@@ -4073,6 +4064,15 @@ export type WindowRole =
     | "user"
     /** The model. */
     | "assistant";
+
+/** The format a model is asked in. */
+export type WireFormat =
+    /** Anthropic Messages. */
+    | "anthropicMessages"
+    /** OpenAI Chat Completions, and what is compatible with it. */
+    | "chatCompletions"
+    /** OpenAI Responses. */
+    | "responses";
 
 /** Something a file of the workspace asks for that needs the user's approval. */
 export interface WithheldSetting {

@@ -81,7 +81,7 @@ pub struct ModelPointers {
 /// The format a model is asked in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum ModelWire {
+pub enum WireFormat {
     /// Anthropic Messages.
     AnthropicMessages,
     /// OpenAI Chat Completions, and what is compatible with it.
@@ -146,7 +146,7 @@ pub struct ModelInfo {
     pub active: bool,
     /// The format it is asked in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wire: Option<ModelWire>,
+    pub wire: Option<WireFormat>,
     /// The server's name, and its port where it is not the usual one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub host: String,

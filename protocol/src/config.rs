@@ -133,15 +133,15 @@ pub struct ListTrustResult {
     /// How many of what wait, for people: `2 hooks, 1 MCP server`; empty when nothing does.
     pub summary: String,
     /// What waits for the user, the strongest first.
-    pub waiting: Vec<TrustWaiting>,
+    pub waiting: Vec<PendingTrust>,
     /// What counts because the user has approved it.
-    pub approved: Vec<TrustApproved>,
+    pub approved: Vec<ApprovedTrust>,
 }
 
 /// Something that is not in force until the user approves it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct TrustWaiting {
+pub struct PendingTrust {
     /// What stands for exactly this text in this file of this workspace.
     pub digest: String,
     /// The setting, such as `hooks.PreToolUse`.
@@ -160,7 +160,7 @@ pub struct TrustWaiting {
 /// Something that counts because the user has approved it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct TrustApproved {
+pub struct ApprovedTrust {
     /// What stands for exactly this text in this file of this workspace.
     pub digest: String,
     /// The setting.

@@ -54,7 +54,7 @@ pub struct HookInfo {
     pub line: Option<u32>,
     /// What brings it along, where it stands in no settings file; absent for one that runs always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bringer: Option<HookBringer>,
+    pub bringer: Option<HookOwner>,
     /// Whether it may run.
     pub approval: HookApproval,
     /// Why it does not run, or not quite as it is written.
@@ -68,9 +68,9 @@ pub struct HookInfo {
 /// The file of an agent, skill or command that brings a hook along.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct HookBringer {
+pub struct HookOwner {
     /// What it describes.
-    pub kind: HookBringerKind,
+    pub kind: HookOwnerKind,
     /// What that is called.
     pub name: String,
 }
@@ -78,7 +78,7 @@ pub struct HookBringer {
 /// What brings a hook along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum HookBringerKind {
+pub enum HookOwnerKind {
     /// A type of sub-agent: the hook runs while one of it works.
     Agent,
     /// A skill: the hook runs from its use on.

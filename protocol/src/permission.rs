@@ -80,13 +80,13 @@ pub struct Offer {
     pub rules: Vec<String>,
     /// What these rules would have spared the user in this session; absent when it was not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spared: Option<Spared>,
+    pub spared: Option<RuleCoverage>,
 }
 
 /// What rules would have spared the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Spared {
+pub struct RuleCoverage {
     /// Calls that would have run unasked with the rules, and not without them.
     pub matched: u32,
     /// Calls looked at, the newest of the session.

@@ -10,10 +10,10 @@ mod listing;
 mod loading;
 mod options;
 pub(crate) mod settings;
+mod settings_watch;
 pub(crate) mod sides;
 mod start;
 pub(crate) mod trust;
-mod watching;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -29,15 +29,15 @@ use kode_engine::base::paths::AbsPath;
 use kode_engine::config::settings::SettingsPolicies;
 use kode_engine::tools::web_search::CurrentSearch;
 
-use crate::connection::Connection;
+use crate::connection::ClientConnection;
 pub(crate) use completion::candidates;
-pub(crate) use follow::Filter;
-use follow::Follower;
+pub(crate) use follow::EventFilter;
+use follow::SessionFollower;
 pub(crate) use front_end::{FrontEnd, SessionView};
 pub(crate) use listing::watch_list;
 pub use options::{ReviewDiagnostics, UserOptions};
+use settings_watch::SettingsWatch;
 pub(crate) use start::start;
-use watching::SettingsWatch;
 
 /// The agent of one connection.
 pub struct Agent {
@@ -45,7 +45,7 @@ pub struct Agent {
     pub engine: Engine,
     /// The options of `initialize`.
     pub options: UserOptions,
-    pub(crate) connection: Arc<Connection>,
+    pub(crate) connection: Arc<ClientConnection>,
     /// The settings.
     pub(crate) policies: Arc<SettingsPolicies>,
     /// The service that searches the web.
@@ -64,7 +64,7 @@ pub struct Agent {
 
 /// A session that the client is shown.
 struct ShownSession {
-    follower: Follower,
+    follower: SessionFollower,
     /// The session at the start of the follower.
     attached: Attached,
 }
@@ -135,7 +135,7 @@ impl Agent {
             mode: mode.or(self.options.mode),
             model: model.or_else(|| self.options.profile.clone()),
         })?;
-        self.follow(&Attached::Live(Arc::clone(&session)), 0, Filter::default());
+        self.follow(&Attached::Live(Arc::clone(&session)), 0, EventFilter::default());
         Ok(session)
     }
 
@@ -148,7 +148,7 @@ impl Agent {
         &self,
         id: &SessionId,
         since: Option<u64>,
-        filter: Filter,
+        filter: EventFilter,
     ) -> Result<Attached, SessionError> {
         let tell = loading::show(Arc::clone(&self.connection), id);
         let attached = self.engine.attach(&self.folders(), id, since, tell).await?;
@@ -197,7 +197,7 @@ impl Agent {
     /// Shows a session that this server writes now, also when the request that took it over was cancelled.
     fn follow_taken(&self, session: &Arc<Session>) {
         let (newest, live) = (session.events().newest(), Attached::Live(Arc::clone(session)));
-        self.follow(&live, newest, Filter::default());
+        self.follow(&live, newest, EventFilter::default());
     }
 
     /// Starts a session with a copy of another one up to `at`, and shows it.
@@ -207,7 +207,7 @@ impl Agent {
     pub async fn fork_session(&self, id: &SessionId, at: ForkPoint) -> Result<Arc<Session>, ForkError> {
         let session = self.engine.fork_session(&self.folders(), id, at).await?;
         let newest = session.events().newest();
-        self.follow(&Attached::Live(Arc::clone(&session)), newest, Filter::default());
+        self.follow(&Attached::Live(Arc::clone(&session)), newest, EventFilter::default());
         Ok(session)
     }
 
@@ -244,7 +244,7 @@ impl Agent {
     /// # Errors
     /// As [`Engine::load_session`].
     pub async fn continue_with(&self, id: &SessionId) -> Result<String, SessionError> {
-        let session = match self.load_session(id, None, Filter::default()).await? {
+        let session = match self.load_session(id, None, EventFilter::default()).await? {
             Attached::Live(session) => session,
             Attached::Following(following) => {
                 return Err(SessionError::Followed { by: following.writer().map(Box::new) });
@@ -292,7 +292,7 @@ impl Agent {
 
     /// Shows a session from event number `since` on, once for any number of calls. Where the client is shown an earlier
     /// life of the session, it gets what followed that, by the same filter.
-    fn follow(&self, attached: &Attached, since: u64, filter: Filter) {
+    fn follow(&self, attached: &Attached, since: u64, filter: EventFilter) {
         let Some(front_end) = self.front_end.upgrade() else { return };
         let (id, log) = match attached {
             Attached::Live(session) => (session.id().clone(), session.events()),

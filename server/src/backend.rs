@@ -11,8 +11,8 @@ use kode_protocol as wire;
 use tower_lsp::Client;
 
 use crate::agent::Agent;
-use crate::connection::Connection;
-use crate::convert::error::{self, Failure};
+use crate::connection::ClientConnection;
+use crate::convert::error::{self, RequestError};
 use crate::plain::PlainFrontEnd;
 
 /// The server of one client.
@@ -24,12 +24,12 @@ impl Backend {
     /// The server of a client that has sent nothing yet.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { front_end: Arc::new(PlainFrontEnd::new(Arc::new(Connection::new(client)))) }
+        Self { front_end: Arc::new(PlainFrontEnd::new(Arc::new(ClientConnection::new(client)))) }
     }
 
     /// The connection to the client.
     #[must_use]
-    pub fn connection(&self) -> &Arc<Connection> {
+    pub fn connection(&self) -> &Arc<ClientConnection> {
         &self.front_end.connection
     }
 
@@ -39,22 +39,25 @@ impl Backend {
     }
 
     /// The agent, started by the first call.
-    pub(crate) fn agent(&self) -> Result<&Arc<Agent>, Failure> {
+    pub(crate) fn agent(&self) -> Result<&Arc<Agent>, RequestError> {
         self.front_end.agent()
     }
 
     /// The live session of that id.
-    pub(crate) fn session(&self, id: &wire::SessionId) -> Result<Arc<Session>, Failure> {
+    pub(crate) fn session(&self, id: &wire::SessionId) -> Result<Arc<Session>, RequestError> {
         self.agent()?.engine.session(&SessionId::from_external(id.as_str())).map_err(error::session)
     }
 
     /// The session of that id for reading, also while another process writes it.
-    pub(crate) fn attached(&self, id: &wire::SessionId) -> Result<Attached, Failure> {
+    pub(crate) fn attached(&self, id: &wire::SessionId) -> Result<Attached, RequestError> {
         self.agent()?.engine.attached(&SessionId::from_external(id.as_str())).map_err(error::session)
     }
 
     /// The session of that id for a prompt; one without a writer is taken over.
-    pub(crate) async fn session_for_prompt(&self, id: &wire::SessionId) -> Result<Arc<Session>, Failure> {
+    pub(crate) async fn session_for_prompt(
+        &self,
+        id: &wire::SessionId,
+    ) -> Result<Arc<Session>, RequestError> {
         let id = SessionId::from_external(id.as_str());
         self.agent()?.session_for_prompt(&id).await.map_err(error::session)
     }

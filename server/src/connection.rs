@@ -8,11 +8,11 @@ use lsp_types::WorkspaceFoldersChangeEvent;
 use tower_lsp::Client;
 
 use crate::client::{ClientFacts, WorkspaceRoot, root_of};
-use crate::documents::{Documents, Served};
+use crate::documents::{Documents, VirtualDocuments};
 use crate::lifecycle::Lifecycle;
 
 /// The connection to one client.
-pub struct Connection {
+pub struct ClientConnection {
     /// Sends notifications and requests to the client.
     pub client: Client,
     /// The open documents.
@@ -20,13 +20,13 @@ pub struct Connection {
     /// The client's capabilities and options; empty before `initialize`.
     pub facts: OnceLock<ClientFacts>,
     /// The virtual documents that the client has read.
-    pub(crate) served: Served,
+    pub(crate) served: VirtualDocuments,
     /// The end of the server.
     pub lifecycle: Arc<Lifecycle>,
     roots: Mutex<Vec<WorkspaceRoot>>,
 }
 
-impl Connection {
+impl ClientConnection {
     /// A connection on which no `initialize` has arrived.
     #[must_use]
     pub fn new(client: Client) -> Self {
@@ -34,7 +34,7 @@ impl Connection {
             client,
             documents: Documents::default(),
             facts: OnceLock::new(),
-            served: Served::default(),
+            served: VirtualDocuments::default(),
             lifecycle: Arc::default(),
             roots: Mutex::default(),
         }

@@ -41,7 +41,7 @@ use kode_protocol as wire;
 use serde_json::Value;
 
 use crate::documents;
-use error::Failure;
+use error::RequestError;
 pub use event::{event, gap};
 use item::call_state;
 pub(crate) use item::item;
@@ -130,7 +130,7 @@ pub fn uri(target: &Target) -> wire::Uri {
 ///
 /// # Errors
 /// `invalidParams` at `path` when it is not a URI.
-pub(crate) fn target_from_wire(path: &str, uri: &wire::Uri) -> Result<Target, Failure> {
+pub(crate) fn target_from_wire(path: &str, uri: &wire::Uri) -> Result<Target, RequestError> {
     let parsed = lsp_types::Url::parse(uri.as_str());
     parsed
         .map(|uri| documents::target(&uri))

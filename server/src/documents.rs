@@ -7,9 +7,9 @@
 mod compose;
 mod expectation;
 mod saving;
-mod served;
 mod side;
 mod uri;
+mod virtual_documents;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -24,36 +24,36 @@ use lsp_types::{
 };
 use ropey::Rope;
 
-pub use expectation::{Expectation, Settled};
+pub use expectation::{EditExpectation, EditSettlement};
 pub use saving::{SAVE_LIMIT, SaveExpectation};
-pub use served::Served;
 pub use side::{BASELINE_SCHEME, PROPOSED_SCHEME, SideUri};
 pub use uri::{file_path, target};
+pub use virtual_documents::VirtualDocuments;
 
 use crate::lsp::PositionEncoding;
-use compose::Changes;
-use expectation::{COMPARE_BUDGET, Expected};
-use saving::Saving;
+use compose::ComposedChanges;
+use expectation::{COMPARE_BUDGET, ExpectedEdit};
+use saving::SaveState;
 use uri::DocumentKey;
 
 /// All open documents.
 #[derive(Debug, Default)]
 pub struct Documents {
-    state: Mutex<State>,
+    state: Mutex<DocumentTable>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct DocumentTable {
     encoding: PositionEncoding,
-    open: HashMap<DocumentKey, Document>,
+    open: HashMap<DocumentKey, OpenDocument>,
     observers: Vec<Weak<dyn DocumentObserver>>,
 }
 
 #[derive(Debug)]
-struct Document {
+struct OpenDocument {
     snapshot: DocumentSnapshot,
-    expected: Vec<Expected>,
-    saving: Saving,
+    expected: Vec<ExpectedEdit>,
+    saving: SaveState,
     edit_turn: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -113,7 +113,7 @@ impl Documents {
             uri: item.uri.to_string(),
         };
         let mut state = self.lock();
-        let State { open, observers, .. } = &mut *state;
+        let DocumentTable { open, observers, .. } = &mut *state;
         match open.get_mut(&DocumentKey::of(&item.uri)) {
             Some(document) => {
                 tracing::warn!(uri = %item.uri, "the editor opened a document that was open; its new text counts");
@@ -124,10 +124,10 @@ impl Documents {
             }
             None => {
                 tell(observers, &DocumentEvent::Opened(snapshot.clone()));
-                let document = Document {
+                let document = OpenDocument {
                     snapshot,
                     expected: Vec::new(),
-                    saving: Saving::default(),
+                    saving: SaveState::default(),
                     edit_turn: Arc::new(tokio::sync::Mutex::new(())),
                 };
                 open.insert(DocumentKey::of(&item.uri), document);
@@ -139,7 +139,7 @@ impl Documents {
     pub fn change(&self, params: DidChangeTextDocumentParams) {
         let DidChangeTextDocumentParams { text_document: changed, content_changes } = params;
         let mut state = self.lock();
-        let State { encoding, open, observers } = &mut *state;
+        let DocumentTable { encoding, open, observers } = &mut *state;
         let Some(document) = open.get_mut(&DocumentKey::of(&changed.uri)) else {
             tracing::warn!(uri = %changed.uri, "the editor changed a document it never opened; ignored");
             return;
@@ -152,7 +152,7 @@ impl Documents {
         }
         let before = document.snapshot.clone();
         document.snapshot.version = changed.version;
-        let mut made = Changes::default();
+        let mut made = ComposedChanges::default();
         let mut budget = COMPARE_BUDGET;
         let mut changes = content_changes.into_iter().peekable();
         while let Some(change) = changes.next() {
@@ -177,7 +177,7 @@ impl Documents {
     /// Tells of a document the editor saved.
     pub fn saved(&self, saved: &TextDocumentIdentifier) {
         let mut state = self.lock();
-        let State { open, observers, .. } = &mut *state;
+        let DocumentTable { open, observers, .. } = &mut *state;
         let Some(document) = open.get_mut(&DocumentKey::of(&saved.uri)) else {
             tracing::warn!(uri = %saved.uri, "the editor saved a document it never opened; ignored");
             return;
@@ -219,7 +219,11 @@ impl Documents {
     ///
     /// # Errors
     /// [`ExpectError`] when the document is not `base` at this moment.
-    pub fn expect(&self, base: &DocumentSnapshot, edits: &[TextEdit]) -> Result<Expectation, ExpectError> {
+    pub fn expect(
+        &self,
+        base: &DocumentSnapshot,
+        edits: &[TextEdit],
+    ) -> Result<EditExpectation, ExpectError> {
         let mut state = self.lock();
         let document = state.open.get_mut(&key_of(base)).ok_or(ExpectError::Closed)?;
         let current = &document.snapshot;
@@ -228,7 +232,7 @@ impl Documents {
         if !unchanged {
             return Err(ExpectError::Stale);
         }
-        let (expected, expectation) = Expected::new(&base.text, edits);
+        let (expected, expectation) = ExpectedEdit::new(&base.text, edits);
         document.expected.push(expected);
         Ok(expectation)
     }
@@ -244,13 +248,13 @@ impl Documents {
         self.lock().open.get(key).map(|document| document.snapshot.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DocumentTable> {
         // A handler that panicked may have left one change half done; the rest of the documents are sound.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Document {
+impl OpenDocument {
     fn compare(&mut self, last_change: bool, budget: &mut usize) {
         let Self { snapshot, expected, .. } = self;
         expected.iter_mut().for_each(|expected| expected.observe(snapshot, last_change, budget));
@@ -259,7 +263,7 @@ impl Document {
     /// Lets those go on who wait for an edit. Observers have been told by then, so that nobody hears of a change after
     /// somebody has acted on it.
     fn settle(&mut self) {
-        self.expected.retain_mut(Expected::settle);
+        self.expected.retain_mut(ExpectedEdit::settle);
     }
 }
 
@@ -279,7 +283,7 @@ fn apply_change(
     text: &mut Rope,
     change: TextDocumentContentChangeEvent,
     encoding: PositionEncoding,
-    made: &mut Changes,
+    made: &mut ComposedChanges,
 ) {
     let Some(range) = change.range else {
         *text = Rope::from_str(&change.text);

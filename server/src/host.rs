@@ -28,8 +28,8 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tower_lsp::jsonrpc::ErrorCode;
 
 use crate::client::ClientFacts;
-use crate::connection::Connection;
-use crate::documents::{ExpectError, Expectation, SAVE_LIMIT, Settled, target};
+use crate::connection::ClientConnection;
+use crate::documents::{EditExpectation, EditSettlement, ExpectError, SAVE_LIMIT, target};
 use crate::lsp::PositionEncoding;
 
 /// How long one edit may take, waiting for earlier edits of the document included.
@@ -53,11 +53,11 @@ const NO_EDITS: &str = "the editor does not offer workspace/applyEdit; where it 
 
 /// The engine's host over one LSP client.
 pub struct LspHost {
-    connection: Arc<Connection>,
+    connection: Arc<ClientConnection>,
 }
 
 /// What the editor said about an edit.
-enum Answer {
+enum EditAnswer {
     Applied,
     Refused(String),
     Illegible(String),
@@ -66,7 +66,7 @@ enum Answer {
 impl LspHost {
     /// A host for the client of this server.
     #[must_use]
-    pub fn new(connection: Arc<Connection>) -> Self {
+    pub fn new(connection: Arc<ClientConnection>) -> Self {
         Self { connection }
     }
 
@@ -124,19 +124,19 @@ impl LspHost {
 
     /// Sends the edit. The request is owned by a task of its own that lives until the answer comes, because the
     /// service cannot bear an answer nobody waits for.
-    fn send(&self, params: ApplyWorkspaceEditParams) -> oneshot::Receiver<Answer> {
+    fn send(&self, params: ApplyWorkspaceEditParams) -> oneshot::Receiver<EditAnswer> {
         let (sender, answer) = oneshot::channel();
         let client = self.connection.client.clone();
         tokio::spawn(async move {
             let answer = match client.send_request::<ApplyWorkspaceEdit>(params).await {
-                Ok(response) if response.applied => Answer::Applied,
-                Ok(response) => Answer::Refused(
+                Ok(response) if response.applied => EditAnswer::Applied,
+                Ok(response) => EditAnswer::Refused(
                     response.failure_reason.unwrap_or_else(|| "the editor gave no reason".to_owned()),
                 ),
                 Err(error) if error.code == ErrorCode::ParseError => {
-                    Answer::Illegible(error.message.into_owned())
+                    EditAnswer::Illegible(error.message.into_owned())
                 }
-                Err(error) => Answer::Refused(error.message.into_owned()),
+                Err(error) => EditAnswer::Refused(error.message.into_owned()),
             };
             // Nobody listens any more when the document has already shown the edit.
             let _ = sender.send(answer);
@@ -218,7 +218,7 @@ impl Host for LspHost {
             label: Some("Kode: Delete the file that was created".to_owned()),
             edit: deletion(uri, document.version),
         });
-        matches!(timeout(EDIT_LIMIT, answer).await, Ok(Ok(Answer::Applied)))
+        matches!(timeout(EDIT_LIMIT, answer).await, Ok(Ok(EditAnswer::Applied)))
     }
 
     fn locale(&self) -> Option<String> {
@@ -253,30 +253,30 @@ fn not_saved(reason: &str) -> SaveOutcome {
     SaveOutcome::Failed { reason: reason.to_owned() }
 }
 
-impl From<Settled> for DocumentEditOutcome {
-    fn from(settled: Settled) -> Self {
+impl From<EditSettlement> for DocumentEditOutcome {
+    fn from(settled: EditSettlement) -> Self {
         match settled {
-            Settled::Shown(snapshot) => Self::Applied(snapshot),
-            Settled::Closed => Self::Closed,
+            EditSettlement::Shown(snapshot) => Self::Applied(snapshot),
+            EditSettlement::Closed => Self::Closed,
         }
     }
 }
 
 /// The document decides; the answer only says how long to look at it and what to call what is seen.
 async fn after_answer(
-    answer: Answer,
-    mut expectation: Expectation,
+    answer: EditAnswer,
+    mut expectation: EditExpectation,
     deadline_to_show: Instant,
     versioned: bool,
 ) -> DocumentEditOutcome {
     let said = match answer {
-        Answer::Refused(reason) => {
+        EditAnswer::Refused(reason) => {
             return match timeout(STALE_GRACE, expectation.moved()).await {
                 Ok(()) => expectation.seen().map_or(DocumentEditOutcome::Stale, Into::into),
                 Err(_) => DocumentEditOutcome::Rejected { reason },
             };
         }
-        Answer::Applied => {
+        EditAnswer::Applied => {
             // Neovim drops an edit whose version has passed and says that it applied it; the text that made the
             // version pass comes after that.
             if versioned
@@ -287,7 +287,7 @@ async fn after_answer(
             }
             "said it applied the edit".to_owned()
         }
-        Answer::Illegible(error) => format!("gave an illegible answer ({error})"),
+        EditAnswer::Illegible(error) => format!("gave an illegible answer ({error})"),
     };
     match timeout_at(deadline_to_show, expectation.settled()).await {
         Ok(settled) => settled.into(),

@@ -19,9 +19,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use kode_engine::agent::engine::Attached;
 
 use crate::agent::{self, Agent, FrontEnd, SessionView};
-use crate::connection::Connection;
-use crate::convert::error::{self, Failure};
-use chat::Chats;
+use crate::connection::ClientConnection;
+use crate::convert::error::{self, RequestError};
+use chat::ChatDocuments;
 use review::publish::ReviewPublisher;
 use settings::SettingsNotices;
 use view::{FollowedView, PlainView};
@@ -29,13 +29,13 @@ use view::{FollowedView, PlainView};
 /// The front end of one connection, with the agent that it starts.
 pub struct PlainFrontEnd {
     /// The connection to the client.
-    pub(crate) connection: Arc<Connection>,
+    pub(crate) connection: Arc<ClientConnection>,
     /// Publishes the agent's changes.
     pub(crate) publisher: ReviewPublisher,
     /// The messages about settings that were shown.
     settings: SettingsNotices,
     /// The answers that are being written into chat documents.
-    chats: Chats,
+    chats: ChatDocuments,
     /// Started by the first request that needs it; an error says why it cannot start.
     agent: OnceLock<Result<Arc<Agent>, String>>,
 }
@@ -43,12 +43,12 @@ pub struct PlainFrontEnd {
 impl PlainFrontEnd {
     /// A front end that shows nothing yet.
     #[must_use]
-    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+    pub(crate) fn new(connection: Arc<ClientConnection>) -> Self {
         Self {
             connection,
             publisher: ReviewPublisher::default(),
             settings: SettingsNotices::default(),
-            chats: Chats::default(),
+            chats: ChatDocuments::default(),
             agent: OnceLock::new(),
         }
     }
@@ -62,7 +62,7 @@ impl PlainFrontEnd {
     ///
     /// # Errors
     /// `storageFailure` when there is no folder for the user's state.
-    pub(crate) fn agent(self: &Arc<Self>) -> Result<&Arc<Agent>, Failure> {
+    pub(crate) fn agent(self: &Arc<Self>) -> Result<&Arc<Agent>, RequestError> {
         let started = self.agent.get_or_init(|| {
             let this: Weak<Self> = Arc::downgrade(self);
             agent::start(&self.connection, this).map_err(|error| format!("{error:#}"))

@@ -19,18 +19,18 @@ use serde_json::Value;
 use crate::home;
 
 /// What an engine is equipped with by the settings of the user and the administrator, whatever the workspace.
-pub(crate) struct Equipment {
+pub(crate) struct EngineSettings {
     /// The most calls of a session that run at once.
     pub(crate) concurrency: usize,
     /// Whether the web can be searched.
-    pub(crate) search: Search,
+    pub(crate) search: WebSearchStatus,
     /// The service that searches it.
     pub(crate) provider: Option<Arc<dyn SearchProvider>>,
 }
 
 /// Whether the web can be searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Search {
+pub(crate) enum WebSearchStatus {
     /// By this service.
     On(&'static str),
     /// Nobody has set up a service.
@@ -39,7 +39,7 @@ pub(crate) enum Search {
     Broken(String),
 }
 
-impl Search {
+impl WebSearchStatus {
     /// What is wrong and what to do, if anything is wrong.
     pub(crate) fn problem(&self) -> Option<String> {
         match self {
@@ -55,17 +55,17 @@ pub(crate) fn how_to_search() -> String {
 }
 
 /// What settings equip an engine with now. Reads the files; a setting that cannot be used is left out and told.
-pub(crate) fn equipment(policies: &SettingsPolicies) -> Equipment {
+pub(crate) fn equipment(policies: &SettingsPolicies) -> EngineSettings {
     let values = policies.values();
     let (search, provider) = match values.web_search.as_ref().map(provider) {
-        None => (Search::Off, None),
-        Some(Ok(provider)) => (Search::On(provider.name()), Some(provider)),
-        Some(Err(reason)) => (Search::Broken(reason), None),
+        None => (WebSearchStatus::Off, None),
+        Some(Ok(provider)) => (WebSearchStatus::On(provider.name()), Some(provider)),
+        Some(Err(reason)) => (WebSearchStatus::Broken(reason), None),
     };
     if let Some(problem) = search.problem() {
         tracing::warn!("{problem}");
     }
-    Equipment { concurrency: values.max_concurrency.unwrap_or(CONCURRENCY), search, provider }
+    EngineSettings { concurrency: values.max_concurrency.unwrap_or(CONCURRENCY), search, provider }
 }
 
 /// The tools of an engine; one of them searches the web with whatever service there is.

@@ -11,7 +11,7 @@ use tower_lsp::{ClientSocket, LanguageServer, LspService};
 
 use crate::lifecycle::Lifecycle;
 use crate::transport::frame::FrameReader;
-use crate::transport::{Ended, serve};
+use crate::transport::{ServeEnd, serve};
 
 /// Room for messages on their way, each direction.
 const CONNECTION: usize = 1 << 20;
@@ -20,7 +20,7 @@ const CONNECTION: usize = 1 << 20;
 pub(crate) struct TestClient {
     output: Option<DuplexStream>,
     input: FrameReader<DuplexStream>,
-    serving: JoinHandle<Ended>,
+    serving: JoinHandle<ServeEnd>,
 }
 
 impl TestClient {
@@ -85,7 +85,7 @@ impl TestClient {
     }
 
     /// Waits until the server has ended by itself.
-    pub(crate) async fn ended(self) -> Ended {
+    pub(crate) async fn ended(self) -> ServeEnd {
         self.serving.await.unwrap()
     }
 }

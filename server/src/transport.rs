@@ -28,7 +28,7 @@ use tower_lsp::{ClientSocket, ExitedError, LanguageServer, LspService};
 use crate::lifecycle::Lifecycle;
 use crate::lsp::newer;
 use frame::FrameReader;
-use message::Message;
+use message::IncomingMessage;
 
 /// Requests that may wait for their answer at the same time; one more is answered with an error at once.
 pub const MAX_IN_FLIGHT: usize = 1_024;
@@ -53,18 +53,18 @@ const STOPPED: &str = "the process of the editor is gone";
 
 /// How serving ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ServeEnd {
     /// `exit` after `shutdown`.
     Orderly,
     /// Anything else: the stream ended or broke, `exit` came alone, or the editor's process is gone.
     Abrupt,
 }
 
-impl From<Ended> for ExitCode {
-    fn from(ended: Ended) -> Self {
+impl From<ServeEnd> for ExitCode {
+    fn from(ended: ServeEnd) -> Self {
         match ended {
-            Ended::Orderly => Self::SUCCESS,
-            Ended::Abrupt => Self::FAILURE,
+            ServeEnd::Orderly => Self::SUCCESS,
+            ServeEnd::Abrupt => Self::FAILURE,
         }
     }
 }
@@ -76,7 +76,7 @@ pub async fn serve<B, R, W>(
     service: LspService<B>,
     socket: ClientSocket,
     lifecycle: &Lifecycle,
-) -> Ended
+) -> ServeEnd
 where
     B: LanguageServer,
     R: AsyncRead + Unpin,
@@ -85,7 +85,7 @@ where
     let (calls, client_answers) = socket.split();
     let (answers, queue) = mpsc::channel(ANSWER_QUEUE);
     let mut writing = tokio::spawn(writer::write_frames(writer, queue, calls));
-    let mut dispatch = Dispatch {
+    let mut dispatch = Dispatcher {
         service,
         client_answers,
         answers,
@@ -105,7 +105,7 @@ where
         };
         let message = match frame {
             Ok(Some(Ok(body))) => message::parse(&body),
-            Ok(Some(Err(error))) => Message::Invalid(message::frame_error(&error)),
+            Ok(Some(Err(error))) => IncomingMessage::Invalid(message::frame_error(&error)),
             Ok(None) => break "the input ended".to_owned(),
             Err(error) => break format!("the input broke: {error}"),
         };
@@ -134,18 +134,18 @@ where
         tracing::warn!("the editor did not read the last messages");
         writing.abort();
     }
-    if orderly { Ended::Orderly } else { Ended::Abrupt }
+    if orderly { ServeEnd::Orderly } else { ServeEnd::Abrupt }
 }
 
-type Outcome = Result<Result<Option<Response>, ExitedError>, Box<dyn Any + Send>>;
+type HandlerOutcome = Result<Result<Option<Response>, ExitedError>, Box<dyn Any + Send>>;
 
 /// Who called, for the answers that no handler gives.
-struct Origin {
+struct CallOrigin {
     method: String,
     id: Option<Id>,
 }
 
-impl Origin {
+impl CallOrigin {
     /// Whether the call can be answered with an error instead of being made. Notifications cannot, and the
     /// lifecycle must go on under any load.
     fn may_be_refused(&self) -> bool {
@@ -158,7 +158,7 @@ impl Origin {
         self.error(ErrorCode::ServerError(SERVER_BUSY), reason)
     }
 
-    fn response(&self, outcome: Outcome) -> Option<Response> {
+    fn response(&self, outcome: HandlerOutcome) -> Option<Response> {
         match outcome {
             Ok(Ok(response)) if self.method == "initialize" => response.map(newer::carry_out),
             Ok(Ok(response)) => response,
@@ -180,7 +180,7 @@ impl Origin {
 }
 
 /// Hands messages to the service and keeps the handlers that are not done.
-struct Dispatch<B, C> {
+struct Dispatcher<B, C> {
     service: LspService<B>,
     client_answers: C,
     answers: mpsc::Sender<Response>,
@@ -191,12 +191,12 @@ struct Dispatch<B, C> {
     exited: bool,
 }
 
-impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch<B, C> {
-    async fn take(&mut self, message: Message) {
+impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatcher<B, C> {
+    async fn take(&mut self, message: IncomingMessage) {
         match message {
-            Message::Call(request) => self.call(request).await,
-            Message::Answer(response) => self.resolve(response),
-            Message::Invalid(response) => {
+            IncomingMessage::Call(request) => self.call(request).await,
+            IncomingMessage::Answer(response) => self.resolve(response),
+            IncomingMessage::Invalid(response) => {
                 tracing::warn!(error = ?response.error(), "the editor sent something illegible");
                 self.send(response).await;
             }
@@ -209,7 +209,7 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
             self.exited = true;
             return;
         }
-        let origin = Origin { method: request.method().to_owned(), id: request.id().cloned() };
+        let origin = CallOrigin { method: request.method().to_owned(), id: request.id().cloned() };
         if origin.method == "exit" {
             self.exited = true;
             self.await_shutdown().await;
@@ -296,7 +296,10 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
 }
 
 /// Calls the service; a panic, in the call or in the future, becomes an outcome.
-fn start<B: LanguageServer>(service: &mut LspService<B>, request: Request) -> BoxFuture<'static, Outcome> {
+fn start<B: LanguageServer>(
+    service: &mut LspService<B>,
+    request: Request,
+) -> BoxFuture<'static, HandlerOutcome> {
     match std::panic::catch_unwind(AssertUnwindSafe(|| service.call(request))) {
         Ok(handler) => AssertUnwindSafe(handler).catch_unwind().boxed(),
         Err(panic) => future::ready(Err(panic)).boxed(),

@@ -10,7 +10,7 @@ use kode_engine::agent::sessions::{ListSessions, Workspaces};
 use kode_engine::base::paths::AbsPath;
 
 use super::Agent;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 
 /// The number of newest sessions that are offered.
 const MAX_SESSIONS: usize = 50;
@@ -23,7 +23,7 @@ pub(crate) async fn candidates(
     agent: &Arc<Agent>,
     session: Option<&Session>,
     word: Word<'_>,
-) -> Result<Vec<Completion>, Failure> {
+) -> Result<Vec<Completion>, RequestError> {
     let roots: Vec<AbsPath> = match session {
         Some(session) => session.roots(),
         None => agent.folders(),

@@ -1,7 +1,7 @@
-//! Sends the client what happens in a session.
+//! Sends a client the events of a session.
 //!
-//! Rule: a client gets what it has said it understands: `agent/event` notifications, plain LSP messages, or both for
-//! a plugin that leaves the prompts to us. A client that reads slowly holds up its own follower and nothing else.
+//! Rule: a client gets the forms that it announced: `agent/event` notifications, plain LSP messages, or both for a plugin
+//! without prompts of its own. A client that reads slowly delays its own follower and nothing else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,56 +13,56 @@ use kode_protocol::AgentEvent;
 use tokio::task::JoinHandle;
 
 use super::front_end::SessionView;
-use crate::connection::Connection;
+use crate::connection::ClientConnection;
 use crate::convert;
 
-/// What of a session's events a client wants.
+/// The events of a session that a client receives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Filter {
+pub(crate) struct EventFilter {
     /// The channels; all when empty.
     pub(crate) channels: Vec<Channel>,
-    /// The types, as they are called on the wire; all when empty.
+    /// The types by their names on the wire; all when empty.
     pub(crate) kinds: Vec<String>,
 }
 
-/// A task that follows a session. Dropping it ends the following.
-pub(crate) struct Follower {
+/// A task that follows a session, until it is dropped.
+pub(crate) struct SessionFollower {
     task: Option<JoinHandle<()>>,
-    filter: Filter,
-    /// The number of the newest event that was sent, or passed over.
+    filter: EventFilter,
+    /// The number of the newest event that was sent or filtered out.
     sent: Arc<AtomicU64>,
 }
 
-impl Filter {
-    fn lets(&self, channel: Channel, event: &kode_protocol::Event) -> bool {
+impl EventFilter {
+    fn passes(&self, channel: Channel, event: &kode_protocol::Event) -> bool {
         let is_wanted = self.channels.is_empty() || self.channels.contains(&channel);
         is_wanted && (self.kinds.is_empty() || kind(event).is_some_and(|kind| self.kinds.contains(&kind)))
     }
 }
 
-impl Follower {
-    /// Whether the session, and so the following, has ended.
+impl SessionFollower {
+    /// Whether the session has ended, and the task with it.
     pub(crate) fn is_finished(&self) -> bool {
         self.task.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// What the client is sent.
-    pub(crate) fn filter(&self) -> &Filter {
+    /// The filter of the events.
+    pub(crate) fn filter(&self) -> &EventFilter {
         &self.filter
     }
 
-    /// The number of the newest event that the client was sent.
+    /// The number of the newest event that was sent.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Lets the following go on until the session has ended.
+    /// Keeps the task running until the session has ended.
     pub(crate) fn follow_to_the_end(mut self) {
         self.task = None;
     }
 }
 
-impl Drop for Follower {
+impl Drop for SessionFollower {
     fn drop(&mut self) {
         if let Some(task) = &self.task {
             task.abort();
@@ -70,15 +70,15 @@ impl Drop for Follower {
     }
 }
 
-/// Starts following a session after event number `since`; ends with the session. `view` is passed every event, the client
-/// those that the filter lets through, where it understands `agent/event`.
+/// Starts to follow a session after event number `since`, until the session ends. `view` gets every event; a client that
+/// receives `agent/event` gets those that pass the filter.
 pub(super) fn start(
-    connection: Arc<Connection>,
+    connection: Arc<ClientConnection>,
     view: Box<dyn SessionView>,
     attached: &Attached,
     since: u64,
-    filter: Filter,
-) -> Follower {
+    filter: EventFilter,
+) -> SessionFollower {
     let (id, log) = match attached {
         Attached::Live(session) => (session.id(), session.events()),
         Attached::Following(following) => (following.id(), following.events()),
@@ -87,13 +87,13 @@ pub(super) fn start(
 }
 
 fn follow(
-    connection: Arc<Connection>,
+    connection: Arc<ClientConnection>,
     id: SessionId,
     log: &Arc<EventLog>,
     mut view: Box<dyn SessionView>,
     since: u64,
-    filter: Filter,
-) -> Follower {
+    filter: EventFilter,
+) -> SessionFollower {
     let mut events = log.subscribe(since, vec![]);
     let sends = connection.facts.get().is_some_and(|facts| facts.kode.events);
     let (wanted, sent) = (filter.clone(), Arc::new(AtomicU64::new(since)));
@@ -117,7 +117,7 @@ fn follow(
                 let (seq, channel) = (record.bookmark.seq, record.event.channel());
                 if sends {
                     let event = convert::event(record);
-                    if wanted.lets(channel, &event.event) {
+                    if wanted.passes(channel, &event.event) {
                         connection.client.send_notification::<AgentEvent>(event).await;
                     }
                 }
@@ -126,16 +126,16 @@ fn follow(
         }
         view.close();
     });
-    Follower { task: Some(task), filter, sent }
+    SessionFollower { task: Some(task), filter, sent }
 }
 
-/// What the type of an event is called.
+/// The name of an event's type on the wire.
 fn kind(event: &kode_protocol::Event) -> Option<String> {
     let value = serde_json::to_value(event).ok()?;
     value.get("type").and_then(|kind| kind.as_str()).map(str::to_owned)
 }
 
-/// Joins neighboring pieces of one text that are read at once: for a client that lags behind they are one piece.
+/// Joins neighboring pieces of one text that are read at once: a client that lags behind gets one piece.
 fn merge(batch: Vec<EventRecord>) -> Vec<EventRecord> {
     let mut merged: Vec<EventRecord> = Vec::with_capacity(batch.len());
     for record in batch {
@@ -181,7 +181,7 @@ mod tests {
         fn close(&self) {}
     }
 
-    async fn connected() -> (TestClient, Arc<Connection>, Arc<EventLog>) {
+    async fn connected() -> (TestClient, Arc<ClientConnection>, Arc<EventLog>) {
         let (service, socket) = crate::server::service();
         let connection = Arc::clone(service.inner().connection());
         let mut client = TestClient::connect((service, socket), Arc::clone(&connection.lifecycle));
@@ -203,7 +203,7 @@ mod tests {
     async fn a_client_that_does_not_read_is_told_of_the_gap_and_goes_on_with_the_newest() {
         let (mut client, connection, log) = connected().await;
         let id = SessionId::generate();
-        let _follower = follow(connection, id, &log, Box::new(NoView), 0, Filter::default());
+        let _follower = follow(connection, id, &log, Box::new(NoView), 0, EventFilter::default());
         // Far more than all buffers between here and there hold.
         let text = "x".repeat(500);
         for _ in 0..3 * MEMORY_LIMIT {
@@ -230,7 +230,7 @@ mod tests {
     #[tokio::test]
     async fn a_client_is_sent_the_channels_and_types_it_wants() {
         let (mut client, connection, log) = connected().await;
-        let filter = |channels: &[Channel], kinds: &[&str]| Filter {
+        let filter = |channels: &[Channel], kinds: &[&str]| EventFilter {
             channels: channels.to_vec(),
             kinds: kinds.iter().map(ToString::to_string).collect(),
         };

@@ -1,6 +1,6 @@
-//! Tells a client that the list of sessions is another one than it was: other servers change it too.
+//! Notifies a client when the list of sessions has changed, by this server or another one.
 //!
-//! Rule: only who has listed sessions is told, with nothing but that; looking never takes more than a hundredth of the time.
+//! Rule: only a client that has listed sessions is notified. Polling takes at most a hundredth of the time.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use tokio::time::{Instant, sleep};
 
 use super::Agent;
 
-/// The least time between two looks at the list.
+/// The least time between two polls of the list.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// How many times as long as a look takes is waited before the next.
+/// The pause after a poll, as a multiple of its duration.
 const REST: u32 = 100;
 
-/// So many of the newest sessions are looked at.
+/// The number of newest sessions that are compared.
 const LOOKED_AT: usize = 200;
 
-/// Watches the list from now on, where the client wants to hear of events. It ends with the agent.
+/// Starts to poll the list for a client that receives events, once. The polling ends with the agent.
 pub(crate) fn watch_list(agent: &Arc<Agent>) {
     let wants = agent.connection.facts.get().is_some_and(|facts| facts.kode.events);
     if !wants || agent.lists_sessions.set(()).is_err() {
@@ -38,14 +38,14 @@ pub(crate) fn watch_list(agent: &Arc<Agent>) {
                 agent.connection.client.send_notification::<SessionListChanged>(params).await;
             }
             known = now.or(known);
-            // Who waits here must not keep the agent.
+            // The pause must not keep the agent alive.
             drop(agent);
             sleep(PAUSE.max(began.elapsed() * REST)).await;
         }
     });
 }
 
-/// The list in short; `None` when it could not be made.
+/// A digest of the list; `None` when it could not be read.
 async fn look(agent: &Arc<Agent>) -> Option<u64> {
     let lister = Arc::clone(agent);
     let listed = tokio::task::spawn_blocking(move || {

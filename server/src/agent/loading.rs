@@ -1,6 +1,6 @@
 //! Progress while the journal of a long session is read.
 //!
-//! Rule: what is loaded within a moment shows nothing; reading is never held up by a client that is slow to show.
+//! Rule: a load of less than a second shows nothing. A client that is slow to show progress never delays the reading.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,16 +16,16 @@ use lsp_types::{
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use crate::connection::Connection;
+use crate::connection::ClientConnection;
 
-/// What is read in less time shows no progress.
+/// A shorter load shows no progress.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// So long a client may take to make a progress.
+/// The time a client has to create a progress.
 const CREATE_LIMIT: Duration = Duration::from_secs(5);
 
-/// Shows how far reading a session is, as what is returned is told. It ends when that is dropped.
-pub(crate) fn show(connection: Arc<Connection>, id: &SessionId) -> impl Fn(Loading) + Send + 'static {
+/// Returns a function that reports how much of a session is read. The progress ends when the function is dropped.
+pub(crate) fn show(connection: Arc<ClientConnection>, id: &SessionId) -> impl Fn(Loading) + Send + 'static {
     let (told, news) = watch::channel(Loading { read: 0, total: 0 });
     if connection.facts.get().is_some_and(|facts| facts.work_done_progress) {
         let token = NumberOrString::String(format!("load_{id}"));
@@ -36,13 +36,17 @@ pub(crate) fn show(connection: Arc<Connection>, id: &SessionId) -> impl Fn(Loadi
     }
 }
 
-async fn follow(connection: Arc<Connection>, token: NumberOrString, mut news: watch::Receiver<Loading>) {
+async fn follow(
+    connection: Arc<ClientConnection>,
+    token: NumberOrString,
+    mut news: watch::Receiver<Loading>,
+) {
     let over = async { while news.changed().await.is_ok() {} };
     if timeout(MOMENT, over).await.is_ok() {
         return;
     }
     let (client, wanted) = (connection.client.clone(), WorkDoneProgressCreateParams { token: token.clone() });
-    // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
+    // A task of its own owns the request: the service fails on an answer without a receiver.
     let create = tokio::spawn(async move { client.send_request::<WorkDoneProgressCreate>(wanted).await });
     if !matches!(timeout(CREATE_LIMIT, create).await, Ok(Ok(Ok(())))) {
         return;

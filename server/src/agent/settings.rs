@@ -12,12 +12,12 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::Agent;
-use super::watching::SettingsWatch;
+use super::settings_watch::SettingsWatch;
 use crate::policies;
 
 /// The section of the editor's configuration that is asked for.
 const SECTION: &str = "kode-ls";
-/// That of the user's own, for clients that tell them apart.
+/// The section of the user's own settings, for clients that separate them.
 const USER_SECTION: &str = "kode-ls.user";
 
 /// A watch that applies settings files when they change, until the agent is dropped.
@@ -38,10 +38,10 @@ pub(crate) async fn settings_changed(agent: &Agent) {
     }
     agent.engine.look_at_plugins();
     let sessions = agent.engine.live_sessions();
-    // Beside each other: where the disk of one is slow, the others need not wait for it.
+    // Concurrently, so that a slow disk delays its own session alone.
     let looked = sessions.into_iter().map(|session| async move {
         session.look_at_settings().await;
-        // A server that must not run any more ends now, and not with the next prompt.
+        // An MCP server that is no longer allowed ends now, not with the next prompt.
         session.servers().refresh().await;
     });
     join_all(looked).await;
@@ -50,7 +50,7 @@ pub(crate) async fn settings_changed(agent: &Agent) {
     }
 }
 
-/// Takes in that settings files have changed: models, sessions, diagnostics, and the files that are watched now.
+/// Applies changed settings files to models and sessions, and watches the files that they name now.
 pub(crate) async fn files_changed(agent: &Arc<Agent>) {
     let (policies, own) = (Arc::clone(&agent.policies), agent.options.models());
     if let Some(models) = off_thread(move || policies::models(&policies, own)).await {
@@ -60,7 +60,7 @@ pub(crate) async fn files_changed(agent: &Arc<Agent>) {
     agent.watch_settings();
 }
 
-/// Asks the editor for its settings, where it can be asked, and takes them in. Nothing waits for it.
+/// Requests the editor's settings from a client that answers `workspace/configuration`, and applies them. Returns at once.
 pub(crate) fn pull_configuration(agent: &Arc<Agent>) {
     let Some(facts) = agent.connection.facts.get().filter(|facts| facts.configuration) else { return };
     let tells_apart = facts.kode.user_settings;
@@ -68,7 +68,7 @@ pub(crate) fn pull_configuration(agent: &Arc<Agent>) {
     let item = |section: &&str| ConfigurationItem { scope_uri: None, section: Some((*section).to_owned()) };
     let items: Vec<_> = sections.iter().map(item).collect();
     let agent = Arc::clone(agent);
-    // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
+    // A task of its own owns the request: the service fails on an answer without a receiver.
     tokio::spawn(async move {
         match agent.connection.client.configuration(items).await {
             Ok(answers) => {
@@ -96,7 +96,7 @@ async fn configured(agent: &Agent, settings: Value, user: Option<Value>) {
     let object = |value: Value| if value.is_object() { value } else { Value::Null };
     let (settings, user) = (object(settings), user.map(object));
     let is_new = agent.policies.editor().change(|word: &mut EditorUpdate| {
-        // What came with `initialize` counts as long as the editor says nothing else.
+        // The settings of `initialize` apply until the editor sends others.
         if !settings.is_null() {
             word.settings = settings;
         }
@@ -109,7 +109,7 @@ async fn configured(agent: &Agent, settings: Value, user: Option<Value>) {
     }
 }
 
-/// Does something that waits for the disk; `None` when it broke off.
+/// Runs work that waits for the disk; `None` when it panicked.
 pub(super) async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => Some(done),

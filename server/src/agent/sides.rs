@@ -9,7 +9,7 @@ use kode_protocol as wire;
 
 use super::Agent;
 use crate::convert;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::documents::SideUri;
 use crate::lsp::newer::{TextDocumentContentRefresh, TextDocumentContentRefreshParams};
 
@@ -39,7 +39,7 @@ pub(crate) async fn refresh(agent: &Agent) {
 ///
 /// # Errors
 /// As [`text`], and `invalidParams` for a URI that is not virtual.
-pub(crate) async fn virtual_text(agent: &Agent, uri: &str) -> Result<String, Failure> {
+pub(crate) async fn virtual_text(agent: &Agent, uri: &str) -> Result<String, RequestError> {
     let wrong = || error::invalid_params("uri", &format!("`{uri}` is no document of this server"));
     let SideUri { side, session, document } = SideUri::parse(uri).ok_or_else(wrong)?;
     let session = session.map(wire::SessionId::new);
@@ -55,7 +55,7 @@ pub(crate) async fn text(
     session: Option<&wire::SessionId>,
     uri: &wire::Uri,
     side: Side,
-) -> Result<wire::DocumentText, Failure> {
+) -> Result<wire::DocumentText, RequestError> {
     let target = convert::target_from_wire("uri", uri)?;
     let sessions = match session {
         Some(id) => {

@@ -21,7 +21,7 @@ use lsp_types::MessageType;
 use super::front_end::FrontEnd;
 use super::options::UserOptions;
 use super::{Agent, settings};
-use crate::connection::Connection;
+use crate::connection::ClientConnection;
 use crate::display::readable;
 use crate::home;
 use crate::host::LspHost;
@@ -35,7 +35,7 @@ const CLEANUP_DELAY: Duration = Duration::from_secs(10);
 /// # Errors
 /// When there is no folder for the user's state.
 pub(crate) fn start(
-    connection: &Arc<Connection>,
+    connection: &Arc<ClientConnection>,
     front_end: Weak<dyn FrontEnd>,
 ) -> anyhow::Result<Arc<Agent>> {
     // The first session waits for the result: the earlier the detection starts the better.

@@ -12,46 +12,46 @@ use kode_engine::config::settings::{TrustRequest, TrustState};
 use super::Agent;
 use super::settings::{off_thread, settings_changed};
 
-/// What the user does about something.
+/// The user's decision about a trust request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
-    /// It counts from now on.
+pub(crate) enum TrustDecision {
+    /// It takes effect.
     Approve,
-    /// It counts no more.
+    /// It no longer takes effect.
     Revoke,
-    /// It is not asked about again until it changes.
+    /// It is not offered again until it changes.
     Dismiss,
 }
 
-/// What files of a workspace ask for.
+/// The pending and approved trust requests of a workspace.
 pub(crate) async fn state(agent: &Agent, roots: Vec<AbsPath>) -> TrustState {
     let (policies, wishes) = (Arc::clone(&agent.policies), wishes(agent, &roots).await);
     let state = off_thread(move || policies.of_workspace(&roots).with_wishes(wishes).trust());
     state.await.unwrap_or_default()
 }
 
-/// What agents, skills and commands of a workspace ask for.
+/// The trust requests of agents, skills and commands of a workspace.
 async fn wishes(agent: &Agent, roots: &[AbsPath]) -> Vec<TrustRequest> {
     agent.engine.extensions(roots).now().await.wishes().cloned().collect()
 }
 
-/// Does it about what these digests stand for, and says how many still stood in the files.
+/// Applies a decision to the requests with these digests. Returns the number of those that are still in the files.
 ///
 /// # Errors
 /// [`KeepRuleError`]; nothing is changed then.
 pub(crate) async fn act(
     agent: &Agent,
     roots: Vec<AbsPath>,
-    act: Act,
+    act: TrustDecision,
     digests: Vec<String>,
 ) -> Result<usize, KeepRuleError> {
     let (policies, wishes) = (Arc::clone(&agent.policies), wishes(agent, &roots).await);
     let done = off_thread(move || {
         let policy = policies.of_workspace(&roots).with_wishes(wishes);
         match act {
-            Act::Approve => policy.approve(&digests),
-            Act::Revoke => policy.revoke(&digests),
-            Act::Dismiss => policy.dismiss(&digests).map(|()| digests.len()),
+            TrustDecision::Approve => policy.approve(&digests),
+            TrustDecision::Revoke => policy.revoke(&digests),
+            TrustDecision::Dismiss => policy.dismiss(&digests).map(|()| digests.len()),
         }
     });
     let done =

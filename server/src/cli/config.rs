@@ -22,14 +22,14 @@ use crate::policies;
 #[derive(Debug, Args)]
 pub struct ConfigArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<ConfigCommand>,
 
     #[command(flatten)]
     at: FolderArgs,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ConfigCommand {
     /// List what counts, with the place it comes from (the default)
     List,
     /// Say what counts of one setting, and what each file says of it
@@ -82,14 +82,14 @@ impl From<ScopeName> for SettingsScope {
 /// What cannot be read or written, and keys and values that are none.
 pub fn run(args: ConfigArgs) -> anyhow::Result<ExitCode> {
     let policy = policies::of(&args.at.folder()?)?;
-    let text = match args.command.unwrap_or(Command::List) {
-        Command::Schema => format!("{:#}\n", schema()),
-        Command::List => {
+    let text = match args.command.unwrap_or(ConfigCommand::List) {
+        ConfigCommand::Schema => format!("{:#}\n", schema()),
+        ConfigCommand::List => {
             let all = policy.effective();
             let said = all.iter().filter(|one| one.source.is_some() || !one.stated.is_empty());
             if args.at.json { listed(all.iter()) } else { lines(said, false) }
         }
-        Command::Get { key } => {
+        ConfigCommand::Get { key } => {
             let inside = format!("{key}.");
             let all = policy.effective();
             let meant: Vec<_> =
@@ -99,7 +99,7 @@ pub fn run(args: ConfigArgs) -> anyhow::Result<ExitCode> {
             }
             if args.at.json { listed(meant.into_iter()) } else { lines(meant.into_iter(), true) }
         }
-        Command::Set { key, value, scope, unset: _ } => {
+        ConfigCommand::Set { key, value, scope, unset: _ } => {
             let value = value.map(|text| parsed(&key, text)).transpose()?;
             let change = policy.set(scope.into(), &key, value.as_ref())?;
             match (args.at.json, change.is_changed) {

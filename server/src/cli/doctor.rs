@@ -26,7 +26,7 @@ use crate::cli::{models, sessions, terminal, working_directory};
 use crate::convert::agents;
 use crate::display::printable;
 use crate::home;
-use crate::policies::{self, Search};
+use crate::policies::{self, WebSearchStatus};
 
 /// Programs that the agent uses where they are there.
 const TOOLS: [&str; 3] = ["bash", "sh", "git"];
@@ -195,9 +195,9 @@ fn models() -> anyhow::Result<Value> {
 
 fn web_search() -> anyhow::Result<Value> {
     Ok(match policies::equipment(&policies::all()?).search {
-        Search::On(service) => json!({ "on": true, "service": service }),
-        Search::Off => json!({ "on": false, "how": policies::how_to_search() }),
-        broken @ Search::Broken(_) => json!({ "on": false, "problem": broken.problem() }),
+        WebSearchStatus::On(service) => json!({ "on": true, "service": service }),
+        WebSearchStatus::Off => json!({ "on": false, "how": policies::how_to_search() }),
+        broken @ WebSearchStatus::Broken(_) => json!({ "on": false, "problem": broken.problem() }),
     })
 }
 

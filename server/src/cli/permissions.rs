@@ -31,7 +31,7 @@ const MAX_QUESTION: u64 = 1024 * 1024;
 #[derive(Debug, Args)]
 pub struct PermissionsArgs {
     #[command(subcommand)]
-    command: Command,
+    command: PermissionsCommand,
 
     /// The workspace folder instead of the current one
     #[arg(long, global = true, value_name = "FOLDER")]
@@ -39,7 +39,7 @@ pub struct PermissionsArgs {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum PermissionsCommand {
     /// List the rules in force, what waits for approval, and what cannot be used
     List {
         /// One JSON object
@@ -110,14 +110,14 @@ pub fn run(args: PermissionsArgs) -> anyhow::Result<ExitCode> {
     let folder = working_directory(args.cwd.as_ref())?;
     let policy = policies::of(&folder)?;
     match args.command {
-        Command::List { json } => list(&policy, &folder, json)?,
-        Command::Explain(args) => return explain_calls(&policy, &folder, args),
-        Command::Add { behavior, rule, user } => {
+        PermissionsCommand::List { json } => list(&policy, &folder, json)?,
+        PermissionsCommand::Explain(args) => return explain_calls(&policy, &folder, args),
+        PermissionsCommand::Add { behavior, rule, user } => {
             let scope = if user { Scope::User } else { Scope::Project };
             let file = policy.keep(scope, behavior.into(), &parsed(&rule)?)?;
             terminal::output(&format!("written to {}\n", printable(&file.to_string())))?;
         }
-        Command::Remove { behavior, rule, file } => {
+        PermissionsCommand::Remove { behavior, rule, file } => {
             let removed = policy.remove(&folder.join(file), behavior.into(), &parsed(&rule)?)?;
             anyhow::ensure!(
                 removed,

@@ -27,14 +27,14 @@ use crate::policies;
 #[derive(Debug, Args)]
 pub struct PluginArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<PluginCommand>,
 
     #[command(flatten)]
     at: FolderArgs,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum PluginCommand {
     /// List the plugins that are installed or that settings name, and how they stand (the default)
     List,
     /// Add, list, update and remove marketplaces
@@ -114,16 +114,16 @@ enum MarketplaceCommand {
 pub async fn run(args: PluginArgs) -> anyhow::Result<ExitCode> {
     let folder = args.at.folder()?;
     let store = Store::new(policies::all()?.plugins())?;
-    let text = match args.command.unwrap_or(Command::List) {
-        Command::List => list(&folder, args.at.json)?,
-        Command::Marketplace { command } => marketplace(&store, &folder, command, args.at.json).await?,
-        Command::Install { plugin, yes } => {
+    let text = match args.command.unwrap_or(PluginCommand::List) {
+        PluginCommand::List => list(&folder, args.at.json)?,
+        PluginCommand::Marketplace { command } => marketplace(&store, &folder, command, args.at.json).await?,
+        PluginCommand::Install { plugin, yes } => {
             let id = store.meant(&plugin)?;
             install(&store, &folder, &id, yes).await?
         }
-        Command::Update { plugin, yes } => update(&store, plugin.as_deref(), yes).await?,
-        Command::Uninstall { plugin } => uninstall(&store, &folder, &plugin)?,
-        Command::Enable { plugin, scope } => {
+        PluginCommand::Update { plugin, yes } => update(&store, plugin.as_deref(), yes).await?,
+        PluginCommand::Uninstall { plugin } => uninstall(&store, &folder, &plugin)?,
+        PluginCommand::Enable { plugin, scope } => {
             let id = store.meant(&plugin)?;
             let is_installed = store.installed().find(&id).is_some();
             anyhow::ensure!(
@@ -132,8 +132,10 @@ pub async fn run(args: PluginArgs) -> anyhow::Result<ExitCode> {
             );
             switch(&folder, &id, scope, Some(true))?
         }
-        Command::Disable { plugin, scope } => switch(&folder, &store.meant(&plugin)?, scope, Some(false))?,
-        Command::Validate { folder: named } => return validate(&folder.join(named)),
+        PluginCommand::Disable { plugin, scope } => {
+            switch(&folder, &store.meant(&plugin)?, scope, Some(false))?
+        }
+        PluginCommand::Validate { folder: named } => return validate(&folder.join(named)),
     };
     terminal::output(&printable(&text))?;
     Ok(ExitCode::SUCCESS)

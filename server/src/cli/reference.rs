@@ -21,12 +21,12 @@ use crate::plain::commands::COMMANDS;
 #[derive(Clone, Copy, Debug, Args)]
 pub struct ReferenceArgs {
     /// Which page
-    page: Page,
+    page: ReferencePage,
 }
 
 /// A page of the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Page {
+pub enum ReferencePage {
     /// The keys of settings files
     Settings,
     /// What is typed after `/`, what editors run, and what is typed in a terminal
@@ -44,7 +44,7 @@ pub fn run(args: ReferenceArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-impl Page {
+impl ReferencePage {
     fn name(self) -> &'static str {
         match self {
             Self::Settings => "settings",
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn the_reference_in_the_repository_is_fresh() {
-        for page in Page::value_variants() {
+        for page in ReferencePage::value_variants() {
             let file = format!("docs/reference/{}.md", page.name());
             let kept =
                 fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file)).unwrap_or_default();

@@ -28,7 +28,7 @@ use kode_engine::tools::web_search::CurrentSearch;
 use serde_json::{Value, json};
 
 use crate::cli::questions::Answerer;
-use crate::cli::watch::{Finished, watch, watch_answer};
+use crate::cli::watch::{TurnReport, watch, watch_answer};
 use crate::cli::{ModelArgs, terminal, working_directory};
 use crate::display::{printable, retry_line};
 use crate::home;
@@ -260,7 +260,7 @@ impl Printer {
     }
 
     /// Whether what was asked for is a command that was not carried out.
-    fn has_failed(&self, finished: &Finished) -> bool {
+    fn has_failed(&self, finished: &TurnReport) -> bool {
         finished.model_calls == 0 && self.said.as_ref().is_some_and(|(_, failed)| *failed)
     }
 
@@ -281,7 +281,7 @@ impl Printer {
         Ok(())
     }
 
-    fn finish(&self, finished: &Finished) -> io::Result<()> {
+    fn finish(&self, finished: &TurnReport) -> io::Result<()> {
         // A command that no model was asked for is its own answer.
         let said = self.said.clone().filter(|_| finished.model_calls == 0);
         let answer = said.map_or_else(|| self.session.answer(), |(text, _)| text);

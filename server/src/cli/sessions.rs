@@ -33,7 +33,7 @@ const TITLE_WIDTH: usize = 60;
 #[derive(Debug, Args)]
 pub struct SessionsArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<SessionsCommand>,
 
     #[command(flatten)]
     at: FolderArgs,
@@ -44,7 +44,7 @@ pub struct SessionsArgs {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum SessionsCommand {
     /// List the sessions, the one last used first (the default)
     List {
         /// Those that were archived as well
@@ -113,20 +113,20 @@ pub fn run(args: SessionsArgs) -> anyhow::Result<ExitCode> {
         false => Workspaces::These(vec![args.at.folder()?]),
     };
     let sessions = Sessions { catalogue: Catalogue::new(&home::folder()?), workspaces, json: args.at.json };
-    let text = match args.command.unwrap_or(Command::List { archived: false, limit: DEFAULT_LIMIT }) {
-        Command::List { archived, limit } => sessions.list(archived, limit)?,
-        Command::Show { id } => sessions.show(&id)?,
-        Command::Rename { id, title } => {
+    let text = match args.command.unwrap_or(SessionsCommand::List { archived: false, limit: DEFAULT_LIMIT }) {
+        SessionsCommand::List { archived, limit } => sessions.list(archived, limit)?,
+        SessionsCommand::Show { id } => sessions.show(&id)?,
+        SessionsCommand::Rename { id, title } => {
             let id = sessions.named(&id)?;
             sessions.catalogue.rename(&Workspaces::All, &id, &title.join(" "))?;
             sessions.done(&id, "renamed")
         }
-        Command::Archive { id, undo } => {
+        SessionsCommand::Archive { id, undo } => {
             let id = sessions.named(&id)?;
             sessions.catalogue.archive(&Workspaces::All, &id, !undo)?;
             sessions.done(&id, if undo { "taken out again" } else { "archived" })
         }
-        Command::Delete { id, yes } => {
+        SessionsCommand::Delete { id, yes } => {
             let id = sessions.named(&id)?;
             if !yes && !sessions.is_sure(&id)? {
                 return Ok(ExitCode::FAILURE);
@@ -134,8 +134,8 @@ pub fn run(args: SessionsArgs) -> anyhow::Result<ExitCode> {
             sessions.catalogue.delete(&Workspaces::All, &id)?;
             sessions.done(&id, "deleted")
         }
-        Command::Search { words, limit } => sessions.search(&words.join(" "), limit)?,
-        Command::Size => sessions.size()?,
+        SessionsCommand::Search { words, limit } => sessions.search(&words.join(" "), limit)?,
+        SessionsCommand::Size => sessions.size()?,
     };
     terminal::output(&text).context("could not write")?;
     Ok(ExitCode::SUCCESS)

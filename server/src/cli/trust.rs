@@ -22,14 +22,14 @@ use crate::policies;
 #[derive(Debug, Args)]
 pub struct TrustArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<TrustCommand>,
 
     #[command(flatten)]
     at: FolderArgs,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum TrustCommand {
     /// List what waits for you and what you have approved (the default)
     List,
     /// Let what waits count, all of it or that of one file
@@ -59,8 +59,8 @@ pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
         });
     let policy = policies::of(&folder)?.with_wishes(files.wishes().cloned().collect());
     let state = policy.trust();
-    let (file, approves) = match args.command.unwrap_or(Command::List) {
-        Command::List => {
+    let (file, approves) = match args.command.unwrap_or(TrustCommand::List) {
+        TrustCommand::List => {
             let text = if args.at.json {
                 format!("{}\n", serde_json::to_string(&convert::rules::trust(state))?)
             } else {
@@ -69,8 +69,8 @@ pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
             terminal::output(&text)?;
             return Ok(ExitCode::SUCCESS);
         }
-        Command::Approve { file } => (file, true),
-        Command::Revoke { file } => (file, false),
+        TrustCommand::Approve { file } => (file, true),
+        TrustCommand::Revoke { file } => (file, false),
     };
     let file = file.map(|file| folder.join(file));
     let is_meant = |found: &AbsPath| file.as_ref().is_none_or(|file| file == found);

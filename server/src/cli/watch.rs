@@ -20,7 +20,7 @@ use crate::signals::EndSignals;
 
 /// How a turn ended.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Finished {
+pub(super) struct TurnReport {
     pub(super) reason: TurnEnd,
     pub(super) usage: Usage,
     pub(super) duration_ms: u64,
@@ -37,7 +37,7 @@ pub(super) async fn watch(
     turn: &TurnId,
     answerer: Answerer,
     mut on_event: impl FnMut(&Event) -> io::Result<()>,
-) -> anyhow::Result<Finished> {
+) -> anyhow::Result<TurnReport> {
     let mut signals = EndSignals::listen().context("could not listen for signals")?;
     loop {
         let batch = tokio::select! {
@@ -64,7 +64,7 @@ pub(super) async fn watch(
                     phases,
                     cost,
                 } if done == *turn => {
-                    return Ok(Finished {
+                    return Ok(TurnReport {
                         reason,
                         usage,
                         duration_ms,
@@ -85,7 +85,7 @@ pub(super) async fn watch_answer(
     mut events: Subscription,
     answer: &ItemId,
     mut on_event: impl FnMut(&Event) -> io::Result<()>,
-) -> anyhow::Result<Finished> {
+) -> anyhow::Result<TurnReport> {
     let (mut is_answered, mut restores, mut restored) = (false, false, false);
     while !is_answered || (restores && !restored) {
         let batch = events.next().await.context("events were lost; the machine is too slow to follow")?;
@@ -102,7 +102,7 @@ pub(super) async fn watch_answer(
             }
         }
     }
-    Ok(Finished {
+    Ok(TurnReport {
         reason: TurnEnd::EndTurn,
         usage: Usage::default(),
         duration_ms: 0,

@@ -27,43 +27,43 @@ use kode_protocol::{DeclineReason, ErrorData, ErrorKind};
 use tower_lsp::jsonrpc::{Error, ErrorCode};
 
 /// A failed request.
-pub(crate) type Failure = Error;
+pub(crate) type RequestError = Error;
 
-fn failure(kind: ErrorKind, message: String, hint: impl Into<String>) -> Failure {
+fn failure(kind: ErrorKind, message: String, hint: impl Into<String>) -> RequestError {
     let code = ErrorCode::from(kind.code());
     let data = serde_json::to_value(ErrorData { kind, hint: hint.into() }).ok();
     Error { code, message: message.into(), data }
 }
 
 /// A parameter does not fit; an empty path means the parameters as a whole.
-pub(crate) fn invalid_params(path: &str, message: &str) -> Failure {
+pub(crate) fn invalid_params(path: &str, message: &str) -> RequestError {
     let wrong = if path.is_empty() { "the parameters".to_owned() } else { format!("`{path}`") };
     let hint = format!("Correct {wrong} and send the request again.");
     failure(ErrorKind::InvalidParams { path: path.to_owned() }, message.to_owned(), hint)
 }
 
 /// A chat document cannot be sent as it is.
-pub(crate) fn chat(message: &str, hint: &str) -> Failure {
+pub(crate) fn chat(message: &str, hint: &str) -> RequestError {
     failure(ErrorKind::InvalidParams { path: "uri".to_owned() }, message.to_owned(), hint)
 }
 
 /// Not now.
-pub(crate) fn busy(message: &str, hint: &str) -> Failure {
+pub(crate) fn busy(message: &str, hint: &str) -> RequestError {
     failure(ErrorKind::SessionBusy, message.to_owned(), hint)
 }
 
 /// A fault of the server.
-pub(crate) fn internal(message: &str) -> Failure {
+pub(crate) fn internal(message: &str) -> RequestError {
     failure(ErrorKind::Internal, message.to_owned(), "Try again; the log has the details.")
 }
 
 /// There is no place for the user's state.
-pub(crate) fn no_home(message: &str) -> Failure {
+pub(crate) fn no_home(message: &str) -> RequestError {
     failure(ErrorKind::StorageFailure, message.to_owned(), "Set KODE_LS_HOME to a folder you can write to.")
 }
 
 /// What a session has changed that another server writes cannot be read.
-pub(crate) fn followed_changes(error: io::Error) -> Failure {
+pub(crate) fn followed_changes(error: io::Error) -> RequestError {
     failure(
         ErrorKind::StorageFailure,
         format!("the changes of the session cannot be read from its journal: {error}"),
@@ -72,7 +72,7 @@ pub(crate) fn followed_changes(error: io::Error) -> Failure {
 }
 
 /// A session cannot be had.
-pub(crate) fn session(error: SessionError) -> Failure {
+pub(crate) fn session(error: SessionError) -> RequestError {
     let message = error.to_string();
     match error {
         SessionError::Unknown(_) => {
@@ -138,12 +138,12 @@ pub(crate) fn session(error: SessionError) -> Failure {
 }
 
 /// Something about an MCP server cannot be done.
-pub(crate) fn mcp(error: kode_engine::config::mcp::fault::McpFailure) -> Failure {
+pub(crate) fn mcp(error: kode_engine::config::mcp::fault::McpFailure) -> RequestError {
     failure(ErrorKind::InvalidParams { path: "server".to_owned() }, error.message, error.hint)
 }
 
 /// A session was not forked.
-pub(crate) fn fork(error: ForkError) -> Failure {
+pub(crate) fn fork(error: ForkError) -> RequestError {
     match error {
         ForkError::Session(error) => session(error),
         ForkError::Item(error) => invalid_params("itemId", &error.to_string()),
@@ -151,7 +151,7 @@ pub(crate) fn fork(error: ForkError) -> Failure {
 }
 
 /// Nothing was imported.
-pub(crate) fn import(error: ImportFailure) -> Failure {
+pub(crate) fn import(error: ImportFailure) -> RequestError {
     match error {
         ImportFailure::Session(error) => session(error),
         ImportFailure::Folder(error) => invalid_params("from", &error.to_string()),
@@ -159,7 +159,7 @@ pub(crate) fn import(error: ImportFailure) -> Failure {
 }
 
 /// Nothing is searched.
-pub(crate) fn query(error: &BadQuery) -> Failure {
+pub(crate) fn query(error: &BadQuery) -> RequestError {
     let path = match error {
         BadQuery::Empty | BadQuery::TooLong | BadQuery::Words(_) => "query",
         BadQuery::Cursor => "cursor",
@@ -168,17 +168,17 @@ pub(crate) fn query(error: &BadQuery) -> Failure {
 }
 
 /// A mode is switched off.
-pub(crate) fn mode(error: ModeDisabled) -> Failure {
+pub(crate) fn mode(error: ModeDisabled) -> RequestError {
     invalid_params("mode", &error.to_string())
 }
 
 /// A model cannot be used.
-pub(crate) fn model(error: &ModelError) -> Failure {
+pub(crate) fn model(error: &ModelError) -> RequestError {
     failure(ErrorKind::ModelNotConfigured, error.to_string(), error.hint())
 }
 
 /// A prompt was not taken.
-pub(crate) fn submit(error: SubmitError) -> Failure {
+pub(crate) fn submit(error: SubmitError) -> RequestError {
     match error {
         SubmitError::Empty => invalid_params("input", "the prompt is empty"),
         SubmitError::QueueFull | SubmitError::SteeringFull => {
@@ -198,7 +198,7 @@ pub(crate) fn submit(error: SubmitError) -> Failure {
 }
 
 /// What waits was not changed.
-pub(crate) fn queue(error: QueueError) -> Failure {
+pub(crate) fn queue(error: QueueError) -> RequestError {
     let message = error.to_string();
     match error {
         QueueError::Unknown(_) => failure(
@@ -222,7 +222,7 @@ pub(crate) fn queue(error: QueueError) -> Failure {
 }
 
 /// An unsent prompt was not kept.
-pub(crate) fn draft(error: DraftError) -> Failure {
+pub(crate) fn draft(error: DraftError) -> RequestError {
     let message = error.to_string();
     match error {
         DraftError::TooLong { .. } => invalid_params("text", &message),
@@ -233,7 +233,7 @@ pub(crate) fn draft(error: DraftError) -> Failure {
 }
 
 /// An answer was not taken.
-pub(crate) fn respond(error: PromptRespondError) -> Failure {
+pub(crate) fn respond(error: PromptRespondError) -> RequestError {
     let message = error.to_string();
     match error {
         PromptRespondError::Unknown(_) => failure(
@@ -249,7 +249,7 @@ pub(crate) fn respond(error: PromptRespondError) -> Failure {
 }
 
 /// An answer to a question was not taken.
-pub(crate) fn reply(error: ReplyError) -> Failure {
+pub(crate) fn reply(error: ReplyError) -> RequestError {
     let message = error.to_string();
     match error {
         ReplyError::Unknown(_) => failure(
@@ -265,7 +265,7 @@ pub(crate) fn reply(error: ReplyError) -> Failure {
 }
 
 /// No question of that id waits, or none at all.
-pub(crate) fn unknown_question(id: Option<&QuestionId>) -> Failure {
+pub(crate) fn unknown_question(id: Option<&QuestionId>) -> RequestError {
     match id {
         Some(id) => reply(ReplyError::Unknown(id.clone())),
         None => failure(
@@ -277,7 +277,7 @@ pub(crate) fn unknown_question(id: Option<&QuestionId>) -> Failure {
 }
 
 /// A rule was not written or removed.
-pub(crate) fn keep(error: &KeepRuleError) -> Failure {
+pub(crate) fn keep(error: &KeepRuleError) -> RequestError {
     let message = error.to_string();
     match error {
         KeepRuleError::BadRule { .. } => invalid_params("rule", &message),
@@ -288,7 +288,7 @@ pub(crate) fn keep(error: &KeepRuleError) -> Failure {
 }
 
 /// A setting was not written.
-pub(crate) fn set(error: &SetError) -> Failure {
+pub(crate) fn set(error: &SetError) -> RequestError {
     let message = error.to_string();
     match error {
         SetError::Unknown { .. } | SetError::Unused { .. } => invalid_params("key", &message),
@@ -303,7 +303,7 @@ pub(crate) fn set(error: &SetError) -> Failure {
 }
 
 /// No permission prompt of that id waits, or none at all.
-pub(crate) fn unknown_permission(id: Option<&PermissionId>) -> Failure {
+pub(crate) fn unknown_permission(id: Option<&PermissionId>) -> RequestError {
     match id {
         Some(id) => respond(PromptRespondError::Unknown(id.clone())),
         None => failure(
@@ -315,7 +315,7 @@ pub(crate) fn unknown_permission(id: Option<&PermissionId>) -> Failure {
 }
 
 /// An act on hunks or on a checkpoint was not begun.
-pub(crate) fn resolve(error: ResolveError) -> Failure {
+pub(crate) fn resolve(error: ResolveError) -> RequestError {
     let message = error.to_string();
     match error {
         ResolveError::UnknownHunk(_) => {
@@ -347,7 +347,7 @@ pub(crate) fn resolve(error: ResolveError) -> Failure {
 }
 
 /// A text was not put into a document.
-pub(crate) fn apply_text(error: ApplyTextError) -> Failure {
+pub(crate) fn apply_text(error: ApplyTextError) -> RequestError {
     let message = error.to_string();
     match error {
         ApplyTextError::Outside(_) => invalid_params("uri", &format!("{message}: open it first")),
@@ -361,7 +361,7 @@ pub(crate) fn apply_text(error: ApplyTextError) -> Failure {
 }
 
 /// An output or a background command cannot be had.
-pub(crate) fn output(error: OutputError) -> Failure {
+pub(crate) fn output(error: OutputError) -> RequestError {
     let message = error.to_string();
     match error {
         OutputError::UnknownCall(_) => failure(
@@ -383,7 +383,7 @@ pub(crate) fn output(error: OutputError) -> Failure {
 }
 
 /// A part of a conversation cannot be had.
-pub(crate) fn paging(error: PagingError) -> Failure {
+pub(crate) fn paging(error: PagingError) -> RequestError {
     let message = error.to_string();
     match error {
         PagingError::UnknownAgent(_) => invalid_params("agentId", &message),
@@ -398,7 +398,7 @@ pub(crate) fn paging(error: PagingError) -> Failure {
 }
 
 /// No session has hunks in that document, and it is not open.
-pub(crate) fn unknown_document(uri: &str) -> Failure {
+pub(crate) fn unknown_document(uri: &str) -> RequestError {
     failure(
         ErrorKind::UnknownDocument,
         format!("`{uri}` is not open, and no live session has hunks in it"),
@@ -407,7 +407,7 @@ pub(crate) fn unknown_document(uri: &str) -> Failure {
 }
 
 /// No unfinished call of that id.
-pub(crate) fn unknown_call(id: &str) -> Failure {
+pub(crate) fn unknown_call(id: &str) -> RequestError {
     failure(
         ErrorKind::UnknownCall,
         format!("there is no unfinished call `{id}` in this session"),

@@ -20,11 +20,11 @@ pub fn list(list: HookList) -> wire::ListHooksResult {
 }
 
 fn info(hook: HookInfo) -> wire::HookInfo {
-    let bringer = |of: Bringer| wire::HookBringer {
+    let bringer = |of: Bringer| wire::HookOwner {
         kind: match of.kind {
-            BringerKind::Agent => wire::HookBringerKind::Agent,
-            BringerKind::Skill => wire::HookBringerKind::Skill,
-            BringerKind::Command => wire::HookBringerKind::Command,
+            BringerKind::Agent => wire::HookOwnerKind::Agent,
+            BringerKind::Skill => wire::HookOwnerKind::Skill,
+            BringerKind::Command => wire::HookOwnerKind::Command,
         },
         name: of.name,
     };

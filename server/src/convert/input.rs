@@ -22,7 +22,7 @@ const PASTED_LINES: usize = 200;
 
 /// A part of a prompt that cannot be one.
 #[derive(Debug, PartialEq, Eq)]
-pub struct BadPart {
+pub struct InvalidPart {
     /// Where it stands in the parameters.
     pub path: String,
     /// What is wrong with it.
@@ -32,8 +32,11 @@ pub struct BadPart {
 /// A prompt as it was handed in.
 ///
 /// # Errors
-/// [`BadPart`]: a URI that is none, a picture that is none, too many pictures, or too large ones together.
-pub fn prompt(input: Vec<wire::InputPart>, context: Option<wire::EditorContext>) -> Result<Prompt, BadPart> {
+/// [`InvalidPart`]: a URI that is none, a picture that is none, too many pictures, or too large ones together.
+pub fn prompt(
+    input: Vec<wire::InputPart>,
+    context: Option<wire::EditorContext>,
+) -> Result<Prompt, InvalidPart> {
     let (mut texts, mut parts) = (Vec::new(), Vec::new());
     let (mut images, mut image_bytes) = (0, 0);
     for (at, input) in input.into_iter().enumerate() {
@@ -74,9 +77,9 @@ pub fn prompt(input: Vec<wire::InputPart>, context: Option<wire::EditorContext>)
                 images += 1;
                 if images > MAX_IMAGES {
                     let message = format!("a prompt may have {MAX_IMAGES} pictures");
-                    return Err(BadPart { path: at, message });
+                    return Err(InvalidPart { path: at, message });
                 }
-                let image = Image::of_base64(&part.media_type, &part.data).map_err(|error| BadPart {
+                let image = Image::of_base64(&part.media_type, &part.data).map_err(|error| InvalidPart {
                     path: format!("{at}.data"),
                     message: format!("the picture cannot be sent: {error}"),
                 })?;
@@ -84,7 +87,7 @@ pub fn prompt(input: Vec<wire::InputPart>, context: Option<wire::EditorContext>)
                 if image_bytes > MAX_ALL_IMAGES_BYTES {
                     let message =
                         format!("the pictures of a prompt may have {MAX_ALL_IMAGES_BYTES} bytes together");
-                    return Err(BadPart { path: at, message });
+                    return Err(InvalidPart { path: at, message });
                 }
                 PromptPart::Image(image)
             }
@@ -107,7 +110,7 @@ fn is_pasted(text: &str) -> bool {
     text.lines().nth(PASTED_LINES).is_some() || text.chars().nth(PASTED_CHARS).is_some()
 }
 
-fn editor(context: wire::EditorContext) -> Result<PromptPart, BadPart> {
+fn editor(context: wire::EditorContext) -> Result<PromptPart, InvalidPart> {
     let active = context.active_uri.map(|uri| target("context.activeUri", &uri)).transpose()?;
     let open = context.open_uris.iter().enumerate();
     let open: Result<_, _> = open.map(|(at, uri)| named(&format!("context.openUris[{at}]"), uri)).collect();
@@ -121,17 +124,18 @@ fn editor(context: wire::EditorContext) -> Result<PromptPart, BadPart> {
     Ok(PromptPart::Editor(context.bounded()))
 }
 
-fn target(path: &str, uri: &wire::Uri) -> Result<Target, BadPart> {
+fn target(path: &str, uri: &wire::Uri) -> Result<Target, InvalidPart> {
     let path = if path.starts_with("context") { path.to_owned() } else { format!("{path}.uri") };
     named(&path, uri)
 }
 
 /// The file or document that a parameter names.
-fn named(path: &str, uri: &wire::Uri) -> Result<Target, BadPart> {
+fn named(path: &str, uri: &wire::Uri) -> Result<Target, InvalidPart> {
     let parsed = Url::parse(uri.as_str());
-    parsed
-        .map(|uri| documents::target(&uri))
-        .map_err(|reason| BadPart { path: path.to_owned(), message: format!("`{uri}` is no URI: {reason}") })
+    parsed.map(|uri| documents::target(&uri)).map_err(|reason| InvalidPart {
+        path: path.to_owned(),
+        message: format!("`{uri}` is no URI: {reason}"),
+    })
 }
 
 /// Lines as people and models count them, from 1.
@@ -182,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    fn read(input: serde_json::Value, context: serde_json::Value) -> Result<Prompt, BadPart> {
+    fn read(input: serde_json::Value, context: serde_json::Value) -> Result<Prompt, InvalidPart> {
         prompt(serde_json::from_value(input).unwrap(), serde_json::from_value(context).unwrap())
     }
 

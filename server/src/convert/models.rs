@@ -50,9 +50,9 @@ fn info(models: &Models, profile: &Profile, active: &str) -> wire::ModelInfo {
         max_tokens: u64::from(profile.max_tokens),
         active: profile.name == active,
         wire: Some(match profile.wire() {
-            Wire::AnthropicMessages => wire::ModelWire::AnthropicMessages,
-            Wire::ChatCompletions => wire::ModelWire::ChatCompletions,
-            Wire::Responses => wire::ModelWire::Responses,
+            Wire::AnthropicMessages => wire::WireFormat::AnthropicMessages,
+            Wire::ChatCompletions => wire::WireFormat::ChatCompletions,
+            Wire::Responses => wire::WireFormat::Responses,
         }),
         host: profile.host(),
         capabilities: Some(capabilities(profile.capabilities)),

@@ -47,7 +47,7 @@ fn offer(offer: Offer) -> wire::Offer {
     wire::Offer {
         scope: scope(offer.scope),
         rules: offer.rules,
-        spared: offer.spared.map(|spared| wire::Spared { matched: spared.matched, of: spared.of }),
+        spared: offer.spared.map(|spared| wire::RuleCoverage { matched: spared.matched, of: spared.of }),
     }
 }
 

@@ -112,7 +112,7 @@ pub fn trust_required(waiting: TrustSummary) -> wire::TrustRequired {
 #[must_use]
 pub fn trust(state: TrustState) -> wire::ListTrustResult {
     let summary = summary(state.waiting.iter().map(|waiting| waiting.wish.key.as_str()));
-    let waiting = state.waiting.into_iter().map(|waiting| wire::TrustWaiting {
+    let waiting = state.waiting.into_iter().map(|waiting| wire::PendingTrust {
         digest: waiting.digest,
         text: waiting.wish.shown(),
         key: waiting.wish.key,
@@ -120,7 +120,7 @@ pub fn trust(state: TrustState) -> wire::ListTrustResult {
         earlier: waiting.earlier,
         dismissed: waiting.is_dismissed,
     });
-    let approved = state.approved.into_iter().map(|approved| wire::TrustApproved {
+    let approved = state.approved.into_iter().map(|approved| wire::ApprovedTrust {
         digest: approved.digest,
         text: approved.wish.shown(),
         key: approved.wish.key,

@@ -8,27 +8,27 @@ use kode_engine::text::edit::compose::compose_edits;
 
 /// Changes that were made one after the other.
 #[derive(Debug, Default)]
-pub(super) struct Changes {
+pub(super) struct ComposedChanges {
     /// Edits that follow each other, each of them a run of changes at most half as long as the one before it, so that
     /// many changes are composed in few and balanced steps.
-    runs: Vec<Run>,
+    runs: Vec<ChangeRun>,
     /// Whether a change replaced the whole text.
     whole: bool,
 }
 
 #[derive(Debug)]
-struct Run {
+struct ChangeRun {
     changes: usize,
     edits: Vec<TextEdit>,
 }
 
-impl Changes {
+impl ComposedChanges {
     /// Adds a change: an edit of the text that the changes so far have led to.
     pub(super) fn push(&mut self, edit: TextEdit) {
         if self.whole {
             return;
         }
-        let mut newest = Run { changes: 1, edits: vec![edit] };
+        let mut newest = ChangeRun { changes: 1, edits: vec![edit] };
         while let Some(last) = self.runs.pop_if(|last| last.changes <= newest.changes) {
             newest = last.then(newest);
         }
@@ -53,7 +53,7 @@ impl Changes {
     }
 }
 
-impl Run {
+impl ChangeRun {
     fn then(self, later: Self) -> Self {
         Self { changes: self.changes + later.changes, edits: compose_edits(&self.edits, &later.edits) }
     }
@@ -71,7 +71,7 @@ mod tests {
     }
 
     fn composed(changes: &[TextEdit]) -> Vec<TextEdit> {
-        let mut composed = Changes::default();
+        let mut composed = ComposedChanges::default();
         changes.iter().cloned().for_each(|change| composed.push(change));
         composed.finish().unwrap()
     }
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn many_changes_are_composed_in_balanced_steps() {
-        let mut changes = Changes::default();
+        let mut changes = ComposedChanges::default();
         (0..13).for_each(|_| changes.push(edit(0..0, "x")));
         let runs: Vec<_> = changes.runs.iter().map(|run| run.changes).collect();
         assert_eq!(runs, [8, 4, 1]);
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(composed(&[]), []);
         assert_eq!(composed(&[edit(3..3, "")]), []);
         assert_eq!(composed(&[edit(3..3, "x"), edit(3..4, "")]), []);
-        let mut changes = Changes::default();
+        let mut changes = ComposedChanges::default();
         changes.push(edit(0..0, "x"));
         changes.replace_all();
         changes.push(edit(0..0, "y"));

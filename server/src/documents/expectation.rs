@@ -16,7 +16,7 @@ pub(super) const COMPARE_BUDGET: usize = 4 << 20;
 
 /// How far an awaited edit has come.
 #[derive(Clone, Debug)]
-enum Progress {
+enum EditProgress {
     Waiting,
     Moved,
     Shown(DocumentSnapshot),
@@ -25,7 +25,7 @@ enum Progress {
 
 /// How an expectation ended.
 #[derive(Clone, Debug)]
-pub enum Settled {
+pub enum EditSettlement {
     /// The document has shown the edit; the snapshot is the document at that moment.
     Shown(DocumentSnapshot),
     /// The document was closed before it showed the edit.
@@ -34,51 +34,52 @@ pub enum Settled {
 
 /// The edit of one open document that somebody waits for. Dropping it ends the waiting.
 #[derive(Debug)]
-pub struct Expectation {
-    progress: watch::Receiver<Progress>,
+pub struct EditExpectation {
+    progress: watch::Receiver<EditProgress>,
 }
 
-impl Expectation {
+impl EditExpectation {
     /// Waits until the document has shown the edit or was closed.
-    pub async fn settled(&mut self) -> Settled {
-        let is_settled = |progress: &Progress| matches!(progress, Progress::Shown(_) | Progress::Closed);
+    pub async fn settled(&mut self) -> EditSettlement {
+        let is_settled =
+            |progress: &EditProgress| matches!(progress, EditProgress::Shown(_) | EditProgress::Closed);
         // An error means that the documents themselves are gone, which is as good as closed.
         let _ = self.progress.wait_for(is_settled).await;
-        self.seen().unwrap_or(Settled::Closed)
+        self.seen().unwrap_or(EditSettlement::Closed)
     }
 
     /// How the expectation has ended, if it has.
     #[must_use]
-    pub fn seen(&self) -> Option<Settled> {
+    pub fn seen(&self) -> Option<EditSettlement> {
         match &*self.progress.borrow() {
-            Progress::Waiting | Progress::Moved => None,
-            Progress::Shown(snapshot) => Some(Settled::Shown(snapshot.clone())),
-            Progress::Closed => Some(Settled::Closed),
+            EditProgress::Waiting | EditProgress::Moved => None,
+            EditProgress::Shown(snapshot) => Some(EditSettlement::Shown(snapshot.clone())),
+            EditProgress::Closed => Some(EditSettlement::Closed),
         }
     }
 
     /// Waits until the document is no longer the text the edit was computed on, for whatever reason.
     pub async fn moved(&mut self) {
         // As above: without documents there is nothing to wait for.
-        let _ = self.progress.wait_for(|progress| !matches!(progress, Progress::Waiting)).await;
+        let _ = self.progress.wait_for(|progress| !matches!(progress, EditProgress::Waiting)).await;
     }
 }
 
-/// The documents' side of an [`Expectation`].
+/// The documents' side of an [`EditExpectation`].
 #[derive(Debug)]
-pub(super) struct Expected {
+pub(super) struct ExpectedEdit {
     base: Rope,
     base_text: OnceCell<String>,
     edits: Vec<TextEdit>,
     text: Rope,
     /// What was seen and not yet told.
-    news: Option<Progress>,
-    progress: watch::Sender<Progress>,
+    news: Option<EditProgress>,
+    progress: watch::Sender<EditProgress>,
 }
 
-impl Expected {
-    pub(super) fn new(base: &Rope, edits: &[TextEdit]) -> (Self, Expectation) {
-        let (sender, progress) = watch::channel(Progress::Waiting);
+impl ExpectedEdit {
+    pub(super) fn new(base: &Rope, edits: &[TextEdit]) -> (Self, EditExpectation) {
+        let (sender, progress) = watch::channel(EditProgress::Waiting);
         let expected = Self {
             base: base.clone(),
             base_text: OnceCell::new(),
@@ -87,22 +88,22 @@ impl Expected {
             news: None,
             progress: sender,
         };
-        (expected, Expectation { progress })
+        (expected, EditExpectation { progress })
     }
 
     /// Looks at the document after one change. `budget` is what is left of [`COMPARE_BUDGET`].
     pub(super) fn observe(&mut self, now: &DocumentSnapshot, last_change: bool, budget: &mut usize) {
-        if self.progress.is_closed() || matches!(self.news, Some(Progress::Shown(_))) {
+        if self.progress.is_closed() || matches!(self.news, Some(EditProgress::Shown(_))) {
             return;
         }
         let shown = self.is_shown_by(&now.text, last_change, budget);
-        self.news = Some(if shown { Progress::Shown(now.clone()) } else { Progress::Moved });
+        self.news = Some(if shown { EditProgress::Shown(now.clone()) } else { EditProgress::Moved });
     }
 
     /// Tells what was seen and says whether the expectation is still pending.
     pub(super) fn settle(&mut self) -> bool {
         let news = self.news.take();
-        let pending = !matches!(news, Some(Progress::Shown(_))) && !self.progress.is_closed();
+        let pending = !matches!(news, Some(EditProgress::Shown(_))) && !self.progress.is_closed();
         if let Some(news) = news {
             self.progress.send_replace(news);
         }
@@ -110,7 +111,7 @@ impl Expected {
     }
 
     pub(super) fn close(&self) {
-        self.progress.send_replace(Progress::Closed);
+        self.progress.send_replace(EditProgress::Closed);
     }
 
     fn is_shown_by(&self, now: &Rope, last_change: bool, budget: &mut usize) -> bool {

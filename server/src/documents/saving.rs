@@ -29,7 +29,7 @@ impl SaveExpectation {
 
 /// What is known of the saves of one open document.
 #[derive(Debug, Default)]
-pub(super) struct Saving {
+pub(super) struct SaveState {
     /// Why the editor is about to save, if it has said so.
     reason: Option<TextDocumentSaveReason>,
     /// Until when a save is one that the editor was asked for.
@@ -37,7 +37,7 @@ pub(super) struct Saving {
     waiting: Vec<oneshot::Sender<()>>,
 }
 
-impl Saving {
+impl SaveState {
     /// The editor is about to save.
     pub(super) fn begin(&mut self, reason: TextDocumentSaveReason) {
         self.reason = Some(reason);

@@ -140,7 +140,7 @@ fn an_expectation_sees_an_edit_that_is_undone_in_the_same_notification() {
     let base = current(&documents);
     let expectation = documents.expect(&base, &[edit(3..4, "b")]).unwrap();
     notify(&documents, 2, vec![change((0, 3), (0, 4), "b"), change((0, 3), (0, 4), "a")]);
-    let Some(Settled::Shown(shown)) = expectation.seen() else { panic!("the edit was missed") };
+    let Some(EditSettlement::Shown(shown)) = expectation.seen() else { panic!("the edit was missed") };
     assert_eq!(shown.text.to_string(), "fn b() {}\n");
     assert_eq!(text_of(&documents), "fn a() {}\n");
 }
@@ -155,7 +155,7 @@ fn an_expectation_sees_an_edit_among_typing_and_in_parts() {
     notify(&documents, 3, vec![change((0, 8), (0, 13), "3")]);
     assert!(expectation.seen().is_none(), "half of the edit is not the edit");
     notify(&documents, 4, vec![change((0, 0), (0, 3), "1")]);
-    let Some(Settled::Shown(shown)) = expectation.seen() else { panic!("the edit was missed") };
+    let Some(EditSettlement::Shown(shown)) = expectation.seen() else { panic!("the edit was missed") };
     assert_eq!(shown.text.to_string(), "1 two 3\ntyped");
 }
 
@@ -166,7 +166,7 @@ async fn an_expectation_ends_when_the_document_closes() {
     assert!(expectation.moved().now_or_never().is_none());
     documents.close(&TextDocumentIdentifier::new(url(URI)));
     expectation.moved().await;
-    assert!(matches!(expectation.settled().await, Settled::Closed));
+    assert!(matches!(expectation.settled().await, EditSettlement::Closed));
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn observers_are_told_everything_in_order_as_long_as_they_live() {
 
 #[test]
 fn observers_hear_of_an_edit_before_those_who_wait_for_it() {
-    struct Early(Mutex<Option<Expectation>>);
+    struct Early(Mutex<Option<EditExpectation>>);
     impl DocumentObserver for Early {
         fn observe(&self, _event: &DocumentEvent) {
             let expectation = self.0.lock().unwrap();

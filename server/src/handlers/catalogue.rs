@@ -11,14 +11,14 @@ use kode_protocol as wire;
 
 use crate::backend::Backend;
 use crate::convert;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::handlers::params::Params;
 
 /// Lists the tools.
 pub(crate) async fn tools(
     backend: &Backend,
     _params: wire::ListToolsParams,
-) -> Result<wire::ListToolsResult, Failure> {
+) -> Result<wire::ListToolsResult, RequestError> {
     let agent = backend.agent()?;
     let tools = agent.engine.tools().iter().map(|tool| {
         let facts = tool.facts();
@@ -39,7 +39,7 @@ pub(crate) async fn tools(
 pub(crate) async fn models(
     backend: &Backend,
     _params: wire::ListModelsParams,
-) -> Result<wire::ListModelsResult, Failure> {
+) -> Result<wire::ListModelsResult, RequestError> {
     let agent = backend.agent()?;
     let models = agent.engine.models();
     let wanted = agent.options.profile.as_deref().and_then(|name| models.resolve(name).ok());
@@ -48,7 +48,7 @@ pub(crate) async fn models(
 }
 
 /// Lists the hooks. Looks at the settings files.
-pub(crate) async fn hooks(backend: &Backend, params: Params) -> Result<wire::ListHooksResult, Failure> {
+pub(crate) async fn hooks(backend: &Backend, params: Params) -> Result<wire::ListHooksResult, RequestError> {
     let params: wire::ListHooksParams = params.read()?;
     match &params.session_id {
         Some(id) => {
@@ -66,14 +66,20 @@ pub(crate) async fn hooks(backend: &Backend, params: Params) -> Result<wire::Lis
 }
 
 /// Lists the types of sub-agents, and what is wrong with files.
-pub(crate) async fn agents(backend: &Backend, params: Params) -> Result<wire::ListAgentsResult, Failure> {
+pub(crate) async fn agents(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::ListAgentsResult, RequestError> {
     let params: wire::ListAgentsParams = params.read()?;
     let extensions = extensions(backend, params.session_id.as_ref())?;
     Ok(convert::agents::list(&*extensions.now().await))
 }
 
 /// Lists the output styles.
-pub(crate) async fn styles(backend: &Backend, params: Params) -> Result<wire::ListStylesResult, Failure> {
+pub(crate) async fn styles(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::ListStylesResult, RequestError> {
     let params: wire::ListStylesParams = params.read()?;
     let now = extensions(backend, params.session_id.as_ref())?.now().await;
     let session = params.session_id.as_ref().map(|id| backend.session(id)).transpose()?;
@@ -91,7 +97,7 @@ pub(crate) async fn styles(backend: &Backend, params: Params) -> Result<wire::Li
 }
 
 /// Says what of the files of users is in use, and what is not.
-pub(crate) async fn doctor(backend: &Backend, params: Params) -> Result<wire::DoctorResult, Failure> {
+pub(crate) async fn doctor(backend: &Backend, params: Params) -> Result<wire::DoctorResult, RequestError> {
     let params: wire::DoctorParams = params.read()?;
     let now = extensions(backend, params.session_id.as_ref())?.now().await;
     let (engine, roots) = (backend.agent()?.engine.clone(), roots(backend, params.session_id.as_ref())?);
@@ -100,24 +106,27 @@ pub(crate) async fn doctor(backend: &Backend, params: Params) -> Result<wire::Do
 }
 
 /// The folders of a session, or those of the workspace.
-fn roots(backend: &Backend, session: Option<&wire::SessionId>) -> Result<Vec<AbsPath>, Failure> {
+fn roots(backend: &Backend, session: Option<&wire::SessionId>) -> Result<Vec<AbsPath>, RequestError> {
     Ok(match session {
         Some(id) => backend.session(id)?.roots(),
         None => backend.agent()?.folders(),
     })
 }
 
-fn extensions(backend: &Backend, session: Option<&wire::SessionId>) -> Result<Extensions, Failure> {
+fn extensions(backend: &Backend, session: Option<&wire::SessionId>) -> Result<Extensions, RequestError> {
     Ok(backend.agent()?.engine.extensions(&roots(backend, session)?))
 }
 
 /// Has work done that waits for the disk.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, RequestError> {
     tokio::task::spawn_blocking(work).await.map_err(|failed| error::internal(&failed.to_string()))
 }
 
 /// Lists the commands that can be typed after `/`.
-pub(crate) async fn commands(backend: &Backend, params: Params) -> Result<wire::ListCommandsResult, Failure> {
+pub(crate) async fn commands(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::ListCommandsResult, RequestError> {
     let params: wire::ListCommandsParams = params.read()?;
     let Some(id) = &params.session_id else {
         let now = extensions(backend, None)?.now().await;

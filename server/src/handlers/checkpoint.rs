@@ -5,11 +5,14 @@ use kode_protocol as wire;
 
 use crate::backend::Backend;
 use crate::convert;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::handlers::params::Params;
 
 /// Lists the checkpoints of a session.
-pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListCheckpointsResult, Failure> {
+pub(crate) async fn list(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::ListCheckpointsResult, RequestError> {
     let params: wire::ListCheckpointsParams = params.read()?;
     let checkpoints = backend.session(&params.session_id)?.checkpoints();
     let checkpoints = checkpoints.into_iter().map(convert::review::checkpoint);
@@ -20,7 +23,7 @@ pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::List
 pub(crate) async fn restore(
     backend: &Backend,
     params: Params,
-) -> Result<wire::RestoreCheckpointResult, Failure> {
+) -> Result<wire::RestoreCheckpointResult, RequestError> {
     let params: wire::RestoreCheckpointParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let checkpoint = CheckpointId::from_external(params.checkpoint_id.as_str());

@@ -9,12 +9,15 @@ use kode_protocol as wire;
 
 use crate::agent::candidates;
 use crate::backend::Backend;
-use crate::convert::error::Failure;
+use crate::convert::error::RequestError;
 use crate::handlers::params::Params;
 use crate::lsp::PositionEncoding;
 
 /// Says what can stand at the cursor.
-pub(crate) async fn complete(backend: &Backend, params: Params) -> Result<wire::CompleteResult, Failure> {
+pub(crate) async fn complete(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::CompleteResult, RequestError> {
     let wire::CompleteParams { session_id, text, cursor } = params.read()?;
     let agent = Arc::clone(backend.agent()?);
     let session = session_id.map(|id| backend.session(&id)).transpose()?;

@@ -10,17 +10,17 @@ use kode_protocol as wire;
 use serde_json::{Value, json};
 
 use crate::agent::settings;
-use crate::agent::trust::{self, Act};
+use crate::agent::trust::{self, TrustDecision};
 use crate::backend::Backend;
 use crate::convert;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::handlers::params::Params;
 
 /// The settings that a session can have of its own, by the key of the files that says the same.
 const OF_SESSION: [&str; 4] = ["permissions.defaultMode", "model", "effortLevel", "outputStyle"];
 
 /// Says what counts.
-pub(crate) async fn get(backend: &Backend, params: Params) -> Result<wire::GetConfigResult, Failure> {
+pub(crate) async fn get(backend: &Backend, params: Params) -> Result<wire::GetConfigResult, RequestError> {
     let params: wire::GetConfigParams = params.read()?;
     let agent = backend.agent()?;
     let session = params.session_id.as_ref().map(|id| backend.session(id)).transpose()?;
@@ -83,7 +83,7 @@ fn of_session(session: &Session) -> Vec<wire::ConfigSetting> {
 }
 
 /// Changes one setting.
-pub(crate) async fn set(backend: &Backend, params: Params) -> Result<wire::SetConfigResult, Failure> {
+pub(crate) async fn set(backend: &Backend, params: Params) -> Result<wire::SetConfigResult, RequestError> {
     let params: wire::SetConfigParams = params.read()?;
     let agent = backend.agent()?;
     let session = params.session_id.as_ref().map(|id| backend.session(id)).transpose()?;
@@ -114,7 +114,7 @@ async fn set_in_session(
     session: &std::sync::Arc<Session>,
     key: &str,
     value: Option<Value>,
-) -> Result<wire::SetConfigResult, Failure> {
+) -> Result<wire::SetConfigResult, RequestError> {
     let key = key.strip_prefix("session.").unwrap_or(key);
     if !OF_SESSION.contains(&key) {
         let message = format!(
@@ -158,28 +158,41 @@ async fn set_in_session(
 }
 
 /// Lists what files of a workspace ask for.
-pub(crate) async fn trust_list(backend: &Backend, params: Params) -> Result<wire::ListTrustResult, Failure> {
+pub(crate) async fn trust_list(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::ListTrustResult, RequestError> {
     let params: wire::ListTrustParams = params.read()?;
     let roots = roots(backend, params.session_id.as_ref())?;
     Ok(convert::rules::trust(trust::state(backend.agent()?, roots).await))
 }
 
 /// Lets what was shown count.
-pub(crate) async fn trust_approve(backend: &Backend, params: Params) -> Result<wire::TrustResult, Failure> {
-    act(backend, params, Act::Approve).await
+pub(crate) async fn trust_approve(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::TrustResult, RequestError> {
+    act(backend, params, TrustDecision::Approve).await
 }
 
 /// Takes approvals back.
-pub(crate) async fn trust_revoke(backend: &Backend, params: Params) -> Result<wire::TrustResult, Failure> {
-    act(backend, params, Act::Revoke).await
+pub(crate) async fn trust_revoke(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::TrustResult, RequestError> {
+    act(backend, params, TrustDecision::Revoke).await
 }
 
 /// Puts what was shown off.
-pub(crate) async fn trust_dismiss(backend: &Backend, params: Params) -> Result<(), Failure> {
-    act(backend, params, Act::Dismiss).await.map(|_| ())
+pub(crate) async fn trust_dismiss(backend: &Backend, params: Params) -> Result<(), RequestError> {
+    act(backend, params, TrustDecision::Dismiss).await.map(|_| ())
 }
 
-async fn act(backend: &Backend, params: Params, act: Act) -> Result<wire::TrustResult, Failure> {
+async fn act(
+    backend: &Backend,
+    params: Params,
+    act: TrustDecision,
+) -> Result<wire::TrustResult, RequestError> {
     let params: wire::TrustParams = params.read()?;
     let roots = roots(backend, params.session_id.as_ref())?;
     let done = trust::act(backend.agent()?, roots, act, params.digests).await;
@@ -188,7 +201,7 @@ async fn act(backend: &Backend, params: Params, act: Act) -> Result<wire::TrustR
 }
 
 /// Takes in whether the editor trusts the workspace.
-pub(crate) async fn trust_workspace(backend: &Backend, params: Params) -> Result<(), Failure> {
+pub(crate) async fn trust_workspace(backend: &Backend, params: Params) -> Result<(), RequestError> {
     let params: wire::TrustWorkspaceParams = params.read()?;
     let agent = backend.agent()?;
     if agent.policies.editor().change(|word| word.is_distrusted = !params.trusted) {
@@ -197,7 +210,7 @@ pub(crate) async fn trust_workspace(backend: &Backend, params: Params) -> Result
     Ok(())
 }
 
-fn roots(backend: &Backend, session: Option<&wire::SessionId>) -> Result<Vec<AbsPath>, Failure> {
+fn roots(backend: &Backend, session: Option<&wire::SessionId>) -> Result<Vec<AbsPath>, RequestError> {
     match session {
         Some(id) => Ok(backend.session(id)?.roots()),
         None => Ok(backend.agent()?.folders()),

@@ -7,12 +7,12 @@ use kode_protocol as wire;
 
 use crate::backend::Backend;
 use crate::convert;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::handlers::params::Params;
 use crate::handlers::turn::told;
 
 /// Says how full the context window of a session is.
-pub(crate) async fn get(backend: &Backend, params: Params) -> Result<wire::ContextUse, Failure> {
+pub(crate) async fn get(backend: &Backend, params: Params) -> Result<wire::ContextUse, RequestError> {
     let params: wire::GetContextParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let context = session.context_use().map_err(|missing| error::model(&missing))?;
@@ -26,7 +26,7 @@ const MOST_MESSAGES: usize = 200;
 const MOST_BYTES: usize = 1 << 20;
 
 /// Gives a page of the messages of a conversation as they were before it was compacted.
-pub(crate) async fn window(backend: &Backend, params: Params) -> Result<wire::WindowPage, Failure> {
+pub(crate) async fn window(backend: &Backend, params: Params) -> Result<wire::WindowPage, RequestError> {
     let params: wire::GetWindowParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     if params.limit == 0 {
@@ -41,7 +41,10 @@ pub(crate) async fn window(backend: &Backend, params: Params) -> Result<wire::Wi
 }
 
 /// Begins to compact the conversation, or has it done after the prompts that wait.
-pub(crate) async fn compact(backend: &Backend, params: Params) -> Result<wire::StartTurnResult, Failure> {
+pub(crate) async fn compact(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::StartTurnResult, RequestError> {
     let params: wire::CompactSessionParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     Ok(told(session.compact(params.focus.as_deref()).map_err(error::submit)?))

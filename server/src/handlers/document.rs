@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::sides;
 use crate::backend::Backend;
-use crate::convert::error::Failure;
+use crate::convert::error::RequestError;
 use crate::handlers::params::Params;
 
 /// Which virtual document is wanted; as LSP 3.18 has it.
@@ -27,19 +27,22 @@ pub(crate) struct TextDocumentContentResult {
 }
 
 /// Gives a text without the hunks that are neither kept nor undone.
-pub(crate) async fn baseline(backend: &Backend, params: Params) -> Result<wire::DocumentText, Failure> {
+pub(crate) async fn baseline(backend: &Backend, params: Params) -> Result<wire::DocumentText, RequestError> {
     let params: wire::DocumentTextParams = params.read()?;
     sides::text(backend.agent()?, params.session_id.as_ref(), &params.uri, Side::Baseline).await
 }
 
 /// Gives a text with the proposed hunks.
-pub(crate) async fn proposed(backend: &Backend, params: Params) -> Result<wire::DocumentText, Failure> {
+pub(crate) async fn proposed(backend: &Backend, params: Params) -> Result<wire::DocumentText, RequestError> {
     let params: wire::DocumentTextParams = params.read()?;
     sides::text(backend.agent()?, params.session_id.as_ref(), &params.uri, Side::Proposed).await
 }
 
 /// Gives the text of a virtual document.
-pub(crate) async fn content(backend: &Backend, params: Params) -> Result<TextDocumentContentResult, Failure> {
+pub(crate) async fn content(
+    backend: &Backend,
+    params: Params,
+) -> Result<TextDocumentContentResult, RequestError> {
     let params: TextDocumentContentParams = params.read()?;
     let text = sides::virtual_text(backend.agent()?, &params.uri).await?;
     backend.connection().served.given(&params.uri, &text);

@@ -5,11 +5,11 @@ use kode_protocol as wire;
 use serde_json::Value;
 
 use crate::backend::Backend;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::handlers::params::Params;
 
 /// Keeps the unsent prompt.
-pub(crate) async fn set(backend: &Backend, params: Params) -> Result<(), Failure> {
+pub(crate) async fn set(backend: &Backend, params: Params) -> Result<(), RequestError> {
     let params: wire::SetDraftParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let parts = match params.parts.is_empty() {

@@ -18,11 +18,11 @@ use serde_json::Value;
 
 use crate::backend::Backend;
 use crate::convert;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::handlers::params::Params;
 
 /// Lists what the agent has changed, file by file and hunk by hunk.
-pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListEditsResult, Failure> {
+pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListEditsResult, RequestError> {
     let params: wire::ListEditsParams = params.read()?;
     let wanted = params.uri.as_ref().map(|uri| convert::target_from_wire("uri", uri)).transpose()?;
     let session = match backend.attached(&params.session_id)? {
@@ -52,7 +52,7 @@ async fn followed(
     backend: &Backend,
     following: &Arc<Following>,
     wanted: Option<Target>,
-) -> Result<wire::ListEditsResult, Failure> {
+) -> Result<wire::ListEditsResult, RequestError> {
     let mut reviews = following.review().await.map_err(error::followed_changes)?;
     reviews.retain(|file| wanted.as_ref().is_none_or(|wanted| file.target == *wanted));
     let documents = &backend.connection().documents;
@@ -68,7 +68,10 @@ async fn followed(
 }
 
 /// Begins to accept, reject, keep or undo hunks.
-pub(crate) async fn resolve(backend: &Backend, params: Params) -> Result<wire::ResolveEditsResult, Failure> {
+pub(crate) async fn resolve(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::ResolveEditsResult, RequestError> {
     let params: wire::ResolveEditsParams = params.read()?;
     let (session, selection) = selection(params.selection)?;
     let action = convert::review::action_from_wire(params.action);
@@ -106,7 +109,10 @@ pub(crate) async fn resolve(backend: &Backend, params: Params) -> Result<wire::R
 }
 
 /// Puts a text into a document as a change of the agent's.
-pub(crate) async fn propose(backend: &Backend, params: Params) -> Result<wire::ProposeEditsResult, Failure> {
+pub(crate) async fn propose(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::ProposeEditsResult, RequestError> {
     let params: wire::ProposeEditsParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let target = convert::target_from_wire("uri", &params.uri)?;
@@ -120,7 +126,7 @@ pub(crate) async fn propose(backend: &Backend, params: Params) -> Result<wire::P
 }
 
 /// Begins to take an act or a restore back.
-pub(crate) async fn revert(backend: &Backend, params: Params) -> Result<wire::Resolution, Failure> {
+pub(crate) async fn revert(backend: &Backend, params: Params) -> Result<wire::Resolution, RequestError> {
     let params: wire::RevertEditsParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let id = params.resolution_id.map(|id| ResolutionId::from_external(id.as_str()));
@@ -136,7 +142,7 @@ fn resolution(session: &Arc<Session>, id: &ResolutionId) -> wire::Resolution {
 }
 
 /// Whose hunks are meant, and which; no session means all live ones.
-fn selection(selection: wire::EditSelection) -> Result<(Option<wire::SessionId>, Selection), Failure> {
+fn selection(selection: wire::EditSelection) -> Result<(Option<wire::SessionId>, Selection), RequestError> {
     Ok(match selection {
         wire::EditSelection::Hunks(part) => {
             if part.hunk_ids.is_empty() {

@@ -7,11 +7,14 @@ use kode_protocol as wire;
 
 use crate::backend::Backend;
 use crate::convert;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::handlers::params::Params;
 
 /// The servers of a session, or of the workspace.
-fn servers(backend: &Backend, session: Option<&wire::SessionId>) -> Result<Arc<dyn McpServers>, Failure> {
+fn servers(
+    backend: &Backend,
+    session: Option<&wire::SessionId>,
+) -> Result<Arc<dyn McpServers>, RequestError> {
     match session {
         Some(id) => Ok(Arc::clone(backend.session(id)?.servers())),
         None => {
@@ -22,7 +25,7 @@ fn servers(backend: &Backend, session: Option<&wire::SessionId>) -> Result<Arc<d
 }
 
 /// Lists the servers.
-pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListMcpResult, Failure> {
+pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListMcpResult, RequestError> {
     let params: wire::ListMcpParams = params.read()?;
     let servers = servers(backend, params.session_id.as_ref())?;
     servers.refresh().await;
@@ -31,7 +34,10 @@ pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::List
 }
 
 /// Lists the tools of connected servers.
-pub(crate) async fn tools(backend: &Backend, params: Params) -> Result<wire::ListMcpToolsResult, Failure> {
+pub(crate) async fn tools(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::ListMcpToolsResult, RequestError> {
     let params: wire::ListMcpToolsParams = params.read()?;
     let servers = servers(backend, params.session_id.as_ref())?;
     let tools = servers.tool_list(params.server.as_deref());
@@ -39,7 +45,7 @@ pub(crate) async fn tools(backend: &Backend, params: Params) -> Result<wire::Lis
 }
 
 /// Begins to connect to a server anew.
-pub(crate) async fn reconnect(backend: &Backend, params: Params) -> Result<(), Failure> {
+pub(crate) async fn reconnect(backend: &Backend, params: Params) -> Result<(), RequestError> {
     let params: wire::McpServerParams = params.read()?;
     let servers = servers(backend, params.session_id.as_ref())?;
     servers.reconnect(&params.server).await.map_err(error::mcp)
@@ -49,7 +55,7 @@ pub(crate) async fn reconnect(backend: &Backend, params: Params) -> Result<(), F
 pub(crate) async fn authenticate(
     backend: &Backend,
     params: Params,
-) -> Result<wire::AuthenticateMcpResult, Failure> {
+) -> Result<wire::AuthenticateMcpResult, RequestError> {
     let params: wire::McpServerParams = params.read()?;
     let servers = servers(backend, params.session_id.as_ref())?;
     let url = servers.authenticate(&params.server).await.map_err(error::mcp)?;
@@ -57,16 +63,16 @@ pub(crate) async fn authenticate(
 }
 
 /// Switches a server on.
-pub(crate) async fn enable(backend: &Backend, params: Params) -> Result<(), Failure> {
+pub(crate) async fn enable(backend: &Backend, params: Params) -> Result<(), RequestError> {
     switch(backend, params, true).await
 }
 
 /// Switches a server off.
-pub(crate) async fn disable(backend: &Backend, params: Params) -> Result<(), Failure> {
+pub(crate) async fn disable(backend: &Backend, params: Params) -> Result<(), RequestError> {
     switch(backend, params, false).await
 }
 
-async fn switch(backend: &Backend, params: Params, enabled: bool) -> Result<(), Failure> {
+async fn switch(backend: &Backend, params: Params, enabled: bool) -> Result<(), RequestError> {
     let params: wire::McpServerParams = params.read()?;
     let servers = servers(backend, params.session_id.as_ref())?;
     servers.enable(&params.server, enabled).await.map_err(error::mcp)

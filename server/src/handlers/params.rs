@@ -6,7 +6,7 @@
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 use serde_json::Value;
 
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 
 /// Parameters as they came. Reading them never fails for the service; [`Params::read`] does, for the client.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Params {
     ///
     /// # Errors
     /// `invalidParams` with the path of the first that does not fit.
-    pub(crate) fn read<T: DeserializeOwned>(self) -> Result<T, Failure> {
+    pub(crate) fn read<T: DeserializeOwned>(self) -> Result<T, RequestError> {
         serde_path_to_error::deserialize(self.0).map_err(|error| {
             let path = error.path().to_string();
             let path = if path == "." { "" } else { &path };

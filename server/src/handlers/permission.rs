@@ -8,11 +8,11 @@ use kode_protocol as wire;
 
 use crate::backend::Backend;
 use crate::convert;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::handlers::params::Params;
 
 /// Answers a prompt.
-pub(crate) async fn respond(backend: &Backend, params: Params) -> Result<(), Failure> {
+pub(crate) async fn respond(backend: &Backend, params: Params) -> Result<(), RequestError> {
     let params: wire::RespondPermissionParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let answer = PromptAnswer {
@@ -29,7 +29,10 @@ pub(crate) async fn respond(backend: &Backend, params: Params) -> Result<(), Fai
 }
 
 /// Lists the prompts that wait.
-pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListPermissionsResult, Failure> {
+pub(crate) async fn list(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::ListPermissionsResult, RequestError> {
     let params: wire::ListPermissionsParams = params.read()?;
     let sessions = match params.session_id {
         Some(id) => vec![backend.session(&id)?],
@@ -43,7 +46,7 @@ pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::List
 }
 
 /// Lists the rules in force.
-pub(crate) async fn rules(backend: &Backend, params: Params) -> Result<wire::ListRulesResult, Failure> {
+pub(crate) async fn rules(backend: &Backend, params: Params) -> Result<wire::ListRulesResult, RequestError> {
     let params: wire::ListRulesParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     session.look_at_settings().await;
@@ -51,7 +54,7 @@ pub(crate) async fn rules(backend: &Backend, params: Params) -> Result<wire::Lis
 }
 
 /// Writes a rule.
-pub(crate) async fn add_rule(backend: &Backend, params: Params) -> Result<wire::AddRuleResult, Failure> {
+pub(crate) async fn add_rule(backend: &Backend, params: Params) -> Result<wire::AddRuleResult, RequestError> {
     let params: wire::AddRuleParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     if !matches!(params.scope, wire::Scope::Project | wire::Scope::User) {
@@ -67,7 +70,7 @@ pub(crate) async fn add_rule(backend: &Backend, params: Params) -> Result<wire::
 pub(crate) async fn remove_rule(
     backend: &Backend,
     params: Params,
-) -> Result<wire::RemoveRuleResult, Failure> {
+) -> Result<wire::RemoveRuleResult, RequestError> {
     let params: wire::RemoveRuleParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let (file, rule) = (path(&params.file)?, rule(&params.rule)?);
@@ -79,7 +82,7 @@ pub(crate) async fn remove_rule(
 pub(crate) async fn explain(
     backend: &Backend,
     params: Params,
-) -> Result<wire::ExplainPermissionResult, Failure> {
+) -> Result<wire::ExplainPermissionResult, RequestError> {
     let params: wire::ExplainPermissionParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let mode = params.mode.map(|mode| convert::mode_from_wire(mode).name().to_owned());
@@ -89,10 +92,10 @@ pub(crate) async fn explain(
     Ok(convert::rules::explanation(explained))
 }
 
-fn rule(text: &str) -> Result<Rule, Failure> {
+fn rule(text: &str) -> Result<Rule, RequestError> {
     text.parse().map_err(|error: RuleError| error::invalid_params("rule", &error.to_string()))
 }
 
-fn path(text: &str) -> Result<AbsPath, Failure> {
+fn path(text: &str) -> Result<AbsPath, RequestError> {
     AbsPath::new(text).map_err(|error| error::invalid_params("file", &error.to_string()))
 }

@@ -5,12 +5,12 @@ use kode_engine::base::question::Reply;
 use kode_protocol as wire;
 
 use crate::backend::Backend;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::convert::{self, question};
 use crate::handlers::params::Params;
 
 /// Answers a question.
-pub(crate) async fn respond(backend: &Backend, params: Params) -> Result<(), Failure> {
+pub(crate) async fn respond(backend: &Backend, params: Params) -> Result<(), RequestError> {
     let params: wire::RespondQuestionParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let mode = params.mode.map(convert::mode_from_wire);
@@ -29,7 +29,7 @@ pub(crate) async fn respond(backend: &Backend, params: Params) -> Result<(), Fai
 }
 
 /// Lists what there is to do.
-pub(crate) async fn todos(backend: &Backend, params: Params) -> Result<wire::ListTodosResult, Failure> {
+pub(crate) async fn todos(backend: &Backend, params: Params) -> Result<wire::ListTodosResult, RequestError> {
     let params: wire::ListTodosParams = params.read()?;
     let todos = backend.session(&params.session_id)?.todos();
     Ok(wire::ListTodosResult { counts: question::todo_counts(&todos), todos: question::todos(&todos) })

@@ -5,11 +5,14 @@ use kode_protocol as wire;
 
 use crate::backend::Backend;
 use crate::convert;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::handlers::params::Params;
 
 /// Changes what waits.
-pub(crate) async fn update(backend: &Backend, params: Params) -> Result<wire::UpdateQueueResult, Failure> {
+pub(crate) async fn update(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::UpdateQueueResult, RequestError> {
     let params: wire::UpdateQueueParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let id = |id: &wire::QueueId| QueueId::from_external(id.as_str());

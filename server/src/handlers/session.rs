@@ -6,10 +6,10 @@ use kode_engine::base::ids::{AgentId, ItemId, SessionId};
 use kode_engine::base::mode::Mode;
 use kode_protocol as wire;
 
-use crate::agent::Filter;
+use crate::agent::EventFilter;
 use crate::backend::Backend;
 use crate::convert;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::documents::file_path;
 use crate::handlers::params::Params;
 
@@ -19,7 +19,7 @@ pub(super) const DEFAULT_ITEMS: usize = 200;
 const MOST_ITEMS: usize = 2_000;
 
 /// Begins a session.
-pub(crate) async fn new(backend: &Backend, params: Params) -> Result<wire::NewSessionResult, Failure> {
+pub(crate) async fn new(backend: &Backend, params: Params) -> Result<wire::NewSessionResult, RequestError> {
     let params: wire::NewSessionParams = params.read()?;
     let agent = backend.agent()?;
     let folder = match params.workspace_folder {
@@ -42,12 +42,12 @@ pub(crate) async fn new(backend: &Backend, params: Params) -> Result<wire::NewSe
 }
 
 /// Gives a session as it is now.
-pub(crate) async fn load(backend: &Backend, params: Params) -> Result<wire::Snapshot, Failure> {
+pub(crate) async fn load(backend: &Backend, params: Params) -> Result<wire::Snapshot, RequestError> {
     let params: wire::LoadSessionParams = params.read()?;
     let agent = backend.agent()?;
     let id = SessionId::from_external(params.session_id.as_str());
     let channels = params.channels.into_iter().map(convert::channel_from_wire).collect();
-    let filter = Filter { channels, kinds: params.kinds };
+    let filter = EventFilter { channels, kinds: params.kinds };
     let attached = agent.load_session(&id, params.since, filter).await.map_err(error::session)?;
     let items = limit(params.items, DEFAULT_ITEMS, MOST_ITEMS);
     match attached {
@@ -62,7 +62,7 @@ pub(crate) async fn load(backend: &Backend, params: Params) -> Result<wire::Snap
 }
 
 /// Makes this server the one that writes a session.
-pub(crate) async fn take_over(backend: &Backend, params: Params) -> Result<wire::Snapshot, Failure> {
+pub(crate) async fn take_over(backend: &Backend, params: Params) -> Result<wire::Snapshot, RequestError> {
     let params: wire::TakeOverSessionParams = params.read()?;
     let id = SessionId::from_external(params.session_id.as_str());
     let taken = backend.agent()?.take_over(&id, params.force).await.map_err(error::session)?;
@@ -70,7 +70,10 @@ pub(crate) async fn take_over(backend: &Backend, params: Params) -> Result<wire:
 }
 
 /// Gives what a sub-agent did.
-pub(crate) async fn load_sub_agent(backend: &Backend, params: Params) -> Result<wire::Subagent, Failure> {
+pub(crate) async fn load_sub_agent(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::Subagent, RequestError> {
     let params: wire::LoadSubagentParams = params.read()?;
     let id = AgentId::from_external(params.agent_id.as_str());
     let items = limit(params.items, DEFAULT_ITEMS, MOST_ITEMS);
@@ -84,7 +87,7 @@ pub(crate) async fn load_sub_agent(backend: &Backend, params: Params) -> Result<
 }
 
 /// Gives older items of a transcript.
-pub(crate) async fn items(backend: &Backend, params: Params) -> Result<wire::ItemPage, Failure> {
+pub(crate) async fn items(backend: &Backend, params: Params) -> Result<wire::ItemPage, RequestError> {
     let params: wire::GetItemsParams = params.read()?;
     let agent = params.agent_id.map(|id| AgentId::from_external(id.as_str()));
     let before = ItemId::from_external(params.before.as_str());
@@ -97,7 +100,10 @@ pub(crate) async fn items(backend: &Backend, params: Params) -> Result<wire::Ite
 }
 
 /// Reads an image that went with a prompt.
-pub(crate) async fn read_attachment(backend: &Backend, params: Params) -> Result<wire::ImagePart, Failure> {
+pub(crate) async fn read_attachment(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::ImagePart, RequestError> {
     let params: wire::ReadAttachmentParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let item = ItemId::from_external(params.item_id.as_str());
@@ -107,7 +113,7 @@ pub(crate) async fn read_attachment(backend: &Backend, params: Params) -> Result
 }
 
 /// Ends a live session.
-pub(crate) async fn close(backend: &Backend, params: Params) -> Result<(), Failure> {
+pub(crate) async fn close(backend: &Backend, params: Params) -> Result<(), RequestError> {
     let params: wire::CloseSessionParams = params.read()?;
     let id = SessionId::from_external(params.session_id.as_str());
     backend.agent()?.close_session(&id).map_err(error::session)
@@ -117,7 +123,7 @@ pub(crate) async fn close(backend: &Backend, params: Params) -> Result<(), Failu
 pub(crate) async fn configure(
     backend: &Backend,
     params: Params,
-) -> Result<wire::ConfigureSessionResult, Failure> {
+) -> Result<wire::ConfigureSessionResult, RequestError> {
     let params: wire::ConfigureSessionParams = params.read()?;
     let agent = backend.agent()?;
     let session = backend.session(&params.session_id)?;
@@ -153,7 +159,7 @@ pub(crate) async fn configure(
 }
 
 /// Says what a session has taken of its models.
-pub(crate) async fn usage(backend: &Backend, params: Params) -> Result<wire::SessionUsage, Failure> {
+pub(crate) async fn usage(backend: &Backend, params: Params) -> Result<wire::SessionUsage, RequestError> {
     let params: wire::GetUsageParams = params.read()?;
     let spending = match backend.attached(&params.session_id)? {
         Attached::Live(session) => session.spending(),
@@ -162,7 +168,7 @@ pub(crate) async fn usage(backend: &Backend, params: Params) -> Result<wire::Ses
     Ok(convert::models::spending(&spending))
 }
 
-fn snapshot(backend: &Backend, session: &Session, items: usize) -> Result<wire::Snapshot, Failure> {
+fn snapshot(backend: &Backend, session: &Session, items: usize) -> Result<wire::Snapshot, RequestError> {
     let trust_required = session.trust_waiting().map(convert::rules::trust_required);
     let snapshot = convert::snapshot(&backend.agent()?.engine.models(), session.snapshot(items));
     Ok(wire::Snapshot { trust_required, ..snapshot })

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::{self, Agent};
 use crate::backend::Backend;
 use crate::convert;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::documents::file_path;
 use crate::handlers::params::Params;
 use crate::handlers::session::limit;
@@ -26,7 +26,10 @@ const MOST_PAGE: usize = 1_000;
 const DEFAULT_HITS: usize = 50;
 
 /// Lists the sessions of the workspace.
-pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListSessionsResult, Failure> {
+pub(crate) async fn list(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::ListSessionsResult, RequestError> {
     let params: wire::ListSessionsParams = params.read()?;
     let agent = backend.agent()?;
     agent::watch_list(agent);
@@ -54,7 +57,7 @@ pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::List
 }
 
 /// Gives a session a title.
-pub(crate) async fn rename(backend: &Backend, params: Params) -> Result<(), Failure> {
+pub(crate) async fn rename(backend: &Backend, params: Params) -> Result<(), RequestError> {
     let params: wire::RenameSessionParams = params.read()?;
     let id = SessionId::from_external(params.session_id.as_str());
     let engine = &backend.agent()?.engine;
@@ -62,7 +65,7 @@ pub(crate) async fn rename(backend: &Backend, params: Params) -> Result<(), Fail
 }
 
 /// Puts a session away, or takes it out again.
-pub(crate) async fn archive(backend: &Backend, params: Params) -> Result<(), Failure> {
+pub(crate) async fn archive(backend: &Backend, params: Params) -> Result<(), RequestError> {
     let params: wire::ArchiveSessionParams = params.read()?;
     let id = SessionId::from_external(params.session_id.as_str());
     let engine = &backend.agent()?.engine;
@@ -70,14 +73,17 @@ pub(crate) async fn archive(backend: &Backend, params: Params) -> Result<(), Fai
 }
 
 /// Deletes a session.
-pub(crate) async fn delete(backend: &Backend, params: Params) -> Result<(), Failure> {
+pub(crate) async fn delete(backend: &Backend, params: Params) -> Result<(), RequestError> {
     let params: wire::DeleteSessionParams = params.read()?;
     let id = SessionId::from_external(params.session_id.as_str());
     backend.agent()?.delete_session(&id).await.map_err(error::session)
 }
 
 /// Searches the sessions of the workspace.
-pub(crate) async fn search(backend: &Backend, params: Params) -> Result<wire::SearchSessionsResult, Failure> {
+pub(crate) async fn search(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::SearchSessionsResult, RequestError> {
     let params: wire::SearchSessionsParams = params.read()?;
     let agent = backend.agent()?;
     let query = SearchSessions {
@@ -97,7 +103,7 @@ pub(crate) async fn search(backend: &Backend, params: Params) -> Result<wire::Se
 }
 
 /// Whose sessions are meant: those of a folder, or of the workspace.
-fn workspaces(agent: &Agent, folder: Option<&wire::Uri>) -> Result<Workspaces, Failure> {
+fn workspaces(agent: &Agent, folder: Option<&wire::Uri>) -> Result<Workspaces, RequestError> {
     let Some(uri) = folder else { return Ok(Workspaces::These(agent.folders())) };
     let path: Option<AbsPath> = lsp_types::Url::parse(uri.as_str()).ok().as_ref().and_then(file_path);
     let wrong = || error::invalid_params("folder", &format!("{uri} is no folder on this machine"));

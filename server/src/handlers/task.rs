@@ -7,11 +7,11 @@ use kode_protocol as wire;
 
 use crate::backend::Backend;
 use crate::convert;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::handlers::params::Params;
 
 /// Lists the background commands of a session.
-pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListTasksResult, Failure> {
+pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListTasksResult, RequestError> {
     let params: wire::ListTasksParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let tasks = session.background_tasks().into_iter().map(convert::task).collect();
@@ -19,7 +19,7 @@ pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::List
 }
 
 /// Begins to end a background command.
-pub(crate) async fn stop(backend: &Backend, params: Params) -> Result<wire::CancelResult, Failure> {
+pub(crate) async fn stop(backend: &Backend, params: Params) -> Result<wire::CancelResult, RequestError> {
     let params: wire::StopTaskParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let id = TaskId::from_external(params.task_id.as_str());
@@ -28,7 +28,7 @@ pub(crate) async fn stop(backend: &Backend, params: Params) -> Result<wire::Canc
 }
 
 /// Gives a page of an output.
-pub(crate) async fn read(backend: &Backend, params: Params) -> Result<wire::ReadOutputResult, Failure> {
+pub(crate) async fn read(backend: &Backend, params: Params) -> Result<wire::ReadOutputResult, RequestError> {
     let params: wire::ReadOutputParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let of = match (params.call_id, params.task_id) {

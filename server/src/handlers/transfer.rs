@@ -8,13 +8,13 @@ use kode_protocol::Uri;
 
 use crate::backend::Backend;
 use crate::convert;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::documents::file_path;
 use crate::handlers::params::Params;
 use crate::handlers::session::DEFAULT_ITEMS;
 
 /// Forks a session.
-pub(crate) async fn fork(backend: &Backend, params: Params) -> Result<wire::NewSessionResult, Failure> {
+pub(crate) async fn fork(backend: &Backend, params: Params) -> Result<wire::NewSessionResult, RequestError> {
     let params: wire::ForkSessionParams = params.read()?;
     let item = |id: wire::ItemId| ItemId::from_external(id.as_str());
     let at = match (params.after_item_id, params.before_item_id) {
@@ -36,7 +36,10 @@ pub(crate) async fn fork(backend: &Backend, params: Params) -> Result<wire::NewS
 }
 
 /// Gives a session as a document.
-pub(crate) async fn export(backend: &Backend, params: Params) -> Result<wire::ExportSessionResult, Failure> {
+pub(crate) async fn export(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::ExportSessionResult, RequestError> {
     let params: wire::ExportSessionParams = params.read()?;
     let agent = backend.agent()?;
     let id = SessionId::from_external(params.session_id.as_str());
@@ -45,7 +48,10 @@ pub(crate) async fn export(backend: &Backend, params: Params) -> Result<wire::Ex
 }
 
 /// Makes a session from the folder of an agent of the Kode SDK.
-pub(crate) async fn import(backend: &Backend, params: Params) -> Result<wire::ImportSessionResult, Failure> {
+pub(crate) async fn import(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::ImportSessionResult, RequestError> {
     let params: wire::ImportSessionParams = params.read()?;
     let agent = backend.agent()?;
     let from = folder(&params.from, "from")?;
@@ -56,7 +62,7 @@ pub(crate) async fn import(backend: &Backend, params: Params) -> Result<wire::Im
     Ok(convert::transfer::imported(imported))
 }
 
-fn folder(uri: &Uri, name: &str) -> Result<AbsPath, Failure> {
+fn folder(uri: &Uri, name: &str) -> Result<AbsPath, RequestError> {
     let parsed = lsp_types::Url::parse(uri.as_str()).ok();
     let folder = parsed.as_ref().and_then(file_path).filter(|folder| folder.as_path().is_dir());
     folder.ok_or_else(|| error::invalid_params(name, &format!("{uri} is no folder on this machine")))

@@ -9,11 +9,11 @@ use kode_protocol as wire;
 
 use crate::backend::Backend;
 use crate::convert;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::handlers::params::Params;
 
 /// Hands in a prompt.
-pub(crate) async fn start(backend: &Backend, params: Params) -> Result<wire::StartTurnResult, Failure> {
+pub(crate) async fn start(backend: &Backend, params: Params) -> Result<wire::StartTurnResult, RequestError> {
     let params: wire::StartTurnParams = params.read()?;
     let session = backend.session_for_prompt(&params.session_id).await?;
     for (name, amount) in [("maxCostUsd", params.max_cost_usd), ("maxMinutes", params.max_minutes)] {
@@ -57,19 +57,22 @@ pub(crate) fn told(submitted: Submitted) -> wire::StartTurnResult {
 }
 
 /// Cancels the running turn.
-pub(crate) async fn cancel(backend: &Backend, params: Params) -> Result<wire::CancelResult, Failure> {
+pub(crate) async fn cancel(backend: &Backend, params: Params) -> Result<wire::CancelResult, RequestError> {
     let params: wire::CancelTurnParams = params.read()?;
     Ok(wire::CancelResult { cancelled: backend.session(&params.session_id)?.cancel_turn() })
 }
 
 /// Ends the wait before the model is asked again.
-pub(crate) async fn retry(backend: &Backend, params: Params) -> Result<wire::RetryTurnResult, Failure> {
+pub(crate) async fn retry(backend: &Backend, params: Params) -> Result<wire::RetryTurnResult, RequestError> {
     let params: wire::RetryTurnParams = params.read()?;
     Ok(wire::RetryTurnResult { running: backend.session(&params.session_id)?.retry_now() })
 }
 
 /// Cancels one call.
-pub(crate) async fn cancel_call(backend: &Backend, params: Params) -> Result<wire::CancelResult, Failure> {
+pub(crate) async fn cancel_call(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::CancelResult, RequestError> {
     let params: wire::CancelToolParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     if session.cancel_call(&CallId::from_external(params.call_id.as_str())) {

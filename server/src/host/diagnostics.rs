@@ -13,7 +13,7 @@ use lsp_types::Url;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::connection::Connection;
+use crate::connection::ClientConnection;
 use crate::convert;
 use crate::documents::target;
 use crate::lsp::PositionEncoding;
@@ -26,7 +26,7 @@ const MOST: usize = 10_000;
 
 /// Asks about these files, or about all.
 pub(super) async fn ask(
-    connection: &Arc<Connection>,
+    connection: &Arc<ClientConnection>,
     targets: &[Target],
 ) -> Result<Vec<FileDiagnostics>, DiagnosticsError> {
     // Spelled as the editor has opened them, where it has.
@@ -50,7 +50,7 @@ pub(super) async fn ask(
     }
 }
 
-fn read(connection: &Connection, result: wire::EditorDiagnosticsResult) -> Vec<FileDiagnostics> {
+fn read(connection: &ClientConnection, result: wire::EditorDiagnosticsResult) -> Vec<FileDiagnostics> {
     let encoding = connection.facts.get().map(|facts| facts.encoding).unwrap_or_default();
     let mut room = MOST;
     let mut files = Vec::new();

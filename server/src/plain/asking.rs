@@ -16,8 +16,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
-use crate::connection::Connection;
-use crate::convert::error::{self, Failure};
+use crate::connection::ClientConnection;
+use crate::convert::error::{self, RequestError};
 use crate::convert::input::lines;
 use crate::display::{both_ends, printable};
 use crate::documents;
@@ -54,7 +54,7 @@ const ABOUT_SELECTION: [(&str, &str); 4] = [
 /// The argument of `kode.ask`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Ask {
+pub(super) struct AskArgument {
     text: String,
     /// The document that is meant.
     #[serde(default)]
@@ -68,14 +68,14 @@ pub(super) struct Ask {
 }
 
 /// Hands in a prompt: `{sessionId, turnId}`, or `queueId` in place of the latter.
-pub(super) async fn ask(agent: &Agent, ask: Ask) -> Result<Value, Failure> {
+pub(super) async fn ask(agent: &Agent, ask: AskArgument) -> Result<Value, RequestError> {
     let session = agent.plain_session_for_prompt().await.map_err(error::session)?;
     let prompt = ask.into_prompt(&agent.connection)?;
     Ok(queue::submitted(&session, &session.submit(prompt).map_err(error::submit)?))
 }
 
-impl Ask {
-    fn into_prompt(self, connection: &Connection) -> Result<Prompt, Failure> {
+impl AskArgument {
+    fn into_prompt(self, connection: &ClientConnection) -> Result<Prompt, RequestError> {
         let Some(uri) = self.uri else {
             if self.range.is_some() || self.message.is_some() {
                 return Err(error::invalid_params(
@@ -99,7 +99,7 @@ impl Ask {
 }
 
 /// The text of a place in an open document; `None` where there is none.
-fn selected(connection: &Connection, uri: &Url, range: Range) -> Option<String> {
+fn selected(connection: &ClientConnection, uri: &Url, range: Range) -> Option<String> {
     let document = connection.documents.snapshot(uri)?;
     let bytes = connection.documents.encoding().byte_range(&document.text, range);
     let text = document.text.byte_slice(bytes).to_string();

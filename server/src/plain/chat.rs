@@ -20,7 +20,7 @@ use kode_engine::text::document::DocumentSnapshot;
 use lsp_types::Url;
 
 use crate::documents;
-use layout::Layout;
+use layout::ChatLayout;
 pub(super) use send::{SEND, send};
 
 /// How the name of a chat document ends.
@@ -37,18 +37,18 @@ const MAX_REMEMBERED: usize = 100;
 
 /// The answers that are being written, and the conversations of documents that cannot be written.
 #[derive(Debug, Default)]
-pub(crate) struct Chats {
-    state: Mutex<State>,
+pub(crate) struct ChatDocuments {
+    state: Mutex<ChatState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    writing: HashMap<Target, Written>,
+struct ChatState {
+    writing: HashMap<Target, ActiveAnswer>,
     remembered: HashMap<Target, SessionId>,
 }
 
 #[derive(Debug)]
-struct Written {
+struct ActiveAnswer {
     session: SessionId,
     /// Whether who shows answers the plain way has left this one to the document.
     is_left: bool,
@@ -56,7 +56,7 @@ struct Written {
     is_late: bool,
 }
 
-impl Chats {
+impl ChatDocuments {
     /// Notes that an answer is written into a document from now on; false when one is already.
     fn begin(&self, uri: &Url, session: &SessionId) -> bool {
         let mut state = self.lock();
@@ -64,7 +64,9 @@ impl Chats {
         if state.writing.contains_key(&target) {
             return false;
         }
-        state.writing.insert(target, Written { session: session.clone(), is_left: false, is_late: false });
+        state
+            .writing
+            .insert(target, ActiveAnswer { session: session.clone(), is_left: false, is_late: false });
         true
     }
 
@@ -121,7 +123,7 @@ impl Chats {
         found.map(|written| written.is_left = true).is_some()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ChatState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -142,7 +144,7 @@ pub(super) fn prompt_at(document: &DocumentSnapshot, at: usize) -> Option<(Range
         return None;
     }
     let text = document.text.to_string();
-    let layout = Layout::of(&text);
+    let layout = ChatLayout::of(&text);
     // Below the place of an answer the next prompt can be begun.
     let begin = layout.answering.map_or(layout.begin, |place| place.line.end);
     (at >= begin).then_some((begin..at, layout.session))

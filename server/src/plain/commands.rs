@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::display::printable;
 use crate::plain::review::list::list;
 use crate::plain::review::publish::tell;
@@ -29,19 +29,19 @@ use crate::plain::{PlainFrontEnd, asking, chat, models, questions, queue, sessio
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-struct Cancel {
+struct CancelArgument {
     session_id: Option<SessionId>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Compact {
+struct CompactArgument {
     focus: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Respond {
+struct RespondArgument {
     permission_id: Option<String>,
     feedback: Option<String>,
     /// How far a yes reaches.
@@ -53,26 +53,26 @@ const TAKE_OVER: &str = "kode.takeOver";
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct TakeOver {
+struct TakeOverArgument {
     session_id: String,
     #[serde(default)]
     force: bool,
 }
 
 #[derive(Debug, Deserialize)]
-struct SetMode {
+struct SetModeArgument {
     mode: String,
 }
 
 /// Runs a command.
 ///
 /// # Errors
-/// [`Failure`]: an unknown command, arguments that do not fit, or what the session says.
+/// [`RequestError`]: an unknown command, arguments that do not fit, or what the session says.
 pub(crate) async fn run(
     front_end: &Arc<PlainFrontEnd>,
     command: &str,
     arguments: Vec<Value>,
-) -> Result<Value, Failure> {
+) -> Result<Value, RequestError> {
     let agent = front_end.agent()?;
     let argument = arguments.into_iter().next().unwrap_or(Value::Null);
     match command {
@@ -84,7 +84,7 @@ pub(crate) async fn run(
         "kode.allow" => respond(agent, parse(command, argument)?, true),
         "kode.deny" => respond(agent, parse(command, argument)?, false),
         questions::ANSWER => questions::answer(agent, parse(command, argument)?).await,
-        "kode.setMode" => set_mode(agent, &parse::<SetMode>(command, argument)?.mode).await,
+        "kode.setMode" => set_mode(agent, &parse::<SetModeArgument>(command, argument)?.mode).await,
         models::MODEL => models::choose(agent, &parse(command, argument)?),
         "kode.newSession" => {
             agent.forget_plain_session();
@@ -115,20 +115,20 @@ pub(crate) async fn run(
 }
 
 /// A list as the answer, and shown to those whose editor does nothing with an answer.
-fn shown(agent: &Agent, listed: Value) -> Result<Value, Failure> {
+fn shown(agent: &Agent, listed: Value) -> Result<Value, RequestError> {
     tell(&agent.connection, listed["text"].as_str().unwrap_or_default());
     Ok(listed)
 }
 
 /// Cancels the turn of one conversation, or of all: a turn of an older one can be reached in no other way.
-fn cancel(agent: &Agent, cancel: &Cancel) -> Value {
+fn cancel(agent: &Agent, cancel: &CancelArgument) -> Value {
     let is_meant = |session: &Arc<Session>| cancel.session_id.as_ref().is_none_or(|id| id == session.id());
     let sessions = agent.engine.live_sessions();
     let cancelled = sessions.iter().filter(|session| is_meant(session) && session.cancel_turn()).count();
     json!({ "cancelled": cancelled > 0 })
 }
 
-async fn take_over(agent: &Agent, wanted: TakeOver) -> Result<Value, Failure> {
+async fn take_over(agent: &Agent, wanted: TakeOverArgument) -> Result<Value, RequestError> {
     let id = SessionId::from_external(wanted.session_id);
     let session = agent.take_over(&id, wanted.force).await.map_err(error::session)?;
     // What is asked without a session of its own goes on in this one.
@@ -136,13 +136,13 @@ async fn take_over(agent: &Agent, wanted: TakeOver) -> Result<Value, Failure> {
     Ok(json!({ "sessionId": session.id() }))
 }
 
-fn compact(agent: &Agent, compact: &Compact) -> Result<Value, Failure> {
+fn compact(agent: &Agent, compact: &CompactArgument) -> Result<Value, RequestError> {
     let session = agent.plain_session().map_err(error::session)?;
     Ok(queue::submitted(&session, &session.compact(compact.focus.as_deref()).map_err(error::submit)?))
 }
 
 /// Answers the prompt that is named, or the only one that waits: which of several is meant would be a guess.
-fn respond(agent: &Agent, respond: Respond, allow: bool) -> Result<Value, Failure> {
+fn respond(agent: &Agent, respond: RespondArgument, allow: bool) -> Result<Value, RequestError> {
     let sessions = agent.engine.live_sessions().into_iter();
     let waiting: Vec<_> = sessions
         .flat_map(|session| {
@@ -177,7 +177,7 @@ fn respond(agent: &Agent, respond: Respond, allow: bool) -> Result<Value, Failur
     Ok(json!({ "permissionId": prompt.id, "title": prompt.title }))
 }
 
-async fn set_mode(agent: &Agent, name: &str) -> Result<Value, Failure> {
+async fn set_mode(agent: &Agent, name: &str) -> Result<Value, RequestError> {
     let mode = Mode::parse(name).ok_or_else(|| {
         let names: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
         error::invalid_params("mode", &format!("there is no mode `{name}`; there are: {}", names.join(", ")))
@@ -189,7 +189,7 @@ async fn set_mode(agent: &Agent, name: &str) -> Result<Value, Failure> {
 }
 
 /// Reads a command's one argument; without one all of its fields are absent.
-fn parse<T: DeserializeOwned>(command: &str, argument: Value) -> Result<T, Failure> {
+fn parse<T: DeserializeOwned>(command: &str, argument: Value) -> Result<T, RequestError> {
     let argument = if argument.is_null() { json!({}) } else { argument };
     serde_json::from_value(argument).map_err(|reason| {
         error::invalid_params("arguments[0]", &format!("{command} cannot be run: {reason}"))

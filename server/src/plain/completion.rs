@@ -13,7 +13,7 @@ use lsp_types::{
 
 use super::{PlainFrontEnd, chat};
 use crate::agent::candidates;
-use crate::convert::error::Failure;
+use crate::convert::error::RequestError;
 
 /// What is typed to be asked: a mention and what stands in it, or a command.
 pub(crate) const TRIGGERS: [&str; 5] = ["@", "/", "#", ":", "\""];
@@ -22,7 +22,7 @@ pub(crate) const TRIGGERS: [&str; 5] = ["@", "/", "#", ":", "\""];
 pub(crate) async fn complete(
     front_end: &Arc<PlainFrontEnd>,
     params: &CompletionParams,
-) -> Result<Option<CompletionList>, Failure> {
+) -> Result<Option<CompletionList>, RequestError> {
     let place = &params.text_document_position;
     let connection = &front_end.connection;
     let Some(document) = connection.documents.snapshot(&place.text_document.uri) else { return Ok(None) };

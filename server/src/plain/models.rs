@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use super::review::publish::tell;
 use crate::agent::Agent;
-use crate::connection::Connection;
-use crate::convert::error::{self, Failure};
+use crate::connection::ClientConnection;
+use crate::convert::error::{self, RequestError};
 use crate::display::printable;
 
 /// The command that chooses the model.
@@ -31,21 +31,21 @@ const CANCEL: &str = "Cancel";
 /// The argument of `kode.model`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(super) struct Choose {
+pub(super) struct ChooseModel {
     /// The name of a profile, or what else means one; picked when it is not said.
     model: Option<String>,
     session_id: Option<SessionId>,
 }
 
 /// A model to pick: the name of its profile, and what is shown.
-struct Offered {
+struct ModelChoice {
     name: String,
     title: String,
 }
 
 /// Chooses the named model: `{model}`. Without a name the user picks, `{asked, model, models}`; a client that cannot
 /// ask shows the list, `{text, model, models}`.
-pub(super) fn choose(agent: &Agent, choose: &Choose) -> Result<Value, Failure> {
+pub(super) fn choose(agent: &Agent, choose: &ChooseModel) -> Result<Value, RequestError> {
     let session = match &choose.session_id {
         Some(id) => agent.engine.session(id),
         None => agent.plain_session(),
@@ -76,7 +76,7 @@ pub(super) fn choose(agent: &Agent, choose: &Choose) -> Result<Value, Failure> {
 }
 
 /// Asks which model is meant; the answer is carried out by a task of its own.
-fn pick(connection: &Arc<Connection>, session: Arc<Session>, offered: Vec<Offered>) {
+fn pick(connection: &Arc<ClientConnection>, session: Arc<Session>, offered: Vec<ModelChoice>) {
     let connection = Arc::clone(connection);
     // Waits as long as the user does, and keeps no session alive meanwhile.
     let waiting = Arc::downgrade(&session);
@@ -105,8 +105,8 @@ fn pick(connection: &Arc<Connection>, session: Arc<Session>, offered: Vec<Offere
 }
 
 /// Profiles have different names, and so the titles differ.
-fn offered(profile: &Profile, now: &str) -> Offered {
+fn offered(profile: &Profile, now: &str) -> ModelChoice {
     let mark = if profile.name == now { ", now" } else { "" };
     let title = printable(&format!("{} ({}, {}{mark})", profile.name, profile.model, profile.host()));
-    Offered { name: profile.name.clone(), title }
+    ModelChoice { name: profile.name.clone(), title }
 }

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use tower_lsp::Client;
 
 use crate::agent::Agent;
-use crate::connection::Connection;
-use crate::convert::error::{self, Failure};
+use crate::connection::ClientConnection;
+use crate::convert::error::{self, RequestError};
 use crate::display::{both_ends, printable, question_lines};
 
 /// The command that answers questions.
@@ -35,7 +35,7 @@ const DONE: &str = "Done";
 const REFUSE: &str = "Do not answer";
 
 /// Asks in a task of its own. A client that cannot, or whose user closes the message, is told the command.
-pub(super) async fn ask(connection: &Arc<Connection>, session: Weak<Session>, question: Question) {
+pub(super) async fn ask(connection: &Arc<ClientConnection>, session: Weak<Session>, question: Question) {
     let client = connection.client.clone();
     if !connection.facts.get().is_some_and(|facts| facts.show_message_request) {
         let all = question.draft.questions.iter();
@@ -46,9 +46,9 @@ pub(super) async fn ask(connection: &Arc<Connection>, session: Weak<Session>, qu
     }
     tokio::spawn(async move {
         let reply = match answers(&client, &session, &question).await {
-            Asked::Answered(answers) => Some(answers),
-            Asked::Refused => None,
-            Asked::Closed => {
+            MessageAnswer::Answered(answers) => Some(answers),
+            MessageAnswer::Refused => None,
+            MessageAnswer::Closed => {
                 if session.upgrade().is_some_and(|session| waits(&session, &question)) {
                     let text = format!("Still waiting for an answer. {}", how_to_answer(&question));
                     client.show_message(MessageType::WARNING, text).await;
@@ -70,7 +70,7 @@ pub(super) fn waits(session: &Session, question: &Question) -> bool {
     session.questions().iter().any(|waiting| waiting.id == question.id)
 }
 
-enum Asked {
+enum MessageAnswer {
     Answered(Vec<InquiryAnswer>),
     Refused,
     /// Without an answer; somebody else may have given it.
@@ -78,22 +78,24 @@ enum Asked {
 }
 
 /// Asks one thing after the other.
-async fn answers(client: &Client, session: &Weak<Session>, question: &Question) -> Asked {
+async fn answers(client: &Client, session: &Weak<Session>, question: &Question) -> MessageAnswer {
     let mut answers = Vec::new();
     for inquiry in &question.draft.questions {
         let mut labels: Vec<String> = Vec::new();
         loop {
             if !session.upgrade().is_some_and(|session| waits(&session, question)) {
-                return Asked::Closed;
+                return MessageAnswer::Closed;
             }
             let Some(chosen) = choose(client, text(question, inquiry), offered(inquiry, &labels)).await
             else {
-                return Asked::Closed;
+                return MessageAnswer::Closed;
             };
             match chosen.as_str() {
-                REFUSE if !is_option(inquiry, REFUSE) => return Asked::Refused,
+                REFUSE if !is_option(inquiry, REFUSE) => return MessageAnswer::Refused,
                 DONE if inquiry.multi_select && !labels.is_empty() => break,
-                _ if !is_option(inquiry, &chosen) || labels.contains(&chosen) => return Asked::Closed,
+                _ if !is_option(inquiry, &chosen) || labels.contains(&chosen) => {
+                    return MessageAnswer::Closed;
+                }
                 _ => labels.push(chosen),
             }
             if !inquiry.multi_select || labels.len() == inquiry.options.len() {
@@ -102,7 +104,7 @@ async fn answers(client: &Client, session: &Weak<Session>, question: &Question) 
         }
         answers.push(InquiryAnswer { labels, text: None });
     }
-    Asked::Answered(answers)
+    MessageAnswer::Answered(answers)
 }
 
 async fn choose(client: &Client, message: String, titles: Vec<String>) -> Option<String> {
@@ -162,7 +164,7 @@ fn how_to_answer(question: &Question) -> String {
 pub(super) struct AnswerArgument {
     question_id: Option<String>,
     /// For each thing asked: an option, words, or a list of options.
-    answers: Option<Vec<Said>>,
+    answers: Option<Vec<AnswerChoice>>,
     /// Whether the user does not want to answer.
     refuse: bool,
     feedback: Option<String>,
@@ -176,13 +178,13 @@ pub(super) struct AnswerArgument {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-enum Said {
+enum AnswerChoice {
     One(String),
     Several(Vec<String>),
 }
 
 /// Answers the question that is named, or the only one that waits.
-pub(super) async fn answer(agent: &Agent, argument: AnswerArgument) -> Result<Value, Failure> {
+pub(super) async fn answer(agent: &Agent, argument: AnswerArgument) -> Result<Value, RequestError> {
     let sessions = agent.engine.live_sessions().into_iter();
     let mut waiting: Vec<(Arc<Session>, Question)> = sessions
         .flat_map(|session| {
@@ -219,10 +221,10 @@ pub(super) async fn answer(agent: &Agent, argument: AnswerArgument) -> Result<Va
 }
 
 /// What is an option is one; everything else is said in words.
-fn picked(inquiry: Option<&Inquiry>, said: Said) -> InquiryAnswer {
+fn picked(inquiry: Option<&Inquiry>, said: AnswerChoice) -> InquiryAnswer {
     let said = match said {
-        Said::One(text) => vec![text],
-        Said::Several(texts) => texts,
+        AnswerChoice::One(text) => vec![text],
+        AnswerChoice::Several(texts) => texts,
     };
     let (labels, words): (Vec<_>, Vec<_>) =
         said.into_iter().partition(|text| inquiry.is_some_and(|inquiry| is_option(inquiry, text)));

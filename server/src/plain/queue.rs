@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::convert::turn_of;
 use crate::display::printable;
 
@@ -24,15 +24,15 @@ pub(super) const QUEUE: &str = "kode.queue";
 /// The argument of `kode.steer`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Steer {
+pub(super) struct SteerArgument {
     text: String,
 }
 
 /// The argument of `kode.queue`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(super) struct Change {
-    op: Op,
+pub(super) struct QueueArgument {
+    op: QueueOperation,
     /// What waits; the next prompt when it is not said.
     queue_id: Option<String>,
     /// The new words.
@@ -44,7 +44,7 @@ pub(super) struct Change {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum Op {
+enum QueueOperation {
     #[default]
     List,
     Edit,
@@ -54,7 +54,7 @@ enum Op {
 }
 
 /// Tells the running turn something, or begins one.
-pub(super) fn steer(agent: &Agent, steer: Steer) -> Result<Value, Failure> {
+pub(super) fn steer(agent: &Agent, steer: SteerArgument) -> Result<Value, RequestError> {
     let session = agent.plain_session().map_err(error::session)?;
     Ok(submitted(&session, &session.steer(Prompt::text(steer.text)).map_err(error::submit)?))
 }
@@ -74,13 +74,13 @@ pub(super) fn submitted(session: &Session, submitted: &Submitted) -> Value {
 }
 
 /// Lists what waits, or changes it: `{text, queue, steering, paused}`, with `turnId` where a prompt was sent ahead.
-pub(super) fn change(agent: &Arc<Agent>, change: Change) -> Result<Value, Failure> {
+pub(super) fn change(agent: &Arc<Agent>, change: QueueArgument) -> Result<Value, RequestError> {
     let session = match &change.session_id {
         Some(id) => agent.engine.session(id),
         None => agent.plain_session(),
     };
     let session = session.map_err(error::session)?;
-    if matches!(change.op, Op::List) {
+    if matches!(change.op, QueueOperation::List) {
         return Ok(list(&session));
     }
     let next = || session.snapshot(0).queue.into_iter().next().map(|prompt| prompt.id);
@@ -88,17 +88,17 @@ pub(super) fn change(agent: &Arc<Agent>, change: Change) -> Result<Value, Failur
     let id = id.ok_or_else(|| error::invalid_params("queueId", "no prompt waits"))?;
     let mut turn = None;
     match change.op {
-        Op::List => {}
-        Op::Edit => {
+        QueueOperation::List => {}
+        QueueOperation::Edit => {
             let text = change.text.unwrap_or_default();
             session.edit_queued(&id, &text, None).map_err(error::queue)?;
         }
-        Op::Remove => session.remove_queued(&id).map_err(error::queue)?,
-        Op::Move => {
+        QueueOperation::Remove => session.remove_queued(&id).map_err(error::queue)?,
+        QueueOperation::Move => {
             let before = change.before.map(QueueId::from_external);
             session.move_queued(&id, before.as_ref()).map_err(error::queue)?;
         }
-        Op::Promote => turn = Some(session.promote_queued(&id).map_err(error::queue)?),
+        QueueOperation::Promote => turn = Some(session.promote_queued(&id).map_err(error::queue)?),
     }
     let mut listed = list(&session);
     if let Some(turn) = turn.as_ref().and_then(turn_of) {

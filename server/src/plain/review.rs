@@ -46,22 +46,22 @@ pub(crate) struct SessionReview {
 
 /// What there is to know about a session beyond one document.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Around {
+pub(crate) struct ReviewSummary {
     /// What waits in all files of the session.
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: PendingHunks,
     /// The titles of the calls that wait for an answer of the user.
     pub(crate) calls: HashMap<CallId, String>,
 }
 
 /// How many hunks wait for a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingHunks {
     proposed: usize,
     applied: usize,
     conflicts: usize,
 }
 
-impl Waiting {
+impl PendingHunks {
     /// Counts the hunks of some files.
     pub(crate) fn of<'a>(files: impl IntoIterator<Item = &'a FileReview>) -> Self {
         let mut waiting = Self::default();
@@ -131,11 +131,11 @@ pub(crate) fn gather(agent: &Agent, uri: &Url) -> Vec<SessionReview> {
 }
 
 /// What there is to know about the sessions of these reviews beyond the document, in the same order.
-pub(crate) fn around(agent: &Agent, reviews: Vec<SessionReview>) -> Vec<(SessionReview, Around)> {
+pub(crate) fn around(agent: &Agent, reviews: Vec<SessionReview>) -> Vec<(SessionReview, ReviewSummary)> {
     let around = |review: &SessionReview| {
-        let Ok(session) = agent.engine.session(&review.session) else { return Around::default() };
+        let Ok(session) = agent.engine.session(&review.session) else { return ReviewSummary::default() };
         let calls = session.pending().into_iter().map(|prompt| (prompt.call, prompt.title)).collect();
-        Around { waiting: Waiting::of(&session.review()), calls }
+        ReviewSummary { waiting: PendingHunks::of(&session.review()), calls }
     };
     let with = |review| {
         let around = around(&review);

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::review::publish::tell;
 use crate::agent::Agent;
 use crate::convert;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::display::printable;
 
 /// The command that goes on with another conversation.
@@ -45,7 +45,7 @@ const CANCEL: &str = "Cancel";
 /// The argument of `kode.sessions`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(super) struct Choose {
+pub(super) struct ChooseSession {
     /// The conversation to go on with; picked when it is not said.
     session_id: Option<SessionId>,
 }
@@ -53,7 +53,7 @@ pub(super) struct Choose {
 /// The argument of `kode.renameSession`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Rename {
+pub(super) struct RenameArgument {
     title: String,
     #[serde(default)]
     session_id: Option<SessionId>,
@@ -62,7 +62,7 @@ pub(super) struct Rename {
 /// The argument of `kode.archiveSession`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Archive {
+pub(super) struct ArchiveArgument {
     session_id: SessionId,
     #[serde(default = "yes")]
     archived: bool,
@@ -71,14 +71,14 @@ pub(super) struct Archive {
 /// The argument of `kode.deleteSession`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Delete {
+pub(super) struct DeleteArgument {
     session_id: SessionId,
 }
 
 /// The argument of `kode.searchSessions`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Search {
+pub(super) struct SearchArgument {
     query: String,
 }
 
@@ -88,7 +88,7 @@ fn yes() -> bool {
 
 /// Lets the named conversation go on with the next prompt: `{sessionId, title}`. Without an id the user picks, `{asked,
 /// sessions}`; a client that cannot ask shows the list, `{text, sessions}`.
-pub(super) async fn choose(agent: &Arc<Agent>, choose: Choose) -> Result<Value, Failure> {
+pub(super) async fn choose(agent: &Arc<Agent>, choose: ChooseSession) -> Result<Value, RequestError> {
     if let Some(id) = choose.session_id {
         let title = agent.continue_with(&id).await.map_err(error::session)?;
         return Ok(json!({ "sessionId": id, "title": title }));
@@ -117,7 +117,7 @@ pub(super) async fn choose(agent: &Arc<Agent>, choose: Choose) -> Result<Value, 
 }
 
 /// Gives a conversation a title, the current one when none is named: `{sessionId, title}`.
-pub(super) async fn rename(agent: &Agent, rename: Rename) -> Result<Value, Failure> {
+pub(super) async fn rename(agent: &Agent, rename: RenameArgument) -> Result<Value, RequestError> {
     let id = match rename.session_id {
         Some(id) => id,
         None => agent.plain_session().map_err(error::session)?.id().clone(),
@@ -128,21 +128,21 @@ pub(super) async fn rename(agent: &Agent, rename: Rename) -> Result<Value, Failu
 }
 
 /// Puts a conversation away, or takes it out again: `{sessionId, archived}`.
-pub(super) async fn archive(agent: &Agent, archive: Archive) -> Result<Value, Failure> {
-    let Archive { session_id: id, archived } = archive;
+pub(super) async fn archive(agent: &Agent, archive: ArchiveArgument) -> Result<Value, RequestError> {
+    let ArchiveArgument { session_id: id, archived } = archive;
     let done = agent.engine.archive_session(&Workspaces::All, &id, archived).await;
     done.map_err(error::session)?;
     Ok(json!({ "sessionId": id, "archived": archived }))
 }
 
 /// Deletes a conversation: `{sessionId}`.
-pub(super) async fn delete(agent: &Agent, delete: Delete) -> Result<Value, Failure> {
+pub(super) async fn delete(agent: &Agent, delete: DeleteArgument) -> Result<Value, RequestError> {
     agent.delete_session(&delete.session_id).await.map_err(error::session)?;
     Ok(json!({ "sessionId": delete.session_id }))
 }
 
 /// Searches the conversations of the workspace: `{text, hits, more}`.
-pub(super) async fn search(agent: &Agent, search: Search) -> Result<Value, Failure> {
+pub(super) async fn search(agent: &Agent, search: SearchArgument) -> Result<Value, RequestError> {
     let catalogue = Arc::clone(agent.engine.catalogue());
     let (workspaces, text) = (Workspaces::These(agent.folders()), search.query);
     let query = SearchSessions { workspaces, text, limit: FOUND, cursor: None };

@@ -25,9 +25,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
-use crate::agent::trust::{self, Act};
+use crate::agent::trust::{self, TrustDecision};
 use crate::convert;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::display::{printable, readable};
 use crate::lsp::PositionEncoding;
 use crate::plain::PlainFrontEnd;
@@ -73,7 +73,7 @@ enum TrustOp {
 /// The argument of `kode.permissionRules`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(super) struct ListRules {
+pub(super) struct RulesArgument {
     session_id: Option<SessionId>,
 }
 
@@ -223,7 +223,7 @@ async fn ask_about(agent: &Arc<Agent>, roots: Vec<AbsPath>, waiting: &[PendingTr
     }
     match choose(agent, &text, &[NOT_NOW, SHOW]).await.as_deref() {
         Some(SHOW) => {}
-        Some(NOT_NOW) => return take(agent, &roots, Act::Dismiss, waiting).await,
+        Some(NOT_NOW) => return take(agent, &roots, TrustDecision::Dismiss, waiting).await,
         Some(_) | None => return,
     }
     for (one, line) in waiting.iter().zip(lines) {
@@ -258,20 +258,20 @@ async fn choose(agent: &Arc<Agent>, text: &str, actions: &[&str]) -> Option<Stri
     }
 }
 
-fn act_of(chosen: &str) -> Option<Act> {
+fn act_of(chosen: &str) -> Option<TrustDecision> {
     match chosen {
-        TRUST_IT => Some(Act::Approve),
-        NOT_NOW => Some(Act::Dismiss),
+        TRUST_IT => Some(TrustDecision::Approve),
+        NOT_NOW => Some(TrustDecision::Dismiss),
         _ => None,
     }
 }
 
 /// Does what the user has chosen about what they were shown.
-async fn take(agent: &Arc<Agent>, roots: &[AbsPath], act: Act, waiting: &[PendingTrust]) {
+async fn take(agent: &Arc<Agent>, roots: &[AbsPath], act: TrustDecision, waiting: &[PendingTrust]) {
     let client = &agent.connection.client;
     let digests = waiting.iter().map(|waiting| waiting.digest.clone()).collect();
     match trust::act(agent, roots.to_vec(), act, digests).await {
-        Ok(done) if act == Act::Approve && done < waiting.len() => {
+        Ok(done) if act == TrustDecision::Approve && done < waiting.len() => {
             let text = format!(
                 "The files were changed meanwhile: {done} of {} count now. The command {TRUST} lists the others.",
                 waiting.len()
@@ -296,7 +296,7 @@ fn waiting_line(waiting: &PendingTrust) -> String {
 }
 
 /// The session that is meant: the one that is named, else that of prompts without one.
-fn session(agent: &Arc<Agent>, id: Option<&SessionId>) -> Result<Arc<Session>, Failure> {
+fn session(agent: &Arc<Agent>, id: Option<&SessionId>) -> Result<Arc<Session>, RequestError> {
     match id {
         Some(id) => agent.engine.session(id),
         None => agent.plain_session(),
@@ -306,7 +306,7 @@ fn session(agent: &Arc<Agent>, id: Option<&SessionId>) -> Result<Arc<Session>, F
 
 /// Lists what files of the workspace ask for: `{text, waiting, approved, wishes}`; or has what was shown of it count or not:
 /// `{changed}`.
-pub(super) async fn trust(agent: &Arc<Agent>, argument: TrustArgument) -> Result<Value, Failure> {
+pub(super) async fn trust(agent: &Arc<Agent>, argument: TrustArgument) -> Result<Value, RequestError> {
     let roots = match &argument.session_id {
         Some(id) => agent.engine.session(id).map_err(error::session)?.roots(),
         None => agent.folders(),
@@ -321,14 +321,16 @@ pub(super) async fn trust(agent: &Arc<Agent>, argument: TrustArgument) -> Result
     let approved: Vec<_> = state.approved.iter().filter(|approved| is_meant(&approved.wish.file)).collect();
     let (act, there): (_, Vec<&String>) = match argument.op {
         TrustOp::List => return Ok(listed(&waiting, &approved)),
-        TrustOp::Approve => (Act::Approve, waiting.iter().map(|waiting| &waiting.digest).collect()),
-        TrustOp::Revoke => (Act::Revoke, approved.iter().map(|approved| &approved.digest).collect()),
+        TrustOp::Approve => (TrustDecision::Approve, waiting.iter().map(|waiting| &waiting.digest).collect()),
+        TrustOp::Revoke => {
+            (TrustDecision::Revoke, approved.iter().map(|approved| &approved.digest).collect())
+        }
     };
     let digests = match (argument.digests, act) {
         (Some(digests), _) => digests,
         // Nothing is lost by taking back what was not shown.
-        (None, Act::Revoke) => there.iter().copied().cloned().collect(),
-        (None, Act::Approve | Act::Dismiss) => {
+        (None, TrustDecision::Revoke) => there.iter().copied().cloned().collect(),
+        (None, TrustDecision::Approve | TrustDecision::Dismiss) => {
             let message = "say which: `{\"op\": \"list\"}` shows every text with its digest";
             return Err(error::invalid_params("digests", message));
         }
@@ -374,7 +376,7 @@ fn listed(waiting: &[&PendingTrust], approved: &[&ApprovedTrust]) -> Value {
 }
 
 /// Lists the rules in force: `{text, mode, rules, withheld, problems}`.
-pub(super) async fn rules(agent: &Arc<Agent>, list: &ListRules) -> Result<Value, Failure> {
+pub(super) async fn rules(agent: &Arc<Agent>, list: &RulesArgument) -> Result<Value, RequestError> {
     let session = session(agent, list.session_id.as_ref())?;
     session.look_at_settings().await;
     let in_force = session.rules_in_force();

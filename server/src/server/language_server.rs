@@ -100,7 +100,7 @@ impl LanguageServer for Backend {
         let Some(facts) = self.connection().facts.get() else { return Ok(None) };
         let uri = &params.text_document.uri;
         let document = self.connection().documents.snapshot(uri);
-        let editor = review::actions::Editor::new(facts, document.as_ref());
+        let editor = review::actions::ActionSupport::new(facts, document.as_ref());
         let mut offered = Vec::new();
         if let Some(agent) = self.front_end().live_agent() {
             let prompts = review::prompts::waiting(agent, facts);
@@ -262,7 +262,7 @@ mod tests {
         sender.send(()).unwrap();
         let answer = client.receive().await;
         assert_eq!(answer, json!({"jsonrpc": "2.0", "id": 1, "result": null}));
-        assert_eq!(client.ended().await, crate::transport::Ended::Orderly);
+        assert_eq!(client.ended().await, crate::transport::ServeEnd::Orderly);
     }
 
     #[cfg(unix)]
@@ -273,7 +273,7 @@ mod tests {
         client.request(1, "initialize", json!({"capabilities": {}, "processId": editor.id()})).await;
         editor.kill().unwrap();
         editor.wait().unwrap();
-        assert_eq!(client.ended().await, crate::transport::Ended::Abrupt);
+        assert_eq!(client.ended().await, crate::transport::ServeEnd::Abrupt);
     }
 
     #[tokio::test(start_paused = true)]

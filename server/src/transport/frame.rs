@@ -50,12 +50,12 @@ pub enum FrameError {
 pub struct FrameReader<R> {
     reader: R,
     buffer: BytesMut,
-    position: Position,
+    position: StreamPosition,
 }
 
 /// Where in the stream the next byte stands.
 #[derive(Debug)]
-enum Position {
+enum StreamPosition {
     /// At the start of a header block.
     Aligned,
     /// Anywhere: all is skipped up to the next Content-Length header.
@@ -65,7 +65,7 @@ enum Position {
 }
 
 /// One header line.
-enum Header {
+enum FrameHeader {
     End,
     Length(u64),
     Other,
@@ -74,7 +74,7 @@ enum Header {
 impl<R: AsyncRead + Unpin> FrameReader<R> {
     /// Reads from the start of a stream.
     pub fn new(reader: R) -> Self {
-        Self { reader, buffer: BytesMut::new(), position: Position::Aligned }
+        Self { reader, buffer: BytesMut::new(), position: StreamPosition::Aligned }
     }
 
     /// The next body, or what was wrong instead of one; `None` at the end of the stream.
@@ -102,10 +102,10 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     /// Reads header lines up to the empty one and gives the length they announce.
     async fn header_block(&mut self) -> io::Result<Option<Result<usize, FrameError>>> {
         let mut other_headers = false;
-        let mut length = match mem::replace(&mut self.position, Position::Lost) {
-            Position::Aligned => None,
-            Position::InHeaders(length) => Some(length),
-            Position::Lost => match self.skip_to_length().await? {
+        let mut length = match mem::replace(&mut self.position, StreamPosition::Lost) {
+            StreamPosition::Aligned => None,
+            StreamPosition::InHeaders(length) => Some(length),
+            StreamPosition::Lost => match self.skip_to_length().await? {
                 Some(length) => Some(length),
                 None => return Ok(None),
             },
@@ -118,14 +118,14 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                 None => return Ok(None),
             };
             match parse_header(&line) {
-                Ok(Header::Length(bytes)) => length = Some(bytes),
-                Ok(Header::Other) => other_headers = true,
-                Ok(Header::End) => match length {
+                Ok(FrameHeader::Length(bytes)) => length = Some(bytes),
+                Ok(FrameHeader::Other) => other_headers = true,
+                Ok(FrameHeader::End) => match length {
                     Some(bytes) if bytes > MAX_BODY as u64 => {
                         return Ok(Some(Err(FrameError::BodyTooLarge(bytes))));
                     }
                     Some(bytes) => {
-                        self.position = Position::Aligned;
+                        self.position = StreamPosition::Aligned;
                         return Ok(Some(Ok(usize::try_from(bytes).unwrap_or(MAX_BODY))));
                     }
                     None if other_headers => return Ok(Some(Err(FrameError::NoLength))),
@@ -134,7 +134,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                 },
                 Err(error) => {
                     if let Some(length) = trailing_length(&line) {
-                        self.position = Position::InHeaders(length);
+                        self.position = StreamPosition::InHeaders(length);
                     }
                     return Ok(Some(Err(error)));
                 }
@@ -194,9 +194,9 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     }
 }
 
-fn parse_header(line: &[u8]) -> Result<Header, FrameError> {
+fn parse_header(line: &[u8]) -> Result<FrameHeader, FrameError> {
     if line.is_empty() {
-        return Ok(Header::End);
+        return Ok(FrameHeader::End);
     }
     let line = str::from_utf8(line).map_err(|_| FrameError::NotAHeader)?;
     let (name, value) = line.split_once(':').ok_or(FrameError::NotAHeader)?;
@@ -204,9 +204,9 @@ fn parse_header(line: &[u8]) -> Result<Header, FrameError> {
         return Err(FrameError::NotAHeader);
     }
     if !name.eq_ignore_ascii_case(CONTENT_LENGTH) {
-        return Ok(Header::Other);
+        return Ok(FrameHeader::Other);
     }
-    parse_length(value).map(Header::Length).ok_or_else(|| FrameError::BadLength(value.trim().to_owned()))
+    parse_length(value).map(FrameHeader::Length).ok_or_else(|| FrameError::BadLength(value.trim().to_owned()))
 }
 
 /// The characters of a header name (RFC 9110, `token`).

@@ -10,7 +10,7 @@ use super::frame::FrameError;
 
 /// A body, read.
 #[derive(Debug)]
-pub enum Message {
+pub enum IncomingMessage {
     /// A request or notification for the service.
     Call(Request),
     /// The client's answer to a request of ours.
@@ -21,16 +21,17 @@ pub enum Message {
 
 /// Reads a body.
 #[must_use]
-pub fn parse(body: &[u8]) -> Message {
+pub fn parse(body: &[u8]) -> IncomingMessage {
     match parse_json(body) {
         Ok(Value::Object(fields)) => classify(fields),
         Ok(Value::Array(_)) => {
             invalid_request(Id::Null, "batches are not part of the language server protocol")
         }
         Ok(_) => invalid_request(Id::Null, "a message must be a JSON object"),
-        Err(fault) => {
-            Message::Invalid(Response::from_error(Id::Null, error(ErrorCode::ParseError, fault.to_string())))
-        }
+        Err(fault) => IncomingMessage::Invalid(Response::from_error(
+            Id::Null,
+            error(ErrorCode::ParseError, fault.to_string()),
+        )),
     }
 }
 
@@ -63,7 +64,7 @@ fn parse_json(body: &[u8]) -> serde_json::Result<Value> {
     })
 }
 
-fn classify(mut fields: Map<String, Value>) -> Message {
+fn classify(mut fields: Map<String, Value>) -> IncomingMessage {
     let id = fields.remove("id").map(|id| parse_id(&id));
     let readable_id = || id.clone().flatten().unwrap_or(Id::Null);
     let method = match fields.remove("method") {
@@ -76,15 +77,17 @@ fn classify(mut fields: Map<String, Value>) -> Message {
         return invalid_request(id, "`jsonrpc` must be \"2.0\"");
     }
     match (method, id) {
-        (Some(method), None) => Message::Call(call(method, None, fields.remove("params"))),
-        (Some(method), Some(Some(id))) => Message::Call(call(method, Some(id), fields.remove("params"))),
+        (Some(method), None) => IncomingMessage::Call(call(method, None, fields.remove("params"))),
+        (Some(method), Some(Some(id))) => {
+            IncomingMessage::Call(call(method, Some(id), fields.remove("params")))
+        }
         (None, Some(Some(id))) => match (fields.remove("result"), fields.remove("error")) {
             (_, Some(error)) if !error.is_null() => {
-                Message::Answer(Response::from_error(id, foreign_error(error)))
+                IncomingMessage::Answer(Response::from_error(id, foreign_error(error)))
             }
-            (Some(result), _) => Message::Answer(Response::from_ok(id, result)),
+            (Some(result), _) => IncomingMessage::Answer(Response::from_ok(id, result)),
             // Some clients leave out a result that is undefined to them; whoever asked must not wait for ever.
-            (None, _) => Message::Answer(Response::from_ok(id, Value::Null)),
+            (None, _) => IncomingMessage::Answer(Response::from_ok(id, Value::Null)),
         },
         (_, Some(None)) => invalid_request(Id::Null, "`id` must be an integer or a string"),
         (None, None) => invalid_request(Id::Null, "a message needs a `method` or an `id`"),
@@ -126,8 +129,8 @@ fn foreign_error(mut value: Value) -> Error {
     Error { code, message: message.into(), data }
 }
 
-fn invalid_request(id: Id, reason: &str) -> Message {
-    Message::Invalid(Response::from_error(id, error(ErrorCode::InvalidRequest, reason.to_owned())))
+fn invalid_request(id: Id, reason: &str) -> IncomingMessage {
+    IncomingMessage::Invalid(Response::from_error(id, error(ErrorCode::InvalidRequest, reason.to_owned())))
 }
 
 /// The body with every escaped lone surrogate replaced; `None` when there is none.
@@ -165,9 +168,11 @@ mod tests {
 
     fn verdict(body: &str) -> String {
         match parse(body.as_bytes()) {
-            Message::Call(request) => format!("call {request}"),
-            Message::Answer(response) => format!("answer {}", serde_json::to_string(&response).unwrap()),
-            Message::Invalid(response) => {
+            IncomingMessage::Call(request) => format!("call {request}"),
+            IncomingMessage::Answer(response) => {
+                format!("answer {}", serde_json::to_string(&response).unwrap())
+            }
+            IncomingMessage::Invalid(response) => {
                 format!("invalid {} id {}", response.error().unwrap().code, response.id())
             }
         }
@@ -214,7 +219,8 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_utf8_are_a_parse_error() {
-        let Message::Invalid(response) = parse(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\xfe\"}") else {
+        let IncomingMessage::Invalid(response) = parse(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\xfe\"}")
+        else {
             panic!("taken for a message")
         };
         assert_eq!(response.error().unwrap().code, ErrorCode::ParseError);
@@ -229,7 +235,7 @@ mod tests {
             (r"\\ud83d\ud83d", "\\ud83d\u{fffd}"),
         ] {
             let body = format!(r#"{{"jsonrpc":"2.0","method":"m","params":["{text}"]}}"#);
-            let Message::Call(request) = parse(body.as_bytes()) else { panic!("{text} was lost") };
+            let IncomingMessage::Call(request) = parse(body.as_bytes()) else { panic!("{text} was lost") };
             assert_eq!(request.params().unwrap()[0], expected, "{text}");
         }
     }

@@ -282,18 +282,18 @@ async fn what_a_handler_sends_comes_before_its_answer() {
 #[tokio::test]
 async fn only_exit_after_shutdown_is_orderly() {
     for (messages, expected) in [
-        (vec![json!({"id": 1, "method": "shutdown"}), json!({"method": "exit"})], Ended::Orderly),
+        (vec![json!({"id": 1, "method": "shutdown"}), json!({"method": "exit"})], ServeEnd::Orderly),
         (
             vec![
                 json!({"id": 1, "method": "shutdown", "params": {}}),
                 json!({"method": "exit", "params": null}),
             ],
-            Ended::Orderly,
+            ServeEnd::Orderly,
         ),
-        (vec![json!({"method": "exit"})], Ended::Abrupt),
-        (vec![json!({"method": "shutdown"}), json!({"method": "exit"})], Ended::Abrupt),
-        (vec![json!({"id": 1, "method": "shutdown"})], Ended::Abrupt),
-        (vec![], Ended::Abrupt),
+        (vec![json!({"method": "exit"})], ServeEnd::Abrupt),
+        (vec![json!({"method": "shutdown"}), json!({"method": "exit"})], ServeEnd::Abrupt),
+        (vec![json!({"id": 1, "method": "shutdown"})], ServeEnd::Abrupt),
+        (vec![], ServeEnd::Abrupt),
     ] {
         let mut server = start().await;
         for message in &messages {
@@ -306,7 +306,7 @@ async fn only_exit_after_shutdown_is_orderly() {
     let mut server = connect();
     server.client.send(json!({"id": 1, "method": "shutdown"})).await;
     server.client.notify("exit", json!(null)).await;
-    assert_eq!(server.client.ended().await, Ended::Abrupt, "shutdown before initialize is an error");
+    assert_eq!(server.client.ended().await, ServeEnd::Abrupt, "shutdown before initialize is an error");
 }
 
 #[tokio::test(start_paused = true)]
@@ -325,7 +325,7 @@ async fn the_end_of_the_input_leaves_handlers_a_grace_and_runs_what_was_register
     server.gate.add_permits(1);
     assert_eq!(server.client.receive().await["result"], "wait", "answered within the grace");
     assert_eq!(server.client.try_receive().await, None);
-    assert_eq!(server.client.ended().await, Ended::Abrupt);
+    assert_eq!(server.client.ended().await, ServeEnd::Abrupt);
     assert!(ran.load(Ordering::SeqCst));
 }
 
@@ -344,7 +344,7 @@ async fn a_client_that_reads_no_more_ends_the_server() {
             async move { serve(input, server_output, service, socket, &Lifecycle::default()).await },
         );
     tokio::io::AsyncWriteExt::write_all(&mut output, &frame(b"[]")).await.unwrap();
-    assert_eq!(serving.await.unwrap(), Ended::Abrupt);
+    assert_eq!(serving.await.unwrap(), ServeEnd::Abrupt);
 }
 
 #[tokio::test(start_paused = true)]
@@ -353,5 +353,5 @@ async fn a_stop_ends_the_server_and_an_end_that_hangs_is_given_up() {
     server.lifecycle.at_end(std::future::pending());
     server.lifecycle.at_end(async { panic!("on purpose") });
     server.lifecycle.stop();
-    assert_eq!(server.client.ended().await, Ended::Abrupt);
+    assert_eq!(server.client.ended().await, ServeEnd::Abrupt);
 }

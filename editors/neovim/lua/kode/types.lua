@@ -66,6 +66,13 @@
 ---@field turnId kode.TurnId The turn that the answer belongs to: the running one where one runs.
 ---@field itemId kode.ItemId The item that comes with the answer.
 
+--- Something that counts because the user has approved it.
+---@class kode.ApprovedTrust
+---@field digest string What stands for exactly this text in this file of this workspace.
+---@field key string The setting.
+---@field text string Its text.
+---@field source kode.RuleSource Where it stands.
+
 --- Whether a session is put away.
 ---@class kode.ArchiveSessionParams
 ---@field sessionId kode.SessionId The session, live or not.
@@ -1247,18 +1254,6 @@
 ---| "approved" # The user has approved it as it stands.
 ---| "waiting" # It does not run until the user approves it.
 
---- The file of an agent, skill or command that brings a hook along.
----@class kode.HookBringer
----@field kind kode.HookBringerKind What it describes.
----@field name string What that is called.
-
---- What brings a hook along.
----@alias kode.HookBringerKind
----| "agent" # A type of sub-agent: the hook runs while one of it works.
----| "skill" # A skill: the hook runs from its use on.
----| "command" # A command: the same.
----| "other" # Something that this build does not know.
-
 --- A hook.
 ---@class kode.HookInfo
 ---@field event string The event it is for, as its file names it.
@@ -1269,7 +1264,7 @@
 ---@field source string Where it stands, for people.
 ---@field file? string The path of its file, if it is from one.
 ---@field line? integer The line in that file, from 1.
----@field bringer? kode.HookBringer What brings it along, where it stands in no settings file; absent for one that runs always.
+---@field bringer? kode.HookOwner What brings it along, where it stands in no settings file; absent for one that runs always.
 ---@field approval kode.HookApproval Whether it may run.
 ---@field problem? string Why it does not run, or not quite as it is written.
 ---@field last? kode.HookLastRun How it ended last in the session.
@@ -1294,6 +1289,18 @@
 ---| "cancelled" # The turn or the session was cancelled while it ran.
 ---| "inBackground" # It runs on by itself.
 ---| "other" # An outcome that this build does not know.
+
+--- The file of an agent, skill or command that brings a hook along.
+---@class kode.HookOwner
+---@field kind kode.HookOwnerKind What it describes.
+---@field name string What that is called.
+
+--- What brings a hook along.
+---@alias kode.HookOwnerKind
+---| "agent" # A type of sub-agent: the hook runs while one of it works.
+---| "skill" # A skill: the hook runs from its use on.
+---| "command" # A command: the same.
+---| "other" # Something that this build does not know.
 
 --- A hook ran.
 ---@class kode.HookRan
@@ -1636,8 +1643,8 @@
 ---@class kode.ListTrustResult
 ---@field distrusted boolean Whether the editor distrusts the workspace: then everything waits, whatever was approved.
 ---@field summary string How many of what wait, for people: `2 hooks, 1 MCP server`; empty when nothing does.
----@field waiting kode.TrustWaiting[] What waits for the user, the strongest first.
----@field approved kode.TrustApproved[] What counts because the user has approved it.
+---@field waiting kode.PendingTrust[] What waits for the user, the strongest first.
+---@field approved kode.ApprovedTrust[] What counts because the user has approved it.
 
 --- Which session is loaded, and how much of it.
 ---@class kode.LoadSessionParams
@@ -1761,7 +1768,7 @@
 ---@field contextWindow integer Tokens that input and output may have together.
 ---@field maxTokens integer Tokens that one answer may have.
 ---@field active boolean Whether new sessions use it.
----@field wire? kode.ModelWire The format it is asked in.
+---@field wire? kode.WireFormat The format it is asked in.
 ---@field host? string The server's name, and its port where it is not the usual one.
 ---@field capabilities? kode.ModelCapabilities What it can do.
 ---@field prices? kode.ModelPrices What it costs; absent where that is not known.
@@ -1811,12 +1818,6 @@
 ---@field usage kode.Usage Its tokens.
 ---@field cost? number What they cost in US dollars; absent where a part is not known.
 
---- The format a model is asked in.
----@alias kode.ModelWire
----| "anthropicMessages" # Anthropic Messages.
----| "chatCompletions" # OpenAI Chat Completions, and what is compatible with it.
----| "responses" # OpenAI Responses.
-
 --- A prompt waits in another place.
 ---@class kode.MoveQueued
 ---@field queueId kode.QueueId The prompt.
@@ -1864,7 +1865,7 @@
 ---@class kode.Offer
 ---@field scope kode.Scope How far the yes reaches.
 ---@field rules string[] What runs unasked from then on, as rules in the form people write them.
----@field spared? kode.Spared What these rules would have spared the user in this session; absent when it was not looked at.
+---@field spared? kode.RuleCoverage What these rules would have spared the user in this session; absent when it was not looked at.
 
 --- Text that was pasted into the prompt.
 ---@class kode.PastedPart
@@ -1873,6 +1874,15 @@
 --- Files or folders that are read.
 ---@class kode.PathsPreview
 ---@field paths string[] The paths, as shown to people.
+
+--- Something that is not in force until the user approves it.
+---@class kode.PendingTrust
+---@field digest string What stands for exactly this text in this file of this workspace.
+---@field key string The setting, such as `hooks.PreToolUse`.
+---@field text string Its text, and the digests of the workspace's files that it names.
+---@field source kode.RuleSource Where it stands.
+---@field earlier? string What the user approved in its place before, or its beginning; absent when there was nothing.
+---@field dismissed boolean Whether the user has said "not now".
 
 --- A prompt was answered or withdrawn.
 ---@class kode.PermissionDecided
@@ -2244,6 +2254,11 @@
 ---| "ask" # The user decides each time.
 ---| "allow" # It runs unasked.
 
+--- What rules would have spared the user.
+---@class kode.RuleCoverage
+---@field matched integer Calls that would have run unasked with the rules, and not without them.
+---@field of integer Calls looked at, the newest of the session.
+
 --- A rule in force.
 ---@class kode.RuleEntry
 ---@field behavior kode.RuleBehavior What it says.
@@ -2451,11 +2466,6 @@
 ---@field context? kode.ContextUse How full the context window is; absent before the first answer since the session was loaded.
 ---@field trustRequired? kode.TrustRequired How much of what files of the workspace ask for waits for the user; absent when nothing does.
 ---@field following? kode.FollowedSession Present when this server does not write the session but follows what another one writes: requests that change the session fail with `sessionBusy` then.
-
---- What rules would have spared the user.
----@class kode.Spared
----@field matched integer Calls that would have run unasked with the rules, and not without them.
----@field of integer Calls looked at, the newest of the session.
 
 --- A prompt.
 ---@class kode.StartTurnParams
@@ -2743,13 +2753,6 @@
 ---@field callId kode.CallId The call.
 ---@field name string The tool.
 
---- Something that counts because the user has approved it.
----@class kode.TrustApproved
----@field digest string What stands for exactly this text in this file of this workspace.
----@field key string The setting.
----@field text string Its text.
----@field source kode.RuleSource Where it stands.
-
 --- What the user says something about.
 ---@class kode.TrustParams
 ---@field sessionId? kode.SessionId The session whose folders are meant; the client's workspace folders when absent.
@@ -2764,15 +2767,6 @@
 --- What came of it.
 ---@class kode.TrustResult
 ---@field changed integer How many of them still stood in the files and are otherwise now. Fewer than named means that a file was changed meanwhile.
-
---- Something that is not in force until the user approves it.
----@class kode.TrustWaiting
----@field digest string What stands for exactly this text in this file of this workspace.
----@field key string The setting, such as `hooks.PreToolUse`.
----@field text string Its text, and the digests of the workspace's files that it names.
----@field source kode.RuleSource Where it stands.
----@field earlier? string What the user approved in its place before, or its beginning; absent when there was nothing.
----@field dismissed boolean Whether the user has said "not now".
 
 --- Whether the editor trusts the workspace.
 ---@class kode.TrustWorkspaceParams
@@ -2845,6 +2839,12 @@
 ---@alias kode.WindowRole
 ---| "user" # The user, and the results of tools.
 ---| "assistant" # The model.
+
+--- The format a model is asked in.
+---@alias kode.WireFormat
+---| "anthropicMessages" # Anthropic Messages.
+---| "chatCompletions" # OpenAI Chat Completions, and what is compatible with it.
+---| "responses" # OpenAI Responses.
 
 --- Something a file of the workspace asks for that needs the user's approval.
 ---@class kode.WithheldSetting

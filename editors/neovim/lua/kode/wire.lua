@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "4428754875b7095ee6170d5dee957b82eb15965bcfd68456361ae9e79bcead91"
+M.schema_hash = "4e3196ba495b12c584ee07f1b8cc0c6f65989b208e37e25b75206e604b56e248"
 
 return M

@@ -17,8 +17,8 @@ use kode_engine::text::host::{DocumentEdit, DocumentEditOutcome};
 use lsp_types::{MessageType, Url};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::layout::{Layout, PROMPT};
-use super::words::Words;
+use super::layout::{ChatLayout, PROMPT};
+use super::words::AnswerText;
 use crate::display::{both_ends, printable, readable};
 use crate::host::{EDIT_LIMIT, LspHost};
 use crate::plain::PlainFrontEnd;
@@ -37,7 +37,7 @@ const MAX_REFUSALS: u32 = 3;
 const LOOKED_AT: usize = 500;
 
 /// What begins an answer.
-pub(super) struct Begin {
+pub(super) struct AnswerStart {
     /// The document.
     pub(super) uri: Url,
     /// The turn that answers.
@@ -47,11 +47,11 @@ pub(super) struct Begin {
     /// Events after this one are looked at.
     pub(super) since: u64,
     /// What is done to the document first.
-    pub(super) first: First,
+    pub(super) first: FirstEdit,
 }
 
 /// What is done to a document before an answer is written into it.
-pub(super) enum First {
+pub(super) enum FirstEdit {
     /// A place for the answer is made behind the prompt, at this byte of this text.
     Prompt {
         /// The text that was sent from.
@@ -64,7 +64,7 @@ pub(super) enum First {
 }
 
 /// Why no more is written into a document.
-enum Stopped {
+enum StopCause {
     /// It was closed.
     Closed,
     /// The line that holds the answer's place is gone.
@@ -73,7 +73,7 @@ enum Stopped {
     Refused(String),
 }
 
-struct Writing {
+struct AnswerWriter {
     front_end: Arc<PlainFrontEnd>,
     host: LspHost,
     /// Who waits for an answer does not keep a closed session from ending.
@@ -81,7 +81,7 @@ struct Writing {
     uri: Url,
     turn: TurnId,
     only: Option<ItemId>,
-    words: Words,
+    words: AnswerText,
     /// Whether the last line in the document waits for more.
     mid_line: bool,
     /// Whether what stands of the answer is to be replaced by the next edit.
@@ -95,19 +95,19 @@ struct Writing {
 }
 
 /// Writes an answer until it is whole, or the document takes no more. Nothing waits for it.
-pub(super) fn start(front_end: &Arc<PlainFrontEnd>, session: &Arc<Session>, begin: Begin) {
+pub(super) fn start(front_end: &Arc<PlainFrontEnd>, session: &Arc<Session>, begin: AnswerStart) {
     let (front_end, session) = (Arc::clone(front_end), Arc::clone(session));
     tokio::spawn(async move {
-        let Begin { uri, turn, only, since, first } = begin;
-        let mut writing = Writing {
+        let AnswerStart { uri, turn, only, since, first } = begin;
+        let mut writing = AnswerWriter {
             host: LspHost::new(Arc::clone(&front_end.connection)),
             session: Arc::downgrade(&session),
             uri,
             turn,
             only,
-            words: Words::default(),
+            words: AnswerText::default(),
             mid_line: false,
-            again: matches!(first, First::Again),
+            again: matches!(first, FirstEdit::Again),
             over: false,
             refusals: 0,
             pause: PAUSE,
@@ -115,8 +115,8 @@ pub(super) fn start(front_end: &Arc<PlainFrontEnd>, session: &Arc<Session>, begi
             front_end,
         };
         let stopped = match first {
-            First::Prompt { base, edit } => writing.make_place(base, edit).await,
-            First::Again => {
+            FirstEdit::Prompt { base, edit } => writing.make_place(base, edit).await,
+            FirstEdit::Again => {
                 writing.look_at_all(Arc::clone(&session)).await;
                 Ok(())
             }
@@ -138,9 +138,9 @@ pub(super) fn start(front_end: &Arc<PlainFrontEnd>, session: &Arc<Session>, begi
     });
 }
 
-impl Writing {
+impl AnswerWriter {
     /// Makes the place for the answer: behind the prompt, wherever that is by now.
-    async fn make_place(&mut self, base: DocumentSnapshot, edit: TextEdit) -> Result<(), Stopped> {
+    async fn make_place(&mut self, base: DocumentSnapshot, edit: TextEdit) -> Result<(), StopCause> {
         let (mut base, mut edit) = (base, edit);
         loop {
             let attempt = DocumentEdit { base, edits: vec![edit.clone()], label: "Kode: answer".to_owned() };
@@ -150,7 +150,7 @@ impl Writing {
             sleep_until(Instant::now() + self.pause).await;
             let document = self.document()?;
             let text = document.text.to_string();
-            let layout = Layout::of(&text);
+            let layout = ChatLayout::of(&text);
             // Kakoune puts in a line above its end what goes behind the last line.
             if layout.answering.is_some_and(|place| place.turn == self.turn) {
                 return Ok(());
@@ -160,7 +160,7 @@ impl Writing {
         }
     }
 
-    async fn follow(&mut self, events: &mut Subscription) -> Result<(), Stopped> {
+    async fn follow(&mut self, events: &mut Subscription) -> Result<(), StopCause> {
         let mut next = Instant::now() + self.pause;
         loop {
             if self.over {
@@ -243,11 +243,11 @@ impl Writing {
     }
 
     /// Writes what has come.
-    async fn write(&mut self) -> Result<(), Stopped> {
+    async fn write(&mut self) -> Result<(), StopCause> {
         let document = self.document()?;
         let text = document.text.to_string();
-        let place = Layout::of(&text).answering.filter(|place| place.turn == self.turn);
-        let place = place.ok_or(Stopped::PlaceGone)?;
+        let place = ChatLayout::of(&text).answering.filter(|place| place.turn == self.turn);
+        let place = place.ok_or(StopCause::PlaceGone)?;
         let words = self.words.take();
         let (range, mut new_text, mid_line) = if self.again {
             (place.begin..place.line.start, format!("\n{words}"), false)
@@ -271,15 +271,15 @@ impl Writing {
     }
 
     /// Writes the rest and a heading for the next prompt in place of the line that held the place; whether it is done.
-    async fn end(&mut self) -> Result<bool, Stopped> {
+    async fn end(&mut self) -> Result<bool, StopCause> {
         if self.again {
             self.write().await?;
             return Ok(false);
         }
         let document = self.document()?;
         let text = document.text.to_string();
-        let place = Layout::of(&text).answering.filter(|place| place.turn == self.turn);
-        let place = place.ok_or(Stopped::PlaceGone)?;
+        let place = ChatLayout::of(&text).answering.filter(|place| place.turn == self.turn);
+        let place = place.ok_or(StopCause::PlaceGone)?;
         let words = self.words.take();
         let at = self.place(&text, place.line.start);
         let line_end = if place.line.end == text.len() { "\n" } else { "" };
@@ -305,7 +305,7 @@ impl Writing {
         text: &str,
         range: std::ops::Range<usize>,
         new_text: &str,
-    ) -> Result<Option<()>, Stopped> {
+    ) -> Result<Option<()>, StopCause> {
         if range.is_empty() && new_text.is_empty() {
             return Ok(Some(()));
         }
@@ -315,7 +315,7 @@ impl Writing {
     }
 
     /// Tries one edit; `None` when it is to be tried again on the text as it is then.
-    async fn edited(&mut self, edit: DocumentEdit) -> Result<Option<()>, Stopped> {
+    async fn edited(&mut self, edit: DocumentEdit) -> Result<Option<()>, StopCause> {
         match self.attempt(edit).await {
             DocumentEditOutcome::Applied(_) => {
                 (self.refusals, self.pause) = (0, PAUSE);
@@ -330,14 +330,14 @@ impl Writing {
                 self.refusals += 1;
                 let can_edit = self.front_end.connection.facts.get().is_some_and(|facts| facts.apply_edit);
                 if self.refusals >= MAX_REFUSALS || !can_edit {
-                    Err(Stopped::Refused(reason))
+                    Err(StopCause::Refused(reason))
                 } else {
                     Ok(None)
                 }
             }
             // What was asked for may still come: asking again could write it twice.
-            DocumentEditOutcome::Unconfirmed { reason } => Err(Stopped::Refused(reason)),
-            DocumentEditOutcome::Closed => Err(Stopped::Closed),
+            DocumentEditOutcome::Unconfirmed { reason } => Err(StopCause::Refused(reason)),
+            DocumentEditOutcome::Closed => Err(StopCause::Closed),
         }
     }
 
@@ -363,26 +363,26 @@ impl Writing {
         outcome
     }
 
-    fn document(&self) -> Result<DocumentSnapshot, Stopped> {
-        self.front_end.connection.documents.snapshot(&self.uri).ok_or(Stopped::Closed)
+    fn document(&self) -> Result<DocumentSnapshot, StopCause> {
+        self.front_end.connection.documents.snapshot(&self.uri).ok_or(StopCause::Closed)
     }
 
     fn name(&self) -> &str {
         self.uri.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default()
     }
 
-    async fn tell_stopped(&self, stopped: &Stopped) {
+    async fn tell_stopped(&self, stopped: &StopCause) {
         let name = self.name();
         let text = match stopped {
-            Stopped::Closed => format!(
+            StopCause::Closed => format!(
                 "{name} was closed while an answer was written into it. The conversation goes on; open the document and \
                  send again to have the rest of the answer in it."
             ),
-            Stopped::PlaceGone => format!(
+            StopCause::PlaceGone => format!(
                 "the line that held the place of the answer in {name} is gone, so no more is written there. The \
                  conversation goes on; `kode.cancel` stops it."
             ),
-            Stopped::Refused(reason) => format!(
+            StopCause::Refused(reason) => format!(
                 "the answer cannot be written into {name}: {}. It is shown here when it is whole.",
                 printable(reason)
             ),
@@ -459,17 +459,17 @@ mod tests {
             Self { client, front_end, session, log, turn, item: ItemId::generate(), text, version: 1 }
         }
 
-        fn writing(&self) -> Writing {
+        fn writing(&self) -> AnswerWriter {
             let uri = Url::parse(URI).unwrap();
             assert!(self.front_end.chats.begin(&uri, &self.session));
-            Writing {
+            AnswerWriter {
                 host: LspHost::new(Arc::clone(&self.front_end.connection)),
                 front_end: Arc::clone(&self.front_end),
                 session: Weak::new(),
                 uri,
                 turn: self.turn.clone(),
                 only: None,
-                words: Words::default(),
+                words: AnswerText::default(),
                 mid_line: false,
                 again: false,
                 over: false,

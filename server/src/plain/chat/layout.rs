@@ -21,7 +21,7 @@ const MAX_ID: usize = 100;
 
 /// What stands where, in bytes of the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct ChatLayout {
     /// The conversation that the document is bound to.
     pub(super) session: Option<SessionId>,
     /// The prompt that waits to be sent, without the white space around it; empty when there is none.
@@ -43,7 +43,7 @@ pub(super) struct Answering {
     pub(super) line: Range<usize>,
 }
 
-impl Layout {
+impl ChatLayout {
     /// Looks through a text.
     pub(super) fn of(text: &str) -> Self {
         let mut layout = Self::default();
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     fn prompt(text: &str) -> &str {
-        Layout::of(text).prompt_in(text)
+        ChatLayout::of(text).prompt_in(text)
     }
 
     #[test]
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_last_session_named_counts_and_only_ids_are_ids() {
-        let session = |text: &str| Layout::of(text).session.map(|id| id.to_string());
+        let session = |text: &str| ChatLayout::of(text).session.map(|id| id.to_string());
         let two = "<!-- kode session ses_1 -->\n<!-- kode session ses_2 -->\n";
         assert_eq!(session(two).as_deref(), Some("ses_2"));
         for none in ["<!-- kode session -->", "<!-- kode session ../x -->", " <!-- kode session a -->"] {
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn an_answer_that_is_not_whole_has_a_place_and_leaves_no_prompt_to_send() {
         let text = "## You\nask\n\n## Kode\n\nso far\n<!-- kode answering turn_1 -->\nnext";
-        let layout = Layout::of(text);
+        let layout = ChatLayout::of(text);
         let answering = layout.answering.clone().unwrap();
         assert_eq!(answering.turn.as_str(), "turn_1");
         assert_eq!(&text[answering.begin..answering.line.start], "\nso far\n");
@@ -176,7 +176,7 @@ mod tests {
             )
         ) {
             let text = parts.concat();
-            let layout = Layout::of(&text);
+            let layout = ChatLayout::of(&text);
             let prompt = layout.prompt_in(&text);
             prop_assert_eq!(prompt, prompt.trim());
             prop_assert!(!prompt.lines().any(|line| line == PROMPT || line == ANSWER));

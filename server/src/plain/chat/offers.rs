@@ -10,7 +10,7 @@ use lsp_types::{
 };
 use serde_json::{Value, json};
 
-use super::layout::Layout;
+use super::layout::ChatLayout;
 use super::{SEND, is_chat};
 use crate::lsp::PositionEncoding;
 use crate::plain::PlainFrontEnd;
@@ -20,7 +20,7 @@ use crate::plain::review::actions::contains;
 pub(crate) const CHAT: CodeActionKind = CodeActionKind::new("refactor.kode.chat");
 
 /// Something that can be done, and where it belongs.
-struct Offer {
+struct ChatOffer {
     title: String,
     command: &'static str,
     argument: Value,
@@ -58,14 +58,14 @@ pub(crate) fn actions(
 pub(crate) fn lenses(front_end: &PlainFrontEnd, uri: &Url) -> Vec<CodeLens> {
     let document = front_end.connection.documents.snapshot(uri);
     let offers = offers(front_end, uri, document.as_ref(), false);
-    let lens = |offer: &Offer| {
+    let lens = |offer: &ChatOffer| {
         let range = Range::new(offer.at, offer.at);
         CodeLens { range, command: Some(command(offer)), data: None }
     };
     offers.iter().map(lens).collect()
 }
 
-fn command(offer: &Offer) -> Command {
+fn command(offer: &ChatOffer) -> Command {
     let title = format!("Kode: {}", offer.title);
     Command { title, command: offer.command.to_owned(), arguments: Some(vec![offer.argument.clone()]) }
 }
@@ -76,10 +76,10 @@ fn offers(
     uri: &Url,
     document: Option<&DocumentSnapshot>,
     all: bool,
-) -> Vec<Offer> {
+) -> Vec<ChatOffer> {
     let Some(document) = document.filter(|document| is_chat(document)) else { return Vec::new() };
     let text = document.text.to_string();
-    let layout = Layout::of(&text);
+    let layout = ChatLayout::of(&text);
     let at = |byte: usize| PositionEncoding::Utf16.position(&document.text, byte);
     if let Some(session) = front_end.chats.writing(uri) {
         let byte = layout.answering.map_or(layout.begin, |place| place.line.start);
@@ -103,8 +103,8 @@ fn offers(
     offers
 }
 
-fn offer(title: &str, command: &'static str, argument: Value, at: Position) -> Offer {
-    Offer { title: title.to_owned(), command, argument, at }
+fn offer(title: &str, command: &'static str, argument: Value, at: Position) -> ChatOffer {
+    ChatOffer { title: title.to_owned(), command, argument, at }
 }
 
 fn line(at: Position) -> Position {

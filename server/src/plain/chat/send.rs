@@ -18,11 +18,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::answer::{self, Begin, First, behind, with_endings};
-use super::layout::{ANSWER, Layout, PROMPT, answering_line, session_line};
+use super::answer::{self, AnswerStart, FirstEdit, behind, with_endings};
+use super::layout::{ANSWER, ChatLayout, PROMPT, answering_line, session_line};
 use super::{MAX_BYTES, SUFFIX, is_chat};
-use crate::agent::{Agent, Filter};
-use crate::convert::error::{self, Failure};
+use crate::agent::{Agent, EventFilter};
+use crate::convert::error::{self, RequestError};
 use crate::documents;
 use crate::plain::PlainFrontEnd;
 use crate::plain::queue::submitted;
@@ -39,7 +39,7 @@ const ENDING_PAUSE: Duration = Duration::from_millis(50);
 /// The argument of `kode.send`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(crate) struct Send {
+pub(crate) struct SendArgument {
     /// The document; the only chat document that is open when it is not said.
     uri: Option<Url>,
     /// The place of the cursor, where the editor tells it: what was sent before is not sent again.
@@ -49,12 +49,15 @@ pub(crate) struct Send {
 }
 
 /// Sends the prompt of a chat document: `{sessionId, turnId}`.
-pub(crate) async fn send(front_end: &Arc<PlainFrontEnd>, wanted: Send) -> Result<Value, Failure> {
+pub(crate) async fn send(
+    front_end: &Arc<PlainFrontEnd>,
+    wanted: SendArgument,
+) -> Result<Value, RequestError> {
     let (agent, connection) = (front_end.agent()?, &front_end.connection);
     let document = chat_document(agent, wanted.uri.as_ref())?;
     let uri = Url::parse(&document.uri).map_err(|bad| error::invalid_params("uri", &bad.to_string()))?;
     let text = document.text.to_string();
-    let layout = Layout::of(&text);
+    let layout = ChatLayout::of(&text);
     if !is_written(front_end, &uri, &layout).await {
         return Err(busy("an answer is being written into this document"));
     }
@@ -70,7 +73,8 @@ pub(crate) async fn send(front_end: &Arc<PlainFrontEnd>, wanted: Send) -> Result
         let session = conversation(agent, bound).await?;
         let since = session.snapshot(0).bookmark.seq;
         let turn = place.turn.clone();
-        let begin = Begin { uri: uri.clone(), turn: turn.clone(), only: None, since, first: First::Again };
+        let begin =
+            AnswerStart { uri: uri.clone(), turn: turn.clone(), only: None, since, first: FirstEdit::Again };
         return start(front_end, &session, begin)
             .map(|()| json!({ "sessionId": session.id(), "turnId": turn }));
     }
@@ -119,9 +123,9 @@ pub(crate) async fn send(front_end: &Arc<PlainFrontEnd>, wanted: Send) -> Result
     };
     let new_text = format!("{open}\n{binding}{ANSWER}\n\n{}\n", answering_line(&turn));
     let edit = TextEdit { range, new_text: with_endings(&new_text, &text) };
-    let first = First::Prompt { base: document, edit };
+    let first = FirstEdit::Prompt { base: document, edit };
     if connection.facts.get().is_some_and(|facts| facts.apply_edit) {
-        start(front_end, &session, Begin { uri, turn, only, since, first })?;
+        start(front_end, &session, AnswerStart { uri, turn, only, since, first })?;
     } else {
         let client = connection.client.clone();
         tokio::spawn(async move {
@@ -134,7 +138,11 @@ pub(crate) async fn send(front_end: &Arc<PlainFrontEnd>, wanted: Send) -> Result
     Ok(submitted(&session, &sent))
 }
 
-fn start(front_end: &Arc<PlainFrontEnd>, session: &Arc<Session>, begin: Begin) -> Result<(), Failure> {
+fn start(
+    front_end: &Arc<PlainFrontEnd>,
+    session: &Arc<Session>,
+    begin: AnswerStart,
+) -> Result<(), RequestError> {
     if !front_end.chats.begin(&begin.uri, session.id()) {
         return Err(busy("an answer is being written into this document"));
     }
@@ -143,7 +151,7 @@ fn start(front_end: &Arc<PlainFrontEnd>, session: &Arc<Session>, begin: Begin) -
 }
 
 /// Whether no answer is being written. One whose last edit the document shows already may not have heard so yet.
-async fn is_written(front_end: &PlainFrontEnd, uri: &Url, layout: &Layout) -> bool {
+async fn is_written(front_end: &PlainFrontEnd, uri: &Url, layout: &ChatLayout) -> bool {
     let is_writing = || front_end.chats.writing(uri).is_some();
     for _ in 0..ENDING_LOOKS {
         if !is_writing() || layout.answering.is_some() {
@@ -166,7 +174,7 @@ async fn is_idle(session: &Session) -> bool {
 }
 
 /// The conversation of a document, taken up where it is not live.
-async fn conversation(agent: &Agent, id: &SessionId) -> Result<Arc<Session>, Failure> {
+async fn conversation(agent: &Agent, id: &SessionId) -> Result<Arc<Session>, RequestError> {
     if let Ok(session) = agent.engine.session(id) {
         return Ok(session);
     }
@@ -181,13 +189,13 @@ async fn conversation(agent: &Agent, id: &SessionId) -> Result<Arc<Session>, Fai
         ),
         other => error::session(other),
     };
-    match agent.load_session(id, None, Filter::default()).await.map_err(gone)? {
+    match agent.load_session(id, None, EventFilter::default()).await.map_err(gone)? {
         Attached::Live(session) => Ok(session),
         Attached::Following(_) => agent.session_for_prompt(id).await.map_err(error::session),
     }
 }
 
-fn chat_document(agent: &Agent, uri: Option<&Url>) -> Result<DocumentSnapshot, Failure> {
+fn chat_document(agent: &Agent, uri: Option<&Url>) -> Result<DocumentSnapshot, RequestError> {
     let documents = &agent.connection.documents;
     let invalid = |message: String| error::invalid_params("uri", &message);
     let Some(uri) = uri else {
@@ -217,7 +225,7 @@ fn chat_document(agent: &Agent, uri: Option<&Url>) -> Result<DocumentSnapshot, F
     Ok(document)
 }
 
-fn busy(message: &str) -> Failure {
+fn busy(message: &str) -> RequestError {
     error::busy(
         message,
         "Wait until the answer is whole, or stop it with `kode.cancel`; what you write meanwhile stays.",

@@ -18,7 +18,7 @@ const COMMAND_LIMIT: usize = 20_000;
 
 /// Writes the answer of one turn.
 #[derive(Debug, Default)]
-pub(super) struct Words {
+pub(super) struct AnswerText {
     /// What was made and not handed out.
     out: String,
     /// How much of each item's text was taken.
@@ -28,13 +28,13 @@ pub(super) struct Words {
     /// The line of the text so far, where it was not held back.
     line: String,
     /// What was written last.
-    last: Last,
+    last: LastPiece,
     /// The fence of a code block that is open: its character and length.
     fence: Option<(char, usize)>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Last {
+enum LastPiece {
     #[default]
     Nothing,
     /// The text of this item.
@@ -43,7 +43,7 @@ enum Last {
     Line,
 }
 
-impl Words {
+impl AnswerText {
     /// Takes what came to the end of a message.
     pub(super) fn chunk(&mut self, item: &ItemId, text: &str) {
         let Some(taken) = self.taken.get_mut(item) else { return };
@@ -92,13 +92,13 @@ impl Words {
     /// A line about what happens.
     fn about(&mut self, what: &str) {
         self.end_text();
-        if self.last != Last::Line && self.last != Last::Nothing {
+        if self.last != LastPiece::Line && self.last != LastPiece::Nothing {
             self.out.push('\n');
         }
         self.out.push_str("- ");
         self.out.push_str(what);
         self.out.push('\n');
-        self.last = Last::Line;
+        self.last = LastPiece::Line;
     }
 
     /// Ends the answer: what was held back comes, and nothing stays open.
@@ -141,12 +141,12 @@ impl Words {
     }
 
     fn write(&mut self, item: &ItemId, text: &str) {
-        if !matches!(&self.last, Last::Text(last) if last == item) {
+        if !matches!(&self.last, LastPiece::Text(last) if last == item) {
             self.end_text();
-            if self.last != Last::Nothing {
+            if self.last != LastPiece::Nothing {
                 self.out.push('\n');
             }
-            self.last = Last::Text(item.clone());
+            self.last = LastPiece::Text(item.clone());
         }
         for piece in text.split_inclusive('\n') {
             self.piece(&piece.replace('\r', ""));
@@ -240,7 +240,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
 
-    use super::super::layout::Layout;
+    use super::super::layout::ChatLayout;
     use super::*;
 
     fn item(body: ItemBody) -> Item {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     fn all(items: &[Item]) -> String {
-        let mut words = Words::default();
+        let mut words = AnswerText::default();
         items.iter().for_each(|item| words.item(item));
         words.finish();
         words.take()
@@ -313,7 +313,7 @@ mod tests {
         ) {
             let said = message(&lines.join("\n"));
             let whole = all(std::slice::from_ref(&said));
-            let mut words = Words::default();
+            let mut words = AnswerText::default();
             let mut begun = said.clone();
             let ItemBody::AgentMessage { text, .. } = &said.body else { unreachable!() };
             if let ItemBody::AgentMessage { text, .. } = &mut begun.body {
@@ -331,7 +331,7 @@ mod tests {
             words.finish();
             written.push_str(&words.take());
             prop_assert_eq!(&written, &whole);
-            let layout = Layout::of(&written);
+            let layout = ChatLayout::of(&written);
             prop_assert!(layout.session.is_none() && layout.answering.is_none() && layout.begin == 0);
         }
     }

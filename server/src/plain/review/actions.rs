@@ -15,10 +15,10 @@ use lsp_types::{
 use serde_json::{Value, json};
 
 use super::diagnostics;
-use super::place::{Place, replaced};
+use super::place::{HunkLocation, replaced};
 use super::resolve::{REVERT, command};
 use super::words::{counts, location, several, short, title};
-use super::{Around, SessionReview, Waiting, waits};
+use super::{PendingHunks, ReviewSummary, SessionReview, waits};
 use crate::client::ClientFacts;
 use crate::lsp::PositionEncoding;
 
@@ -33,7 +33,7 @@ const ANNOTATION: &str = "kode";
 
 /// What the editor can take, and what it shows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Editor<'a> {
+pub(crate) struct ActionSupport<'a> {
     /// What positions count.
     pub(crate) encoding: PositionEncoding,
     /// Whether actions may be more than commands.
@@ -44,7 +44,7 @@ pub(crate) struct Editor<'a> {
     pub(crate) document: Option<&'a DocumentSnapshot>,
 }
 
-impl<'a> Editor<'a> {
+impl<'a> ActionSupport<'a> {
     /// What a client can take, while it shows this document.
     pub(crate) fn new(facts: &ClientFacts, document: Option<&'a DocumentSnapshot>) -> Self {
         Self {
@@ -58,18 +58,18 @@ impl<'a> Editor<'a> {
 
 /// The actions for a range of a document.
 pub(crate) fn actions(
-    reviews: &[(SessionReview, Around)],
+    reviews: &[(SessionReview, ReviewSummary)],
     request: &CodeActionParams,
-    editor: Editor<'_>,
+    editor: ActionSupport<'_>,
 ) -> Vec<CodeActionOrCommand> {
     let several_sessions = reviews.len() > 1;
-    let offer = Offer { request, editor };
+    let offer = ReviewOffer { request, editor };
     let mut offered = Vec::new();
     for (review, around) in reviews {
         let text = &review.file.text;
         let placed = review.file.hunks.iter().filter(|hunk| waits(hunk));
         let touched: Vec<_> = placed
-            .map(|hunk| (hunk, Place::of(text, hunk)))
+            .map(|hunk| (hunk, HunkLocation::of(text, hunk)))
             .filter(|(_, place)| place.touches(text, request.range))
             .collect();
         let whose =
@@ -84,16 +84,16 @@ pub(crate) fn actions(
     offered
 }
 
-struct Offer<'a> {
+struct ReviewOffer<'a> {
     request: &'a CodeActionParams,
-    editor: Editor<'a>,
+    editor: ActionSupport<'a>,
 }
 
-impl Offer<'_> {
+impl ReviewOffer<'_> {
     fn on_hunk(
         &self,
         review: &SessionReview,
-        (hunk, place): (&HunkView, &Place),
+        (hunk, place): (&HunkView, &HunkLocation),
         preview: Option<WorkspaceEdit>,
         whose: &str,
     ) -> Vec<CodeActionOrCommand> {
@@ -150,7 +150,7 @@ impl Offer<'_> {
     fn on_all(
         &self,
         review: &SessionReview,
-        everywhere: Waiting,
+        everywhere: PendingHunks,
         touched: bool,
         whose: &str,
     ) -> Vec<CodeActionOrCommand> {
@@ -167,7 +167,7 @@ impl Offer<'_> {
             let kind = Some(kind.clone());
             actions.push(CodeAction { title, kind, command: Some(command), ..CodeAction::default() });
         };
-        let here = Waiting::of([&review.file]);
+        let here = PendingHunks::of([&review.file]);
         let every = [ReviewAction::Accept, ReviewAction::Reject, ReviewAction::Keep, ReviewAction::Undo];
         for action in every {
             let count = here.for_action(action);
@@ -259,8 +259,8 @@ mod tests {
     use crate::plain::review::diagnostics::diagnostics;
     use crate::plain::review::testing::{PATH, WithHunks, file, session};
 
-    const EDITOR: Editor<'_> =
-        Editor { encoding: PositionEncoding::Utf16, literals: true, preview: false, document: None };
+    const EDITOR: ActionSupport<'_> =
+        ActionSupport { encoding: PositionEncoding::Utf16, literals: true, preview: false, document: None };
 
     /// A request for one line, with what else its context says.
     fn request(line: u32, context: Value) -> CodeActionParams {
@@ -279,10 +279,12 @@ mod tests {
     fn given(
         reviews: &[SessionReview],
         request: &CodeActionParams,
-        editor: Editor<'_>,
+        editor: ActionSupport<'_>,
     ) -> Vec<CodeActionOrCommand> {
-        let around =
-            |review: &SessionReview| Around { waiting: Waiting::of([&review.file]), ..Around::default() };
+        let around = |review: &SessionReview| ReviewSummary {
+            waiting: PendingHunks::of([&review.file]),
+            ..ReviewSummary::default()
+        };
         let reviews: Vec<_> = reviews.iter().map(|review| (review.clone(), around(review))).collect();
         actions(&reviews, request, editor)
     }
@@ -346,7 +348,10 @@ mod tests {
     fn all_in_the_file_and_in_the_session_are_counted() {
         let file = file("a\nb\nc\n").applied("a\n", "", 0..1).applied("b\n", "", 1..2);
         let review = session("Fix", file);
-        let around = Around { waiting: Waiting { applied: 7, ..Waiting::default() }, ..Around::default() };
+        let around = ReviewSummary {
+            waiting: PendingHunks { applied: 7, ..PendingHunks::default() },
+            ..ReviewSummary::default()
+        };
         let uri = format!("file://{PATH}");
         let found = actions(&[(review.clone(), around)], &request(0, json!({})), EDITOR);
         assert_eq!(
@@ -431,7 +436,7 @@ mod tests {
     fn a_preview_is_for_editors_that_ask_about_the_text_it_was_made_for() {
         let mut review = session("Fix", file("🙂a\r\nb\r\n").proposed("🙂a\r\n", "A\r\n", 0));
         let calls = [(review.file.hunks[0].call.clone(), "Edit a.rs".to_owned())].into();
-        let around = Around { calls, ..Around::default() };
+        let around = ReviewSummary { calls, ..ReviewSummary::default() };
         let shown = DocumentSnapshot {
             uri: format!("file://{PATH}"),
             path: None,
@@ -440,7 +445,7 @@ mod tests {
             text: ropey::Rope::from_str("🙂a\r\nb\r\n"),
         };
         let typed = DocumentSnapshot { text: ropey::Rope::from_str("x🙂a\r\nb\r\n"), ..shown.clone() };
-        let previewing = Editor { preview: true, document: Some(&shown), ..EDITOR };
+        let previewing = ActionSupport { preview: true, document: Some(&shown), ..EDITOR };
         let find = |review: &SessionReview, editor| {
             let reviews = [(review.clone(), around.clone())];
             let found = actions(&reviews, &request(0, json!({})), editor);
@@ -466,9 +471,12 @@ mod tests {
             })
         );
         assert!(find(&review, EDITOR).is_empty(), "the editor would not ask");
-        assert!(find(&review, Editor { literals: false, ..previewing }).is_empty());
-        assert!(find(&review, Editor { document: Some(&typed), ..previewing }).is_empty(), "typed since");
-        assert!(find(&review, Editor { document: None, ..previewing }).is_empty(), "not open");
+        assert!(find(&review, ActionSupport { literals: false, ..previewing }).is_empty());
+        assert!(
+            find(&review, ActionSupport { document: Some(&typed), ..previewing }).is_empty(),
+            "typed since"
+        );
+        assert!(find(&review, ActionSupport { document: None, ..previewing }).is_empty(), "not open");
         review.file.hunks[0].old_text = "other\r\n".to_owned();
         assert!(find(&review, previewing).is_empty(), "the text to replace is another");
     }
@@ -476,7 +484,7 @@ mod tests {
     #[test]
     fn an_editor_without_literals_gets_commands() {
         let reviews = [session("Fix", file("a\n").applied("a\n", "", 0..1))];
-        let found = given(&reviews, &request(0, json!({})), Editor { literals: false, ..EDITOR });
+        let found = given(&reviews, &request(0, json!({})), ActionSupport { literals: false, ..EDITOR });
         let found = serde_json::to_value(&found).unwrap();
         assert_eq!(found[0]["title"], "Kode: Keep this change (line 1, +1 -0)");
         assert_eq!(found[0]["command"], "kode.keepEdits");

@@ -8,7 +8,7 @@ use lsp_types::{Diagnostic, DiagnosticSeverity, NumberOrString};
 use ropey::Rope;
 use serde_json::json;
 
-use super::place::Place;
+use super::place::HunkLocation;
 use super::words::{counts, does};
 use super::{SHOWN_HUNKS, waits};
 use crate::display::printable;
@@ -33,7 +33,7 @@ pub(crate) fn diagnostics(
                 (HunkState::Proposed | HunkState::Applied | HunkState::Kept | HunkState::Undone, _) => "",
             };
             Diagnostic {
-                range: Place::of(&file.text, hunk).range(&file.text, encoding),
+                range: HunkLocation::of(&file.text, hunk).range(&file.text, encoding),
                 severity: Some(severity(hunk)),
                 code: Some(NumberOrString::String(code(hunk).to_owned())),
                 source: Some(SOURCE.to_owned()),
@@ -46,7 +46,7 @@ pub(crate) fn diagnostics(
 }
 
 /// Whether a diagnostic that the editor sends back is the one of this hunk.
-pub(super) fn is_of(diagnostic: &Diagnostic, hunk: &HunkView, place: &Place, text: &Rope) -> bool {
+pub(super) fn is_of(diagnostic: &Diagnostic, hunk: &HunkView, place: &HunkLocation, text: &Rope) -> bool {
     if diagnostic.source.as_deref() != Some(SOURCE) {
         return false;
     }

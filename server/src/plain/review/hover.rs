@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use kode_engine::text::edit::ledger::review::{HunkState, HunkView};
 use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind, Position, Range};
 
-use super::place::Place;
+use super::place::HunkLocation;
 use super::words::{does, location, short, state};
 use super::{SessionReview, waits};
 use crate::display::printable;
@@ -33,7 +33,7 @@ pub(crate) fn hover(
     for review in reviews {
         let text = &review.file.text;
         for hunk in review.file.hunks.iter().filter(|hunk| waits(hunk)) {
-            let place = Place::of(text, hunk);
+            let place = HunkLocation::of(text, hunk);
             if !place.touches(text, Range::new(position, position)) {
                 continue;
             }
@@ -50,7 +50,7 @@ pub(crate) fn hover(
     (!parts.is_empty()).then_some(Hover { contents, range })
 }
 
-fn describe(hunk: &HunkView, place: &Place, whose: Option<&str>, kind: &MarkupKind) -> String {
+fn describe(hunk: &HunkView, place: &HunkLocation, whose: Option<&str>, kind: &MarkupKind) -> String {
     let whose = whose.map(|title| format!(" in “{title}”")).unwrap_or_default();
     let mut text = format!("Kode {} {}{whose}. {}\n", does(hunk), location(place, hunk), state(hunk));
     let diff = diff(hunk);

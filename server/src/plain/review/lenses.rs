@@ -7,10 +7,10 @@ use kode_engine::text::edit::ledger::review::{HunkState, ReviewAction};
 use lsp_types::{CodeLens, Position, Range};
 use serde_json::json;
 
-use super::place::Place;
+use super::place::HunkLocation;
 use super::resolve::command;
 use super::words::{counts, short, title};
-use super::{SHOWN_HUNKS, SessionReview, Waiting, waits};
+use super::{PendingHunks, SHOWN_HUNKS, SessionReview, waits};
 
 /// The lenses of a document.
 pub(crate) fn lenses(reviews: &[SessionReview], uri: &lsp_types::Url) -> Vec<CodeLens> {
@@ -28,7 +28,7 @@ pub(crate) fn lenses(reviews: &[SessionReview], uri: &lsp_types::Url) -> Vec<Cod
 }
 
 fn file_lenses(review: &SessionReview, uri: &lsp_types::Url, whose: &str) -> Vec<CodeLens> {
-    let waiting = Waiting::of([&review.file]);
+    let waiting = PendingHunks::of([&review.file]);
     let all = [ReviewAction::Keep, ReviewAction::Undo, ReviewAction::Accept, ReviewAction::Reject];
     all.into_iter()
         .filter(|action| waiting.for_action(*action) > 1)
@@ -43,7 +43,7 @@ fn file_lenses(review: &SessionReview, uri: &lsp_types::Url, whose: &str) -> Vec
 fn hunk_lenses(review: &SessionReview) -> Vec<CodeLens> {
     let mut lenses = Vec::new();
     for hunk in review.file.hunks.iter().filter(|hunk| waits(hunk)).take(SHOWN_HUNKS) {
-        let at = Place::of(&review.file.text, hunk).start();
+        let at = HunkLocation::of(&review.file.text, hunk).start();
         let this = json!({ "sessionId": review.session, "hunkIds": [hunk.id] });
         let counts = counts(hunk);
         let mut add = |text: &str, action, arguments| {

@@ -7,23 +7,23 @@ use kode_engine::text::edit::ledger::review::{FileReview, HunkView};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::place::{Place, line_count};
+use super::place::{HunkLocation, line_count};
 use super::resolve::sessions;
 use super::words::{counts, does, path, several, state};
-use super::{SHOWN_HUNKS, Waiting, waits};
+use super::{PendingHunks, SHOWN_HUNKS, waits};
 use crate::agent::Agent;
 use crate::convert;
-use crate::convert::error::Failure;
+use crate::convert::error::RequestError;
 
 /// The argument of `kode.listEdits`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(crate) struct ListEdits {
+pub(crate) struct ListEditsArgument {
     session_id: Option<SessionId>,
 }
 
 /// Lists what waits: `{text, edits: [{sessionId, hunkId, turnId, uri, path, line, state, added, removed}], more}`.
-pub(crate) fn list(agent: &Agent, list: &ListEdits) -> Result<Value, Failure> {
+pub(crate) fn list(agent: &Agent, list: &ListEditsArgument) -> Result<Value, RequestError> {
     let sessions = sessions(agent, list.session_id.as_ref())?;
     let mut files = Vec::new();
     for session in sessions {
@@ -35,7 +35,7 @@ pub(crate) fn list(agent: &Agent, list: &ListEdits) -> Result<Value, Failure> {
 
 /// The files with the sessions they are of and what these call them.
 fn listed(files: &[(SessionId, String, FileReview)]) -> Value {
-    let total = Waiting::of(files.iter().map(|(_, _, file)| file)).total();
+    let total = PendingHunks::of(files.iter().map(|(_, _, file)| file)).total();
     let mut lines = vec![match total {
         0 => "No change waits for a decision.".to_owned(),
         total => format!("{}:", several(total, "change")),
@@ -43,7 +43,7 @@ fn listed(files: &[(SessionId, String, FileReview)]) -> Value {
     let mut edits = Vec::new();
     let all = files.iter().flat_map(|listed| listed.2.hunks.iter().map(move |hunk| (listed, hunk)));
     for ((session, path, file), hunk) in all.filter(|(_, hunk)| waits(hunk)).take(SHOWN_HUNKS) {
-        let line = Place::of(&file.text, hunk).lines.start + 1;
+        let line = HunkLocation::of(&file.text, hunk).lines.start + 1;
         lines.push(format!("{path}:{line}: {} ({}). {}", does(hunk), counts(hunk), state(hunk)));
         edits.push(edit(session, file, hunk, path, line));
     }

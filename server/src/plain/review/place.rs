@@ -13,14 +13,14 @@ use crate::lsp::PositionEncoding;
 
 /// Where a hunk is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct HunkLocation {
     /// The lines it is shown at, counted from 0, never empty.
     pub(super) lines: Range<usize>,
     /// The bytes it reaches over, without a line ending at their end; empty where it has taken text away.
     bytes: Range<usize>,
 }
 
-impl Place {
+impl HunkLocation {
     /// Finds a hunk in the text that its numbers count in.
     pub(super) fn of(text: &Rope, hunk: &HunkView) -> Self {
         let last = last_line(text);
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn positions_count_in_the_encoding() {
         let file = file("ä\n🙂 new 🙂 end\n").applied("🙂 new 🙂", "old", 1..2);
-        let place = Place::of(&file.text, &file.hunks[0]);
+        let place = HunkLocation::of(&file.text, &file.hunks[0]);
         assert_eq!(place.range(&file.text, Utf8), range((1, 0), (1, 13)));
         assert_eq!(place.range(&file.text, Utf16), range((1, 0), (1, 9)));
         assert_eq!(place.range(&file.text, Utf32), range((1, 0), (1, 7)));
@@ -139,7 +139,7 @@ mod tests {
         for ending in ["\n", "\r\n"] {
             let text = format!("a{ending}new{ending}two{ending}b{ending}");
             let file = file(&text).applied(&format!("new{ending}two{ending}"), "", 1..3);
-            let place = Place::of(&file.text, &file.hunks[0]);
+            let place = HunkLocation::of(&file.text, &file.hunks[0]);
             assert_eq!(place.range(&file.text, Utf16), range((1, 0), (2, 3)), "{ending:?}");
             assert_eq!(place.lines_for_people(), "lines 2-3");
         }
@@ -156,7 +156,7 @@ mod tests {
             ("\n", 1, 0),
         ] {
             let file = file(text).removed("gone\n", line);
-            let place = Place::of(&file.text, &file.hunks[0]);
+            let place = HunkLocation::of(&file.text, &file.hunks[0]);
             assert_eq!(place.lines, shown..shown + 1, "{text:?}");
             let range = place.range(&file.text, Utf16);
             assert_eq!((range.start, range.start.line as usize), (range.end, shown), "{text:?}");
@@ -166,25 +166,25 @@ mod tests {
     #[test]
     fn a_hunk_at_the_end_of_a_file_without_a_line_ending_is_whole() {
         let file = file("a\nlast").applied("\nlast", "", 0..2);
-        let place = Place::of(&file.text, &file.hunks[0]);
+        let place = HunkLocation::of(&file.text, &file.hunks[0]);
         assert_eq!(place.range(&file.text, Utf16), range((0, 1), (1, 4)));
     }
 
     #[test]
     fn a_proposed_hunk_is_at_the_lines_it_would_replace() {
         let file = file("a\nb\nc\nd\n").proposed("b\nc\n", "x\n", 1);
-        let place = Place::of(&file.text, &file.hunks[0]);
+        let place = HunkLocation::of(&file.text, &file.hunks[0]);
         assert_eq!((place.lines.clone(), place.range(&file.text, Utf16)), (1..3, range((1, 0), (2, 1))));
         let mut moved = file.hunks[0].clone();
         moved.old_text = "other\n".to_owned();
-        assert_eq!(Place::of(&file.text, &moved).lines, 1..2, "the text has moved on");
+        assert_eq!(HunkLocation::of(&file.text, &moved).lines, 1..2, "the text has moved on");
         assert_eq!(replaced(&file.text, &moved), None);
     }
 
     #[test]
     fn lines_are_touched_and_not_their_neighbors() {
         let file = file("a\nb\nc\nd\n").applied("b\nc\n", "", 1..3);
-        let place = Place::of(&file.text, &file.hunks[0]);
+        let place = HunkLocation::of(&file.text, &file.hunks[0]);
         for (asked, touched) in [
             (range((0, 0), (0, 1)), false),
             (range((0, 0), (1, 0)), false),
@@ -197,7 +197,7 @@ mod tests {
             assert_eq!(place.touches(&file.text, asked), touched, "{asked:?}");
         }
         let removed = crate::plain::review::testing::file("a\nb\n").removed("c\n", 2);
-        let place = Place::of(&removed.text, &removed.hunks[0]);
+        let place = HunkLocation::of(&removed.text, &removed.hunks[0]);
         assert!(place.touches(&removed.text, range((1, 0), (1, 0))));
         assert!(place.touches(&removed.text, range((7, 0), (7, 0))), "an editor that has more lines by now");
         assert!(!place.touches(&removed.text, range((0, 0), (0, 0))));
@@ -213,7 +213,7 @@ mod tests {
             let mut hunk = hunk(if proposed { HunkState::Proposed } else { HunkState::Applied }, "a\n", "b\n");
             hunk.range = start..start + length;
             hunk.lines = line..line + lines;
-            let place = Place::of(&text, &hunk);
+            let place = HunkLocation::of(&text, &hunk);
             prop_assert!(!place.lines.is_empty() && place.lines.end <= text.len_lines());
             for encoding in [Utf8, Utf16, Utf32] {
                 let range = place.range(&text, encoding);

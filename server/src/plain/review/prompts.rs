@@ -15,11 +15,11 @@ use serde_json::json;
 
 use super::actions::{contains, fitting};
 use super::diagnostics::SOURCE;
-use super::place::Place;
+use super::place::HunkLocation;
 use super::words::short;
 use crate::agent::Agent;
 use crate::client::ClientFacts;
-use crate::connection::Connection;
+use crate::connection::ClientConnection;
 use crate::convert;
 use crate::plain::PlainFrontEnd;
 
@@ -123,10 +123,14 @@ pub(super) fn current(front_end: &PlainFrontEnd) -> BTreeMap<Url, Vec<Diagnostic
 }
 
 /// Where the first change that a prompt is about would be.
-fn place(connection: &Connection, session: &Session, prompt: &PermissionPrompt) -> Option<(Url, Range)> {
+fn place(
+    connection: &ClientConnection,
+    session: &Session,
+    prompt: &PermissionPrompt,
+) -> Option<(Url, Range)> {
     session.review().into_iter().find_map(|file| {
         let hunk = file.hunks.iter().find(|hunk| hunk.permission.as_ref() == Some(&prompt.id))?;
-        let start: Position = Place::of(&file.text, hunk).start();
+        let start: Position = HunkLocation::of(&file.text, hunk).start();
         let open = connection.documents.snapshot_of(&file.target).map(|document| document.uri);
         let uri = open.unwrap_or_else(|| convert::uri(&file.target).as_str().to_owned());
         Some((Url::parse(&uri).ok()?, Range::new(start, start)))

@@ -19,7 +19,7 @@ use super::diagnostics::diagnostics;
 use super::prompts;
 use crate::agent::ReviewDiagnostics;
 use crate::agent::sides;
-use crate::connection::Connection;
+use crate::connection::ClientConnection;
 use crate::convert;
 use crate::display::{both_ends, readable};
 use crate::plain::{PlainFrontEnd, settings};
@@ -36,19 +36,19 @@ const NEWEST_ITEMS: usize = 32;
 /// What the editor has been told about hunks.
 #[derive(Debug, Default)]
 pub(crate) struct ReviewPublisher {
-    state: Mutex<State>,
+    state: Mutex<PublisherState>,
     /// Held while something is told, so that the newest is told last.
     telling: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PublisherState {
     scheduled: bool,
     /// Whether lenses may be others now, and not only at other places.
     lenses_changed: bool,
     /// Whether sides of files may be other texts now.
     sides_changed: bool,
-    refresh: Refresh,
+    refresh: LensRefresh,
     published: BTreeMap<Url, Vec<Diagnostic>>,
     /// What is wrong with files of agents, skills and commands, and whether that has to be looked at again.
     problems: Vec<SettingsProblem>,
@@ -59,7 +59,7 @@ struct State {
 
 /// Where the request to ask for lenses again is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Refresh {
+enum LensRefresh {
     #[default]
     None,
     Open,
@@ -68,7 +68,7 @@ enum Refresh {
 }
 
 /// What a document is told.
-type Published = (Url, Option<i32>, Vec<Diagnostic>);
+type DocumentDiagnostics = (Url, Option<i32>, Vec<Diagnostic>);
 
 impl ReviewPublisher {
     /// Tells the editor soon that hunks have come, gone, moved or changed their state.
@@ -139,13 +139,13 @@ impl ReviewPublisher {
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PublisherState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Shows a list to the user of a client that leaves watching to us.
-pub(crate) fn tell(connection: &Connection, text: &str) {
+pub(crate) fn tell(connection: &ClientConnection, text: &str) {
     if connection.facts.get().is_some_and(|facts| facts.kode.events) {
         return;
     }
@@ -191,7 +191,7 @@ fn wanted(front_end: &PlainFrontEnd) -> bool {
 }
 
 /// The diagnostics of all files with hunks.
-fn current(front_end: &PlainFrontEnd) -> Vec<Published> {
+fn current(front_end: &PlainFrontEnd) -> Vec<DocumentDiagnostics> {
     let Some(agent) = front_end.live_agent() else { return Vec::new() };
     let encoding = front_end.connection.documents.encoding();
     let sessions = agent.engine.live_sessions();
@@ -217,7 +217,10 @@ fn current(front_end: &PlainFrontEnd) -> Vec<Published> {
 }
 
 /// What has to be told so that the editor has `now`; what it has from before and should not is cleared.
-fn news(published: &mut BTreeMap<Url, Vec<Diagnostic>>, now: Vec<Published>) -> Vec<Published> {
+fn news(
+    published: &mut BTreeMap<Url, Vec<Diagnostic>>,
+    now: Vec<DocumentDiagnostics>,
+) -> Vec<DocumentDiagnostics> {
     let mut news = Vec::new();
     let before = std::mem::take(published);
     for (uri, version, diagnostics) in now {
@@ -265,11 +268,11 @@ fn tools<'a>(
 fn refresh_lenses(front_end: &Arc<PlainFrontEnd>) {
     {
         let mut state = front_end.publisher.lock();
-        if state.refresh != Refresh::None {
-            state.refresh = Refresh::OpenAndStale;
+        if state.refresh != LensRefresh::None {
+            state.refresh = LensRefresh::OpenAndStale;
             return;
         }
-        state.refresh = Refresh::Open;
+        state.refresh = LensRefresh::Open;
     }
     let front_end = Arc::clone(front_end);
     // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
@@ -279,8 +282,8 @@ fn refresh_lenses(front_end: &Arc<PlainFrontEnd>) {
                 tracing::debug!(%error, "the client did not ask for lenses again");
             }
             let mut state = front_end.publisher.lock();
-            let stale = state.refresh == Refresh::OpenAndStale;
-            state.refresh = if stale { Refresh::Open } else { Refresh::None };
+            let stale = state.refresh == LensRefresh::OpenAndStale;
+            state.refresh = if stale { LensRefresh::Open } else { LensRefresh::None };
             if !stale {
                 return;
             }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::waits_for;
 use crate::agent::Agent;
-use crate::convert::error::{self, Failure};
+use crate::convert::error::{self, RequestError};
 use crate::documents;
 use crate::plain::PlainFrontEnd;
 
@@ -25,7 +25,7 @@ pub(crate) const REVERT: &str = "kode.revertEdits";
 /// Which hunks are meant, and how: the argument of the four commands that decide.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(crate) struct Edits {
+pub(crate) struct EditsArgument {
     hunk_ids: Option<Vec<HunkId>>,
     uri: Option<Url>,
     turn_id: Option<TurnId>,
@@ -37,7 +37,7 @@ pub(crate) struct Edits {
 /// The argument of [`REVERT`].
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(crate) struct Revert {
+pub(crate) struct RevertArgument {
     resolution_id: Option<ResolutionId>,
     session_id: Option<SessionId>,
 }
@@ -54,7 +54,11 @@ pub(super) fn command(title: &str, action: ReviewAction, argument: Value) -> Com
 }
 
 /// Begins to decide about hunks, in every session that has some of those that are meant.
-pub(crate) fn resolve(agent: &Agent, action: ReviewAction, edits: &Edits) -> Result<Value, Failure> {
+pub(crate) fn resolve(
+    agent: &Agent,
+    action: ReviewAction,
+    edits: &EditsArgument,
+) -> Result<Value, RequestError> {
     let sessions = sessions(agent, edits.session_id.as_ref())?;
     let reviews: Vec<_> = sessions.iter().map(|session| session.review()).collect();
     let (mut begun, mut refused) = (Vec::new(), Vec::new());
@@ -77,7 +81,11 @@ pub(crate) fn resolve(agent: &Agent, action: ReviewAction, edits: &Edits) -> Res
 }
 
 /// Begins to take a decision back: the one that is named, or the newest.
-pub(crate) fn revert(front_end: &PlainFrontEnd, agent: &Agent, revert: &Revert) -> Result<Value, Failure> {
+pub(crate) fn revert(
+    front_end: &PlainFrontEnd,
+    agent: &Agent,
+    revert: &RevertArgument,
+) -> Result<Value, RequestError> {
     let mut sessions = sessions(agent, revert.session_id.as_ref())?;
     // The newest decision of all is in the session that was decided about last.
     let last = front_end.publisher.decided_last();
@@ -94,7 +102,7 @@ pub(crate) fn revert(front_end: &PlainFrontEnd, agent: &Agent, revert: &Revert) 
 }
 
 /// The session that is named, or all live ones, the newest first.
-pub(super) fn sessions(agent: &Agent, named: Option<&SessionId>) -> Result<Vec<Arc<Session>>, Failure> {
+pub(super) fn sessions(agent: &Agent, named: Option<&SessionId>) -> Result<Vec<Arc<Session>>, RequestError> {
     if let Some(id) = named {
         return Ok(vec![agent.engine.session(id).map_err(error::session)?]);
     }
@@ -107,8 +115,8 @@ pub(super) fn sessions(agent: &Agent, named: Option<&SessionId>) -> Result<Vec<A
 fn selections(
     reviews: &[Vec<FileReview>],
     action: ReviewAction,
-    edits: &Edits,
-) -> Result<Vec<(usize, Selection)>, Failure> {
+    edits: &EditsArgument,
+) -> Result<Vec<(usize, Selection)>, RequestError> {
     let named = [edits.hunk_ids.is_some(), edits.uri.is_some(), edits.turn_id.is_some(), edits.all];
     if named.into_iter().filter(|named| *named).count() > 1 {
         let message = "only one of `hunkIds`, `uri`, `turnId` and `all` can say which changes are meant";
@@ -137,7 +145,7 @@ fn selections(
 
 /// The hunks by the sessions they are of. A hunk that no longer waits is known to its session alone, which must then
 /// be the only one.
-fn by_session(reviews: &[Vec<FileReview>], ids: &[HunkId]) -> Result<Vec<Vec<HunkId>>, Failure> {
+fn by_session(reviews: &[Vec<FileReview>], ids: &[HunkId]) -> Result<Vec<Vec<HunkId>>, RequestError> {
     let mut meant = vec![Vec::new(); reviews.len()];
     for id in ids {
         let has =
@@ -161,7 +169,7 @@ mod tests {
     use super::*;
     use crate::plain::review::testing::{PATH, WithHunks, file};
 
-    fn edits(argument: Value) -> Edits {
+    fn edits(argument: Value) -> EditsArgument {
         serde_json::from_value(argument).unwrap()
     }
 
@@ -239,7 +247,7 @@ mod tests {
         let both = edits(json!({ "uri": "file:///a", "all": true }));
         let failure = selections(&[], ReviewAction::Undo, &both).unwrap_err();
         assert!(failure.message.contains("only one of"), "{failure:?}");
-        let misspelt = serde_json::from_value::<Edits>(json!({ "hunkId": "hunk_1" })).unwrap_err();
+        let misspelt = serde_json::from_value::<EditsArgument>(json!({ "hunkId": "hunk_1" })).unwrap_err();
         assert!(misspelt.to_string().contains("hunkIds"), "{misspelt}");
     }
 }

@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 use super::resolve::sessions;
 use super::words::{path, several, short};
 use crate::agent::Agent;
-use crate::connection::Connection;
-use crate::convert::error::{self, Failure};
+use crate::connection::ClientConnection;
+use crate::convert::error::{self, RequestError};
 use crate::display::{both_ends, printable};
 
 /// So many checkpoints are offered to pick from, and named in an error; the newest.
@@ -39,14 +39,14 @@ const CANCEL: &str = "Cancel";
 /// The argument of `kode.checkpoints`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(crate) struct Checkpoints {
+pub(crate) struct CheckpointsArgument {
     session_id: Option<SessionId>,
 }
 
 /// The argument of `kode.restore`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub(crate) struct Restore {
+pub(crate) struct RestoreArgument {
     checkpoint_id: Option<CheckpointId>,
     session_id: Option<SessionId>,
     what: Option<RestoreWhat>,
@@ -54,11 +54,11 @@ pub(crate) struct Restore {
     dry_run: bool,
 }
 
-type Known = (Arc<Session>, CheckpointView);
+type SessionCheckpoint = (Arc<Session>, CheckpointView);
 
 /// Lists the checkpoints, newest first:
 /// `{text, checkpoints: [{checkpointId, sessionId, turnId, title, timestamp, files, uncovered}]}`.
-pub(crate) fn checkpoints(agent: &Agent, wanted: &Checkpoints) -> Result<Value, Failure> {
+pub(crate) fn checkpoints(agent: &Agent, wanted: &CheckpointsArgument) -> Result<Value, RequestError> {
     let known = known(agent, wanted.session_id.as_ref())?;
     let lines: Vec<_> = known.iter().take(LISTED).map(|(_, checkpoint)| line(checkpoint)).collect();
     let text = if lines.is_empty() { "There is no checkpoint yet.".to_owned() } else { lines.join("\n") };
@@ -68,7 +68,7 @@ pub(crate) fn checkpoints(agent: &Agent, wanted: &Checkpoints) -> Result<Value, 
 }
 
 /// Begins to restore, tells what that would do, or asks which checkpoint is meant.
-pub(crate) async fn restore(agent: &Agent, restore: Restore) -> Result<Value, Failure> {
+pub(crate) async fn restore(agent: &Agent, restore: RestoreArgument) -> Result<Value, RequestError> {
     let known = known(agent, restore.session_id.as_ref())?;
     let Some(id) = &restore.checkpoint_id else { return pick(&agent.connection, known, restore) };
     let session = known.iter().find(|(_, checkpoint)| checkpoint.id == *id).map(|(session, _)| session);
@@ -79,7 +79,11 @@ pub(crate) async fn restore(agent: &Agent, restore: Restore) -> Result<Value, Fa
 }
 
 /// Asks which checkpoint is meant; the answer is carried out by a task of its own.
-fn pick(connection: &Arc<Connection>, known: Vec<Known>, restore: Restore) -> Result<Value, Failure> {
+fn pick(
+    connection: &Arc<ClientConnection>,
+    known: Vec<SessionCheckpoint>,
+    restore: RestoreArgument,
+) -> Result<Value, RequestError> {
     if known.is_empty() {
         return Err(error::invalid_params("checkpointId", "there is no checkpoint yet"));
     }
@@ -125,10 +129,10 @@ fn pick(connection: &Arc<Connection>, known: Vec<Known>, restore: Restore) -> Re
 }
 
 async fn carry_out(
-    connection: &Arc<Connection>,
+    connection: &Arc<ClientConnection>,
     session: &Arc<Session>,
     checkpoint: &CheckpointId,
-    restore: &Restore,
+    restore: &RestoreArgument,
 ) -> Result<Value, ResolveError> {
     let what = restore.what.unwrap_or(RestoreWhat::Both);
     if restore.dry_run {
@@ -142,7 +146,7 @@ async fn carry_out(
 }
 
 /// The checkpoints of a session or of all, newest first.
-fn known(agent: &Agent, session: Option<&SessionId>) -> Result<Vec<Known>, Failure> {
+fn known(agent: &Agent, session: Option<&SessionId>) -> Result<Vec<SessionCheckpoint>, RequestError> {
     let sessions = sessions(agent, session)?;
     let mut known: Vec<_> = sessions
         .iter()
@@ -154,7 +158,7 @@ fn known(agent: &Agent, session: Option<&SessionId>) -> Result<Vec<Known>, Failu
     Ok(known)
 }
 
-fn question(restore: &Restore) -> String {
+fn question(restore: &RestoreArgument) -> String {
     let what = match restore.what.unwrap_or(RestoreWhat::Both) {
         RestoreWhat::Conversation => "the conversation",
         RestoreWhat::Files => "the files",

@@ -9,7 +9,7 @@ use kode_engine::record::resolution::ResolutionOutcome;
 use kode_engine::text::edit::ledger::review::{FileReview, HunkKind, HunkState, HunkView, ReviewAction};
 use lsp_types::MessageType;
 
-use super::place::{Place, line_count};
+use super::place::{HunkLocation, line_count};
 use crate::display::printable;
 
 /// So many characters of a session's or prompt's title are shown.
@@ -55,7 +55,7 @@ pub(super) fn state(hunk: &HunkView) -> &'static str {
 }
 
 /// Where a hunk is and how large, in parentheses: `(line 12, +3 -1)`.
-pub(super) fn location(place: &Place, hunk: &HunkView) -> String {
+pub(super) fn location(place: &HunkLocation, hunk: &HunkView) -> String {
     format!("({}, {})", place.lines_for_people(), counts(hunk))
 }
 
@@ -142,7 +142,7 @@ fn named(names: impl Iterator<Item = String>, count: usize) -> String {
 fn place_of(id: &HunkId, files: &[FileReview], path: impl Fn(&Target) -> String) -> String {
     let find = |file: &FileReview| {
         let hunk = file.hunks.iter().find(|hunk| hunk.id == *id)?;
-        Some(format!("{}:{}", path(&file.target), Place::of(&file.text, hunk).lines.start + 1))
+        Some(format!("{}:{}", path(&file.target), HunkLocation::of(&file.text, hunk).lines.start + 1))
     };
     files.iter().find_map(find).unwrap_or_else(|| id.to_string())
 }

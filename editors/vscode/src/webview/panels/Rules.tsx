@@ -10,8 +10,8 @@ import type {
     RuleEntry,
     RuleSource,
     SettingsProblem,
-    TrustApproved,
-    TrustWaiting,
+    ApprovedTrust,
+    PendingTrust,
 } from "kode-protocol";
 import { useEffect, useState } from "preact/hooks";
 
@@ -133,7 +133,7 @@ function Waiting({ trust, onChange }: { trust: ListTrustResult } & Changing) {
     );
 }
 
-function WaitingRow({ one, onApprove }: { one: TrustWaiting; onApprove: () => void }) {
+function WaitingRow({ one, onApprove }: { one: PendingTrust; onApprove: () => void }) {
     return (
         <li class="trust-row" data-digest={one.digest}>
             <div class="trust-head">
@@ -155,7 +155,7 @@ function WaitingRow({ one, onApprove }: { one: TrustWaiting; onApprove: () => vo
     );
 }
 
-function Approved({ approved, onChange }: { approved: readonly TrustApproved[] } & Changing) {
+function Approved({ approved, onChange }: { approved: readonly ApprovedTrust[] } & Changing) {
     const app = useApp();
     if (approved.length === 0) return null;
     const revoke = (digest: string) =>

@@ -1,22 +1,22 @@
-//! The virtual documents that the client has read: it is told when one of them is another text.
+//! The virtual documents that the client has read, so that it can be notified when their text changes.
 //!
-//! Rule: bounded, the one read last stays longest; a text is told once, and only when it differs from what was given.
+//! Rule: bounded; the newest read stays longest. A text is reported once, and only when it differs from the text that was read.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// So many are remembered.
+/// The number of documents that are remembered.
 const MAX_SERVED: usize = 64;
 
 /// The virtual documents that the client has read.
 #[derive(Debug, Default)]
-pub struct Served {
-    /// Their URIs and what their texts were in short, the one read last at the end.
+pub struct VirtualDocuments {
+    /// URI and digest of each text, the newest read at the end.
     read: Mutex<VecDeque<(String, u64)>>,
 }
 
-impl Served {
+impl VirtualDocuments {
     /// Notes that the client was given this text.
     pub fn given(&self, uri: &str, text: &str) {
         let mut read = self.lock();
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_text_that_changed_is_named_once_and_few_are_remembered() {
-        let served = Served::default();
+        let served = VirtualDocuments::default();
         served.given("a", "one");
         served.given("b", "same");
         for (uri, now, is_another) in [("a", "two", true), ("a", "two", false), ("b", "same", false)] {

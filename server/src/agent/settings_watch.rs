@@ -1,7 +1,7 @@
-//! The watch over the settings files of all workspaces that are worked in.
+//! The watch over the settings files of all workspaces that have sessions.
 //!
-//! Rule: each workspace is watched once however many sessions it has, and what is watched in the end are the folders that were
-//! named last, whoever is first to know their files.
+//! Rule: each workspace is watched once for any number of sessions. The folders of the newest call are watched in the end,
+//! whichever call finds its files first.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,32 +10,32 @@ use kode_engine::base::paths::AbsPath;
 use kode_engine::config::settings::SettingsPolicies;
 use kode_engine::config::settings::watch::FileWatch;
 
-/// The folders of workspaces, those of each together.
-type Workspaces = BTreeSet<Vec<AbsPath>>;
+/// The folders of each workspace.
+type WorkspaceFolders = BTreeSet<Vec<AbsPath>>;
 
-/// A watch over settings files. Dropping it ends it.
+/// A watch over settings files, until it is dropped.
 pub(crate) struct SettingsWatch {
     files: FileWatch,
-    /// The workspaces that were named last.
-    workspaces: Mutex<Workspaces>,
-    /// Held while the files of those are found out.
+    /// The workspaces of the newest call.
+    workspaces: Mutex<WorkspaceFolders>,
+    /// Held while their files are determined.
     arming: Mutex<()>,
 }
 
 impl SettingsWatch {
-    /// A watch over no workspace yet. `changed` is called on its thread when files have come, gone or changed.
+    /// A watch over no workspace. It calls `changed` on its own thread when files are created, removed or modified.
     pub(crate) fn start(changed: impl Fn() + Send + 'static) -> Arc<Self> {
         let files = FileWatch::start(move |_| changed());
         Arc::new(Self { files, workspaces: Mutex::default(), arming: Mutex::default() })
     }
 
-    /// Whether these workspaces are those that were named last.
-    pub(crate) fn is_of(&self, workspaces: &Workspaces) -> bool {
+    /// Whether these are the workspaces of the newest call.
+    pub(crate) fn is_of(&self, workspaces: &WorkspaceFolders) -> bool {
         *lock(&self.workspaces) == *workspaces
     }
 
-    /// Watches the files that the settings of these workspaces depend on by now, and no others. Nothing waits for it.
-    pub(crate) fn watch(self: &Arc<Self>, workspaces: Workspaces, policies: &Arc<SettingsPolicies>) {
+    /// Watches the files that the settings of these workspaces depend on, and no others. Returns at once.
+    pub(crate) fn watch(self: &Arc<Self>, workspaces: WorkspaceFolders, policies: &Arc<SettingsPolicies>) {
         *lock(&self.workspaces) = workspaces;
         let (watch, policies) = (Arc::clone(self), Arc::clone(policies));
         tokio::task::spawn_blocking(move || {
