@@ -6,6 +6,7 @@
 //! Layer: knows nothing of models or tools. Used by providers, tools, MCP, plugins and hooks.
 
 pub mod address;
+pub mod aws;
 mod body;
 mod cache;
 pub mod client;
