@@ -41,6 +41,9 @@ pub enum NotText {
     Binary(&'static str),
 }
 
+/// How [`NotText::Binary`] names a PDF document.
+pub const PDF_DOCUMENT: &str = "a PDF document";
+
 /// Text that cannot be written in an encoding without changing it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {

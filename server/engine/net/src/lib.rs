@@ -18,6 +18,7 @@ pub mod search;
 extern crate self as kode_net;
 pub mod http;
 pub mod page;
+pub mod pdf;
 pub mod sse;
 #[cfg(test)]
 #[path = "../../testing/src/web.rs"]

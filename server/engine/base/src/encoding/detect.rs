@@ -10,7 +10,7 @@ use chardetng::EncodingDetector;
 use encoding_rs::{Decoder, DecoderResult, Encoding, GB18030, GBK, UTF_16BE, UTF_16LE};
 use sha2::{Digest, Sha256};
 
-use super::{NotText, PIECE_BYTES, TextFormat, decode_piece};
+use super::{NotText, PDF_DOCUMENT, PIECE_BYTES, TextFormat, decode_piece};
 
 /// How much non-ASCII text the encoding detector looks at.
 pub const DETECT_BYTES: usize = 1 << 20;
@@ -230,7 +230,7 @@ fn sniff(bytes: &[u8]) -> Option<NotText> {
         (b"\xff\xd8\xff", NotText::Image("JPEG")),
         (b"GIF87a", NotText::Image("GIF")),
         (b"GIF89a", NotText::Image("GIF")),
-        (b"%PDF-", NotText::Binary("a PDF document")),
+        (b"%PDF-", NotText::Binary(PDF_DOCUMENT)),
         (b"PK\x03\x04", NotText::Binary("a ZIP archive or a document made of one")),
         (b"\x1f\x8b", NotText::Binary("gzip data")),
         (b"BZh", NotText::Binary("bzip2 data")),
