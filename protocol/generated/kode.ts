@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "4e3196ba495b12c584ee07f1b8cc0c6f65989b208e37e25b75206e604b56e248";
+export const SCHEMA_HASH = "c13b2496d3af958f020f0ceab41ff0b1f24bb579c4f9298193a1765d34582b62";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -336,6 +336,16 @@ export interface CandidateCall {
     name: string;
     /** The arguments, exactly. */
     input: unknown;
+}
+
+/** A published catalog of models. */
+export interface CatalogInfo {
+    /** Its path or address. */
+    source: string;
+    /** The number of models that it lists. */
+    models: number;
+    /** The time of its file's last change, or of the last download. */
+    readAt?: Timestamp;
 }
 
 /** The three streams of events. */
@@ -839,6 +849,23 @@ export interface DiffPreview {
     paths: string[];
     /** The changes as a unified diff. */
     unified: string;
+}
+
+/** Selects the servers to list. */
+export interface DiscoverModelsParams {
+    /**
+     * The profile whose server is queried. Without it only the usual ports of model servers on this machine are
+     * queried.
+     */
+    profile?: string;
+    /** Whether servers are queried again that answered in the last five minutes. */
+    fresh?: boolean;
+}
+
+/** The servers and their models. */
+export interface DiscoverModelsResult {
+    /** The servers. On this machine only those that answered. */
+    servers: ModelServer[];
 }
 
 /** What is looked at. */
@@ -1982,10 +2009,14 @@ export type ListModelsParams = Record<string, never>;
 export interface ListModelsResult {
     /** The model profiles in the order of their names. */
     models: ModelInfo[];
+    /** Whether new sessions have a usable model. If not, clients offer to set one up (`agent/setup/*`). */
+    usable?: boolean;
     /** What profiles are used for. */
     pointers: ModelPointers;
     /** The day the built-in prices are of, as `2026-01-31`. */
     pricesAsOf: string;
+    /** The published catalog that overrides the built-in table, if the user has named one. */
+    catalog?: CatalogInfo;
     /** What is wrong with the descriptions of models beyond single profiles, for people. */
     problems?: string[];
 }
@@ -2000,6 +2031,15 @@ export interface ListPermissionsParams {
 export interface ListPermissionsResult {
     /** The prompts, oldest first within a session. */
     permissions: PermissionPrompt[];
+}
+
+/** Nothing to choose. */
+export type ListProvidersParams = Record<string, never>;
+
+/** The providers that can be set up. */
+export interface ListProvidersResult {
+    /** The providers, those that most people use first. */
+    providers: SetupProvider[];
 }
 
 /** Which rules are meant. */
@@ -2406,6 +2446,22 @@ export interface ModelRetry {
     reason: string;
     /** The model, as the provider knows it. */
     model: string;
+}
+
+/** A server and its models. */
+export interface ModelServer {
+    /** The provider, as settings and `agent/setup/*` name it. */
+    provider: string;
+    /** Its name for people. */
+    label: string;
+    /** Its address. */
+    baseUrl: string;
+    /** The profile that names it. */
+    profile?: string;
+    /** Its models. */
+    models: ServedModel[];
+    /** The reason for an empty list. */
+    problem?: ModelProblem;
 }
 
 /** What was taken of one model. */
@@ -3158,6 +3214,26 @@ export interface SaveFailure {
     reason: string;
 }
 
+/** A choice to store. */
+export interface SaveSetupParams {
+    /** The choice. */
+    choice: SetupChoice;
+    /** The name of the profile; that of the provider if absent. A profile of that name is replaced. */
+    name?: string;
+    /** Whether new sessions use it. */
+    main?: boolean;
+}
+
+/** Where the choice is kept. */
+export interface SaveSetupResult {
+    /** The name of the profile. */
+    profile: string;
+    /** The path of the settings file. */
+    file: string;
+    /** The path of the file that holds the key. */
+    keyFile?: string;
+}
+
 /** How far a yes reaches. */
 export type Scope =
     /** This call. */
@@ -3207,6 +3283,24 @@ export interface SelectionPart {
     range: Range;
     /** The text as it was when it was selected. */
     text: string;
+}
+
+/** A model as its server lists it. Facts that the server does not report are absent. */
+export interface ServedModel {
+    /** Its name in requests. */
+    name?: string;
+    /** Tokens that it reads as it is served. */
+    contextWindow?: number;
+    /** Tokens that one answer may have. */
+    maxTokens?: number;
+    /** Whether it calls tools. */
+    tools?: boolean;
+    /** Whether it reads images. */
+    images?: boolean;
+    /** Whether it reasons before it answers. */
+    thinking?: boolean;
+    /** Whether it is in memory, on servers that load models on demand. */
+    loaded?: boolean;
 }
 
 /** What the server offers. */
@@ -3399,6 +3493,80 @@ export interface SettingsProblem {
     file?: string;
     /** The line in that file, from 1, where it is known. */
     line?: number;
+}
+
+/** The user's choice. */
+export interface SetupChoice {
+    /** The provider's id. */
+    provider: string;
+    /** The model; the suggested one, or the first that the server lists, if absent. */
+    model?: string;
+    /** The key. */
+    key?: SetupKey;
+    /**
+     * Further options of the profile, an object by their names in settings: `baseUrl`, `region`, `project`, `location`,
+     * `apiVersion`, `awsProfile`, `contextWindow`.
+     */
+    options?: unknown;
+}
+
+/** A field of a provider's form. */
+export interface SetupField {
+    /** Its name in the options of a choice and in profiles. */
+    name: string;
+    /** Its name for people. */
+    label: string;
+    /** An example, or the value that the environment gives. */
+    example?: string;
+    /** Whether it must be filled in. */
+    required: boolean;
+}
+
+/** The source of a key. */
+export type SetupKey =
+    /** The provider's usual variable, or no key where the provider needs none. */
+    | { type: "none" }
+    /** The key itself. It is kept in a file that the user alone can read. */
+    | { type: "value"; value: string }
+    /** The name of an environment variable that holds it. */
+    | { type: "variable"; name: string }
+    /** A command that prints it. */
+    | { type: "command"; command: string };
+
+/** A provider that can be set up. */
+export interface SetupProvider {
+    /** Its name in settings, and `provider` of a choice. */
+    id: string;
+    /** Its name for people. */
+    label: string;
+    /** Its usual address. Absent if the user enters one. */
+    baseUrl?: string;
+    /** Whether it needs a key. */
+    needsKey: boolean;
+    /** The environment variable that usually holds its key. */
+    keyVariable?: string;
+    /** Whether that variable is set for the server process. */
+    keyIsSet?: boolean;
+    /** The page on which users make a key. */
+    keyPage?: string;
+    /** The model to suggest. */
+    model?: string;
+    /** Further fields to fill in. */
+    fields?: SetupField[];
+}
+
+/** The result of a trial: the server's list of models, then one short request. */
+export interface SetupTrialResult {
+    /** Whether the model answered. */
+    ok: boolean;
+    /** The model that answered. */
+    model?: string;
+    /** The time from the request to the end of the answer, in milliseconds. */
+    durationMs?: number;
+    /** The models of the server, where it lists them. */
+    models?: ServedModel[];
+    /** Why it did not answer, with the next step. */
+    problem?: ModelProblem;
 }
 
 /** Something that another of the same name hides. */
@@ -4072,7 +4240,11 @@ export type WireFormat =
     /** OpenAI Chat Completions, and what is compatible with it. */
     | "chatCompletions"
     /** OpenAI Responses. */
-    | "responses";
+    | "responses"
+    /** Gemini's own format. */
+    | "gemini"
+    /** Ollama's own chat format. */
+    | "ollama";
 
 /** Something a file of the workspace asks for that needs the user's approval. */
 export interface WithheldSetting {
@@ -4413,6 +4585,27 @@ export interface Requests {
     "agent/tools/list": { params: ListToolsParams; result: ListToolsResult };
     /** Lists the model profiles. */
     "agent/models/list": { params: ListModelsParams; result: ListModelsResult };
+    /**
+     * Lists the models of one profile's server, or of the model servers on this machine. Takes at most three seconds and
+     * blocks no other request.
+     *
+     * Errors: `invalidParams` for an unknown profile.
+     */
+    "agent/models/discover": { params: DiscoverModelsParams; result: DiscoverModelsResult };
+    /** Lists the providers that can be set up. Sends no request to them. */
+    "agent/setup/providers": { params: ListProvidersParams; result: ListProvidersResult };
+    /**
+     * Tries a choice of provider, key and model with one short request. Stores nothing.
+     *
+     * Errors: `invalidParams` for a choice that makes no valid profile.
+     */
+    "agent/setup/try": { params: SetupChoice; result: SetupTrialResult };
+    /**
+     * Stores a choice as a profile in the user's settings, and an entered key in a file of its own.
+     *
+     * Errors: `invalidParams` for a choice that makes no valid profile, or a file that cannot be written.
+     */
+    "agent/setup/save": { params: SaveSetupParams; result: SaveSetupResult };
     /**
      * Lists the types of sub-agents, which of them hide others, and what is wrong with the files of sub-agents, skills,
      * commands and output styles.

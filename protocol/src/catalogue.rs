@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::item::ToolKind;
 use crate::permission::Mode;
 use crate::problem::FileProblem;
-use crate::text::SessionId;
+use crate::text::{SessionId, Timestamp};
 
 /// Nothing to choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -55,13 +55,32 @@ pub struct ListModelsParams {}
 pub struct ListModelsResult {
     /// The model profiles in the order of their names.
     pub models: Vec<ModelInfo>,
+    /// Whether new sessions have a usable model. If not, clients offer to set one up (`agent/setup/*`).
+    #[serde(default)]
+    pub usable: bool,
     /// What profiles are used for.
     pub pointers: ModelPointers,
     /// The day the built-in prices are of, as `2026-01-31`.
     pub prices_as_of: String,
+    /// The published catalog that overrides the built-in table, if the user has named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalog: Option<CatalogInfo>,
     /// What is wrong with the descriptions of models beyond single profiles, for people.
     #[serde(default)]
     pub problems: Vec<String>,
+}
+
+/// A published catalog of models.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CatalogInfo {
+    /// Its path or address.
+    pub source: String,
+    /// The number of models that it lists.
+    pub models: u64,
+    /// The time of its file's last change, or of the last download.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_at: Option<Timestamp>,
 }
 
 /// What profiles are used for; each is the name of a profile.
@@ -88,6 +107,10 @@ pub enum WireFormat {
     ChatCompletions,
     /// OpenAI Responses.
     Responses,
+    /// Gemini's own format.
+    Gemini,
+    /// Ollama's own chat format.
+    Ollama,
 }
 
 /// What a model can do, as its provider serves it.

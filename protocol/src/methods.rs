@@ -35,6 +35,10 @@ use crate::mcp::{
     AuthenticateMcpResult, ListMcpParams, ListMcpResult, ListMcpToolsParams, ListMcpToolsResult,
     McpServerParams,
 };
+use crate::models::{
+    DiscoverModelsParams, DiscoverModelsResult, ListProvidersParams, ListProvidersResult, SaveSetupParams,
+    SaveSetupResult, SetupChoice, SetupTrialResult,
+};
 use crate::permission::{
     AddRuleParams, AddRuleResult, ExplainPermissionParams, ExplainPermissionResult, ListPermissionsParams,
     ListPermissionsResult, ListRulesParams, ListRulesResult, RemoveRuleParams, RemoveRuleResult,
@@ -365,6 +369,21 @@ requests! {
     ListTools = "agent/tools/list", ListToolsParams => ListToolsResult;
     /// Lists the model profiles.
     ListModels = "agent/models/list", ListModelsParams => ListModelsResult;
+    /// Lists the models of one profile's server, or of the model servers on this machine. Takes at most three seconds and
+    /// blocks no other request.
+    ///
+    /// Errors: `invalidParams` for an unknown profile.
+    DiscoverModels = "agent/models/discover", DiscoverModelsParams => DiscoverModelsResult;
+    /// Lists the providers that can be set up. Sends no request to them.
+    ListProviders = "agent/setup/providers", ListProvidersParams => ListProvidersResult;
+    /// Tries a choice of provider, key and model with one short request. Stores nothing.
+    ///
+    /// Errors: `invalidParams` for a choice that makes no valid profile.
+    TrySetup = "agent/setup/try", SetupChoice => SetupTrialResult;
+    /// Stores a choice as a profile in the user's settings, and an entered key in a file of its own.
+    ///
+    /// Errors: `invalidParams` for a choice that makes no valid profile, or a file that cannot be written.
+    SaveSetup = "agent/setup/save", SaveSetupParams => SaveSetupResult;
     /// Lists the types of sub-agents, which of them hide others, and what is wrong with the files of sub-agents, skills,
     /// commands and output styles.
     ///

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use kode_engine::agent::engine::CONCURRENCY;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::config::settings::{EditorSettings, PolicyOptions, SettingsPolicies, SettingsPolicy};
-use kode_engine::model::models::{Models, ProfileLayer};
+use kode_engine::model::models::{Models, ProfileLayer, Published};
 use kode_engine::net::search::{HOW_TO_ENABLE, SearchConfig, SearchProvider};
 use kode_engine::providers::connector::Providers;
+use kode_engine::providers::published;
 use kode_engine::tool::Registry;
 use kode_engine::tools::built_in::built_in;
 use kode_engine::tools::web_search::{CurrentSearch, WebSearch};
@@ -98,8 +99,11 @@ pub(crate) fn all() -> anyhow::Result<SettingsPolicies> {
 /// The models of this machine: what `own` says before the settings of the user, what other agents' files say and the
 /// environment. Reads files; what cannot be used is logged.
 pub(crate) fn models(policies: &SettingsPolicies, own: ProfileLayer) -> Models {
-    let models =
-        Models::assemble(policies.models(own), &|name| std::env::var(name).ok(), Arc::new(Providers));
+    let mut sources = policies.models(own);
+    if let Some(Published::At(place)) = &sources.published {
+        sources.published = Some(read_published(place));
+    }
+    let models = Models::assemble(sources, &|name| std::env::var(name).ok(), Arc::new(Providers));
     for unusable in models.unusable() {
         let (name, source, error) = (&unusable.name, &unusable.source, &unusable.error);
         tracing::warn!(name, source, %error, "a model profile cannot be used");
@@ -108,6 +112,29 @@ pub(crate) fn models(policies: &SettingsPolicies, own: ProfileLayer) -> Models {
         tracing::warn!("{problem}");
     }
     models
+}
+
+fn read_published(place: &str) -> Published {
+    let state = match home::folder() {
+        Ok(state) => state,
+        Err(error) => return Published::Unreadable(error.to_string()),
+    };
+    match published::load(place, etcetera::home_dir().ok().as_deref(), state.as_path()) {
+        Ok(catalog) => Published::Read(catalog),
+        Err(error) => Published::Unreadable(error.to_string()),
+    }
+}
+
+/// Requests the published catalog that the settings name, where it is at an address and a day old; whether there is a new
+/// copy.
+///
+/// # Errors
+/// When there is no place for the user's state, or the server does not answer with a catalog.
+pub(crate) async fn refresh_catalog(policies: &SettingsPolicies) -> anyhow::Result<bool> {
+    let Some(Published::At(place)) = policies.models(ProfileLayer::default()).published else {
+        return Ok(false);
+    };
+    Ok(published::refresh(&place, home::folder()?.as_path()).await?)
 }
 
 /// The policy of one folder.

@@ -4,8 +4,11 @@
 //! real one would.
 
 mod aimock;
+mod clouds;
 mod quirks;
+mod sealed;
 
+use base64::Engine as _;
 use kode_e2e::{Client, Offer, Project, Script, Session, call, say, step};
 use serde_json::{Value, json};
 
@@ -19,9 +22,11 @@ enum Wire {
     Messages,
     Chat,
     Responses,
+    Gemini,
+    Ollama,
 }
 
-const WIRES: [Wire; 3] = [Wire::Messages, Wire::Chat, Wire::Responses];
+const WIRES: [Wire; 5] = [Wire::Messages, Wire::Chat, Wire::Responses, Wire::Gemini, Wire::Ollama];
 
 impl Wire {
     /// The profile that asks a server of this format, as an editor sets it.
@@ -30,8 +35,17 @@ impl Wire {
             Self::Messages => ("anthropic", server.to_owned(), "claude-test"),
             Self::Chat => ("openai", format!("{server}/v1"), "gpt-test"),
             Self::Responses => ("openai-responses", format!("{server}/v1"), "gpt-test"),
+            Self::Gemini => ("gemini", format!("{server}/v1beta"), "gemini-3-test"),
+            Self::Ollama => ("ollama", server.to_owned(), "gemma-test"),
         };
-        json!({ "provider": provider, "baseUrl": base_url, "model": model, "apiKey": "test-key" })
+        let mut profile =
+            json!({ "provider": provider, "baseUrl": base_url, "model": model, "apiKey": "test-key" });
+        if self == Self::Ollama {
+            // Of the models of a local server nothing is known.
+            profile["capabilities"] = json!({ "images": true });
+            profile["contextWindow"] = json!(100_000);
+        }
+        profile
     }
 
     /// What the scripted model calls it.
@@ -40,6 +54,8 @@ impl Wire {
             Self::Messages => "anthropic_messages",
             Self::Chat => "chat_completions",
             Self::Responses => "responses",
+            Self::Gemini => "gemini",
+            Self::Ollama => "ollama",
         }
     }
 
@@ -48,6 +64,8 @@ impl Wire {
             Self::Messages => "/v1/messages",
             Self::Chat => "/v1/chat/completions",
             Self::Responses => "/v1/responses",
+            Self::Gemini => "/v1beta/models/gemini-3-test:streamGenerateContent",
+            Self::Ollama => "/api/chat",
         }
     }
 
@@ -61,7 +79,16 @@ impl Wire {
                 .filter(|block| block["type"] == "tool_result")
                 .map(|block| kode_e2e::text_of(&block["content"]))
                 .collect(),
-            Self::Chat => list(&request["messages"])
+            Self::Gemini => list(&request["contents"])
+                .iter()
+                .flat_map(|content| list(&content["parts"]))
+                .filter(|part| !part["functionResponse"].is_null())
+                .map(|part| {
+                    let response = &part["functionResponse"]["response"];
+                    response["output"].as_str().or(response["error"].as_str()).unwrap_or_default().to_owned()
+                })
+                .collect(),
+            Self::Chat | Self::Ollama => list(&request["messages"])
                 .iter()
                 .filter(|message| message["role"] == "tool")
                 .map(|message| kode_e2e::text_of(&message["content"]))
@@ -167,11 +194,13 @@ fn what_an_answer_costs_is_told() {
         let client = open(&project, wire);
         let done = client.session().run("hello");
         let told = &done["usage"];
-        assert_eq!(told["inputTokens"], 200, "{wire:?}: {told}");
-        assert_eq!(told["cacheReadTokens"], 1000, "{wire:?}: {told}");
+        // Ollama does not say what it had in its cache.
+        let (input, cached) = if wire == Wire::Ollama { (1200, 0) } else { (200, 1000) };
+        assert_eq!(told["inputTokens"], input, "{wire:?}: {told}");
+        assert_eq!(told["cacheReadTokens"], cached, "{wire:?}: {told}");
         assert_eq!(told["outputTokens"], 34, "{wire:?}: {told}");
-        // The Messages format does not say how much of it is reasoning.
-        let reasoning = if wire == Wire::Messages { 0 } else { 20 };
+        // These formats do not say how much of it is reasoning.
+        let reasoning = if matches!(wire, Wire::Messages | Wire::Ollama) { 0 } else { 20 };
         assert_eq!(told["thinkingTokens"], reasoning, "{wire:?}: {told}");
     }
 }
@@ -228,7 +257,7 @@ fn a_refused_request_is_told_and_the_next_prompt_works() {
 fn cancelling_in_the_middle_of_an_answer_keeps_what_was_said() {
     for wire in WIRES {
         let script = Script::default().when("go on$", [say("Going on.")]).otherwise([say(
-            "one two three four five six",
+            "one two three four five six seven eight nine ten",
         )
         .chunk(4)
         .gate("middle", 8)]);
@@ -259,10 +288,68 @@ fn a_picture_in_the_prompt_reaches_the_model() {
         assert_eq!(done["stopReason"], "end_turn", "{wire:?}: {:?}", session.notices());
         let request = project.model.last_request();
         let content = match wire {
-            Wire::Messages | Wire::Chat => &request["messages"],
+            Wire::Messages | Wire::Chat | Wire::Ollama => &request["messages"],
             Wire::Responses => &request["input"],
+            Wire::Gemini => &request["contents"],
         };
         assert!(content.to_string().contains(PICTURE), "{wire:?}: {content}");
+    }
+}
+
+/// A document of one page.
+const DOCUMENT: &str = "%PDF-1.4\n1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj\n\
+    2 0 obj <</Type /Pages /Kids [3 0 R] /Count 1>> endobj\n\
+    3 0 obj <</Type /Page /Parent 2 0 R /Contents 4 0 R /MediaBox [0 0 300 300] \
+    /Resources <</Font <</F1 5 0 R>>>>>> endobj\n\
+    4 0 obj <</Length 43>> stream\nBT /F1 12 Tf 20 200 Td (Invoice 4711) Tj ET\nendstream endobj\n\
+    5 0 obj <</Type /Font /Subtype /Type1 /BaseFont /Courier /Encoding /WinAnsiEncoding>> endobj\n\
+    trailer <</Root 1 0 R /Size 6>>\n%%EOF\n";
+
+/// Sends a document as a part of the prompt, then has the model read it; gives the last request as text.
+fn shows_a_document(wire: Wire, takes: bool) -> String {
+    let reads = [step().call("Read", read("a.pdf")), say("Read.")];
+    let script = Script::default().when("^read it", reads).otherwise([say("Seen.")]);
+    let project = Project::new(&script);
+    project.write("a.pdf", DOCUMENT);
+    let capabilities = json!({ "capabilities": { "images": true, "pdf": takes } });
+    let client = open_with(&project, wire, capabilities);
+    let session = client.session();
+    let data = base64::engine::general_purpose::STANDARD.encode(DOCUMENT);
+    let input = json!([
+        { "type": "text", "text": "what is it?" },
+        { "type": "image", "mediaType": "application/pdf", "data": data },
+    ]);
+    let turn = session.call("agent/turn/start", json!({ "input": input }));
+    let done = session.wait_done(turn["turnId"].as_str().unwrap());
+    assert_eq!(done["stopReason"], "end_turn", "{wire:?}: {:?}", session.notices());
+    assert_eq!(answer(&session, "read it", wire), "Read.");
+    assert_eq!(project.model.refusals(), Vec::<Value>::new(), "{wire:?}");
+    project.model.last_request().to_string()
+}
+
+#[test]
+fn a_pdf_document_goes_to_providers_that_take_it() {
+    for (wire, mark) in [
+        (Wire::Messages, r#""type":"document""#),
+        (Wire::Chat, r#""type":"file""#),
+        (Wire::Responses, r#""type":"input_file""#),
+        (Wire::Gemini, r#""mimeType":"application/pdf""#),
+    ] {
+        let request = shows_a_document(wire, true);
+        // What the Responses API has stored already is not sent again.
+        let expected = if wire == Wire::Responses { 1..=2 } else { 2..=2 };
+        assert!(expected.contains(&request.matches(mark).count()), "{wire:?}: {request}");
+        assert!(!request.contains("Invoice 4711"), "{wire:?}: {request}");
+    }
+}
+
+#[test]
+fn a_pdf_document_is_text_by_page_for_models_that_take_none() {
+    for wire in WIRES {
+        let request = shows_a_document(wire, false);
+        let pages = request.matches("[Page 1 of 1]\\nInvoice 4711").count();
+        let expected = if wire == Wire::Responses { 1..=2 } else { 2..=2 };
+        assert!(expected.contains(&pages), "{wire:?}: {request}");
     }
 }
 
@@ -335,7 +422,9 @@ fn a_conversation_can_go_on_with_a_model_of_any_other_format() {
                 assert_eq!(answer(&session, "first", from), "First.");
                 session.id.clone()
             };
-            let other = json!({ "effort": "low", "model": "another-test" });
+            // Whether calls want signatures is known by the name.
+            let model = if to == Wire::Gemini { "gemini-3-another" } else { "another-test" };
+            let other = json!({ "effort": "low", "model": model });
             let client = open_with(&project, to, other.clone());
             let session = taken_up(&client, &id);
             assert_eq!(answer(&session, "second", to), "Second.", "{from:?} to {to:?}");

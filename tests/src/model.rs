@@ -68,6 +68,12 @@ impl ScriptedModel {
         list(self.control("GET", "exchanges"))
     }
 
+    /// Why requests were refused as invalid so far, oldest first.
+    #[must_use]
+    pub fn refusals(&self) -> Vec<Value> {
+        list(self.control("GET", "refusals"))
+    }
+
     /// Lets the model forget every response that could be gone on from.
     pub fn forget(&self) {
         self.control("POST", "forget");

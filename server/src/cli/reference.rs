@@ -124,6 +124,7 @@ fn holds(shape: KeyShape) -> String {
         KeyShape::ObjectsByName => "objects by name".to_owned(),
         KeyShape::ListsByName => "lists by name".to_owned(),
         KeyShape::Objects => "a list of objects".to_owned(),
+        KeyShape::ObjectsByNameOrList => "objects by name, or a list of objects".to_owned(),
         KeyShape::Anything => "an object".to_owned(),
     }
 }

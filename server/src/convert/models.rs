@@ -8,7 +8,8 @@ use kode_engine::model::catalog::ModelCatalog;
 use kode_engine::model::models::{Models, Pointer, UnusableProfile};
 use kode_engine::model::price::Prices;
 use kode_engine::model::profile::Profile;
-use kode_engine::model::{Capabilities, Usage, Wire};
+use kode_engine::model::{Capabilities, ModelError, Usage, Wire};
+use kode_engine::providers::discovery::{LocalServer, ServedModel};
 use kode_protocol as wire;
 
 use crate::convert;
@@ -29,6 +30,7 @@ pub fn list(models: &Models, active: &str) -> wire::ListModelsResult {
     }
     listed.sort_by(|one, other| one.name.cmp(&other.name));
     wire::ListModelsResult {
+        usable: listed.iter().any(|info| info.active && info.problem.is_none()),
         models: listed,
         pointers: wire::ModelPointers {
             main: models.pointer(Pointer::Main),
@@ -37,6 +39,11 @@ pub fn list(models: &Models, active: &str) -> wire::ListModelsResult {
             quick: models.pointer(Pointer::Quick),
         },
         prices_as_of: ModelCatalog::built_in().as_of().to_owned(),
+        catalog: models.published().map(|catalog| wire::CatalogInfo {
+            source: catalog.source.clone(),
+            models: u64::try_from(catalog.len()).unwrap_or(u64::MAX),
+            read_at: catalog.read_at.map(convert::timestamp),
+        }),
         problems: models.problems().to_vec(),
     }
 }
@@ -53,6 +60,8 @@ fn info(models: &Models, profile: &Profile, active: &str) -> wire::ModelInfo {
             Wire::AnthropicMessages => wire::WireFormat::AnthropicMessages,
             Wire::ChatCompletions => wire::WireFormat::ChatCompletions,
             Wire::Responses => wire::WireFormat::Responses,
+            Wire::Gemini => wire::WireFormat::Gemini,
+            Wire::Ollama => wire::WireFormat::Ollama,
         }),
         host: profile.host(),
         capabilities: Some(capabilities(profile.capabilities)),
@@ -82,6 +91,39 @@ fn broken(unusable: &UnusableProfile, active: &str) -> wire::ModelInfo {
             hint: unusable.error.hint().to_owned(),
         }),
     }
+}
+
+/// A model as its server tells of it.
+#[must_use]
+pub fn served(model: &ServedModel) -> wire::ServedModel {
+    wire::ServedModel {
+        name: model.name.clone(),
+        context_window: model.context_window,
+        max_tokens: model.max_output.map(u64::from),
+        tools: model.tools,
+        images: model.images,
+        thinking: model.thinking,
+        loaded: model.loaded,
+    }
+}
+
+/// A server of this machine and its models.
+#[must_use]
+pub fn server(server: &LocalServer) -> wire::ModelServer {
+    wire::ModelServer {
+        provider: server.provider.clone(),
+        label: server.label.clone(),
+        base_url: server.base_url.clone(),
+        profile: None,
+        models: server.models.iter().map(served).collect(),
+        problem: None,
+    }
+}
+
+/// Why a server or model cannot be asked, and what to do.
+#[must_use]
+pub fn problem(error: &ModelError) -> wire::ModelProblem {
+    wire::ModelProblem { message: error.message.clone(), hint: error.hint().to_owned() }
 }
 
 fn capabilities(capabilities: Capabilities) -> wire::ModelCapabilities {

@@ -200,6 +200,12 @@
 ---@field name string The tool.
 ---@field input any The arguments, exactly.
 
+--- A published catalog of models.
+---@class kode.CatalogInfo
+---@field source string Its path or address.
+---@field models integer The number of models that it lists.
+---@field readAt? kode.Timestamp The time of its file's last change, or of the last download.
+
 --- The three streams of events.
 ---@alias kode.Channel
 ---| "progress" # What people watch: text, tools, the end of a turn.
@@ -506,6 +512,15 @@
 ---@class kode.DiffPreview
 ---@field paths string[] The paths or untitled URIs, as shown to people.
 ---@field unified string The changes as a unified diff.
+
+--- Selects the servers to list.
+---@class kode.DiscoverModelsParams
+---@field profile? string The profile whose server is queried. Without it only the usual ports of model servers on this machine are queried.
+---@field fresh? boolean Whether servers are queried again that answered in the last five minutes.
+
+--- The servers and their models.
+---@class kode.DiscoverModelsResult
+---@field servers kode.ModelServer[] The servers. On this machine only those that answered.
 
 --- What is looked at.
 ---@class kode.DoctorParams
@@ -1564,8 +1579,10 @@
 --- The models.
 ---@class kode.ListModelsResult
 ---@field models kode.ModelInfo[] The model profiles in the order of their names.
+---@field usable? boolean Whether new sessions have a usable model. If not, clients offer to set one up (`agent/setup/*`).
 ---@field pointers kode.ModelPointers What profiles are used for.
 ---@field pricesAsOf string The day the built-in prices are of, as `2026-01-31`.
+---@field catalog? kode.CatalogInfo The published catalog that overrides the built-in table, if the user has named one.
 ---@field problems? string[] What is wrong with the descriptions of models beyond single profiles, for people.
 
 --- Whose prompts are listed.
@@ -1575,6 +1592,13 @@
 --- The prompts that wait.
 ---@class kode.ListPermissionsResult
 ---@field permissions kode.PermissionPrompt[] The prompts, oldest first within a session.
+
+--- Nothing to choose.
+---@class kode.ListProvidersParams
+
+--- The providers that can be set up.
+---@class kode.ListProvidersResult
+---@field providers kode.SetupProvider[] The providers, those that most people use first.
 
 --- Which rules are meant.
 ---@class kode.ListRulesParams
@@ -1810,6 +1834,15 @@
 ---@field kind kode.ModelFault The class of the fault, for example `rateLimited`.
 ---@field reason string What failed.
 ---@field model string The model, as the provider knows it.
+
+--- A server and its models.
+---@class kode.ModelServer
+---@field provider string The provider, as settings and `agent/setup/*` name it.
+---@field label string Its name for people.
+---@field baseUrl string Its address.
+---@field profile? string The profile that names it.
+---@field models kode.ServedModel[] Its models.
+---@field problem? kode.ModelProblem The reason for an empty list.
 
 --- What was taken of one model.
 ---@class kode.ModelUsage
@@ -2291,6 +2324,18 @@
 ---@field uri kode.Uri The document.
 ---@field reason string Why not, for people.
 
+--- A choice to store.
+---@class kode.SaveSetupParams
+---@field choice kode.SetupChoice The choice.
+---@field name? string The name of the profile; that of the provider if absent. A profile of that name is replaced.
+---@field main? boolean Whether new sessions use it.
+
+--- Where the choice is kept.
+---@class kode.SaveSetupResult
+---@field profile string The name of the profile.
+---@field file string The path of the settings file.
+---@field keyFile? string The path of the file that holds the key.
+
 --- How far a yes reaches.
 ---@alias kode.Scope
 ---| "once" # This call.
@@ -2321,6 +2366,16 @@
 ---@field uri kode.Uri The document.
 ---@field range kode.Range Where in it.
 ---@field text string The text as it was when it was selected.
+
+--- A model as its server lists it. Facts that the server does not report are absent.
+---@class kode.ServedModel
+---@field name? string Its name in requests.
+---@field contextWindow? integer Tokens that it reads as it is served.
+---@field maxTokens? integer Tokens that one answer may have.
+---@field tools? boolean Whether it calls tools.
+---@field images? boolean Whether it reads images.
+---@field thinking? boolean Whether it reasons before it answers.
+---@field loaded? boolean Whether it is in memory, on servers that load models on demand.
 
 --- What the server offers.
 ---@class kode.ServerKode
@@ -2432,6 +2487,66 @@
 ---@field message string What is wrong and what to do.
 ---@field file? string The path of the file, if it is in one.
 ---@field line? integer The line in that file, from 1, where it is known.
+
+--- The user's choice.
+---@class kode.SetupChoice
+---@field provider string The provider's id.
+---@field model? string The model; the suggested one, or the first that the server lists, if absent.
+---@field key? kode.SetupKey The key.
+---@field options? any Further options of the profile, an object by their names in settings: `baseUrl`, `region`, `project`, `location`, `apiVersion`, `awsProfile`, `contextWindow`.
+
+--- A field of a provider's form.
+---@class kode.SetupField
+---@field name string Its name in the options of a choice and in profiles.
+---@field label string Its name for people.
+---@field example? string An example, or the value that the environment gives.
+---@field required boolean Whether it must be filled in.
+
+--- The provider's usual variable, or no key where the provider needs none.
+---@class kode.SetupKey.None
+---@field type "none"
+
+--- The key itself. It is kept in a file that the user alone can read.
+---@class kode.SetupKey.Value
+---@field type "value"
+---@field value string The key.
+
+--- The name of an environment variable that holds it.
+---@class kode.SetupKey.Variable
+---@field type "variable"
+---@field name string The name.
+
+--- A command that prints it.
+---@class kode.SetupKey.Command
+---@field type "command"
+---@field command string The command line.
+
+--- The source of a key.
+---@alias kode.SetupKey
+---| kode.SetupKey.None
+---| kode.SetupKey.Value
+---| kode.SetupKey.Variable
+---| kode.SetupKey.Command
+
+--- A provider that can be set up.
+---@class kode.SetupProvider
+---@field id string Its name in settings, and `provider` of a choice.
+---@field label string Its name for people.
+---@field baseUrl? string Its usual address. Absent if the user enters one.
+---@field needsKey boolean Whether it needs a key.
+---@field keyVariable? string The environment variable that usually holds its key.
+---@field keyIsSet? boolean Whether that variable is set for the server process.
+---@field keyPage? string The page on which users make a key.
+---@field model? string The model to suggest.
+---@field fields? kode.SetupField[] Further fields to fill in.
+
+--- The result of a trial: the server's list of models, then one short request.
+---@class kode.SetupTrialResult
+---@field ok boolean Whether the model answered.
+---@field model? string The model that answered.
+---@field durationMs? integer The time from the request to the end of the answer, in milliseconds.
+---@field models? kode.ServedModel[] The models of the server, where it lists them.
+---@field problem? kode.ModelProblem Why it did not answer, with the next step.
 
 --- Something that another of the same name hides.
 ---@class kode.ShadowedFile
@@ -2845,6 +2960,8 @@
 ---| "anthropicMessages" # Anthropic Messages.
 ---| "chatCompletions" # OpenAI Chat Completions, and what is compatible with it.
 ---| "responses" # OpenAI Responses.
+---| "gemini" # Gemini's own format.
+---| "ollama" # Ollama's own chat format.
 
 --- Something a file of the workspace asks for that needs the user's approval.
 ---@class kode.WithheldSetting
@@ -2909,6 +3026,10 @@
 ---@field ["agent/output/read"] fun(params: kode.ReadOutputParams): kode.ReadOutputResult Gives a page of the whole output of a call or a background command. Errors: `unknownSession`, `unknownCall`, `unknownTask`, `invalidParams`, `storageFailure`.
 ---@field ["agent/tools/list"] fun(params: kode.ListToolsParams): kode.ListToolsResult Lists the tools.
 ---@field ["agent/models/list"] fun(params: kode.ListModelsParams): kode.ListModelsResult Lists the model profiles.
+---@field ["agent/models/discover"] fun(params: kode.DiscoverModelsParams): kode.DiscoverModelsResult Lists the models of one profile's server, or of the model servers on this machine. Takes at most three seconds and blocks no other request. Errors: `invalidParams` for an unknown profile.
+---@field ["agent/setup/providers"] fun(params: kode.ListProvidersParams): kode.ListProvidersResult Lists the providers that can be set up. Sends no request to them.
+---@field ["agent/setup/try"] fun(params: kode.SetupChoice): kode.SetupTrialResult Tries a choice of provider, key and model with one short request. Stores nothing. Errors: `invalidParams` for a choice that makes no valid profile.
+---@field ["agent/setup/save"] fun(params: kode.SaveSetupParams): kode.SaveSetupResult Stores a choice as a profile in the user's settings, and an entered key in a file of its own. Errors: `invalidParams` for a choice that makes no valid profile, or a file that cannot be written.
 ---@field ["agent/agents/list"] fun(params: kode.ListAgentsParams): kode.ListAgentsResult Lists the types of sub-agents, which of them hide others, and what is wrong with the files of sub-agents, skills, commands and output styles. Errors: `unknownSession`.
 ---@field ["agent/hooks/list"] fun(params: kode.ListHooksParams): kode.ListHooksResult Lists the hooks of settings, agents and skills: what runs at which event, where it stands, whether it may run, and how it ended last in the session. Nothing is run. Errors: `unknownSession`.
 ---@field ["agent/mcp/list"] fun(params: kode.ListMcpParams): kode.ListMcpResult Lists the MCP servers, what becomes of them and what went wrong. Starts none. Errors: `unknownSession`.

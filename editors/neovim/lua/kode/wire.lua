@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "4e3196ba495b12c584ee07f1b8cc0c6f65989b208e37e25b75206e604b56e248"
+M.schema_hash = "c13b2496d3af958f020f0ceab41ff0b1f24bb579c4f9298193a1765d34582b62"
 
 return M

@@ -3,7 +3,9 @@
 //! Rule: a name is found by the longest entry it begins with. Limits and abilities pass on to relatives, a price only to
 //! dated versions of the very model: what a model costs is known, or it is not said. What the user enters wins.
 
-use std::sync::OnceLock;
+mod published;
+
+use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 
@@ -11,11 +13,16 @@ use super::price::Prices;
 use super::{Capabilities, Wire};
 use crate::provider::Provider;
 
+pub use published::PublishedCatalog;
+
 /// The table this build knows.
 const BUILT_IN: &str = include_str!("catalog.json");
 
 /// A date in a model's name has at least so many digits.
 const MIN_DATE_DIGITS: usize = 4;
+
+/// Domains whose Chat Completions take PDF documents.
+const PDF_HOSTS: [&str; 2] = ["openai.com", "openrouter.ai"];
 
 /// Words that name a version of a model and not another model.
 const VERSION_WORDS: [&str; 4] = ["latest", "preview", "stable", "exp"];
@@ -27,6 +34,9 @@ pub struct ModelCatalog {
     as_of: String,
     models: Vec<CatalogEntry>,
     providers: Vec<KnownProvider>,
+    /// The published catalog that the user has named.
+    #[serde(skip)]
+    published: Option<Arc<PublishedCatalog>>,
     /// What the user has entered.
     #[serde(skip)]
     own: Vec<CatalogEntry>,
@@ -67,27 +77,35 @@ pub struct CapabilityOptions {
     pub system_role: Option<bool>,
     /// Whether it sees pictures.
     pub images: Option<bool>,
+    /// Whether it reads PDF documents.
+    pub pdf: Option<bool>,
     /// Whether temperature and nucleus sampling can be chosen.
     pub temperature: Option<bool>,
     /// Whether the limit of an answer is called `max_completion_tokens` in Chat Completions.
     pub max_completion_tokens: Option<bool>,
     /// Whether reasoning goes back to it with the calls that it came with, in Chat Completions.
     pub sends_reasoning_back: Option<bool>,
+    /// Whether the server refuses calls without the model's signature.
+    pub signed_calls: Option<bool>,
 }
 
 impl CapabilityOptions {
     /// These abilities, and `base` where nothing is said.
     #[must_use]
     pub fn over(self, base: Capabilities) -> Capabilities {
+        let images = self.images.unwrap_or(base.images);
         Capabilities {
             streaming: self.streaming.unwrap_or(base.streaming),
             tool_use: self.tools.unwrap_or(base.tool_use),
             thinking: self.thinking.unwrap_or(base.thinking),
             system_message: self.system_role.unwrap_or(base.system_message),
-            images: self.images.unwrap_or(base.images),
+            images,
+            // A model without eyes reads documents as text unless its catalog says otherwise.
+            pdf: self.pdf.unwrap_or(base.pdf && images),
             temperature: self.temperature.unwrap_or(base.temperature),
             max_completion_tokens: self.max_completion_tokens.unwrap_or(base.max_completion_tokens),
             sends_reasoning_back: self.sends_reasoning_back.unwrap_or(base.sends_reasoning_back),
+            signed_calls: self.signed_calls.unwrap_or(base.signed_calls),
         }
     }
 }
@@ -105,6 +123,28 @@ pub struct KnownProvider {
     pub base_url: String,
     /// The variable that usually holds its key; none for servers that want no key.
     pub api_key_env: Option<String>,
+    /// The name of the provider for people.
+    pub label: String,
+    /// The model that first contact suggests, where the server itself cannot say which are there.
+    #[serde(default)]
+    pub suggested: Option<String>,
+    /// Where users make a key.
+    #[serde(default)]
+    pub key_page: Option<String>,
+}
+
+impl KnownProvider {
+    /// Its name in settings.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it is a program of the user's own machine.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.api_key_env.is_none()
+    }
 }
 
 /// What is known of one model.
@@ -139,6 +179,12 @@ impl ModelCatalog {
         Self { own, ..Self::built_in().clone() }
     }
 
+    /// This catalog with a published one, which counts before what this build knows and after what the user has entered.
+    #[must_use]
+    pub fn published(self, published: Arc<PublishedCatalog>) -> Self {
+        Self { published: Some(published), ..self }
+    }
+
     /// The day its prices are of.
     #[must_use]
     pub fn as_of(&self) -> &str {
@@ -153,6 +199,11 @@ impl ModelCatalog {
             .find(|known| known.name == name || known.aliases.iter().any(|alias| alias == name))
     }
 
+    /// The providers that are known by name.
+    pub fn providers(&self) -> impl Iterator<Item = &KnownProvider> {
+        self.providers.iter()
+    }
+
     /// The names of the providers that are known by name.
     pub fn provider_names(&self) -> impl Iterator<Item = &str> {
         self.providers.iter().map(|known| known.name.as_str())
@@ -162,14 +213,21 @@ impl ModelCatalog {
     #[must_use]
     pub fn facts(&self, model: &str, wire: Wire, host: &str) -> ModelFacts {
         let name = normal(model);
-        let mut facts =
-            ModelFacts { context_window: None, max_output: None, capabilities: usual(wire), prices: None };
+        let mut facts = ModelFacts {
+            context_window: None,
+            max_output: None,
+            capabilities: usual(wire, host),
+            prices: None,
+        };
         if let Some((entry, rest)) = find(&self.models, &name) {
             facts = entry.over(facts);
             let is_here = entry.hosts.is_empty() || entry.hosts.iter().any(|known| is_of(host, known));
             if !is_version(rest) || !is_here {
                 facts.prices = None;
             }
+        }
+        if let Some(entry) = self.published.as_ref().and_then(|published| published.entry(&name, host)) {
+            facts = entry.over(facts);
         }
         if let Some((entry, _)) = find(&self.own, &name) {
             facts = entry.over(facts);
@@ -189,14 +247,15 @@ impl CatalogEntry {
     }
 }
 
-/// What models can usually do that are asked in a wire format.
-fn usual(wire: Wire) -> Capabilities {
+/// What models can usually do that `host` serves in a wire format.
+fn usual(wire: Wire, host: &str) -> Capabilities {
     match wire {
-        Wire::AnthropicMessages | Wire::Responses => Capabilities::ALL,
-        // Behind this format there is anything; what a server does not know it often refuses.
-        Wire::ChatCompletions => Capabilities {
+        Wire::AnthropicMessages | Wire::Responses | Wire::Gemini => Capabilities::ALL,
+        // Behind this format there is anything; a server often refuses what it does not know.
+        Wire::ChatCompletions | Wire::Ollama => Capabilities {
             thinking: false,
             images: false,
+            pdf: PDF_HOSTS.iter().any(|domain| is_of(host, domain)),
             max_completion_tokens: false,
             sends_reasoning_back: false,
             ..Capabilities::ALL
@@ -323,6 +382,21 @@ mod tests {
         let unknown =
             ModelCatalog::built_in().facts("somebody-else", Wire::AnthropicMessages, "").capabilities;
         assert_eq!(unknown, Capabilities::ALL);
+    }
+
+    #[test]
+    fn gemini_3_and_later_sign_their_calls() {
+        for (model, signs) in [
+            ("gemini-3-pro-preview", true),
+            ("google/gemini-3.8-flash", true),
+            ("gemini-4-ultra", true),
+            ("gemini-2.5-pro", false),
+            ("gemini-2.0-flash-001", false),
+            ("gemini-1.5-pro", false),
+            ("gpt-5", false),
+        ] {
+            assert_eq!(facts(model).capabilities.signed_calls, signs, "{model}");
+        }
     }
 
     #[test]

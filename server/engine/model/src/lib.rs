@@ -74,6 +74,10 @@ pub enum Wire {
     ChatCompletions,
     /// OpenAI Responses.
     Responses,
+    /// Gemini's own format.
+    Gemini,
+    /// Ollama's own chat format.
+    Ollama,
 }
 
 /// Which model gave an answer.
@@ -84,19 +88,40 @@ pub struct AnswerOrigin {
     pub wire: Wire,
     /// Its name as the provider knows it.
     pub model: String,
+    /// Host of the provider, with the port unless it is the scheme's own. `None` in journals of builds that did not
+    /// record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// The provider's id of the answer, if it gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
 }
 
-/// A picture.
+impl AnswerOrigin {
+    /// Whether the answer came from `model` at `host`, asked in `wire`. Sealed data goes back to that provider only.
+    #[must_use]
+    pub fn is(&self, wire: Wire, model: &str, host: &str) -> bool {
+        self.wire == wire && self.model == model && self.host.as_deref().is_none_or(|own| own == host)
+    }
+
+    /// Whether both answers came from one model of one provider.
+    #[must_use]
+    pub fn is_same_provider(&self, other: &Self) -> bool {
+        (self.wire, &self.model, &self.host) == (other.wire, &other.model, &other.host)
+    }
+}
+
+/// A picture or a PDF document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Image {
-    /// Its type: `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+    /// Its type: `image/png`, `image/jpeg`, `image/gif`, `image/webp` or `application/pdf`.
     pub media_type: String,
     /// Its bytes in base64.
     pub data: String,
+    /// The text of a document, page by page, or a note why it has none. Models that take no documents read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// A piece of a message.
@@ -118,9 +143,10 @@ pub enum Block {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         signature: String,
     },
-    /// Reasoning the provider keeps sealed.
+    /// Data that only its provider reads: sealed reasoning, or a signature. It stands before the text or call that it
+    /// belongs to, and goes back to that provider alone.
     RedactedThinking {
-        /// The sealed data, to be sent back as it is.
+        /// The sealed data, unchanged. Its format is the business of the adapter that received it.
         data: String,
     },
     /// A call of a tool.
@@ -233,6 +259,19 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
+/// A limit of a provider that is counted by time, and how much of it is used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UsageWindow {
+    /// What is counted: `requests`, `tokens`, or the length of a plan's window.
+    pub name: String,
+    /// The used share, from 0 to 1.
+    pub used: f64,
+    /// When it is reset, where the provider tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resets: Option<jiff::Timestamp>,
+}
+
 /// Why the model stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -307,6 +346,8 @@ pub struct Capabilities {
     pub system_message: bool,
     /// Whether it sees pictures.
     pub images: bool,
+    /// Whether the provider takes PDF documents for it.
+    pub pdf: bool,
     /// Whether it lets the request choose temperature and nucleus sampling.
     pub temperature: bool,
     /// Whether the limit of an answer is called `max_completion_tokens` in Chat Completions, and not `max_tokens`.
@@ -314,20 +355,30 @@ pub struct Capabilities {
     /// Whether it wants the reasoning back that led to calls of tools. Only Chat Completions has a say in it: the
     /// other formats seal reasoning, and want it back always.
     pub sends_reasoning_back: bool,
+    /// Whether the server refuses a history whose calls lack the model's signature (Gemini 3 and later).
+    pub signed_calls: bool,
 }
 
 impl Capabilities {
-    /// All there is.
+    /// Everything a model can do. What only some servers demand is not in it.
     pub const ALL: Self = Self {
         streaming: true,
         tool_use: true,
         thinking: true,
         system_message: true,
         images: true,
+        pdf: true,
         temperature: true,
         max_completion_tokens: true,
         sends_reasoning_back: true,
+        signed_calls: false,
     };
+
+    /// Whether the model gets the picture or document itself, and not a note or text in its place.
+    #[must_use]
+    pub fn takes(&self, image: &Image) -> bool {
+        if image.is_pdf() { self.pdf } else { self.images }
+    }
 }
 
 /// Why a request failed.
@@ -368,6 +419,8 @@ pub struct ModelError {
     pub status: Option<u16>,
     /// How long the server asked to wait.
     pub retry_after: Option<Duration>,
+    /// The context window that the server named, in tokens, where the request was too long for it.
+    pub context_window: Option<u64>,
     /// What had arrived of the answer before it broke off: text and reasoning, never a tool call. Its content has
     /// no empty blocks and may be empty when only the usage is known.
     pub partial: Option<Box<ModelResponse>>,
@@ -382,7 +435,14 @@ impl From<HttpError> for ModelError {
 impl ModelError {
     /// An error without status.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), status: None, retry_after: None, partial: None }
+        Self {
+            kind,
+            message: message.into(),
+            status: None,
+            retry_after: None,
+            context_window: None,
+            partial: None,
+        }
     }
 
     /// What the user can do about it.
@@ -429,6 +489,11 @@ pub trait Model: Send + Sync {
 
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
+
+    /// The provider's limits as its newest answer told them; empty where it tells none.
+    fn usage_windows(&self) -> Vec<UsageWindow> {
+        Vec::new()
+    }
 
     /// Asks once, handing over pieces as they arrive. No retries: those are [`retry`]'s.
     ///

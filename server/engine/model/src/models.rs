@@ -7,19 +7,25 @@ mod sources;
 #[cfg(test)]
 mod tests;
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use super::catalog::PublishedCatalog;
 use super::price::Prices;
 use super::profile::Profile;
 use super::{Model, ModelError, ModelErrorKind};
 use crate::provider::Provider;
 use kode_base::secret::Secret;
 
-pub use sources::{ModelSources, ProfileLayer};
+pub use sources::{ModelSources, ProfileLayer, Published};
+
+/// The longest that a first request waits for its server to tell how it serves the model.
+const LOOK_UP_WAIT: Duration = Duration::from_secs(1);
 
 /// What a profile is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -71,6 +77,36 @@ pub trait Connector: Send + Sync {
     /// # Errors
     /// Of kind [`ModelErrorKind::Configuration`] when the profile cannot work.
     async fn connect(&self, profile: &Profile) -> Result<Arc<dyn Model>, ModelError>;
+
+    /// How a profile's server serves its model, as far as it tells. Only servers of this machine are asked.
+    async fn serving(&self, _profile: &Profile) -> Serving {
+        Serving::default()
+    }
+
+    /// The model servers of this machine that answer, with the names of their models. Called when the user asks for models.
+    async fn running(&self) -> Vec<RunningServer> {
+        Vec::new()
+    }
+}
+
+/// A model server of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningServer {
+    /// Its name for people.
+    pub label: String,
+    /// Its address.
+    pub base_url: String,
+    /// The names of its models.
+    pub models: Vec<String>,
+}
+
+/// How a server serves a model, as far as it tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Serving {
+    /// The context window in tokens.
+    pub context_window: Option<u64>,
+    /// Whether the model's template has a place for tools. Without one servers leave tools out in silence.
+    pub tools: Option<bool>,
 }
 
 /// A profile that cannot be used.
@@ -98,13 +134,27 @@ impl Connector for NoConnector {
 
 /// The models as they are now. Clones are the same ones.
 #[derive(Clone)]
-pub struct CurrentModels(Arc<parking_lot::Mutex<Arc<Models>>>);
+pub struct CurrentModels(Arc<parking_lot::Mutex<Arc<Models>>>, Arc<parking_lot::Mutex<Served>>);
+
+/// What was found out about how servers serve models, by host and model.
+#[derive(Debug, Default)]
+struct Served {
+    found: HashMap<ServedKey, Serving>,
+    /// The models whose servers were asked; true once they have answered.
+    asked: HashMap<ServedKey, tokio::sync::watch::Receiver<bool>>,
+}
+
+type ServedKey = (String, String);
+
+fn key(profile: &Profile) -> ServedKey {
+    (profile.host(), profile.model.clone())
+}
 
 impl CurrentModels {
     /// These, until others take their place.
     #[must_use]
     pub fn new(models: Models) -> Self {
-        Self(Arc::new(parking_lot::Mutex::new(Arc::new(models))))
+        Self(Arc::new(parking_lot::Mutex::new(Arc::new(models))), Arc::default())
     }
 
     /// Those that count now. Who holds them goes on with them, whatever takes their place.
@@ -113,15 +163,98 @@ impl CurrentModels {
         Arc::clone(&self.0.lock())
     }
 
+    /// Takes in how the server of `profile` serves its model. All profiles of that model at that host get it, now and after
+    /// a change of settings. False when it was known.
+    pub async fn learn(&self, profile: &Profile, serving: Serving) -> bool {
+        let is_new = {
+            let mut served = self.served();
+            let known = served.found.entry(key(profile)).or_default();
+            let merged = Serving {
+                context_window: serving.context_window.or(known.context_window),
+                tools: serving.tools.or(known.tools),
+            };
+            std::mem::replace(known, merged) != merged
+        };
+        if is_new {
+            let before = self.now();
+            let models = Models {
+                profiles: before.profiles.clone(),
+                sources: before.sources.clone(),
+                unusable: before.unusable.clone(),
+                default: before.default.clone(),
+                pointers: before.pointers.clone(),
+                missing: before.missing.clone(),
+                problems: before.problems.clone(),
+                published: before.published.clone(),
+                connector: Arc::clone(&before.connector),
+                connected: tokio::sync::Mutex::default(),
+            };
+            self.replace(models).await;
+        }
+        is_new
+    }
+
+    /// The model servers of this machine that answer.
+    pub async fn running(&self) -> Vec<RunningServer> {
+        let connector = Arc::clone(&self.now().connector);
+        connector.running().await
+    }
+
+    /// Asks the server of a profile how it serves its model, in the background and once.
+    pub fn look_up(&self, profile: &Profile) {
+        if profile.provider == Provider::Demo {
+            return;
+        }
+        // Outside of a runtime nothing is asked of any model.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let (done, receiver) = tokio::sync::watch::channel(false);
+        match self.served().asked.entry(key(profile)) {
+            Entry::Occupied(_) => return,
+            Entry::Vacant(vacant) => drop(vacant.insert(receiver)),
+        }
+        let (models, profile, connector) = (self.clone(), profile.clone(), Arc::clone(&self.now().connector));
+        runtime.spawn(async move {
+            let serving = connector.serving(&profile).await;
+            if serving != Serving::default() {
+                models.learn(&profile, serving).await;
+            }
+            done.send_replace(true);
+        });
+    }
+
+    /// Waits for the answer to [`CurrentModels::look_up`] where it is still to come, and no longer than [`LOOK_UP_WAIT`]:
+    /// a request that is sent before may go to a model that cannot read it.
+    pub async fn looked_up(&self, profile: &Profile) {
+        let waiting = self.served().asked.get(&key(profile)).cloned();
+        if let Some(mut waiting) = waiting {
+            let answered = waiting.wait_for(|done| *done);
+            let _ = tokio::time::timeout(LOOK_UP_WAIT, answered).await;
+        }
+    }
+
+    fn served(&self) -> parking_lot::MutexGuard<'_, Served> {
+        self.1.lock()
+    }
+
     /// Lets others count from now on, and says whether they are others. Connections to profiles that are as before stay.
-    pub async fn replace(&self, models: Models) -> bool {
+    pub async fn replace(&self, mut models: Models) -> bool {
+        for profile in models.profiles.values_mut() {
+            let known = self.served().found.get(&key(profile)).copied();
+            if let Some(serving) = known {
+                profile.serve(serving);
+            }
+        }
         let before = self.now();
         if models.says_the_same(&before) {
             return false;
         }
         {
             let (mut connected, known) = (models.connected.lock().await, before.connected.lock().await);
-            let stays = |name: &String| models.profiles.get(name) == before.profiles.get(name);
+            let stays = |name: &String| match (models.profiles.get(name), before.profiles.get(name)) {
+                (Some(new), Some(old)) => new.connects_as(old),
+                (None, None) => true,
+                (Some(_), None) | (None, Some(_)) => false,
+            };
             let kept = known.iter().filter(|(name, _)| stays(name));
             connected.extend(kept.map(|(name, model)| (name.clone(), Arc::clone(model))));
         }
@@ -143,6 +276,8 @@ pub struct Models {
     missing: Option<ModelError>,
     /// What is wrong beyond single profiles, for the user.
     problems: Vec<String>,
+    /// The published catalog that the profiles were resolved with.
+    published: Option<Arc<PublishedCatalog>>,
     connector: Arc<dyn Connector>,
     connected: tokio::sync::Mutex<HashMap<String, Arc<dyn Model>>>,
 }
@@ -170,6 +305,7 @@ impl Models {
             pointers: BTreeMap::new(),
             missing,
             problems: Vec::new(),
+            published: None,
             connector,
             connected: tokio::sync::Mutex::default(),
         }
@@ -209,8 +345,15 @@ impl Models {
             && self.default == other.default
             && self.pointers == other.pointers
             && self.problems == other.problems
+            && self.published == other.published
             && unusable(self) == unusable(other)
             && missing(self) == missing(other)
+    }
+
+    /// The published catalog that the profiles were resolved with.
+    #[must_use]
+    pub fn published(&self) -> Option<&PublishedCatalog> {
+        self.published.as_deref()
     }
 
     /// The name of the profile new sessions use.

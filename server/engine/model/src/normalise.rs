@@ -64,10 +64,48 @@ fn clean(message: &mut Message) {
     }
 }
 
-fn join(last: &mut Message, message: Message) {
+/// Joins a message of the same role. Two answers of one provider stay that provider's; otherwise only a side without
+/// sealed data keeps its blocks whole, because a joined message has at most one provider to send sealed data back to.
+fn join(last: &mut Message, mut message: Message) {
+    let is_one = match (&last.origin, &message.origin) {
+        (Some(origin), Some(other)) => origin.is_same_provider(other),
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
+    };
+    if !is_one {
+        match (has_sealed(last), has_sealed(&message)) {
+            (true, true) => {
+                unseal(last);
+                unseal(&mut message);
+                last.origin = None;
+            }
+            (true, false) => {}
+            (false, true) => last.origin = message.origin,
+            (false, false) => last.origin = None,
+        }
+    }
     // One message made of two is no answer that a provider has kept.
-    last.origin = None;
+    if let Some(origin) = &mut last.origin {
+        origin.response_id = None;
+    }
     last.content.extend(message.content);
+}
+
+/// Whether a block holds what only its provider reads.
+fn is_sealed(block: &Block) -> bool {
+    match block {
+        Block::RedactedThinking { .. } => true,
+        Block::Thinking { signature, .. } => !signature.is_empty(),
+        Block::Text { .. } | Block::Image(_) | Block::ToolUse { .. } | Block::ToolResult { .. } => false,
+    }
+}
+
+fn has_sealed(message: &Message) -> bool {
+    message.content.iter().any(is_sealed)
+}
+
+fn unseal(message: &mut Message) {
+    message.content.retain(|block| !is_sealed(block));
 }
 
 fn push(messages: &mut Vec<Message>, message: Message) {
@@ -121,6 +159,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::{AnswerOrigin, Wire};
 
     fn text(role: Role, text: &str) -> Message {
         Message { role, content: vec![Block::Text { text: text.into() }], origin: None }
@@ -184,6 +223,42 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_joined_answer_keeps_the_sealed_data_of_one_provider_at_most() {
+        let origin = |host: &str| AnswerOrigin {
+            wire: Wire::ChatCompletions,
+            model: "m".into(),
+            host: Some(host.into()),
+            response_id: Some("r".into()),
+        };
+        let sealed = |host: Option<&str>| Message {
+            origin: host.map(origin),
+            ..Message::assistant(vec![
+                Block::RedactedThinking { data: format!("{host:?}") },
+                Block::Text { text: "so".into() },
+            ])
+        };
+        let plain =
+            |host: Option<&str>| Message { origin: host.map(origin), ..text(Role::Assistant, "plain") };
+        for (first, second, kept, owner) in [
+            (sealed(Some("a")), sealed(Some("a")), 2, Some("a")),
+            (sealed(Some("a")), sealed(Some("b")), 0, None),
+            (sealed(Some("a")), plain(Some("b")), 1, Some("a")),
+            (plain(None), sealed(Some("b")), 1, Some("b")),
+            (plain(Some("a")), plain(Some("b")), 0, None),
+            (sealed(None), sealed(None), 2, None),
+            (sealed(None), sealed(Some("b")), 0, None),
+        ] {
+            let history = [text(Role::User, "one"), first, second, text(Role::User, "two")];
+            let joined = normalise(&history).remove(1);
+            let host = joined.origin.as_ref().and_then(|origin| origin.host.as_deref());
+            let count = joined.content.iter().filter(|block| is_sealed(block)).count();
+            assert_eq!((count, host), (kept, owner), "{joined:#?}");
+            assert!(joined.origin.is_none_or(|origin| origin.response_id.is_none()));
+            assert_eq!(joined.content.iter().filter(|block| matches!(block, Block::Text { .. })).count(), 2);
         }
     }
 

@@ -4,6 +4,7 @@
 //! [`Secret`]s, which no debug output shows. The environment is read through the caller, so tests need none.
 
 mod address;
+mod clouds;
 mod keys;
 mod options;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 use url::Url;
 
 use super::fallback::Fallback;
+use super::models::Serving;
 use super::price::Prices;
 use super::retry::{DEFAULT_RETRIES, RetryPolicy};
 use super::{Capabilities, ModelError, ModelErrorKind, Wire};
@@ -47,6 +49,19 @@ const DEMO_MAX_TOKENS: u32 = 16_000;
 const DEMO_CONTEXT_WINDOW: u64 = 200_000;
 const DEMO_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
+/// Where the size of a context window is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowSource {
+    /// The user set it.
+    Configured,
+    /// The catalog has it.
+    Catalog,
+    /// Nothing is known: it is a guess.
+    Assumed,
+    /// The server told it, in a list of its models, an error, or an answer to a prompt that was cut.
+    Served,
+}
+
 /// Everything needed to ask one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
@@ -69,6 +84,8 @@ pub struct Profile {
     pub max_tokens: u32,
     /// How many tokens the model can read.
     pub context_window: u64,
+    /// Where the context window is from.
+    pub window_source: WindowSource,
     /// Reasoning effort, if not the provider's own.
     pub effort: Option<Effort>,
     /// Sampling temperature from 0 to 1, if not the provider's own.
@@ -85,6 +102,8 @@ pub struct Profile {
     pub http: HttpOptions,
     /// What the model can do.
     pub capabilities: Capabilities,
+    /// Whether the user said if the model calls tools.
+    pub tools_are_set: bool,
     /// What it costs, if that is known.
     pub prices: Option<Prices>,
     /// Who is asked when it fails, if anybody.
@@ -108,6 +127,7 @@ impl Profile {
             key_helper: None,
             max_tokens: DEMO_MAX_TOKENS,
             context_window: DEMO_CONTEXT_WINDOW,
+            window_source: WindowSource::Configured,
             effort: None,
             temperature: None,
             top_p: None,
@@ -116,6 +136,7 @@ impl Profile {
             idle_timeout: DEMO_IDLE_TIMEOUT,
             http: HttpOptions::default(),
             capabilities: Capabilities::ALL,
+            tools_are_set: true,
             prices: None,
             fallback: None,
             store: true,
@@ -139,6 +160,34 @@ impl Profile {
         let Ok(url) = Url::parse(&self.base_url) else { return String::new() };
         let host = url.host_str().unwrap_or_default();
         url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+    }
+
+    /// Takes in how the server serves the model. What the user set stays, but for a window that is not served.
+    pub(crate) fn serve(&mut self, serving: Serving) {
+        if serving.tools == Some(false) && !self.tools_are_set {
+            self.capabilities.tool_use = false;
+        }
+        let is_upper_bound =
+            self.provider == Provider::Ollama || self.window_source == WindowSource::Configured;
+        let served = serving.context_window.filter(|window| *window > 0);
+        let Some(window) = served.filter(|window| !is_upper_bound || *window < self.context_window) else {
+            return;
+        };
+        (self.context_window, self.window_source) = (window, WindowSource::Served);
+        self.max_tokens = self.max_tokens.min(options::answer_share(window));
+    }
+
+    /// Whether a connection that was made for `other` serves this profile as well.
+    pub(crate) fn connects_as(&self, other: &Self) -> bool {
+        // Ollama is told the window with every request; all others do not know of it.
+        let is_told = self.provider == Provider::Ollama;
+        let same = |one: &Self| Self {
+            context_window: if is_told { one.context_window } else { 0 },
+            window_source: WindowSource::Assumed,
+            max_tokens: 0,
+            ..one.clone()
+        };
+        same(self) == same(other)
     }
 
     /// The wire format it is asked in.

@@ -2,9 +2,11 @@
 //!
 //! Rule: the decision is one pure function of the fault; only faults that may pass by themselves are retried,
 //! never one that was the request's own; no wait is longer than [`WAIT_CEILING`], and all waits of a request together
-//! are no longer than its policy says.
+//! are no longer than its policy says. A limit that is reset later than that is no matter of retries.
 
 use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
 
 use super::{ModelError, ModelErrorKind};
 
@@ -13,6 +15,9 @@ pub const WAIT_CEILING: Duration = Duration::from_secs(300);
 
 /// The longest that all waits of one request may take together.
 pub const TOTAL_WAIT_CEILING: Duration = Duration::from_secs(600);
+
+/// The longest rest until a limit is reset: plans are counted by the week.
+pub const REST_CEILING: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 
 /// How many retries a request gets unless its profile says otherwise.
 pub const DEFAULT_RETRIES: u32 = 3;
@@ -53,6 +58,16 @@ pub enum Retry {
     Never,
 }
 
+/// When a limit is reset that no retry waits for; `None` for every other fault.
+#[must_use]
+pub fn reset(error: &ModelError, policy: &RetryPolicy, now: Timestamp) -> Option<Timestamp> {
+    let wait = error.retry_after.filter(|_| error.kind == ModelErrorKind::RateLimited)?;
+    if wait <= policy.total_wait || wait > REST_CEILING {
+        return None;
+    }
+    now.checked_add(SignedDuration::try_from(wait).ok()?).ok()
+}
+
 /// Decides what to do after the `attempt`th attempt (counted from 1) failed with `error`, when `waited` was spent
 /// waiting before.
 ///
@@ -80,6 +95,9 @@ pub fn decide(
         | ModelErrorKind::Protocol
         | ModelErrorKind::Cancelled => return Retry::Never,
     };
+    if error.kind == ModelErrorKind::RateLimited && waited.saturating_add(wait) > policy.total_wait {
+        return Retry::Never;
+    }
     let wait = wait.min(WAIT_CEILING);
     let wait = wait.mul_f64(1.0 + JITTER_SHARE * jitter.clamp(0.0, 1.0)).min(WAIT_CEILING);
     if waited.saturating_add(wait) > policy.total_wait { Retry::Never } else { Retry::After(wait) }
@@ -116,7 +134,8 @@ mod tests {
             (RateLimited, None, [Some(60), Some(60), Some(60), None]),
             (RateLimited, Some(7), [Some(7), Some(7), Some(7), None]),
             (RateLimited, Some(0), [Some(0), Some(0), Some(0), None]),
-            (RateLimited, Some(86_400), [Some(300), Some(300), Some(300), None]),
+            (RateLimited, Some(500), [Some(300), Some(300), Some(300), None]),
+            (RateLimited, Some(86_400), never),
             (Configuration, None, never),
             (Authentication, None, never),
             (BadRequest, None, never),
@@ -133,6 +152,25 @@ mod tests {
     }
 
     #[test]
+    fn a_turn_rests_for_limits_that_no_retry_waits_for() {
+        let policy = RetryPolicy::default();
+        let after = |kind, seconds| {
+            let reset = reset(&error(kind, seconds), &policy, Timestamp::UNIX_EPOCH);
+            reset.map(Timestamp::as_second)
+        };
+        assert_eq!(after(ModelErrorKind::RateLimited, Some(601)), Some(601));
+        assert_eq!(after(ModelErrorKind::RateLimited, Some(7 * 86_400)), Some(7 * 86_400));
+        for (kind, seconds) in [
+            (ModelErrorKind::RateLimited, None),
+            (ModelErrorKind::RateLimited, Some(600)),
+            (ModelErrorKind::RateLimited, Some(u64::MAX)),
+            (ModelErrorKind::Server, Some(3_600)),
+        ] {
+            assert_eq!(after(kind, seconds), None, "{kind:?} {seconds:?}");
+        }
+    }
+
+    #[test]
     fn jitter_only_lengthens_and_never_past_the_ceiling() {
         let policy = RetryPolicy::default();
         let network = error(ModelErrorKind::Network, None);
@@ -145,7 +183,7 @@ mod tests {
             Retry::After(Duration::from_millis(1250))
         );
         assert_eq!(decide(&network, 1, Duration::ZERO, &policy, -1.0), Retry::After(Duration::from_secs(1)));
-        let limited = error(ModelErrorKind::RateLimited, Some(u64::MAX));
+        let limited = error(ModelErrorKind::RateLimited, Some(500));
         assert_eq!(decide(&limited, 1, Duration::ZERO, &policy, 1.0), Retry::After(WAIT_CEILING));
     }
 

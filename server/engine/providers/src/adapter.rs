@@ -10,9 +10,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::anthropic::Anthropic;
 use crate::chat::ChatCompletions;
+use crate::gemini::Gemini;
+use crate::ollama::Ollama;
 use crate::responses::Responses;
 use crate::scripted::{Script, ScriptedServer};
 use crate::textual::TextualModel;
+use crate::toolless::Toolless;
 use kode_model::profile::Profile;
 use kode_model::provider::Provider;
 use kode_model::{
@@ -26,15 +29,22 @@ use kode_model::{
 /// [`ModelErrorKind::Configuration`] when the profile cannot work.
 pub(crate) async fn connect(profile: &Profile) -> Result<Arc<dyn Model>, ModelError> {
     let model = adapter(profile).await?;
-    Ok(if profile.capabilities.tool_use { model } else { Arc::new(TextualModel::new(model)) })
+    Ok(match profile.wire() {
+        _ if !profile.capabilities.tool_use => Arc::new(TextualModel::new(model)),
+        // Behind these formats there are programs whose templates know no tools.
+        Wire::ChatCompletions | Wire::Ollama => Arc::new(Toolless::new(model)),
+        Wire::AnthropicMessages | Wire::Responses | Wire::Gemini => model,
+    })
 }
 
 /// The model in the wire format of its provider.
 async fn adapter(profile: &Profile) -> Result<Arc<dyn Model>, ModelError> {
     match profile.provider {
-        Provider::Anthropic => Ok(Arc::new(Anthropic::new(profile)?)),
-        Provider::OpenAiResponses => Ok(Arc::new(Responses::new(profile)?)),
-        Provider::OpenAi => Ok(Arc::new(ChatCompletions::new(profile)?)),
+        Provider::Anthropic | Provider::Bedrock | Provider::Vertex => Ok(Arc::new(Anthropic::new(profile)?)),
+        Provider::OpenAiResponses | Provider::AzureResponses => Ok(Arc::new(Responses::new(profile)?)),
+        Provider::OpenAi | Provider::Azure => Ok(Arc::new(ChatCompletions::new(profile)?)),
+        Provider::Gemini | Provider::VertexGemini => Ok(Arc::new(Gemini::new(profile)?)),
+        Provider::Ollama => Ok(Arc::new(Ollama::new(profile)?)),
         Provider::Demo => {
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let started = async { ScriptedServer::serve(Script::demo()?, address).await }.await;
@@ -44,8 +54,10 @@ async fn adapter(profile: &Profile) -> Result<Arc<dyn Model>, ModelError> {
                     format!("The demo model could not be started on loopback: {error}."),
                 )
             })?;
-            let profile = Profile { base_url: server.base_url(), ..profile.clone() };
-            Ok(Arc::new(DemoModel { model: Anthropic::new(&profile)?, _server: server }))
+            // Its port is another one at every start, and its answers stay its own.
+            let served = Profile { base_url: server.base_url(), ..profile.clone() };
+            let model = Anthropic::new(&served)?.at_host(profile.host());
+            Ok(Arc::new(DemoModel { model, _server: server }))
         }
     }
 }

@@ -12,11 +12,15 @@ mod tests;
 mod wire;
 
 use async_trait::async_trait;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use tokio_util::sync::CancellationToken;
 
-use crate::exchange::{KeyHeader, ModelExchange};
+use crate::exchange::ModelExchange;
 use kode_model::profile::Profile;
-use kode_model::{Capabilities, DeltaSink, Model, ModelError, ModelRequest, ModelResponse, Wire};
+use kode_model::provider::Provider;
+use kode_model::{
+    Capabilities, DeltaSink, Model, ModelError, ModelRequest, ModelResponse, UsageWindow, Wire,
+};
 
 pub(super) use self::answer::MessagesAnswer;
 
@@ -24,13 +28,36 @@ pub(super) use self::answer::MessagesAnswer;
 const PATH: &str = "/v1/messages";
 
 /// The version of the wire format, which the server asks for in a header.
-const WIRE_VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
+pub(super) const WIRE_VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
+
+/// The version that Bedrock and Vertex ask for in the body.
+const BEDROCK_VERSION: &str = "bedrock-2023-05-31";
+const VERTEX_VERSION: &str = "vertex-2023-10-16";
+
+/// Everything that AWS wants encoded in a segment of a path.
+const UNSAFE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// What Bedrock streams.
+const EVENT_STREAM: (&str, &str) = ("accept", "application/vnd.amazon.eventstream");
 
 /// A model behind an Anthropic Messages endpoint.
 pub struct Anthropic {
     model: String,
+    host: String,
     exchange: ModelExchange,
     capabilities: Capabilities,
+    form: Form,
+}
+
+/// What a server wants in the body beside the request itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Model and streaming.
+    Api,
+    /// The version. Model and streaming stand in the path.
+    Bedrock,
+    /// The version and streaming. The model stands in the path.
+    Vertex,
 }
 
 impl Anthropic {
@@ -39,8 +66,26 @@ impl Anthropic {
     /// # Errors
     /// [`kode_model::ModelErrorKind::Configuration`] when the profile's address or headers cannot be used.
     pub fn new(profile: &Profile) -> Result<Self, ModelError> {
-        let exchange = ModelExchange::new(profile, PATH, KeyHeader::Named("x-api-key"), &[WIRE_VERSION])?;
-        Ok(Self { model: profile.model.clone(), exchange, capabilities: profile.capabilities })
+        let streams = profile.capabilities.streaming;
+        let (form, path, header) = match profile.provider {
+            Provider::Bedrock => {
+                let verb = if streams { "invoke-with-response-stream" } else { "invoke" };
+                (Form::Bedrock, format!("/model/{}/{verb}", segment(&profile.model)), Some(EVENT_STREAM))
+            }
+            Provider::Vertex => {
+                let verb = if streams { "streamRawPredict" } else { "rawPredict" };
+                (Form::Vertex, format!("/{}:{verb}", profile.model), None)
+            }
+            _ => (Form::Api, PATH.to_owned(), Some(WIRE_VERSION)),
+        };
+        let exchange = ModelExchange::new(profile, &path, header.as_slice())?;
+        let (model, host) = (profile.model.clone(), profile.host());
+        Ok(Self { model, host, exchange, capabilities: profile.capabilities, form })
+    }
+
+    /// The same model with the answers of `host` as its own.
+    pub(super) fn at_host(self, host: String) -> Self {
+        Self { host, ..self }
     }
 }
 
@@ -58,13 +103,22 @@ impl Model for Anthropic {
         self.capabilities
     }
 
+    fn usage_windows(&self) -> Vec<UsageWindow> {
+        self.exchange.windows().now()
+    }
+
     async fn stream(
         &self,
         request: &ModelRequest,
         on_delta: &mut DeltaSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<ModelResponse, ModelError> {
-        let body = request::body(&self.model, self.capabilities, request);
+        let body = request::body(&self.model, &self.host, self.capabilities, request);
+        let body = match self.form {
+            Form::Api => body,
+            Form::Bedrock => body.versioned(BEDROCK_VERSION, false),
+            Form::Vertex => body.versioned(VERTEX_VERSION, true),
+        };
         self.exchange.run(&body, MessagesAnswer::to(&request.messages), on_delta, cancel).await
     }
 }
@@ -72,5 +126,10 @@ impl Model for Anthropic {
 /// The body of a request to a model that can do everything, as JSON.
 #[must_use]
 pub fn body_json(model: &str, request: &ModelRequest) -> serde_json::Value {
-    serde_json::to_value(request::body(model, Capabilities::ALL, request)).unwrap_or_default()
+    serde_json::to_value(request::body(model, "", Capabilities::ALL, request)).unwrap_or_default()
+}
+
+/// A name as one segment of a path. Names of inference profiles hold slashes and colons.
+fn segment(name: &str) -> String {
+    percent_encoding::utf8_percent_encode(name, UNSAFE).to_string()
 }

@@ -7,6 +7,7 @@ mod answer;
 #[cfg(test)]
 mod faults;
 mod request;
+mod sealed;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -17,10 +18,11 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use self::request::Dialect;
-use crate::exchange::{KeyHeader, ModelExchange};
+use crate::exchange::ModelExchange;
 use kode_model::profile::Profile;
 use kode_model::{
-    Capabilities, DeltaSink, Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Wire,
+    Capabilities, DeltaSink, Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse, UsageWindow,
+    Wire,
 };
 
 pub(super) use self::answer::ChatAnswer;
@@ -37,6 +39,7 @@ const USAGE_OPTION_NAMES: [&str; 2] = ["stream_options", "include_usage"];
 /// A model behind a Chat Completions endpoint.
 pub struct ChatCompletions {
     model: String,
+    host: String,
     exchange: ModelExchange,
     capabilities: Capabilities,
     takes_cache_key: bool,
@@ -50,9 +53,10 @@ impl ChatCompletions {
     /// # Errors
     /// [`ModelErrorKind::Configuration`] when the profile's address or headers cannot be used.
     pub fn new(profile: &Profile) -> Result<Self, ModelError> {
-        let exchange = ModelExchange::new(profile, PATH, KeyHeader::Bearer, &[])?;
+        let exchange = ModelExchange::new(profile, PATH, &[])?;
         Ok(Self {
             model: profile.model.clone(),
+            host: profile.host(),
             takes_cache_key: exchange.endpoint().host_str() == Some(CACHE_KEY_HOST),
             exchange,
             capabilities: profile.capabilities,
@@ -69,6 +73,7 @@ impl ChatCompletions {
     ) -> Result<ModelResponse, ModelError> {
         let dialect = Dialect {
             model: &self.model,
+            host: &self.host,
             capabilities: self.capabilities,
             include_usage,
             takes_cache_key: self.takes_cache_key,
@@ -90,6 +95,10 @@ impl Model for ChatCompletions {
 
     fn capabilities(&self) -> Capabilities {
         self.capabilities
+    }
+
+    fn usage_windows(&self) -> Vec<UsageWindow> {
+        self.exchange.windows().now()
     }
 
     async fn stream(
@@ -119,7 +128,12 @@ fn is_about_usage_option(error: &ModelError) -> bool {
 /// The body of a request to a model that can do everything, as JSON.
 #[must_use]
 pub fn body_json(model: &str, request: &ModelRequest) -> serde_json::Value {
-    let dialect =
-        Dialect { model, capabilities: Capabilities::ALL, include_usage: true, takes_cache_key: true };
+    let dialect = Dialect {
+        model,
+        host: "",
+        capabilities: Capabilities::ALL,
+        include_usage: true,
+        takes_cache_key: true,
+    };
     serde_json::to_value(request::body(dialect, request)).unwrap_or_default()
 }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::adapter::connect;
+use crate::discovery::{self, Discovery};
 use crate::keyed::KeyedModel;
-use kode_model::models::Connector;
+use kode_model::models::{Connector, RunningServer, Serving};
 use kode_model::profile::Profile;
 use kode_model::{Model, ModelError};
 
@@ -23,5 +24,29 @@ impl Connector for Providers {
             Some(helper) => Ok(Arc::new(KeyedModel::new(profile.clone(), helper.clone()))),
             None => connect(profile).await,
         }
+    }
+
+    async fn serving(&self, profile: &Profile) -> Serving {
+        if !discovery::is_local(profile) {
+            return Serving::default();
+        }
+        match Discovery::shared().model(profile).await {
+            Ok(Some(model)) => Serving { context_window: model.context_window, tools: model.tools },
+            Ok(None) => Serving::default(),
+            Err(error) => {
+                tracing::debug!(%error, profile = profile.name, "the server does not tell how it serves the model");
+                Serving::default()
+            }
+        }
+    }
+
+    async fn running(&self) -> Vec<RunningServer> {
+        let servers = Discovery::shared().local(false).await.into_iter();
+        let running = servers.map(|server| RunningServer {
+            label: server.label,
+            base_url: server.base_url,
+            models: server.models.into_iter().map(|model| model.name).collect(),
+        });
+        running.collect()
     }
 }

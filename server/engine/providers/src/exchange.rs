@@ -3,25 +3,31 @@
 //! Rule: one request, one answer or one typed error that carries what had arrived. Whatever the server sends is
 //! bounded in size and in silence, a cancelled request stops at once, and no message shows a key.
 
+pub(super) mod framing;
 #[cfg(test)]
 pub(super) mod testing;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Response;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Response, StatusCode};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use self::framing::Framing;
+use crate::aws::Signer;
 use crate::failure::{self, ReportedError};
+use crate::limits::Windows;
 use kode_base::secret::Secret;
 use kode_model::profile::{Credentials, Profile};
+use kode_model::provider::Provider;
 use kode_model::{DeltaSink, ModelError, ModelErrorKind, ModelResponse};
 use kode_net::http::{self, HttpOptions};
-use kode_net::sse::{SseEvent, SseParser};
+use kode_net::sse::SseEvent;
 
 /// The most bytes of one answer, unpacked.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
@@ -81,16 +87,33 @@ pub(super) trait StreamedAnswer: Send {
     fn into_partial(self) -> Option<ModelResponse>;
 }
 
-/// Where a wire format wants the key of [`Credentials::ApiKey`]; tokens are bearers everywhere.
+/// Where a provider wants the key of [`Credentials::ApiKey`]; tokens are bearers everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum KeyHeader {
+enum KeyHeader {
     /// In a header of that name.
     Named(&'static str),
     /// As `authorization: Bearer`.
     Bearer,
 }
 
-/// The way to one address of one server.
+impl KeyHeader {
+    fn of(provider: Provider) -> Self {
+        match provider {
+            Provider::Anthropic | Provider::Demo => Self::Named("x-api-key"),
+            Provider::Gemini => Self::Named("x-goog-api-key"),
+            Provider::Azure | Provider::AzureResponses => Self::Named("api-key"),
+            Provider::OpenAi
+            | Provider::OpenAiResponses
+            | Provider::Ollama
+            | Provider::Bedrock
+            | Provider::Vertex
+            | Provider::VertexGemini => Self::Bearer,
+        }
+    }
+}
+
+/// The way to one address of one server. Clones share what the server told of its limits.
+#[derive(Clone)]
 pub(super) struct ModelExchange {
     endpoint: Url,
     /// Host and port, for messages.
@@ -100,6 +123,10 @@ pub(super) struct ModelExchange {
     secrets: Vec<Secret>,
     idle_timeout: Duration,
     http: HttpOptions,
+    /// Signs requests to AWS.
+    signer: Option<Arc<Signer>>,
+    /// The usage windows of the newest answer.
+    windows: Arc<Windows>,
 }
 
 impl ModelExchange {
@@ -111,7 +138,6 @@ impl ModelExchange {
     pub(super) fn new(
         profile: &Profile,
         path: &str,
-        key: KeyHeader,
         own_headers: &[(&'static str, &'static str)],
     ) -> Result<Self, ModelError> {
         let configuration = |message: String| ModelError::new(ModelErrorKind::Configuration, message);
@@ -121,8 +147,7 @@ impl ModelExchange {
             (Some(host), None) => host.to_owned(),
             (None, _) => return Err(configuration("The base URL names no host.".to_owned())),
         };
-        let headers = headers(profile, key, own_headers)
-            .ok_or_else(|| configuration("The profile's key or headers cannot be sent.".to_owned()))?;
+        let headers = headers(profile, own_headers).ok_or_else(unsendable)?;
         let secrets = profile.credentials.secret().into_iter().chain(profile.headers.values());
         let secrets = secrets.filter(|secret| secret.expose().len() >= MIN_SECRET_BYTES).cloned();
         Ok(Self {
@@ -132,7 +157,32 @@ impl ModelExchange {
             secrets: secrets.collect(),
             idle_timeout: profile.idle_timeout,
             http: profile.http.clone(),
+            signer: Signer::of(&profile.credentials).map(Arc::new),
+            windows: Arc::default(),
         })
+    }
+
+    /// The headers of requests that are no conversations, such as lists of models.
+    ///
+    /// # Errors
+    /// [`ModelErrorKind::Configuration`] when the profile's key or headers cannot be sent.
+    pub(super) fn headers_of(profile: &Profile) -> Result<HeaderMap, ModelError> {
+        let own: &[_] = match profile.provider {
+            Provider::Anthropic => &[crate::anthropic::WIRE_VERSION],
+            _ => &[],
+        };
+        headers(profile, own).ok_or_else(unsendable)
+    }
+
+    /// The same way with a further part of the query.
+    pub(super) fn with_query(mut self, (name, value): (&str, &str)) -> Self {
+        self.endpoint.query_pairs_mut().append_pair(name, value);
+        self
+    }
+
+    /// The usage windows that the newest answer told.
+    pub(super) fn windows(&self) -> &Windows {
+        &self.windows
     }
 
     /// The address that is asked.
@@ -176,9 +226,13 @@ impl ModelExchange {
         answer: &mut impl StreamedAnswer,
         on_delta: &mut DeltaSink<'_>,
     ) -> Result<(), ModelError> {
+        let mut headers = self.headers.clone();
+        if let Some(signer) = &self.signer {
+            signer.sign(&self.endpoint, &body, &mut headers).await?;
+        }
         let sending = http::client_for(&self.endpoint, &self.http)?
             .post(self.endpoint.clone())
-            .headers(self.headers.clone())
+            .headers(headers)
             .body(body)
             .send();
         let response = match timeout(self.idle_timeout, sending).await {
@@ -189,30 +243,35 @@ impl ModelExchange {
                 return Err(ModelError::new(ModelErrorKind::Network, message));
             }
         };
+        self.windows.note(response.headers());
         if !response.status().is_success() {
             return Err(failure::from_response(response, &self.host).await);
         }
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         match content_type.map(|value| value.split(';').next().unwrap_or_default().trim()) {
-            None | Some("text/event-stream") => self.read_events(response, answer, on_delta).await,
             Some("application/json") => self.read_whole(response, answer, on_delta).await,
-            Some(other) => Err(ModelError {
-                status: Some(response.status().as_u16()),
-                ..ModelError::new(
-                    ModelErrorKind::Protocol,
-                    format!("{} answered with the content type `{other}`, not with a message.", self.host),
-                )
-            }),
+            other => match Framing::of(other) {
+                Some(framing) => self.read_events(framing, response, answer, on_delta).await,
+                None => Err(self.no_answer(other.unwrap_or_default(), response.status())),
+            },
         }
+    }
+
+    /// The error of an answer of a content type that is not read.
+    fn no_answer(&self, content_type: &str, status: StatusCode) -> ModelError {
+        let message =
+            format!("{} answered with the content type `{content_type}`, not with a message.", self.host);
+        ModelError { status: Some(status.as_u16()), ..ModelError::new(ModelErrorKind::Protocol, message) }
     }
 
     async fn read_events(
         &self,
+        framing: Framing,
         mut response: Response,
         answer: &mut impl StreamedAnswer,
         on_delta: &mut DeltaSink<'_>,
     ) -> Result<(), ModelError> {
-        let mut events = EventReader::new(&self.host);
+        let mut events = EventReader::new(&self.host, framing);
         let mut received = 0;
         let mut last_progress = Instant::now();
         loop {
@@ -287,13 +346,23 @@ impl ModelExchange {
     }
 }
 
-/// What the bytes of a stream mean that came in these pieces and then ended.
+/// The answer in the bytes of a stream of server-sent events that came in these pieces and then ended.
 pub(super) fn replay<'a, A: StreamedAnswer>(
+    answer: A,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+    on_delta: &mut DeltaSink<'_>,
+) -> Result<ModelResponse, ModelError> {
+    replay_framed(Framing::events(), answer, pieces, on_delta)
+}
+
+/// As [`replay`], of a stream of any framing.
+pub(super) fn replay_framed<'a, A: StreamedAnswer>(
+    framing: Framing,
     mut answer: A,
     pieces: impl IntoIterator<Item = &'a [u8]>,
     on_delta: &mut DeltaSink<'_>,
 ) -> Result<ModelResponse, ModelError> {
-    let mut events = EventReader::new("the recording");
+    let mut events = EventReader::new("the recording", framing);
     let read = || {
         for piece in pieces {
             if events.feed(piece, &mut answer, on_delta)? == AnswerProgress::Done {
@@ -309,13 +378,13 @@ pub(super) fn replay<'a, A: StreamedAnswer>(
 /// The way from the bytes of a stream to the answer; needs no connection.
 struct EventReader<'a> {
     host: &'a str,
-    parser: SseParser,
+    framing: Framing,
     events: Vec<SseEvent>,
 }
 
 impl<'a> EventReader<'a> {
-    fn new(host: &'a str) -> Self {
-        Self { host, parser: SseParser::default(), events: Vec::new() }
+    fn new(host: &'a str, framing: Framing) -> Self {
+        Self { host, framing, events: Vec::new() }
     }
 
     /// Takes the next bytes in; gives the furthest that their events brought the answer.
@@ -325,7 +394,7 @@ impl<'a> EventReader<'a> {
         answer: &mut impl StreamedAnswer,
         on_delta: &mut DeltaSink<'_>,
     ) -> Result<AnswerProgress, ModelError> {
-        let fed = self.parser.feed(chunk, &mut self.events);
+        let fed = self.framing.feed(chunk, &mut self.events);
         let mut furthest = AnswerProgress::SignOfLife;
         for event in self.events.drain(..) {
             let progress = answer.apply(&event, on_delta).map_err(|fault| describe(fault, self.host))?;
@@ -372,11 +441,12 @@ fn interrupted(host: &str, reason: &str) -> ModelError {
     ModelError::new(ModelErrorKind::Interrupted, format!("The answer of {host} broke off: {reason}."))
 }
 
-fn headers(
-    profile: &Profile,
-    key: KeyHeader,
-    own_headers: &[(&'static str, &'static str)],
-) -> Option<HeaderMap> {
+fn unsendable() -> ModelError {
+    ModelError::new(ModelErrorKind::Configuration, "The profile's key or headers cannot be sent.")
+}
+
+fn headers(profile: &Profile, own_headers: &[(&'static str, &'static str)]) -> Option<HeaderMap> {
+    let key = KeyHeader::of(profile.provider);
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -385,7 +455,8 @@ fn headers(
     }
     let bearer = |secret: &Secret| sensitive(&format!("Bearer {}", secret.expose()));
     match (&profile.credentials, key) {
-        (Credentials::None, KeyHeader::Named(_) | KeyHeader::Bearer) => {}
+        // Requests to AWS are signed one by one.
+        (Credentials::None | Credentials::Aws { .. }, KeyHeader::Named(_) | KeyHeader::Bearer) => {}
         (Credentials::ApiKey(secret), KeyHeader::Named(name)) => {
             headers.insert(name, sensitive(secret.expose())?);
         }

@@ -55,6 +55,24 @@ const TOO_LONG_WORDS: [&str; 17] = [
     "range of input length should be",
 ];
 
+/// What stands before the number of tokens that a server can read, in lower case.
+const WINDOW_WORDS: [&str; 8] = [
+    "n_ctx",
+    "available context size",
+    "maximum context length is",
+    "maximum context length of",
+    "context length of only",
+    "maximum prompt length is",
+    "maximum number of tokens allowed",
+    "context window of",
+];
+
+/// What Anthropic's API writes behind that number.
+const WINDOW_BEFORE: &str = " maximum";
+
+/// No model reads fewer tokens; a smaller number is about something else.
+const MIN_WINDOW: u64 = 256;
+
 /// The error that a response without success means. `host` is for the message.
 pub(super) async fn from_response(mut response: Response, host: &str) -> ModelError {
     let mut body = Vec::new();
@@ -114,7 +132,23 @@ impl ReportedError {
         let name = [&self.kind, &self.code].into_iter().find(|name| !name.is_empty());
         let name = name.map(|name| format!(" ({})", quote(name))).unwrap_or_default();
         let words = quote(&self.message);
-        ModelError::new(self.class(None), format!("{host} broke the answer off{name}: {words}"))
+        let message = format!("{host} broke the answer off{name}: {words}");
+        let kind = self.class(None);
+        ModelError { context_window: self.window(kind), ..ModelError::new(kind, message) }
+    }
+
+    /// The number of tokens that the model can read, where the error is that there were more.
+    fn window(&self, kind: ModelErrorKind) -> Option<u64> {
+        let words = Some(self.message.to_lowercase()).filter(|_| kind == ModelErrorKind::ContextTooLong)?;
+        let behind = WINDOW_WORDS.iter().find_map(|phrase| {
+            let rest = words.split_once(phrase)?.1;
+            number(rest.trim_start_matches(|char: char| !char.is_ascii_digit()))
+        });
+        let before = || {
+            let head = words.split_once(WINDOW_BEFORE)?.0;
+            number(&head[head.rfind(|char: char| !char.is_ascii_digit() && char != ',')? + 1..])
+        };
+        behind.or_else(before).filter(|window| *window >= MIN_WINDOW)
     }
 
     /// The class of the error, with the status it came with if it came with one.
@@ -163,7 +197,17 @@ fn words_of(detail: &Value) -> String {
     if let Some(Value::String(behind)) = detail.pointer("/metadata/raw") {
         words.push_str(&format!(" ({behind})"));
     }
+    // Older servers of llama.cpp say how much they can read only beside their words.
+    if let Some(Value::Number(window)) = detail.get("n_ctx").filter(|_| !words.contains(['0', '1', '2'])) {
+        words.push_str(&format!(" (n_ctx {window})"));
+    }
     words
+}
+
+/// The number that a text begins with, thousands separated or not.
+fn number(text: &str) -> Option<u64> {
+    let end = text.find(|char: char| !char.is_ascii_digit() && char != ',').unwrap_or(text.len());
+    text[..end].replace(',', "").parse().ok()
 }
 
 fn scalar(value: Option<&Value>) -> Option<String> {
@@ -200,10 +244,12 @@ fn describe(status: StatusCode, headers: &HeaderMap, body: &[u8], host: &str) ->
     if let Some(id) = id {
         message.push_str(&format!(" [request {}]", quote(id)));
     }
+    let kind = reported.class(Some(status));
     ModelError {
         status: Some(status.as_u16()),
-        retry_after: retry_after(status, headers, Timestamp::now()),
-        ..ModelError::new(reported.class(Some(status)), message)
+        retry_after: retry_after(status, headers, Timestamp::now()).or_else(|| retry_info(status, body)),
+        context_window: reported.window(kind),
+        ..ModelError::new(kind, message)
     }
 }
 
@@ -245,8 +291,17 @@ fn retry_after(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Optio
     }
 }
 
+/// How long Google's servers ask to wait: they say it in the body.
+fn retry_info(status: StatusCode, body: &[u8]) -> Option<Duration> {
+    let body: Value =
+        serde_json::from_slice(body).ok().filter(|_| status == StatusCode::TOO_MANY_REQUESTS)?;
+    let error = body.get(0).unwrap_or(&body).get("error")?;
+    let details = error.get("details").and_then(Value::as_array)?;
+    details.iter().find_map(|detail| duration(detail.get("retryDelay")?.as_str()?))
+}
+
 /// A duration such as `6m0s`, `7.66s` or `20ms`.
-fn duration(text: &str) -> Option<Duration> {
+pub(super) fn duration(text: &str) -> Option<Duration> {
     let mut total = Duration::ZERO;
     let mut rest = text;
     while !rest.is_empty() {
@@ -381,6 +436,64 @@ mod tests {
         let reset = headers(&[("x-ratelimit-reset-tokens", "6m0s")]);
         let other = retry_after(StatusCode::BAD_GATEWAY, &reset, now);
         assert_eq!(other, None, "a limit that was not met is not waited for");
+    }
+
+    #[test]
+    fn the_wait_that_google_asks_for_is_read_from_the_body() {
+        let info = r#"{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}"#;
+        let body =
+            format!(r#"{{"error": {{"code": 429, "message": "m", "details": [{{"@type": "x"}}, {info}]}}}}"#);
+        let wait = Some(Duration::from_millis(34_500));
+        assert_eq!(described(429, &[], &body).retry_after, wait);
+        assert_eq!(
+            described(429, &[], &format!("[{body}]")).retry_after,
+            wait,
+            "as the compatible endpoint has it"
+        );
+        assert_eq!(described(429, &[("retry-after", "1")], &body).retry_after, Some(Duration::from_secs(1)));
+        assert_eq!(described(400, &[], &body).retry_after, None);
+    }
+
+    #[test]
+    fn the_window_that_a_server_names_is_read() {
+        for (words, window) in [
+            (
+                "request (9412 tokens) exceeds the available context size (8192 tokens), try increasing it",
+                Some(8_192),
+            ),
+            (
+                "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens",
+                Some(4_096),
+            ),
+            ("prompt is too long: 210000 tokens > 200000 maximum", Some(200_000)),
+            (
+                "This model's maximum prompt length is 131072 but the request contains 140000 tokens",
+                Some(131_072),
+            ),
+            (
+                "Trying to keep the first 6000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens",
+                Some(4_096),
+            ),
+            (
+                "The input token count (1200000) exceeds the maximum number of tokens allowed (1,048,576).",
+                Some(1_048_576),
+            ),
+            ("the input length exceeds the context length", None),
+            ("prompt is too long: maximum 7", None),
+        ] {
+            let body = serde_json::json!({"error": {"message": words}}).to_string();
+            let error = described(400, &[], &body);
+            assert_eq!(
+                (error.kind, error.context_window),
+                (ModelErrorKind::ContextTooLong, window),
+                "{words}"
+            );
+        }
+        let old = r#"{"error":{"code":400,"message":"the request exceeds the available context size","n_ctx":4096}}"#;
+        assert_eq!(described(400, &[], old).context_window, Some(4_096));
+        let other = described(400, &[], r#"{"error":{"message":"maximum context length is"}}"#);
+        assert_eq!(other.context_window, None);
+        assert_eq!(described(400, &[], r#"{"error":{"message":"n_ctx 4096"}}"#).context_window, None);
     }
 
     #[test]

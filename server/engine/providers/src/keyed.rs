@@ -14,7 +14,8 @@ use crate::adapter::connect;
 use kode_base::secret::Secret;
 use kode_model::profile::{Credentials, KeyHelper, Profile};
 use kode_model::{
-    Capabilities, DeltaSink, Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Wire,
+    Capabilities, DeltaSink, Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse, UsageWindow,
+    Wire,
 };
 use kode_process::shell::helper;
 
@@ -93,6 +94,12 @@ impl Model for KeyedModel {
 
     fn capabilities(&self) -> Capabilities {
         self.profile.capabilities
+    }
+
+    fn usage_windows(&self) -> Vec<UsageWindow> {
+        // While the key is printed anew there is no newest answer.
+        let ready = self.ready.try_lock().ok();
+        ready.and_then(|ready| Some(ready.as_ref()?.model.usage_windows())).unwrap_or_default()
     }
 
     async fn stream(

@@ -5,10 +5,12 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::{anthropic, chat, exchange, responses};
+use crate::exchange::framing::Framing;
+use crate::{anthropic, chat, exchange, gemini, ollama, responses};
 use kode_model::{DeltaSink, ModelError, ModelResponse, Wire};
 
-/// What a recorded stream of server-sent events means, whose bytes came in these pieces and then ended.
+/// The answer in a recorded stream, server-sent events or lines as the wire format has them, whose bytes came in these
+/// pieces and then ended.
 ///
 /// # Errors
 /// What the turn would have been told of such a stream, with what had arrived of the answer.
@@ -23,6 +25,10 @@ pub fn replay<'a>(
         Wire::Responses => {
             let answer = responses::ResponsesAnswer::to(&[], Arc::new(AtomicBool::new(true)));
             exchange::replay(answer, pieces, on_delta)
+        }
+        Wire::Gemini => exchange::replay(gemini::GeminiAnswer::to(&[]), pieces, on_delta),
+        Wire::Ollama => {
+            exchange::replay_framed(Framing::lines(), ollama::OllamaAnswer::to(&[]), pieces, on_delta)
         }
     }
 }

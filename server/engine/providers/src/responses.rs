@@ -23,10 +23,11 @@ use tokio_util::sync::CancellationToken;
 
 use self::kept::StoredAnswers;
 use self::request::{Features, ResponseBookmark};
-use crate::exchange::{KeyHeader, ModelExchange};
+use crate::exchange::ModelExchange;
 use kode_model::profile::Profile;
 use kode_model::{
-    Capabilities, DeltaSink, Message, Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Wire,
+    Capabilities, DeltaSink, Message, Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse,
+    UsageWindow, Wire,
 };
 
 pub(super) use self::answer::ResponsesAnswer;
@@ -43,6 +44,7 @@ const PLAIN_VARIANT: &str = "-chat";
 /// A model behind a Responses endpoint.
 pub struct Responses {
     model: String,
+    host: String,
     exchange: ModelExchange,
     /// Whether the server may keep answers.
     stored: bool,
@@ -68,7 +70,8 @@ impl Responses {
     pub fn new(profile: &Profile) -> Result<Self, ModelError> {
         Ok(Self {
             model: profile.model.clone(),
-            exchange: ModelExchange::new(profile, "/responses", KeyHeader::Bearer, &[])?,
+            host: profile.host(),
+            exchange: ModelExchange::new(profile, "/responses", &[])?,
             stored: profile.store,
             kept: StoredAnswers::default(),
             capabilities: profile.capabilities,
@@ -85,7 +88,7 @@ impl Responses {
             summaries: !lacks(&self.lacks.summaries),
             sealed: !lacks(&self.lacks.sealed),
             reasoning_back,
-            images: self.capabilities.images,
+            capabilities: self.capabilities,
         }
     }
 }
@@ -104,6 +107,10 @@ impl Model for Responses {
         self.capabilities
     }
 
+    fn usage_windows(&self) -> Vec<UsageWindow> {
+        self.exchange.windows().now()
+    }
+
     async fn stream(
         &self,
         request: &ModelRequest,
@@ -112,13 +119,14 @@ impl Model for Responses {
     ) -> Result<ModelResponse, ModelError> {
         let mut from_bookmark = true;
         let mut reasoning_back = true;
+        let own = Own { model: &self.model, host: &self.host };
         // Every further round does without one thing more, so there are only as many as there are things.
         loop {
             let features = self.features(request, reasoning_back);
             let bookmark = (features.stored && from_bookmark)
-                .then(|| self.kept.bookmark(&self.model, &request.messages))
+                .then(|| self.kept.bookmark(own, &request.messages))
                 .flatten();
-            let body = request::body(&self.model, features, request, bookmark);
+            let body = request::body(own, features, request, bookmark);
             let resumable = Arc::new(AtomicBool::new(false));
             let answer = ResponsesAnswer::to(&request.messages, Arc::clone(&resumable));
             let mut shown = false;
@@ -221,9 +229,9 @@ pub fn body_json(model: &str, request: &ModelRequest) -> serde_json::Value {
         summaries: true,
         sealed: true,
         reasoning_back: true,
-        images: true,
+        capabilities: Capabilities::ALL,
     };
-    let body = request::body(model, features, request, None);
+    let body = request::body(Own { model, host: "" }, features, request, None);
     serde_json::from_slice(&serde_json::to_vec(&body).unwrap_or_default()).unwrap_or_default()
 }
 
@@ -238,7 +246,16 @@ fn reasons(model: &str, capabilities: Capabilities, request: &ModelRequest) -> b
     begins(&REASONING_MODELS) || !capabilities.temperature || request.effort.is_some()
 }
 
-/// Whether a message is this model's own: the reasoning and the stored answers of another one are for another one.
-fn is_own(model: &str, message: &Message) -> bool {
-    message.origin.as_ref().is_some_and(|origin| origin.wire == Wire::Responses && origin.model == model)
+/// The model that is asked and the host that serves it.
+#[derive(Clone, Copy, Debug)]
+struct Own<'a> {
+    model: &'a str,
+    host: &'a str,
+}
+
+impl Own<'_> {
+    /// Whether this model gave a message: sealed reasoning and stored answers of another one are of no use to it.
+    fn gave(self, message: &Message) -> bool {
+        message.origin.as_ref().is_some_and(|origin| origin.is(Wire::Responses, self.model, self.host))
+    }
 }

@@ -17,7 +17,8 @@ use self::reader::TextualReader;
 use crate::arguments;
 use crate::call_ids::CallIds;
 use kode_model::{
-    Block, Capabilities, Delta, DeltaSink, Model, ModelError, ModelRequest, ModelResponse, StopReason, Wire,
+    Block, Capabilities, Delta, DeltaSink, Model, ModelError, ModelRequest, ModelResponse, StopReason,
+    UsageWindow, Wire,
 };
 
 /// A model that is told of tools in its system prompt and calls them in its text.
@@ -45,6 +46,10 @@ impl Model for TextualModel {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { tool_use: true, ..self.model.capabilities() }
+    }
+
+    fn usage_windows(&self) -> Vec<UsageWindow> {
+        self.model.usage_windows()
     }
 
     async fn stream(

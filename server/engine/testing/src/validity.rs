@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use kode_model::{AnswerOrigin, Block, Image, Message, ModelRequest, Wire};
-use kode_providers::{anthropic, chat, responses};
+use kode_providers::{anthropic, chat, gemini, ollama, responses};
 
 /// The model that is asked; others of that name speak another wire format.
 pub const MODEL: &str = "gpt-5";
@@ -21,6 +21,8 @@ pub fn message() -> impl Strategy<Value = Message> {
         1 => Just(origin(Wire::Responses, "other", Some("resp_1".into()))),
         3 => Just(origin(Wire::AnthropicMessages, MODEL, None)),
         1 => Just(origin(Wire::ChatCompletions, MODEL, None)),
+        2 => Just(origin(Wire::Gemini, MODEL, None)),
+        1 => Just(origin(Wire::Ollama, MODEL, None)),
         1 => Just(None),
     ];
     let answer = origin.prop_flat_map(|origin| {
@@ -32,7 +34,7 @@ pub fn message() -> impl Strategy<Value = Message> {
 }
 
 fn origin(wire: Wire, model: &str, response_id: Option<String>) -> Option<AnswerOrigin> {
-    Some(AnswerOrigin { wire, model: model.to_owned(), response_id })
+    Some(AnswerOrigin { wire, model: model.to_owned(), host: None, response_id })
 }
 
 fn text() -> impl Strategy<Value = Block> {
@@ -40,7 +42,7 @@ fn text() -> impl Strategy<Value = Block> {
 }
 
 fn picture() -> Image {
-    Image { media_type: "image/png".into(), data: "cA==".into() }
+    Image { media_type: "image/png".into(), data: "cA==".into(), text: None }
 }
 
 /// What a model says, its reasoning in the form of its wire format.
@@ -54,7 +56,15 @@ fn answer_block(wire: Option<Wire>) -> impl Strategy<Value = Block> {
                 let item = json!({"type": "reasoning", "id": format!("rs_{id}"), "summary": [], "encrypted_content": "g"});
                 item.to_string()
             }
-            Some(Wire::AnthropicMessages | Wire::ChatCompletions) | None => "sealed".to_owned(),
+            Some(Wire::Gemini) => {
+                let signature = json!({"signature": "g", "tail": id});
+                json!({"text_signature": signature}).to_string()
+            }
+            Some(Wire::ChatCompletions) => {
+                let extra = json!({"google": {"thought_signature": "g"}});
+                json!({"call": {"extra_content": extra}}).to_string()
+            }
+            Some(Wire::AnthropicMessages | Wire::Ollama) | None => "sealed".to_owned(),
         };
         Block::RedactedThinking { data }
     });
@@ -202,12 +212,71 @@ fn chat_format(body: &Value) -> Result<(), String> {
     if open.is_empty() { Ok(()) } else { Err(format!("{open:?} are not answered")) }
 }
 
+fn gemini_format(body: &Value) -> Result<(), String> {
+    let mut open: Vec<&str> = Vec::new();
+    for (at, content) in list(body, "contents").iter().enumerate() {
+        let parts = list(content, "parts");
+        let ensure = |holds: bool, what: &str| {
+            if holds { Ok(()) } else { Err(format!("content {at}: {what}")) }
+        };
+        let of = |field: &'static str| {
+            let found = parts.iter().map(move |part| &part[field]).filter(|data| !data.is_null());
+            found.map(|data| data["id"].as_str().unwrap_or_default()).collect::<Vec<_>>()
+        };
+        let role = field(content, "role");
+        ensure(role == if at % 2 == 0 { "user" } else { "model" }, "roles alternate from the user on")?;
+        ensure(!parts.is_empty(), "there are parts")?;
+        let results = of("functionResponse");
+        ensure(results == open, "the calls before are answered, each once, and no others")?;
+        let first = parts.iter().take(results.len());
+        ensure(
+            first.filter(|part| !part["functionResponse"].is_null()).count() == results.len(),
+            "results come first",
+        )?;
+        open = of("functionCall");
+        ensure(open.is_empty() || role == "model", "calls are the model's")?;
+        for part in parts {
+            let is_signed = !part["thoughtSignature"].is_null();
+            let blank = part["text"].as_str().is_some_and(|text| text.trim().is_empty());
+            ensure(!blank || is_signed, "no text is blank")?;
+            let named = part["functionResponse"]["name"].as_str().is_none_or(|name| !name.is_empty());
+            ensure(named, "a result names its function")?;
+        }
+    }
+    if open.is_empty() { Ok(()) } else { Err(format!("{open:?} are not answered")) }
+}
+
+fn ollama_format(body: &Value) -> Result<(), String> {
+    let mut open: Vec<&str> = Vec::new();
+    for (at, message) in list(body, "messages").iter().enumerate() {
+        let ensure = |holds: bool, what: &str| {
+            if holds { Ok(()) } else { Err(format!("message {at}: {what}")) }
+        };
+        let says = !field(message, "content").trim().is_empty();
+        let calls = list(message, "tool_calls");
+        ensure(field(message, "role") == "tool" || open.is_empty(), "results follow their calls")?;
+        ensure(says || !calls.is_empty() || !list(message, "images").is_empty(), "there is content")?;
+        match field(message, "role") {
+            "assistant" => open = calls.iter().map(|call| field(call, "id")).collect(),
+            "tool" => {
+                let answered = open.iter().position(|id| *id == field(message, "tool_call_id"));
+                let answered = answered.ok_or_else(|| format!("message {at}: a result answers a call"))?;
+                open.remove(answered);
+            }
+            _ => {}
+        }
+    }
+    if open.is_empty() { Ok(()) } else { Err(format!("{open:?} are not answered")) }
+}
+
 /// Whether every provider takes a request. The error says what is wrong and shows the body.
 pub fn everywhere(request: &ModelRequest) -> Result<(), String> {
     for (body, check) in [
         (anthropic::body_json(MODEL, request), messages_format as fn(&Value) -> Result<(), String>),
         (responses::body_json(MODEL, request), responses_format),
         (chat::body_json(MODEL, request), chat_format),
+        (gemini::body_json(MODEL, request), gemini_format),
+        (ollama::body_json(MODEL, request), ollama_format),
     ] {
         check(&body).map_err(|what| format!("{what}: {body:#}"))?;
     }

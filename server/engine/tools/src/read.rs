@@ -1,7 +1,7 @@
 //! The `Read` tool: numbered lines of a file or open document.
 //!
 //! Rule: what is shown is what the user sees, every cut is marked, and only a text that was shown counts as read.
-//! Long files are read as streams, open documents never. A picture is handed over as one.
+//! Long files are read as streams, open documents never. Pictures and PDF documents go to the model as they are.
 
 mod page;
 
@@ -14,10 +14,10 @@ use serde_json::json;
 
 use kode_base::blocking;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
-use kode_base::encoding::TextFormat;
+use kode_base::encoding::{PDF_DOCUMENT, TextFormat};
 use kode_base::paths::Target;
 use kode_model::Image;
-use kode_model::image::{MAX_IMAGE_BYTES, media_type};
+use kode_model::image::{MAX_IMAGE_BYTES, MAX_PDF_BYTES, PDF, media_type};
 use kode_text::file_text::{FileText, TextSource};
 use kode_text::workspace::overlay::MAX_FILE_BYTES;
 use kode_text::workspace::{OpenText, Portion, ReadError, TextStream, Workspace};
@@ -95,7 +95,7 @@ Reads a file or an open document as the user sees it, unsaved changes included.
 
 - The result has numbered lines: the number, a tab, then the line. The number and the tab are not part of the text.
 - Up to 2000 lines are shown, and 2000 characters of each. Use offset and limit for the rest of a long file.
-- Text in any common encoding is read, and PNG, JPEG, GIF and WebP pictures. Other binary files are refused.
+- Text in any common encoding is read, and PNG, JPEG, GIF and WebP pictures, and PDF documents. Other binary files are refused.
 - A file must be read before Edit or Write may change it.
 - Several files can be read at once by several calls in one answer.";
 
@@ -137,7 +137,9 @@ async fn read(target: Target, window: LineWindow, context: CallContext) -> Resul
         () = context.cancel.cancelled() => return Err(cancelled()),
     };
     let open = match open {
-        Err(error @ ReadError::Image { .. }) => return picture(&target, &path, workspace, error).await,
+        Err(error @ (ReadError::Image { .. } | ReadError::Binary { what: PDF_DOCUMENT, .. })) => {
+            return picture(&target, &path, workspace, error).await;
+        }
         open => open?,
     };
     let page = TextPage::new(first, window.limit, window.bytes);
@@ -181,7 +183,7 @@ async fn read(target: Target, window: LineWindow, context: CallContext) -> Resul
     })
 }
 
-/// A picture, where it is of a kind that models take and not too large.
+/// A picture or PDF document, where it is of a kind that models take and not too large.
 async fn picture(
     target: &Target,
     path: &str,
@@ -191,12 +193,15 @@ async fn picture(
     let bytes = workspace.file_on_disk(target).await.and_then(|file| file.bytes);
     let Some(bytes) = bytes.filter(|bytes| media_type(bytes).is_some()) else { return Err(error.into()) };
     let image = Image::of_bytes(&bytes).map_err(|bad| {
-        let hint = format!("Make a smaller copy of it with Bash; the limit is {MAX_IMAGE_BYTES} bytes.");
+        let limit = if media_type(&bytes) == Some(PDF) { MAX_PDF_BYTES } else { MAX_IMAGE_BYTES };
+        let hint = format!("Make a smaller copy of it with Bash; the limit is {limit} bytes.");
         ToolError::new(ToolErrorKind::Mismatch, format!("`{path}` cannot be shown: {bad}"), hint)
     })?;
+    let image = blocking(move || image.readable()).await;
     let kind = image.media_type.clone();
+    let what = if image.is_pdf() { "a PDF document" } else { "a picture" };
     Ok(ToolOutput {
-        model_text: format!("[{path}: a picture, {kind}, {} bytes]", bytes.len()),
+        model_text: format!("[{path}: {what}, {kind}, {} bytes]", bytes.len()),
         display: format!("Read {path}, {kind}"),
         structured: Some(json!({
             "path": path,
@@ -327,6 +332,25 @@ mod tests {
 
     async fn read(rig: &ToolRig, input: serde_json::Value) -> String {
         rig.call("Read", input).await.unwrap().model_text
+    }
+
+    /// A document of one page.
+    const DOCUMENT: &str = "%PDF-1.4\n1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj\n\
+        2 0 obj <</Type /Pages /Kids [3 0 R] /Count 1>> endobj\n\
+        3 0 obj <</Type /Page /Parent 2 0 R /Contents 4 0 R /MediaBox [0 0 300 300] \
+        /Resources <</Font <</F1 5 0 R>>>>>> endobj\n\
+        4 0 obj <</Length 43>> stream\nBT /F1 12 Tf 20 200 Td (Invoice 4711) Tj ET\nendstream endobj\n\
+        5 0 obj <</Type /Font /Subtype /Type1 /BaseFont /Courier /Encoding /WinAnsiEncoding>> endobj\n\
+        trailer <</Root 1 0 R /Size 6>>\n%%EOF\n";
+
+    #[tokio::test]
+    async fn a_pdf_document_is_handed_over_with_its_text() {
+        let rig = ToolRig::new();
+        rig.write("a.pdf", DOCUMENT);
+        let output = rig.call("Read", json!({"file_path": "a.pdf"})).await.unwrap();
+        assert!(output.model_text.contains("a PDF document, application/pdf"), "{}", output.model_text);
+        assert_eq!(output.images.len(), 1);
+        assert_eq!(output.images[0].text.as_deref(), Some("[Page 1 of 1]\nInvoice 4711\n"));
     }
 
     #[tokio::test]

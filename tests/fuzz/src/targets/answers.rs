@@ -8,7 +8,8 @@ use kode_engine::providers::recorded::replay;
 
 use crate::input::Input;
 
-const WIRES: [Wire; 3] = [Wire::AnthropicMessages, Wire::ChatCompletions, Wire::Responses];
+const WIRES: [Wire; 5] =
+    [Wire::AnthropicMessages, Wire::ChatCompletions, Wire::Responses, Wire::Gemini, Wire::Ollama];
 
 pub(crate) fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);

@@ -5,7 +5,7 @@
 
 mod estimate;
 
-use kode_model::{Block, Message, ToolDeclaration};
+use kode_model::{Block, Image, Message, ToolDeclaration};
 
 use estimate::{Family, estimate};
 
@@ -106,6 +106,13 @@ impl Counter {
         texts + self.text(&tool.input_schema.to_string()) + TOOL_TOKENS
     }
 
+    /// A picture, or a document: providers count its text, and each page once more as a picture.
+    fn image(self, image: &Image) -> u64 {
+        let text = image.text.as_deref().map_or(0, |text| self.text(text));
+        let pages = u64::try_from(image.pages()).unwrap_or(u64::MAX).max(1);
+        text.saturating_add(pages.saturating_mul(IMAGE_TOKENS))
+    }
+
     fn block(self, block: &Block, is_assistant: bool) -> Parts {
         let said = |tokens| match is_assistant {
             true => Parts { assistant: tokens, ..Parts::default() },
@@ -116,13 +123,13 @@ impl Counter {
             Block::RedactedThinking { data } => {
                 said(u64::try_from(data.len()).unwrap_or(u64::MAX).div_ceil(HIDDEN_BYTES))
             }
-            Block::Image(_) => Parts { images: IMAGE_TOKENS, ..Parts::default() },
+            Block::Image(image) => Parts { images: self.image(image), ..Parts::default() },
             Block::ToolUse { name, input, .. } => {
                 said(self.text(name) + self.text(&input.to_string()) + CALL_TOKENS)
             }
             Block::ToolResult { content, images, .. } => Parts {
                 results: self.text(content) + CALL_TOKENS,
-                images: u64::try_from(images.len()).unwrap_or(u64::MAX).saturating_mul(IMAGE_TOKENS),
+                images: images.iter().map(|image| self.image(image)).sum(),
                 ..Parts::default()
             },
         }
@@ -146,7 +153,8 @@ mod tests {
         };
         let parts = counter.message(&Message::assistant(vec![call]), 0);
         assert_eq!(parts.assistant, MESSAGE_TOKENS + CALL_TOKENS + 2);
-        let image = kode_model::Image { media_type: "image/png".into(), data: "x".repeat(100_000) };
+        let image =
+            kode_model::Image { media_type: "image/png".into(), data: "x".repeat(100_000), text: None };
         let result = Block::ToolResult {
             tool_use_id: "c".into(),
             content: String::new(),

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::input::render::{Bounded, bounded, element, lines_of};
 use crate::session::Session;
+use kode_base::blocking;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::ids::CallId;
 use kode_base::paths::Target;
@@ -166,7 +167,10 @@ impl<'a> LookUp<'a> {
                 let attributes = [("path", path), ("lines", lines_of(*lines))];
                 Some(Found::text(shown, "selection", &attributes, &bounded(text, room.min(MAX_SELECTED))))
             }
-            PromptPart::Image(image) => Some(picture(shown, image.clone())),
+            PromptPart::Image(image) => {
+                let image = image.clone();
+                Some(picture(shown, blocking(move || image.readable()).await))
+            }
             PromptPart::Pasted { text } => {
                 let body = bounded(text, room.min(MAX_PASTED_BYTES));
                 Some(Found::text(shown, "pasted-text", &[], &body))

@@ -401,7 +401,8 @@ fn pictures_thoughts_and_keys_of_json_are_not_searched() {
     let home = Home::new();
     let path = home.store("ses_1", "look", "answer");
     let turn = TurnId::generate();
-    let picture = Block::Image(Image { media_type: "image/png".to_owned(), data: "needle".repeat(100) });
+    let picture =
+        Block::Image(Image { media_type: "image/png".to_owned(), data: "needle".repeat(100), text: None });
     let (queued, parts) = (None, vec![]);
     let thought = ItemBody::Thinking { text: "needle".to_owned(), complete: true };
     append(

@@ -99,6 +99,7 @@ fn of(key: &'static Key, name: Option<&String>, statements: &[&Statement]) -> Ef
         | KeyShape::SwitchesByName
         | KeyShape::TextsByName
         | KeyShape::ObjectsByName
+        | KeyShape::ObjectsByNameOrList
         | KeyShape::Anything => {
             let first = counting.next();
             (first.map(|statement| shown(statement)), first.map(|statement| statement.source.clone()))

@@ -70,6 +70,8 @@ pub enum KeyShape {
     ListsByName,
     /// A list of objects; those of all files count together.
     Objects,
+    /// Objects by names that are free, or a list of objects; the value of the strongest file counts.
+    ObjectsByNameOrList,
     /// An object, or something else that its own documentation describes.
     Anything,
 }
@@ -194,6 +196,13 @@ impl KeyShape {
                 wanted(items.iter().all(Value::is_object), "a list of objects")
             }
             (Self::Objects, _) => wanted(false, "a list of objects"),
+            (Self::ObjectsByNameOrList, Value::Object(entries)) => {
+                wanted(entries.values().all(Value::is_object), "an object of objects, or a list of objects")
+            }
+            (Self::ObjectsByNameOrList, Value::Array(items)) => {
+                wanted(items.iter().all(Value::is_object), "an object of objects, or a list of objects")
+            }
+            (Self::ObjectsByNameOrList, _) => wanted(false, "an object of objects, or a list of objects"),
             (Self::Anything, _) => Ok(()),
         }
     }
@@ -221,7 +230,8 @@ pub fn key_of(path: &str) -> Option<(&'static Key, Option<&str>)> {
     if let Some(key) = key(path) {
         return Some((key, None));
     }
-    let into = KEYS.iter().filter(|key| key.shape.is_by_name());
+    let has_names = |key: &&Key| key.shape.is_by_name() || matches!(key.shape, KeyShape::ObjectsByNameOrList);
+    let into = KEYS.iter().filter(has_names);
     into.filter_map(|key| Some((key, path.strip_prefix(key.path)?.strip_prefix('.')?)))
         .find(|(_, name)| !name.is_empty())
         .map(|(key, name)| (key, Some(name)))

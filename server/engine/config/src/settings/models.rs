@@ -17,7 +17,7 @@ use super::text::{OPTIONS, SettingsText};
 use super::{CONFIG, SettingsSources};
 use kode_base::paths::AbsPath;
 use kode_model::catalog::CatalogEntry;
-use kode_model::models::{ModelSources, Pointer, ProfileLayer};
+use kode_model::models::{ModelSources, Pointer, ProfileLayer, Published};
 use kode_model::profile::{HELPER_TTL, KeyHelper, ProfileOptions};
 use kode_permission::rules::ProblemSeverity;
 
@@ -52,8 +52,10 @@ pub struct ModelValues {
     pub helper: Option<String>,
     /// `apiKeyHelperTtlMs`.
     pub helper_ttl: Option<Duration>,
-    /// `modelCatalog`.
+    /// The entries of `modelCatalog`.
     pub catalog: Vec<CatalogEntry>,
+    /// The file or address that `modelCatalog` names.
+    pub published: Option<String>,
 }
 
 impl ModelValues {
@@ -66,6 +68,7 @@ impl ModelValues {
             fallback: self.fallback.clone(),
             helper: helper.map(|command| KeyHelper { command, ttl: self.helper_ttl.unwrap_or(HELPER_TTL) }),
             catalog: self.catalog.clone(),
+            published: self.published.clone().map(Published::At),
         }
     }
 }
@@ -187,7 +190,7 @@ impl FileReader<'_, '_> {
         }
     }
 
-    /// `modelCatalog`: an object by model, or a list of entries.
+    /// `modelCatalog`: an object by model, the place of a published catalog, or a list of entries and one such place.
     fn catalog(&mut self, property: &ObjectProp<'_>) {
         let entries: Vec<(Option<String>, &Node<'_>)> = match &property.value {
             Node::Object(object) => object
@@ -196,13 +199,20 @@ impl FileReader<'_, '_> {
                 .map(|property| (Some(property.name.as_str().to_owned()), &property.value))
                 .collect(),
             Node::Array(list) => list.elements.iter().map(|node| (None, node)).collect(),
+            place @ Node::StringLit(_) => vec![(None, place)],
             other => {
-                let message = "`modelCatalog` has to be an object by model, or a list of entries.".to_owned();
+                let message = "`modelCatalog` has to be an object by model, a list of entries, or the path or address of a \
+                               models.dev catalog."
+                    .to_owned();
                 return self.tell(ProblemSeverity::Warning, other.range(), message);
             }
         };
         for (name, node) in entries {
             let mut value = json(node);
+            if let (None, Value::String(place)) = (&name, &value) {
+                self.settings.values.models.published.get_or_insert_with(|| place.clone());
+                continue;
+            }
             if let (Some(name), Value::Object(object)) = (name, &mut value) {
                 object.insert("match".to_owned(), Value::String(name));
             }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Connector, Models, Pointer, UnusableProfile};
-use crate::catalog::{CatalogEntry, ModelCatalog};
+use crate::catalog::{CatalogEntry, ModelCatalog, PublishedCatalog};
 use crate::fallback::{Fallback, Trigger};
 use crate::profile::{KeyHelper, Profile, ProfileContext, ProfileOptions};
 use crate::{ModelError, ModelErrorKind};
@@ -40,6 +40,19 @@ pub struct ModelSources {
     pub helper: Option<KeyHelper>,
     /// What the user knows of models.
     pub catalog: Vec<CatalogEntry>,
+    /// The published catalog that the user has named.
+    pub published: Option<Published>,
+}
+
+/// A published catalog of models.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Published {
+    /// Its path or address.
+    At(String),
+    /// The catalog.
+    Read(Arc<PublishedCatalog>),
+    /// Why it cannot be read.
+    Unreadable(String),
 }
 
 impl Models {
@@ -51,11 +64,21 @@ impl Models {
         variable: &dyn Fn(&str) -> Option<String>,
         connector: Arc<dyn Connector>,
     ) -> Self {
-        let catalog = ModelCatalog::with(sources.catalog);
+        let mut catalog = ModelCatalog::with(sources.catalog);
+        if let Some(Published::Read(published)) = &sources.published {
+            catalog = catalog.published(Arc::clone(published));
+        }
         let around = ProfileContext { variable, catalog: &catalog, helper: sources.helper };
         let environment = Profile::resolve(Pointer::Main.name(), ProfileOptions::default(), &around);
         // Without any other the models are those of the environment, or the reason why there are none.
         let mut models = Self::new(environment.clone(), connector);
+        match sources.published {
+            Some(Published::Read(published)) => models.published = Some(published),
+            Some(Published::Unreadable(reason)) => {
+                models.problems.push(format!("The setting `modelCatalog` is ignored: {reason}."));
+            }
+            Some(Published::At(_)) | None => {}
+        }
         models.sources.insert("demo".to_owned(), "built in".to_owned());
         models.profiles.remove(Pointer::Main.name());
         for layer in &sources.layers {

@@ -19,7 +19,8 @@ pub struct ServerAddress {
 
 impl ServerAddress {
     /// Reads an address. For the Messages format the base is what stands before `/v1/messages`, for OpenAI's formats what
-    /// stands before `/chat/completions` and `/responses`; a server's bare name gets `/v1` there.
+    /// stands before `/chat/completions` and `/responses`, for Gemini's what stands before `/models`, and for Ollama's what
+    /// stands before `/api`. A server's bare name gets `/v1` for OpenAI's formats and `/v1beta` for Gemini's.
     ///
     /// # Errors
     /// [`crate::ModelErrorKind::Configuration`] for anything but a plain `http` or `https` address.
@@ -45,7 +46,7 @@ impl ServerAddress {
             return Err(configuration("The base URL holds a fragment; write only scheme, host and path."));
         }
         let query = url.query().filter(|query| !query.is_empty()).map(str::to_owned);
-        if url.query().is_some() && wire == Wire::AnthropicMessages {
+        if url.query().is_some() && !matches!(wire, Wire::ChatCompletions | Wire::Responses) {
             return Err(configuration(
                 "The base URL holds a query or fragment; write only scheme, host and path.",
             ));
@@ -57,6 +58,11 @@ impl ServerAddress {
                 let path = without(url.path(), &["/chat/completions", "/responses"]);
                 if path.is_empty() { "/v1".to_owned() } else { path }
             }
+            Wire::Gemini => {
+                let path = without(url.path(), &["/models"]);
+                if path.is_empty() { "/v1beta".to_owned() } else { path }
+            }
+            Wire::Ollama => without(url.path(), &["/chat", "/api", "/v1"]),
         };
         url.set_path(&path);
         Ok(Self { base: url.as_str().trim_end_matches('/').to_owned(), query })
@@ -136,6 +142,21 @@ mod tests {
         ] {
             let read = ServerAddress::read(text, wire).unwrap();
             assert_eq!((read.base.as_str(), read.query), (expected, None), "{text} {wire:?}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_gemini_and_ollama_are_read() {
+        for (text, wire, expected) in [
+            ("https://g.example", Wire::Gemini, "https://g.example/v1beta"),
+            ("https://g.example/v1beta/", Wire::Gemini, "https://g.example/v1beta"),
+            ("https://g.example/v1/models", Wire::Gemini, "https://g.example/v1"),
+            ("http://localhost:11434", Wire::Ollama, "http://localhost:11434"),
+            ("http://localhost:11434/v1", Wire::Ollama, "http://localhost:11434"),
+            ("http://localhost:11434/api/chat", Wire::Ollama, "http://localhost:11434"),
+            ("https://gateway.example/ollama/api", Wire::Ollama, "https://gateway.example/ollama"),
+        ] {
+            assert_eq!(ServerAddress::read(text, wire).unwrap().base, expected, "{text}");
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Rule: no debug output shows a secret; it is exposed to the one place that sends it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -20,6 +21,13 @@ pub enum Credentials {
     ApiKey(Secret),
     /// A token, sent as `authorization: Bearer`.
     Bearer(Secret),
+    /// Signed requests to AWS. The identity is looked up when a request needs it.
+    Aws {
+        /// The region that signatures are for.
+        region: String,
+        /// The profile in the shared files; that of the environment if not said.
+        profile: Option<String>,
+    },
 }
 
 impl Credentials {
@@ -27,7 +35,7 @@ impl Credentials {
     #[must_use]
     pub fn secret(&self) -> Option<&Secret> {
         match self {
-            Self::None => None,
+            Self::None | Self::Aws { .. } => None,
             Self::ApiKey(secret) | Self::Bearer(secret) => Some(secret),
         }
     }
@@ -53,6 +61,12 @@ pub enum KeyOption {
     Variable {
         /// Its name.
         from_env: String,
+    },
+    /// The file that holds it, and nothing else.
+    #[serde(rename_all = "camelCase")]
+    File {
+        /// Its path, absolute or from `~`.
+        from_file: PathBuf,
     },
     /// The key, in an object as exports of profiles have it.
     Value {

@@ -4,16 +4,18 @@
 //! only to the server it is for.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
 use url::Url;
 
 use super::address::{ServerAddress, is_versioned, wire_of};
+use super::clouds;
 use super::keys::{Credentials, HELPER_TTL, KeyHelper, KeyOption};
 use super::{
-    DEFAULT_BASE_URL, DEFAULT_MODEL, DEFAULT_OPENAI_BASE_URL, DEFAULT_OPENAI_MODEL, Profile, configuration,
+    DEFAULT_BASE_URL, DEFAULT_MODEL, DEFAULT_OPENAI_BASE_URL, DEFAULT_OPENAI_MODEL, Profile, WindowSource,
+    configuration,
 };
 use crate::catalog::{CapabilityOptions, KnownProvider, ModelCatalog};
 use crate::fallback::{Fallback, Trigger};
@@ -30,6 +32,10 @@ const DEFAULT_MAX_TOKENS: u32 = 16_000;
 const KNOWN_MAX_TOKENS: u32 = 32_000;
 /// What a model of which nothing is known can read.
 const DEFAULT_CONTEXT_WINDOW: u64 = 200_000;
+/// What a model on the user's machine is assumed to be served with, until its server tells.
+const LOCAL_CONTEXT_WINDOW: u64 = 32_768;
+/// The largest file that holds a key.
+const MAX_KEY_FILE: u64 = 64 * 1024;
 /// An answer gets at most this part of a context window, unless the user says more.
 const WINDOW_SHARE: u64 = 4;
 /// How long a server may be silent.
@@ -89,6 +95,15 @@ pub struct ProfileOptions {
     pub connect_timeout_ms: Option<u64>,
     /// How long the server may be silent, in milliseconds.
     pub idle_timeout_ms: Option<u64>,
+    /// The region or location of a cloud: Bedrock and Vertex.
+    #[serde(alias = "location")]
+    pub region: Option<String>,
+    /// The profile in AWS' shared files that signs requests: Bedrock.
+    pub aws_profile: Option<String>,
+    /// The project that is charged: Vertex.
+    pub project: Option<String>,
+    /// The version of the API that deployments are asked by: Azure.
+    pub api_version: Option<String>,
 }
 
 /// Who is asked when a profile fails: its name, or its name and the triggers.
@@ -121,34 +136,38 @@ pub struct ProfileContext<'a> {
 }
 
 /// Who serves a model and where.
-struct ModelServer {
-    provider: Provider,
-    address: ServerAddress,
+pub(super) struct ModelServer {
+    pub(super) provider: Provider,
+    pub(super) address: ServerAddress,
     /// Who the provider is, where it is known by name.
-    known: Option<OwnKey>,
+    pub(super) known: Option<OwnKey>,
     /// Whether it is the one that the environment's own key and the common helper are for.
-    is_of_environment: bool,
+    pub(super) is_of_environment: bool,
     /// Whether the user said what it speaks.
-    is_named: bool,
+    pub(super) is_named: bool,
+    /// Whether it is a program of the user's own machine, which serves less than a model can read.
+    pub(super) is_local: bool,
+    /// How requests are signed or who prints their token where no key is given: a cloud's own way.
+    pub(super) usual: Option<(Credentials, Option<KeyHelper>)>,
 }
 
 /// The key of a provider that is known by name.
-struct OwnKey {
+pub(super) struct OwnKey {
     /// The variable that holds it; none for servers that want no key.
-    variable: Option<String>,
+    pub(super) variable: Option<String>,
     /// Where the provider is.
-    base_url: String,
+    pub(super) base_url: String,
     /// Whether the profile asks the provider's own host.
-    is_there: bool,
+    pub(super) is_there: bool,
 }
 
 impl ProfileContext<'_> {
     /// A variable; an empty one counts as not set.
-    fn set(&self, name: &str) -> Option<String> {
+    pub(super) fn set(&self, name: &str) -> Option<String> {
         (self.variable)(name).filter(|value| !value.trim().is_empty())
     }
 
-    fn expand(&self, text: &str, option: &str) -> Result<String, ModelError> {
+    pub(super) fn expand(&self, text: &str, option: &str) -> Result<String, ModelError> {
         kode_base::variables::expand(text, self.variable).complete().map_err(|name| {
             configuration(format!(
                 "The environment variable `{name}`, which the option `{option}` names, is not set."
@@ -181,8 +200,7 @@ impl Profile {
         let host = Url::parse(&server.address.base).ok();
         let host_name = host.as_ref().and_then(Url::host_str).unwrap_or_default();
         let facts = around.catalog.facts(&model, wire, host_name);
-        let context_window =
-            options.context_window.or(facts.context_window).unwrap_or(DEFAULT_CONTEXT_WINDOW);
+        let (context_window, window_source) = window(&options, &server, facts.context_window);
         let capabilities = options.capabilities.over(facts.capabilities);
         let capabilities = crate::Capabilities {
             // Who names an effort says that the model reasons.
@@ -202,6 +220,7 @@ impl Profile {
             key_helper,
             max_tokens: options.max_tokens.unwrap_or_else(|| max_tokens(facts.max_output, context_window)),
             context_window,
+            window_source,
             effort: options.effort,
             temperature: options.temperature,
             top_p: options.top_p,
@@ -210,6 +229,7 @@ impl Profile {
             idle_timeout: duration(options.idle_timeout_ms, DEFAULT_IDLE_TIMEOUT, "idleTimeoutMs")?,
             http: http(&options, around)?,
             capabilities,
+            tools_are_set: options.capabilities.tools.is_some(),
             prices: options.prices.or(facts.prices),
             fallback: options.fallback.map(Fallback::from),
             store: options.store.unwrap_or(true),
@@ -228,46 +248,109 @@ impl Profile {
     }
 }
 
+/// The context window: the user's, else what is known of the model, within what a local program is likely to serve.
+fn window(options: &ProfileOptions, server: &ModelServer, known: Option<u64>) -> (u64, WindowSource) {
+    match (options.context_window, known) {
+        (Some(window), _) => (window, WindowSource::Configured),
+        (None, Some(window)) if window <= LOCAL_CONTEXT_WINDOW || !server.is_local => {
+            (window, WindowSource::Catalog)
+        }
+        (None, Some(_) | None) if server.is_local => (LOCAL_CONTEXT_WINDOW, WindowSource::Assumed),
+        (None, Some(_) | None) => (DEFAULT_CONTEXT_WINDOW, WindowSource::Assumed),
+    }
+}
+
 /// Who serves the model: by what the options say, else by what their address says, else by the keys there are.
 fn server(options: &ProfileOptions, around: &ProfileContext<'_>) -> Result<ModelServer, ModelError> {
     let written = options.base_url.as_deref().map(|address| around.expand(address, "baseUrl")).transpose()?;
     let named = options.provider.as_deref().map(|name| provider(name, around)).transpose()?;
-    if let Some(ProviderName::Known(known)) = named {
-        let wire = known.provider.wire();
-        let address = ServerAddress::read(written.as_deref().unwrap_or(&known.base_url), wire)?;
-        let origin = |address: &str| Url::parse(address).ok().map(|url| url.origin());
-        let is_there = origin(&address.base) == origin(&known.base_url);
-        let (variable, base_url) = (known.api_key_env.clone(), known.base_url.clone());
-        return Ok(ModelServer {
-            provider: known.provider,
-            address,
-            known: Some(OwnKey { variable, base_url, is_there }),
-            is_of_environment: false,
-            is_named: true,
-        });
-    }
     let is_named = named.is_some();
     let provider = match named {
+        Some(ProviderName::Known(known)) if known.provider == Provider::Ollama && written.is_none() => {
+            return of_known(known, around.set("OLLAMA_HOST").map(|host| ollama_address(&host)).as_deref());
+        }
+        Some(ProviderName::Known(known)) => return of_known(known, written.as_deref()),
+        Some(ProviderName::Format(Provider::Bedrock)) => {
+            return clouds::bedrock(options, written.as_deref(), around);
+        }
+        Some(ProviderName::Format(Provider::Vertex | Provider::VertexGemini)) => {
+            return clouds::vertex(options, written.as_deref(), around);
+        }
+        Some(ProviderName::Format(Provider::Azure | Provider::AzureResponses)) => {
+            return clouds::azure(options, written.as_deref(), around);
+        }
         Some(ProviderName::Format(provider)) => provider,
-        Some(ProviderName::Known(_)) | None => guess(options, written.as_deref(), around),
-    };
-    let variable = match provider {
-        Provider::Anthropic | Provider::Demo => "ANTHROPIC_BASE_URL",
-        Provider::OpenAi | Provider::OpenAiResponses => "OPENAI_BASE_URL",
+        None => guess(options, written.as_deref(), around),
     };
     let wire = provider.wire();
-    let of_environment = around.set(variable);
-    let usual = match provider {
-        Provider::Anthropic | Provider::Demo => DEFAULT_BASE_URL,
-        Provider::OpenAi | Provider::OpenAiResponses => DEFAULT_OPENAI_BASE_URL,
+    let (variable, usual) = match wire {
+        Wire::ChatCompletions | Wire::Responses => ("OPENAI_BASE_URL", DEFAULT_OPENAI_BASE_URL),
+        Wire::AnthropicMessages | Wire::Gemini | Wire::Ollama => ("ANTHROPIC_BASE_URL", DEFAULT_BASE_URL),
     };
+    let of_environment = around.set(variable);
     let address = match &written {
         Some(written) => ServerAddress::read(written, wire)?,
         None => ServerAddress::read(of_environment.as_deref().unwrap_or(usual), wire)?,
     };
     let is_at = |own: &str| ServerAddress::read(own, wire).is_ok_and(|own| own.base == address.base);
     let is_of_environment = written.is_none() || is_at(usual) || of_environment.as_deref().is_some_and(is_at);
-    Ok(ModelServer { provider, address, known: None, is_of_environment, is_named })
+    Ok(ModelServer {
+        provider,
+        address,
+        known: None,
+        is_of_environment,
+        is_named,
+        is_local: false,
+        usual: None,
+    })
+}
+
+/// The server of a provider that is known by name.
+fn of_known(known: &KnownProvider, written: Option<&str>) -> Result<ModelServer, ModelError> {
+    let written_wire = written.filter(|address| is_openai_end(address)).map(|_| Provider::OpenAi);
+    // The endpoint of Gemini that is compatible with OpenAI's.
+    let provider = match (known.provider, written_wire) {
+        (Provider::Gemini, Some(compatible)) => compatible,
+        (provider, _) => provider,
+    };
+    let address = ServerAddress::read(written.unwrap_or(&known.base_url), provider.wire())?;
+    let origin = |address: &str| Url::parse(address).ok().map(|url| url.origin());
+    let is_there = origin(&address.base) == origin(&known.base_url);
+    let (variable, base_url) = (known.api_key_env.clone(), known.base_url.clone());
+    Ok(ModelServer {
+        provider,
+        address,
+        known: Some(OwnKey { variable, base_url, is_there }),
+        is_of_environment: false,
+        is_named: true,
+        is_local: known.is_local(),
+        usual: None,
+    })
+}
+
+/// The address in `OLLAMA_HOST`, which names a host, a port or both, mostly without a scheme. All interfaces of a server
+/// are loopback for its client.
+fn ollama_address(host: &str) -> String {
+    const PORT: u16 = 11_434;
+    let host = host.trim();
+    let address = if host.contains("://") { host.to_owned() } else { format!("http://{host}") };
+    let address = address.replacen("://:", "://127.0.0.1:", 1);
+    let Ok(mut url) = Url::parse(&address) else { return address };
+    if matches!(url.host_str(), Some("0.0.0.0" | "[::]")) {
+        // A loopback address is a host.
+        let _ = url.set_host(Some("127.0.0.1"));
+    }
+    if url.port().is_none() && !host.contains("://") {
+        // So has every address a port.
+        let _ = url.set_port(Some(PORT));
+    }
+    url.to_string()
+}
+
+/// Whether an address ends as the endpoints do that are compatible with OpenAI's.
+fn is_openai_end(address: &str) -> bool {
+    let path = address.trim_end_matches('/');
+    path.ends_with("/openai") || wire_of(address) == Some(Wire::ChatCompletions)
 }
 
 /// What a provider's name means.
@@ -280,23 +363,25 @@ enum ProviderName<'a> {
 
 fn provider<'a>(name: &str, around: &'a ProfileContext<'_>) -> Result<ProviderName<'a>, ModelError> {
     let name = name.trim().to_lowercase();
-    if let Some(provider) = Provider::parse(&name) {
-        return Ok(ProviderName::Format(provider));
-    }
+    // Some formats have one usual server, which the catalog knows.
     if let Some(known) = around.catalog.provider(&name) {
         return Ok(ProviderName::Known(known));
+    }
+    if let Some(provider) = Provider::parse(&name) {
+        return Ok(ProviderName::Format(provider));
     }
     let names: Vec<_> = around.catalog.provider_names().collect();
     Err(configuration(format!(
         "There is no provider `{name}`. Write the format your server speaks (`anthropic`, `openai` for Chat Completions, \
-         `openai-responses`) and its `baseUrl`, or one of: {}.",
+         `openai-responses`) and its `baseUrl`, a cloud (`bedrock`, `vertex`, `azure`), or one of: {}.",
         names.join(", ")
     )))
 }
 
 fn guess(options: &ProfileOptions, address: Option<&str>, around: &ProfileContext<'_>) -> Provider {
     let of_wire = |wire| match wire {
-        Wire::AnthropicMessages => Provider::Anthropic,
+        // No address ends in a way that names one of the last two.
+        Wire::AnthropicMessages | Wire::Gemini | Wire::Ollama => Provider::Anthropic,
         Wire::ChatCompletions => Provider::OpenAi,
         Wire::Responses => Provider::OpenAiResponses,
     };
@@ -339,18 +424,23 @@ fn is_openai(address: &str) -> bool {
 }
 
 fn model_of_environment(provider: Provider, around: &ProfileContext<'_>) -> Result<String, ModelError> {
-    match provider {
-        Provider::Anthropic | Provider::Demo => {
-            Ok(around.set("ANTHROPIC_MODEL").unwrap_or_else(|| DEFAULT_MODEL.to_owned()))
-        }
-        Provider::OpenAiResponses => {
-            Ok(around.set("OPENAI_MODEL").unwrap_or_else(|| DEFAULT_OPENAI_MODEL.to_owned()))
-        }
+    let (variable, usual) = match provider {
+        Provider::Anthropic | Provider::Demo => ("ANTHROPIC_MODEL", Some(DEFAULT_MODEL)),
+        Provider::OpenAiResponses => ("OPENAI_MODEL", Some(DEFAULT_OPENAI_MODEL)),
         // Which models such a server has is its own affair.
-        Provider::OpenAi => around.set("OPENAI_MODEL").ok_or_else(|| {
-            configuration("No model is named: write the option `model`, or set OPENAI_MODEL.")
-        }),
-    }
+        Provider::OpenAi => ("OPENAI_MODEL", None),
+        Provider::Bedrock | Provider::Vertex => ("ANTHROPIC_MODEL", None),
+        Provider::Gemini
+        | Provider::VertexGemini
+        | Provider::Ollama
+        | Provider::Azure
+        | Provider::AzureResponses => {
+            return Err(configuration("No model is named: write the option `model`."));
+        }
+    };
+    around.set(variable).or(usual.map(str::to_owned)).ok_or_else(|| {
+        configuration(format!("No model is named: write the option `model`, or set {variable}."))
+    })
 }
 
 /// The key: the profile's own, that of the environment for its own server, that of the helper, or none on this machine.
@@ -374,6 +464,7 @@ fn credentials(
             return key(around.expand(text.expose(), "apiKey")?);
         }
         Some(KeyOption::Variable { from_env }) => return of_variable(from_env, "apiKey"),
+        Some(KeyOption::File { from_file }) => return key(of_file(from_file, around)?),
         Some(KeyOption::Text(_) | KeyOption::Value { .. }) | None => {}
     }
     if let Some(name) = &options.api_key_env {
@@ -387,6 +478,9 @@ fn credentials(
     let of_known = of_known.and_then(|known| around.set(known.variable.as_deref()?));
     if let Some(text) = of_known {
         return key(text);
+    }
+    if let Some(usual) = &server.usual {
+        return Ok(usual.clone());
     }
     let is_anthropic = server.provider.wire() == Wire::AnthropicMessages && server.known.is_none();
     if server.is_of_environment && is_anthropic {
@@ -408,10 +502,35 @@ fn credentials(
     let sends_own = options.headers.keys().any(|name| {
         ["authorization", "x-api-key", "api-key"].iter().any(|known| name.eq_ignore_ascii_case(known))
     });
-    if is_local || sends_own {
+    // Programs like Ollama want no key on the user's other machines either.
+    if is_local || server.is_local || sends_own {
         return Ok((Credentials::None, None));
     }
     Err(configuration(no_key(server, is_anthropic)))
+}
+
+/// The key in a file of the user's.
+fn of_file(file: &Path, around: &ProfileContext<'_>) -> Result<String, ModelError> {
+    let path = match (file.strip_prefix("~"), around.set("HOME")) {
+        (Ok(rest), Some(home)) => PathBuf::from(home).join(rest),
+        (Ok(_), None) | (Err(_), _) => file.to_owned(),
+    };
+    let failed = |why: &dyn std::fmt::Display| {
+        configuration(format!(
+            "The file `{}`, which the option `apiKey` names, cannot be read: {why}. Write the key into it, or run \
+             `kode-ls setup`.",
+            path.display()
+        ))
+    };
+    if !path.is_absolute() {
+        return Err(failed(&"the path is not absolute"));
+    }
+    let facts = std::fs::metadata(&path).map_err(|error| failed(&error))?;
+    if facts.len() > MAX_KEY_FILE {
+        return Err(failed(&format!("it is larger than {MAX_KEY_FILE} bytes")));
+    }
+    let text = std::fs::read_to_string(&path).map_err(|error| failed(&error))?;
+    if text.trim().is_empty() { Err(failed(&"it is empty")) } else { Ok(text) }
 }
 
 /// Why there is no key for a server, and where one could be.
@@ -503,6 +622,10 @@ fn duration(millis: Option<u64>, default: Duration, option: &str) -> Result<Dura
 /// The most tokens of an answer: what the model can give, within bounds that leave room to read.
 fn max_tokens(max_output: Option<u32>, context_window: u64) -> u32 {
     let wanted = max_output.map_or(DEFAULT_MAX_TOKENS, |most| most.min(KNOWN_MAX_TOKENS));
-    let room = u32::try_from(context_window / WINDOW_SHARE).unwrap_or(u32::MAX);
-    wanted.min(room).max(1)
+    wanted.min(answer_share(context_window))
+}
+
+/// The part of a window that an answer gets, in tokens.
+pub(super) fn answer_share(context_window: u64) -> u32 {
+    u32::try_from(context_window / WINDOW_SHARE).unwrap_or(u32::MAX).max(1)
 }

@@ -269,7 +269,8 @@ fn options_win_over_the_environment_and_what_is_known() {
             ca_certificates: vec!["/etc/own.pem".into()],
             connect_timeout: Duration::from_secs(2),
         },
-        capabilities: Capabilities { images: false, ..Capabilities::ALL },
+        capabilities: Capabilities { images: false, pdf: false, ..Capabilities::ALL },
+        tools_are_set: false,
         prices: Some(Prices { input: 1.0, output: 2.0, cache_read: None, cache_write: None, above: None }),
         fallback: Some(Fallback {
             profile: "quick".into(),
@@ -349,4 +350,147 @@ fn debug_output_shows_no_key() {
     let options: ProfileOptions = serde_json::from_value(json.clone()).unwrap();
     let shown = format!("{options:?} {:?}", resolve(json, &[]).unwrap());
     assert!(!shown.contains("hush"), "{shown}");
+}
+
+#[test]
+fn ollama_is_where_its_variable_says() {
+    let ollama = serde_json::json!({"provider": "ollama", "model": "m"});
+    for (host, expected) in [
+        (None, "http://localhost:11434"),
+        (Some("0.0.0.0"), "http://127.0.0.1:11434"),
+        (Some("127.0.0.1:9999"), "http://127.0.0.1:9999"),
+        (Some(":9999"), "http://127.0.0.1:9999"),
+        (Some("http://gpu.example:8443/ollama/"), "http://gpu.example:8443/ollama"),
+        (Some("https://gpu.example"), "https://gpu.example"),
+    ] {
+        let variables: Vec<_> = host.map(|host| ("OLLAMA_HOST", host)).into_iter().collect();
+        let written = serde_json::json!({"apiKey": "k", "provider": "ollama", "model": "m"});
+        let profile = resolve(written, &variables).unwrap();
+        assert_eq!(profile.base_url, expected, "{host:?}");
+        assert_eq!((profile.provider, profile.wire()), (Provider::Ollama, Wire::Ollama));
+    }
+    let local = resolve(ollama.clone(), &[]).unwrap();
+    assert_eq!((local.context_window, local.window_source), (32_768, WindowSource::Assumed));
+    let mut chosen = ollama;
+    chosen["contextWindow"] = serde_json::json!(65_536);
+    let chosen = resolve(chosen, &[]).unwrap();
+    assert_eq!((chosen.context_window, chosen.window_source), (65_536, WindowSource::Configured));
+}
+
+#[test]
+fn clouds_have_their_addresses_and_keys() {
+    let resolved = |options: serde_json::Value, variables: &[(&str, &str)]| {
+        let profile = resolve(options, variables);
+        profile.map(|profile| (profile.provider, profile.base_url, profile.query, profile.credentials))
+    };
+    let bedrock = serde_json::json!({"provider": "bedrock", "model": "anthropic.claude-sonnet-5"});
+    let region = ("AWS_REGION", "eu-west-1");
+    let address = || "https://bedrock-runtime.eu-west-1.amazonaws.com".to_owned();
+    let signed = Credentials::Aws { region: "eu-west-1".into(), profile: None };
+    assert_eq!(resolved(bedrock.clone(), &[region]).unwrap(), (Provider::Bedrock, address(), None, signed));
+    let token = [region, ("AWS_BEARER_TOKEN_BEDROCK", "t"), ("ANTHROPIC_API_KEY", "never")];
+    assert_eq!(resolved(bedrock.clone(), &token).unwrap().3, key("t"));
+    let error = resolved(bedrock.clone(), &[]).unwrap_err();
+    assert!(error.message.contains("AWS_REGION"), "{}", error.message);
+    let mut elsewhere = bedrock;
+    elsewhere["baseUrl"] = serde_json::json!("https://gateway.example");
+    let elsewhere = resolved(elsewhere, &token).unwrap().3;
+    assert!(matches!(elsewhere, Credentials::Aws { .. }), "a token goes to AWS alone: {elsewhere:?}");
+
+    let vertex = |model: &str| {
+        let options =
+            serde_json::json!({"provider": "vertex", "model": model, "project": "p", "location": "eu"});
+        let profile = resolve(options, &[("ANTHROPIC_API_KEY", "never")]).unwrap();
+        (profile.provider, profile.base_url, profile.key_helper.map(|helper| helper.command))
+    };
+    let gcloud = || Some("gcloud auth print-access-token".to_owned());
+    let models = |publisher: &str| {
+        format!(
+            "https://eu-aiplatform.googleapis.com/v1/projects/p/locations/eu/publishers/{publisher}/models"
+        )
+    };
+    assert_eq!(vertex("claude-sonnet-5"), (Provider::Vertex, models("anthropic"), gcloud()));
+    assert_eq!(vertex("gemini-3.8-flash"), (Provider::VertexGemini, models("google"), gcloud()));
+    for base_url in ["https://gateway.example", "https://evil.example/googleapis.com"] {
+        let options =
+            serde_json::json!({"provider": "vertex", "model": "m", "project": "p", "baseUrl": base_url});
+        let error = resolve(options, &[]).unwrap_err();
+        assert!(error.message.contains("There is no API key for this server"), "{}", error.message);
+    }
+
+    let azure = |more: serde_json::Value| {
+        let mut options = serde_json::json!({"provider": "azure", "model": "d"});
+        for (name, value) in more.as_object().unwrap() {
+            options[name] = value.clone();
+        }
+        let found = resolved(options, &[("AZURE_OPENAI_API_KEY", "k"), ("OPENAI_API_KEY", "never")]);
+        found.map(|(provider, base, query, credentials)| (provider, base, query, credentials == key("k")))
+    };
+    let host = "https://r.openai.azure.com";
+    let deployed = || format!("{host}/openai/deployments/d");
+    let version = || Some("api-version=2024-10-21".to_owned());
+    for (more, expected) in [
+        (serde_json::json!({"baseUrl": host}), (Provider::AzureResponses, format!("{host}/openai/v1"), None)),
+        (
+            serde_json::json!({"baseUrl": format!("{host}/openai/v1/responses")}),
+            (Provider::AzureResponses, format!("{host}/openai/v1"), None),
+        ),
+        (
+            serde_json::json!({"baseUrl": host, "apiVersion": "2024-10-21"}),
+            (Provider::Azure, deployed(), version()),
+        ),
+        (
+            serde_json::json!({"baseUrl": format!("{host}/openai/deployments/d/chat/completions?api-version=2024-10-21")}),
+            (Provider::Azure, deployed(), version()),
+        ),
+    ] {
+        let (provider, base, query) = expected;
+        assert_eq!(azure(more.clone()).unwrap(), (provider, base, query, true), "{more}");
+    }
+    assert!(azure(serde_json::json!({})).unwrap_err().message.contains("AZURE_OPENAI_ENDPOINT"));
+    let foreign = azure(serde_json::json!({"baseUrl": "https://gateway.example"})).unwrap_err();
+    assert!(foreign.message.contains("AZURE_OPENAI_API_KEY is only sent to"), "{}", foreign.message);
+}
+
+#[test]
+fn a_key_may_be_in_a_file() {
+    let folder = std::env::temp_dir().join(format!("kode-key-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("main");
+    std::fs::write(&file, " secret\n").unwrap();
+    let options =
+        |path: &std::path::Path| serde_json::json!({"provider": "anthropic", "apiKey": {"fromFile": path}});
+    assert_eq!(resolve(options(&file), &[]).unwrap().credentials, key("secret"));
+    let home = [("HOME", folder.to_str().unwrap())];
+    assert_eq!(resolve(options("~/main".as_ref()), &home).unwrap().credentials, key("secret"));
+    std::fs::write(&file, "").unwrap();
+    for path in [file.as_path(), "relative".as_ref(), "/nowhere/at/all".as_ref()] {
+        let error = resolve(options(path), &[]).unwrap_err();
+        assert!(error.message.contains(&path.display().to_string()), "{}", error.message);
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_a_server_serves_wins_over_guesses_and_narrows_what_the_user_set() {
+    use super::super::models::Serving;
+    let window = |options: serde_json::Value, served: u64| {
+        let mut profile = resolve(options, &[]).unwrap();
+        profile.serve(Serving { context_window: Some(served), tools: Some(false) });
+        (profile.context_window, profile.window_source == WindowSource::Served, profile.capabilities.tool_use)
+    };
+    let local = |more: serde_json::Value| {
+        let mut options = serde_json::json!({"provider": "llamacpp", "model": "qwen3-coder"});
+        for (name, value) in more.as_object().unwrap() {
+            options[name] = value.clone();
+        }
+        options
+    };
+    let claims = |window: u64| local(serde_json::json!({"contextWindow": window, "maxTokens": 1000}));
+    assert_eq!(window(local(serde_json::json!({})), 131_072), (131_072, true, false), "a guess is replaced");
+    assert_eq!(window(local(serde_json::json!({})), 4_096), (4_096, true, false));
+    assert_eq!(window(claims(200_000), 4_096), (4_096, true, false), "a claim is narrowed");
+    assert_eq!(window(claims(8_192), 16_384), (8_192, false, false), "a choice is kept");
+    let set = local(serde_json::json!({"capabilities": {"tools": true}}));
+    assert!(window(set, 4_096).2, "what the user set of tools is kept");
 }

@@ -24,14 +24,18 @@ const CACHED_ENDS: usize = 2;
 /// The body of a request.
 #[derive(Serialize)]
 pub(super) struct MessagesBody<'a> {
-    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    anthropic_version: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
     max_tokens: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<RequestBlock<'a>>,
     messages: Vec<RequestMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<MessagesTool<'a>>,
-    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,6 +72,7 @@ struct RequestBlock<'a> {
 enum RequestContent<'a> {
     Text { text: Cow<'a, str> },
     Image { source: ImageSource<'a> },
+    Document { source: ImageSource<'a> },
     Thinking { thinking: &'a str, signature: &'a str },
     RedactedThinking { data: &'a str },
     ToolUse { id: &'a str, name: &'a str, input: &'a Value },
@@ -106,9 +111,10 @@ struct OutputConfig {
     effort: Effort,
 }
 
-/// The body that asks `model` for the answer to `request`.
+/// The body that asks `model` at `host` for the answer to `request`.
 pub(super) fn body<'a>(
     model: &'a str,
+    host: &str,
     capabilities: Capabilities,
     request: &'a ModelRequest,
 ) -> MessagesBody<'a> {
@@ -117,7 +123,7 @@ pub(super) fn body<'a>(
     if let Some(last) = system.last_mut() {
         last.cache_control = Some(CacheControl::Ephemeral);
     }
-    let mut messages = messages(model, capabilities, &request.messages);
+    let mut messages = messages(model, host, capabilities, &request.messages);
     // The end of this request, and that of the one before: a round of many calls goes further than the API looks back.
     let of_user = messages.iter_mut().rev().filter(|message| message.role == Role::User);
     for last in of_user.take(CACHED_ENDS).filter_map(|message| last_cacheable(&mut message.content)) {
@@ -140,7 +146,8 @@ pub(super) fn body<'a>(
     // The API takes no sampling settings together with reasoning.
     let may_sample = thinking.is_none() && capabilities.temperature;
     MessagesBody {
-        model,
+        anthropic_version: None,
+        model: Some(model),
         max_tokens: request.max_tokens,
         system,
         messages,
@@ -154,11 +161,19 @@ pub(super) fn body<'a>(
                 input_schema: &tool.input_schema,
             })
             .collect(),
-        stream: capabilities.streaming,
+        stream: Some(capabilities.streaming),
         temperature: request.temperature.filter(|_| may_sample),
         top_p: request.top_p.filter(|_| may_sample),
         thinking,
         output_config,
+    }
+}
+
+impl MessagesBody<'_> {
+    /// The body for a cloud, where the model stands in the path and the version in the body.
+    pub(super) fn versioned(self, version: &'static str, says_stream: bool) -> Self {
+        let stream = self.stream.filter(|_| says_stream);
+        Self { anthropic_version: Some(version), model: None, stream, ..self }
     }
 }
 
@@ -169,10 +184,15 @@ impl<'a> From<RequestContent<'a>> for RequestBlock<'a> {
 }
 
 /// The messages with something in them, those of one role in a row made one.
-fn messages<'a>(model: &str, capabilities: Capabilities, history: &'a [Message]) -> Vec<RequestMessage<'a>> {
+fn messages<'a>(
+    model: &str,
+    host: &str,
+    capabilities: Capabilities,
+    history: &'a [Message],
+) -> Vec<RequestMessage<'a>> {
     let mut messages: Vec<RequestMessage<'_>> = Vec::with_capacity(history.len());
     for message in history {
-        let keeps_reasoning = is_own(model, message);
+        let keeps_reasoning = is_own(model, host, message);
         let blocks = message.content.iter();
         let content =
             blocks.filter_map(|block| content(block, capabilities, keeps_reasoning)).map(RequestBlock::from);
@@ -196,17 +216,14 @@ fn messages<'a>(model: &str, capabilities: Capabilities, history: &'a [Message])
 }
 
 /// Whether a message is this model's own: another one's reasoning is signed for another one.
-fn is_own(model: &str, message: &Message) -> bool {
-    message
-        .origin
-        .as_ref()
-        .is_none_or(|origin| origin.wire == Wire::AnthropicMessages && origin.model == model)
+fn is_own(model: &str, host: &str, message: &Message) -> bool {
+    message.origin.as_ref().is_none_or(|origin| origin.is(Wire::AnthropicMessages, model, host))
 }
 
 fn content(block: &Block, capabilities: Capabilities, keeps_reasoning: bool) -> Option<RequestContent<'_>> {
     match block {
         Block::Text { text } => text_content(text),
-        Block::Image(image) if capabilities.images => Some(picture(image)),
+        Block::Image(image) if capabilities.takes(image) => Some(picture(image)),
         Block::Image(image) => Some(RequestContent::Text { text: unseen::note(image).into() }),
         // Reasoning that was cut off has no signature and would be refused.
         Block::Thinking { signature, .. } if signature.is_empty() || !keeps_reasoning => None,
@@ -219,12 +236,13 @@ fn content(block: &Block, capabilities: Capabilities, keeps_reasoning: bool) -> 
             Some(RequestContent::ToolUse { id, name, input })
         }
         Block::ToolResult { tool_use_id, content, images, is_error } => {
-            let content = if images.is_empty() || !capabilities.images {
-                ResultContent::Text(unseen::noted(content, images))
+            let text = unseen::noted(content, images, capabilities);
+            let mut taken = unseen::taken(images, capabilities).map(picture).peekable();
+            let content = if taken.peek().is_none() {
+                ResultContent::Text(text)
             } else {
-                ResultContent::Parts(
-                    text_content(content).into_iter().chain(images.iter().map(picture)).collect(),
-                )
+                let text = (!text.trim().is_empty()).then_some(RequestContent::Text { text });
+                ResultContent::Parts(text.into_iter().chain(taken).collect())
             };
             Some(RequestContent::ToolResult { tool_use_id, content, is_error: *is_error })
         }
@@ -232,7 +250,8 @@ fn content(block: &Block, capabilities: Capabilities, keeps_reasoning: bool) -> 
 }
 
 fn picture(image: &Image) -> RequestContent<'_> {
-    RequestContent::Image { source: ImageSource::Base64 { media_type: &image.media_type, data: &image.data } }
+    let source = ImageSource::Base64 { media_type: &image.media_type, data: &image.data };
+    if image.is_pdf() { RequestContent::Document { source } } else { RequestContent::Image { source } }
 }
 
 fn text_content(text: &str) -> Option<RequestContent<'_>> {
@@ -316,7 +335,7 @@ mod tests {
     }
 
     fn sent(model: &str, request: &ModelRequest) -> Value {
-        serde_json::to_value(body(model, Capabilities::ALL, request)).unwrap()
+        serde_json::to_value(body(model, "", Capabilities::ALL, request)).unwrap()
     }
 
     #[test]
@@ -339,7 +358,7 @@ mod tests {
         };
         let cached = json!({"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}});
         assert_eq!(
-            serde_json::to_value(body("m", little, &request)).unwrap(),
+            serde_json::to_value(body("m", "", little, &request)).unwrap(),
             json!({"model": "m", "max_tokens": 8000, "stream": false,
                 "messages": [{"role": "user", "content": [cached]}]})
         );
@@ -347,7 +366,7 @@ mod tests {
 
     #[test]
     fn a_model_that_sees_no_pictures_is_told_of_them() {
-        let image = Image { media_type: "image/png".into(), data: "cA==".into() };
+        let image = Image { media_type: "image/png".into(), data: "cA==".into(), text: None };
         let pictured = |id: &str, content: &str| Block::ToolResult {
             tool_use_id: id.into(),
             content: content.into(),
@@ -360,7 +379,7 @@ mod tests {
             user(vec![pictured("1", "seen"), pictured("2", "")]),
         ]);
         let blind = Capabilities { images: false, ..Capabilities::ALL };
-        let sent = serde_json::to_value(body("m", blind, &request)).unwrap();
+        let sent = serde_json::to_value(body("m", "", blind, &request)).unwrap();
         let note = "[A picture (image/png) is here, which this model cannot see.]";
         assert_eq!(sent["messages"][0]["content"][1]["text"], note);
         assert_eq!(sent["messages"][2]["content"][0]["content"], format!("seen\n\n{note}"));
@@ -510,6 +529,7 @@ mod tests {
             let origin = AnswerOrigin {
                 wire: Wire::AnthropicMessages,
                 model: "claude-opus-4-1".into(),
+                host: None,
                 response_id: None,
             };
             Message { origin: Some(origin), ..assistant(content) }

@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use super::sealed::{Extra, Sealed, add_detail};
 use super::wire::{ChatChoice, ChatUsage, ChoiceDelta, Chunk, WireCall, WireFunction};
 use crate::arguments;
 use crate::call_ids::CallIds;
@@ -31,6 +32,9 @@ pub(crate) struct ChatAnswer {
     id: Option<String>,
     blocks: Vec<ChatContent>,
     call_ids: CallIds,
+    /// What the provider wants back with the message.
+    extra: Extra,
+    reasoning_details: Vec<Value>,
     finish_reason: Option<String>,
     refused: bool,
     usage: Usage,
@@ -59,6 +63,8 @@ struct OpenChatCall {
     json: String,
     /// Whether it is of a kind that can be run.
     runnable: bool,
+    /// What the provider wants back with the call.
+    extra: Box<Extra>,
 }
 
 impl OpenChatCall {
@@ -134,6 +140,11 @@ impl ChatAnswer {
     }
 
     fn take_part(&mut self, part: ChoiceDelta, on_delta: &mut DeltaSink<'_>) {
+        self.extra.merge(part.extra);
+        for detail in part.reasoning_details {
+            self.taken += 1;
+            add_detail(&mut self.reasoning_details, detail);
+        }
         let reasoning = part.reasoning_content.filter(|text| !text.is_empty());
         if let Some(text) = reasoning.or_else(|| part.reasoning.as_str().map(str::to_owned)) {
             self.think(&text, on_delta);
@@ -206,7 +217,9 @@ impl ChatAnswer {
             let runnable = call.kind.as_deref().is_none_or(|kind| kind.is_empty() || kind == FUNCTION);
             let id = if runnable { self.call_ids.unique(&wire_id) } else { wire_id.clone() };
             let json = String::new();
-            let call = OpenChatCall { index: call.index, wire_id, id, name: String::new(), json, runnable };
+            let name = String::new();
+            let call =
+                OpenChatCall { index: call.index, wire_id, id, name, json, runnable, extra: Box::default() };
             self.blocks.push(ChatContent::Call(call));
             self.taken += 1;
             self.blocks.len() - 1
@@ -228,6 +241,7 @@ impl ChatAnswer {
             open.name.push_str(&name);
         }
         open.json.push_str(&args);
+        open.extra.merge(call.extra);
     }
 
     /// Where the call is that a piece belongs to; none if it begins a new one.
@@ -336,16 +350,23 @@ impl exchange::StreamedAnswer for ChatAnswer {
         }
         let cut = matches!(stop_reason, StopReason::MaxTokens | StopReason::Refusal);
         let may_close = arguments::may_close(&stop_reason);
-        let content = self.blocks.into_iter().filter_map(|block| match block {
-            ChatContent::Text(text) => Some(text).filter(|text| !text.trim().is_empty()).map(text_block),
-            ChatContent::Thinking(text) => Some(thinking_block(text)),
-            ChatContent::Call(call) if cut || !call.runs() => None,
-            ChatContent::Call(OpenChatCall { id, name, json, .. }) => {
+        let content = self.blocks.into_iter().flat_map(|block| match block {
+            ChatContent::Text(text) => {
+                [None, Some(text).filter(|text| !text.trim().is_empty()).map(text_block)]
+            }
+            ChatContent::Thinking(text) => [None, Some(thinking_block(text))],
+            ChatContent::Call(call) if cut || !call.runs() => [None, None],
+            ChatContent::Call(OpenChatCall { id, name, json, extra, .. }) => {
                 let (input, input_error) = arguments::input(json, may_close);
-                Some(Block::ToolUse { id, name, input, input_error })
+                [Sealed::Call(*extra).into_block(), Some(Block::ToolUse { id, name, input, input_error })]
             }
         });
-        ModelResponse { content: content.collect(), id: self.id, stop_reason, usage: self.usage }
+        let content: Vec<_> = content.flatten().collect();
+        // Sealed data belongs to an answer; alone it is none.
+        let sealed = [Sealed::ReasoningDetails(self.reasoning_details), Sealed::Message(self.extra)];
+        let sealed = sealed.into_iter().filter(|_| !content.is_empty()).filter_map(Sealed::into_block);
+        let content = sealed.collect::<Vec<_>>().into_iter().chain(content).collect();
+        ModelResponse { content, id: self.id, stop_reason, usage: self.usage }
     }
 
     fn into_partial(self) -> Option<ModelResponse> {

@@ -294,6 +294,37 @@ fn reasoning_is_no_answer_text() {
 }
 
 #[test]
+fn sealed_data_stands_before_what_it_belongs_to() {
+    let signed = |index: usize, signature: Value| {
+        json!({"index": index, "id": format!("c{index}"), "type": "function", "extra_content": signature,
+            "function": {"name": "Read", "arguments": "{}"}})
+    };
+    let signature = json!({"google": {"thought_signature": "s"}});
+    let detail = json!({"type": "reasoning.encrypted", "data": "d", "index": 0});
+    let events = [
+        delta(json!({"reasoning_details": [detail]})),
+        said("I look."),
+        calls(json!([signed(0, signature.clone()), signed(1, Value::Null)])),
+        delta(json!({"content": "", "extra_content": signature})),
+        finish("tool_calls"),
+    ];
+    let sealed = |value: Value| Block::RedactedThinking { data: value.to_string() };
+    assert_eq!(
+        content(&events),
+        [
+            sealed(json!({"reasoning_details": [detail]})),
+            sealed(json!({"message": {"extra_content": signature}})),
+            text("I look."),
+            sealed(json!({"call": {"extra_content": signature}})),
+            read_call("c0", json!({})),
+            read_call("c1", json!({})),
+        ]
+    );
+    let alone = [delta(json!({"reasoning_details": [detail]})), finish("stop")];
+    assert_eq!(content(&alone), [], "sealed data without an answer is none");
+}
+
+#[test]
 fn blank_text_before_a_call_is_neither_shown_nor_kept() {
     let stream =
         [said("\n"), said("\n"), calls(one("Read", "{}")), finish("tool_calls"), DONE.to_owned()].concat();

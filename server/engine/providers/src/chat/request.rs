@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::sealed::{Extra, Sealed};
 use crate::unseen;
 use kode_base::effort::Effort;
 use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role, Wire};
@@ -21,15 +22,15 @@ const NO_TEXT: &str = "(no output)";
 /// The result of a call that gave pictures alone; they follow in a message of their own.
 const PICTURES_FOLLOW: &str = "(see the picture that follows)";
 
-/// What becomes of the reasoning in an answer.
+/// What goes back with an answer beside its texts and calls.
 #[derive(Clone, Copy)]
-enum ReasoningUse {
-    /// It goes back.
-    Own,
-    /// It is another model's. Servers that want reasoning with every call take an empty one.
-    Foreign,
-    /// It is left out.
-    Unwanted,
+struct Returned {
+    /// The model itself gave the answer, at this host: its sealed data goes back.
+    is_own: bool,
+    /// The server wants reasoning back. Of another model's answer it gets an empty one.
+    reasoning: bool,
+    /// The server refuses calls without a signature.
+    signed_calls: bool,
 }
 
 /// How one model wants to be asked.
@@ -37,6 +38,8 @@ enum ReasoningUse {
 pub(super) struct Dialect<'a> {
     /// Its name.
     pub(super) model: &'a str,
+    /// The host that serves it.
+    pub(super) host: &'a str,
     pub(super) capabilities: Capabilities,
     /// Whether to ask for token counts at the end of a stream.
     pub(super) include_usage: bool,
@@ -87,7 +90,11 @@ enum ChatMessage<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         reasoning_content: Option<String>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
+        reasoning_details: Vec<Value>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<RequestCall<'a>>,
+        #[serde(flatten)]
+        extra: Extra,
     },
     Tool {
         tool_call_id: &'a str,
@@ -108,6 +115,13 @@ enum UserContent<'a> {
 enum ChatPart<'a> {
     Text { text: Cow<'a, str> },
     ImageUrl { image_url: ImageUrl },
+    File { file: ChatFile },
+}
+
+#[derive(Serialize)]
+struct ChatFile {
+    filename: &'static str,
+    file_data: String,
 }
 
 #[derive(Serialize)]
@@ -121,6 +135,8 @@ struct RequestCall<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     function: CalledFunction<'a>,
+    #[serde(flatten)]
+    extra: Extra,
 }
 
 #[derive(Serialize)]
@@ -192,12 +208,12 @@ fn messages<'a>(dialect: Dialect<'a>, history: &'a [Message]) -> Vec<ChatMessage
         match message.role {
             Role::User => push_user(&mut messages, message, dialect.capabilities),
             Role::Assistant => {
-                let reasoning = match dialect.capabilities.sends_reasoning_back && called {
-                    true if is_own(dialect.model, message) => ReasoningUse::Own,
-                    true => ReasoningUse::Foreign,
-                    false => ReasoningUse::Unwanted,
+                let returned = Returned {
+                    is_own: is_own(dialect, message),
+                    reasoning: dialect.capabilities.sends_reasoning_back && called,
+                    signed_calls: dialect.capabilities.signed_calls,
                 };
-                messages.extend(assistant(message, reasoning));
+                messages.extend(assistant(message, returned));
             }
         }
     }
@@ -224,10 +240,10 @@ fn rounds_with_calls(history: &[Message]) -> Vec<bool> {
     called
 }
 
-/// Whether a message is this model's own: reasoning is of no use to another one.
-fn is_own(model: &str, message: &Message) -> bool {
+/// Whether a message is this model's own: reasoning and signatures are of no use to another one.
+fn is_own(dialect: Dialect<'_>, message: &Message) -> bool {
     let origin = message.origin.as_ref();
-    origin.is_some_and(|origin| origin.wire == Wire::ChatCompletions && origin.model == model)
+    origin.is_some_and(|origin| origin.is(Wire::ChatCompletions, dialect.model, dialect.host))
 }
 
 /// Results first, each a message of its own; then their pictures and whatever else the user says, as one message.
@@ -235,21 +251,20 @@ fn push_user<'a>(messages: &mut Vec<ChatMessage<'a>>, message: &'a Message, capa
     let mut said = Vec::new();
     for block in &message.content {
         let Block::ToolResult { tool_use_id, content, images, is_error: _ } = block else { continue };
-        let content = if !capabilities.images && !images.is_empty() {
-            unseen::noted(content, images)
-        } else if !content.trim().is_empty() {
-            content.into()
+        let text = unseen::noted(content, images, capabilities);
+        let content = if !text.trim().is_empty() {
+            text
         } else if images.is_empty() {
             NO_TEXT.into()
         } else {
             PICTURES_FOLLOW.into()
         };
         messages.push(ChatMessage::Tool { tool_call_id: tool_use_id, content });
-        said.extend(images.iter().filter(|_| capabilities.images).map(picture));
+        said.extend(unseen::taken(images, capabilities).map(picture));
     }
     said.extend(message.content.iter().filter_map(|block| match block {
         Block::Text { text } => text_part(text),
-        Block::Image(image) if capabilities.images => Some(picture(image)),
+        Block::Image(image) if capabilities.takes(image) => Some(picture(image)),
         Block::Image(image) => Some(ChatPart::Text { text: unseen::note(image).into() }),
         Block::Thinking { .. }
         | Block::RedactedThinking { .. }
@@ -277,7 +292,7 @@ fn say<'a>(messages: &mut Vec<ChatMessage<'a>>, said: Vec<ChatPart<'a>>) {
         .iter()
         .map(|part| match part {
             ChatPart::Text { text } => Some(text.as_ref()),
-            ChatPart::ImageUrl { .. } => None,
+            ChatPart::ImageUrl { .. } | ChatPart::File { .. } => None,
         })
         .collect();
     let content = match texts {
@@ -295,7 +310,9 @@ fn prepend(messages: &mut Vec<ChatMessage<'_>>, system: String) {
         }
         Some(ChatMessage::User { content: UserContent::Parts(parts) }) => match parts.first_mut() {
             Some(ChatPart::Text { text }) => *text = format!("{system}{BLANK_LINE}{text}").into(),
-            Some(ChatPart::ImageUrl { .. }) | None => parts.insert(0, ChatPart::Text { text: system.into() }),
+            Some(ChatPart::ImageUrl { .. } | ChatPart::File { .. }) | None => {
+                parts.insert(0, ChatPart::Text { text: system.into() })
+            }
         },
         Some(ChatMessage::System { .. } | ChatMessage::Assistant { .. } | ChatMessage::Tool { .. })
         | None => {
@@ -305,19 +322,33 @@ fn prepend(messages: &mut Vec<ChatMessage<'_>>, system: String) {
 }
 
 /// An answer of the model; none if nothing of it can be sent.
-fn assistant(message: &Message, reasoning: ReasoningUse) -> Option<ChatMessage<'_>> {
+fn assistant(message: &Message, returned: Returned) -> Option<ChatMessage<'_>> {
     let mut texts = Vec::new();
     let mut thoughts = Vec::new();
-    let mut tool_calls = Vec::new();
+    let mut tool_calls: Vec<RequestCall<'_>> = Vec::new();
+    let (mut of_message, mut of_call) = (Extra::default(), Extra::default());
+    let mut reasoning_details = Vec::new();
     for block in &message.content {
         match block {
             Block::Text { text } => texts.push(text.as_str()),
             Block::Thinking { thinking, .. } => thoughts.push(thinking.as_str()),
-            Block::ToolUse { id, name, input, input_error: _ } => tool_calls.push(RequestCall {
-                id,
-                kind: "function",
-                function: CalledFunction { name, arguments: input.to_string() },
-            }),
+            Block::ToolUse { id, name, input, input_error: _ } => {
+                let extra = std::mem::take(&mut of_call);
+                // One signature for each answer is enough: that of its first call.
+                let wants_signature = returned.signed_calls && tool_calls.is_empty();
+                tool_calls.push(RequestCall {
+                    id,
+                    kind: "function",
+                    function: CalledFunction { name, arguments: input.to_string() },
+                    extra: if wants_signature { extra.signed() } else { extra },
+                });
+            }
+            Block::RedactedThinking { .. } if returned.is_own => match Sealed::of(block) {
+                Some(Sealed::Call(extra)) => of_call = extra,
+                Some(Sealed::Message(extra)) => of_message.merge(extra),
+                Some(Sealed::ReasoningDetails(details)) => reasoning_details.extend(details),
+                None => {}
+            },
             Block::Image(_) | Block::RedactedThinking { .. } | Block::ToolResult { .. } => {}
         }
     }
@@ -326,12 +357,13 @@ fn assistant(message: &Message, reasoning: ReasoningUse) -> Option<ChatMessage<'
         return None;
     }
     let empty = || (!tool_calls.is_empty()).then(String::new);
-    let reasoning_content = match reasoning {
-        ReasoningUse::Own => joined(thoughts).or_else(empty),
-        ReasoningUse::Foreign => empty(),
-        ReasoningUse::Unwanted => None,
+    let reasoning_content = match (returned.reasoning, returned.is_own) {
+        (true, true) => joined(thoughts).or_else(empty),
+        (true, false) => empty(),
+        (false, _) => None,
     };
-    Some(ChatMessage::Assistant { content, reasoning_content, tool_calls })
+    let extra = of_message;
+    Some(ChatMessage::Assistant { content, reasoning_content, reasoning_details, tool_calls, extra })
 }
 
 /// The texts with something in them, with a blank line between them; none if there are none.
@@ -346,6 +378,9 @@ fn text_part(text: &str) -> Option<ChatPart<'_>> {
 
 fn picture<'a>(image: &Image) -> ChatPart<'a> {
     let url = format!("data:{};base64,{}", image.media_type, image.data);
+    if image.is_pdf() {
+        return ChatPart::File { file: ChatFile { filename: unseen::FILE_NAME, file_data: url } };
+    }
     ChatPart::ImageUrl { image_url: ImageUrl { url } }
 }
 

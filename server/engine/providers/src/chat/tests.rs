@@ -10,6 +10,7 @@ use super::*;
 use crate::exchange::testing::{RawServer, answer};
 use kode_base::secret::Secret;
 use kode_model::profile::Credentials;
+use kode_model::provider::Provider;
 use kode_model::{Block, Message, StopReason};
 
 const STREAM: &str = "200 OK\r\ncontent-type: text/event-stream; charset=utf-8";
@@ -19,7 +20,8 @@ const YES: &str = "data: {\"id\":\"a\",\"choices\":[{\"index\":0,\"delta\":{\"co
 
 fn profile(base_url: &str) -> Profile {
     let credentials = Credentials::ApiKey(Secret::new("test-key"));
-    Profile { base_url: format!("{base_url}/v1"), model: "m".into(), credentials, ..Profile::demo() }
+    let base_url = format!("{base_url}/v1");
+    Profile { provider: Provider::OpenAi, base_url, model: "m".into(), credentials, ..Profile::demo() }
 }
 
 fn request() -> ModelRequest {

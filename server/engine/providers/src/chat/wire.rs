@@ -5,6 +5,8 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::sealed::Extra;
+
 /// A piece of a streamed answer, or a whole one.
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -42,6 +44,11 @@ pub(super) struct ChoiceDelta {
     pub(super) tool_calls: Vec<WireCall>,
     /// The form before there were several calls in one answer.
     pub(super) function_call: Option<WireFunction>,
+    /// Reasoning that OpenRouter wants back, in elements or in pieces of elements.
+    #[serde(deserialize_with = "or_default")]
+    pub(super) reasoning_details: Vec<Value>,
+    #[serde(flatten)]
+    pub(super) extra: Extra,
 }
 
 /// A call, or a piece of one.
@@ -53,6 +60,8 @@ pub(super) struct WireCall {
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
     pub(super) function: Option<WireFunction>,
+    #[serde(flatten)]
+    pub(super) extra: Extra,
 }
 
 /// What a call calls.

@@ -14,19 +14,30 @@ use tokio_rustls::TlsAcceptor;
 use super::StreamedAnswer;
 use kode_model::{ModelError, ModelResponse};
 
-pub(crate) use super::replay;
+pub(crate) use super::framing::Framing;
 
-/// Checks that a recorded stream means the same wherever it is cut in two, and byte by byte; gives what it means.
+/// Checks that a recorded stream of server-sent events means the same wherever it is cut in two, and byte by byte; gives
+/// what it means.
 pub(crate) fn replay_every_cut<A: StreamedAnswer>(
     answer: impl Fn() -> A,
     recorded: &[u8],
 ) -> Result<ModelResponse, ModelError> {
-    let whole = replay(answer(), [recorded], &mut |_| {});
+    replay_every_cut_of(Framing::events, answer, recorded)
+}
+
+/// As [`replay_every_cut`], of a stream of any framing.
+pub(crate) fn replay_every_cut_of<A: StreamedAnswer>(
+    framing: impl Fn() -> Framing,
+    answer: impl Fn() -> A,
+    recorded: &[u8],
+) -> Result<ModelResponse, ModelError> {
+    let replay = |pieces: Vec<&[u8]>| super::replay_framed(framing(), answer(), pieces, &mut |_| {});
+    let whole = replay(vec![recorded]);
     for cut in 0..=recorded.len() {
         let (head, tail) = recorded.split_at(cut);
-        assert_eq!(replay(answer(), [head, tail], &mut |_| {}), whole, "cut at byte {cut}");
+        assert_eq!(replay(vec![head, tail]), whole, "cut at byte {cut}");
     }
-    assert_eq!(replay(answer(), recorded.chunks(1), &mut |_| {}), whole, "byte by byte");
+    assert_eq!(replay(recorded.chunks(1).collect()), whole, "byte by byte");
     whole
 }
 

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::is_own;
+use super::Own;
 use super::request::ResponseBookmark;
 use kode_model::{History, Role};
 use parking_lot::Mutex;
@@ -29,10 +29,10 @@ struct StoredAnswer {
 
 impl StoredAnswers {
     /// The newest answer of the history that the server can go on from. None where nothing would follow it.
-    pub(super) fn bookmark<'a>(&self, model: &str, history: &'a History) -> Option<ResponseBookmark<'a>> {
+    pub(super) fn bookmark<'a>(&self, own: Own<'_>, history: &'a History) -> Option<ResponseBookmark<'a>> {
         // The newest one mostly is it, so nothing before it is looked at.
         let answers = history.iter().enumerate().rev().skip(1);
-        let own = answers.filter(|(_, message)| message.role == Role::Assistant && is_own(model, message));
+        let own = answers.filter(|(_, message)| message.role == Role::Assistant && own.gave(message));
         let mut named =
             own.filter_map(|(at, message)| Some((at, message.origin.as_ref()?.response_id.as_deref()?)));
         let (at, response) = named.find(|(at, id)| {

@@ -11,10 +11,10 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::is_own;
+use super::Own;
 use crate::unseen;
 use kode_base::effort::Effort;
-use kode_model::{Block, Image, Message, ModelRequest, Role};
+use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role};
 
 /// The smallest limit of output tokens the API accepts.
 const MIN_OUTPUT_TOKENS: u32 = 16;
@@ -46,8 +46,8 @@ pub(super) struct Features {
     pub(super) sealed: bool,
     /// Whether earlier reasoning is sent back.
     pub(super) reasoning_back: bool,
-    /// Whether the model sees pictures.
-    pub(super) images: bool,
+    /// What the model takes.
+    pub(super) capabilities: Capabilities,
 }
 
 /// Where in the history the server can go on: it has everything up to that message.
@@ -130,6 +130,7 @@ enum InputItemPart<'a> {
     InputText { text: Cow<'a, str> },
     OutputText { text: &'a str },
     InputImage { image_url: String, detail: &'static str },
+    InputFile { filename: &'static str, file_data: String },
 }
 
 #[derive(Serialize)]
@@ -141,7 +142,7 @@ enum CallOutput<'a> {
 
 /// The body that asks for the answer to `request`, from `bookmark` on if there is one.
 pub(super) fn body<'a>(
-    model: &'a str,
+    own: Own<'a>,
     features: Features,
     request: &'a ModelRequest,
     bookmark: Option<ResponseBookmark<'a>>,
@@ -156,10 +157,10 @@ pub(super) fn body<'a>(
     let begun = bookmark.map_or(0, |bookmark| bookmark.next);
     let sealed = features.reasoning && features.sealed;
     ResponsesBody {
-        model,
+        model: own.model,
         instructions: instructions(&request.system),
         previous_response_id: bookmark.map(|bookmark| bookmark.response),
-        input: input(model, features, &request.messages[begun..], &request.reminders),
+        input: input(own, features, &request.messages[begun..], &request.reminders),
         tools: request.tools.iter().map(function).collect(),
         max_output_tokens: request.max_tokens.max(MIN_OUTPUT_TOKENS),
         temperature: sampling.0,
@@ -189,7 +190,7 @@ fn function(tool: &kode_model::ToolDeclaration) -> FunctionTool<'_> {
 }
 
 fn input<'a>(
-    model: &str,
+    own: Own<'_>,
     features: Features,
     messages: &'a [Message],
     reminders: &'a [String],
@@ -197,9 +198,9 @@ fn input<'a>(
     let mut items = Vec::with_capacity(messages.len());
     for message in messages {
         match message.role {
-            Role::User => say(&mut items, message, features.images),
+            Role::User => say(&mut items, message, features.capabilities),
             Role::Assistant => {
-                answer(&mut items, message, features.reasoning_back && is_own(model, message));
+                answer(&mut items, message, features.reasoning_back && own.gave(message));
             }
         }
     }
@@ -211,10 +212,10 @@ fn input<'a>(
 }
 
 /// What the user and the tools say: results first, so that each is close to its call.
-fn say<'a>(items: &mut Vec<InputItem<'a>>, message: &'a Message, sees: bool) {
+fn say<'a>(items: &mut Vec<InputItem<'a>>, message: &'a Message, capabilities: Capabilities) {
     let results = message.content.iter().filter_map(|block| match block {
         Block::ToolResult { tool_use_id, content, images, is_error: _ } => {
-            let output = output(content, images, sees);
+            let output = output(content, images, capabilities);
             Some(InputItem::FunctionCallOutput { call_id: short_id(tool_use_id), output })
         }
         Block::Text { .. }
@@ -229,7 +230,7 @@ fn say<'a>(items: &mut Vec<InputItem<'a>>, message: &'a Message, sees: bool) {
             Block::Text { text } if is_said(text) => {
                 push_part(items, Role::User, InputItemPart::InputText { text: text.into() });
             }
-            Block::Image(image) if sees => push_part(items, Role::User, picture(image)),
+            Block::Image(image) if capabilities.takes(image) => push_part(items, Role::User, picture(image)),
             Block::Image(image) => {
                 push_part(items, Role::User, InputItemPart::InputText { text: unseen::note(image).into() });
             }
@@ -302,17 +303,22 @@ fn push_part<'a>(items: &mut Vec<InputItem<'a>>, whose: Role, part: InputItemPar
     }
 }
 
-fn output<'a>(content: &'a str, images: &'a [Image], sees: bool) -> CallOutput<'a> {
-    if images.is_empty() || !sees {
-        return CallOutput::Text(unseen::noted(content, images));
+fn output<'a>(content: &'a str, images: &'a [Image], capabilities: Capabilities) -> CallOutput<'a> {
+    let text = unseen::noted(content, images, capabilities);
+    let mut taken = unseen::taken(images, capabilities).map(picture).peekable();
+    if taken.peek().is_none() {
+        return CallOutput::Text(text);
     }
-    let text = is_said(content).then_some(InputItemPart::InputText { text: content.into() });
-    CallOutput::Parts(text.into_iter().chain(images.iter().map(picture)).collect())
+    let text = is_said(&text).then_some(InputItemPart::InputText { text });
+    CallOutput::Parts(text.into_iter().chain(taken).collect())
 }
 
 fn picture(image: &Image) -> InputItemPart<'_> {
-    let image_url = format!("data:{};base64,{}", image.media_type, image.data);
-    InputItemPart::InputImage { image_url, detail: "auto" }
+    let url = format!("data:{};base64,{}", image.media_type, image.data);
+    if image.is_pdf() {
+        return InputItemPart::InputFile { filename: unseen::FILE_NAME, file_data: url };
+    }
+    InputItemPart::InputImage { image_url: url, detail: "auto" }
 }
 
 fn is_said(text: &str) -> bool {

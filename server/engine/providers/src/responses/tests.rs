@@ -11,6 +11,7 @@ use super::*;
 use kode_base::effort::Effort;
 use kode_base::secret::Secret;
 use kode_model::profile::Credentials;
+use kode_model::provider::Provider;
 use kode_model::{AnswerOrigin, Block};
 
 /// What a server answers to one request: status, headers and body, or nothing at all.
@@ -54,6 +55,7 @@ impl Server {
 
     fn profile(&self) -> Profile {
         Profile {
+            provider: Provider::OpenAiResponses,
             base_url: self.base_url.clone(),
             model: "gpt-5".into(),
             credentials: Credentials::ApiKey(Secret::new("test-key-test-key")),
@@ -133,6 +135,7 @@ async fn round(model: &Responses, request: &mut ModelRequest) -> Result<(), Mode
     let origin = Some(AnswerOrigin {
         wire: Wire::Responses,
         model: model.model.clone(),
+        host: Some(model.host.clone()),
         response_id: response.id.clone(),
     });
     let results = response.content.iter().filter_map(|block| match block {

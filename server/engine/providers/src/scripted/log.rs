@@ -67,6 +67,8 @@ pub(super) struct Log {
     /// The highest number that the id of a call has had, in this server or in a history it was shown.
     calls: usize,
     faults_taken: HashMap<ScriptPosition, usize>,
+    /// What was wrong with the requests that were refused, oldest first.
+    refusals: Vec<String>,
 }
 
 impl Log {
@@ -86,6 +88,18 @@ impl Log {
             }
             self.bytes -= exchange.body.take().map_or(0, |body| body.len());
         }
+    }
+
+    /// Notes why a request was refused.
+    pub(super) fn note_refusal(&mut self, message: &str) {
+        if self.refusals.len() < MAX_RECORDED {
+            self.refusals.push(message.to_owned());
+        }
+    }
+
+    /// Why requests were refused, oldest first.
+    pub(super) fn refusals(&self) -> &[String] {
+        &self.refusals
     }
 
     /// The bodies that are kept, oldest first.

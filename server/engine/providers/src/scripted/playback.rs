@@ -4,7 +4,9 @@
 //! Rule: the events are those of the real API in their real order, every one a frame of its own.
 
 mod chat;
+mod gemini;
 mod messages;
+mod ollama;
 pub(super) mod responses;
 
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use serde_json::Value;
 use super::question::RequestView;
 use super::scenes::Templates;
 use super::script::{Quirks, ScriptContent, ScriptStep, StepUsage};
+use super::sealed;
 use kode_model::Wire;
 
 /// Roughly how many bytes make a token, for costs the script does not say.
@@ -24,7 +27,7 @@ const BYTES_PER_TOKEN: usize = 4;
 const CREATED: u64 = 1_700_000_000;
 
 /// What stands between the name of a kind of id and its number.
-const ID_MARK: &str = "_scripted_";
+pub(super) const ID_MARK: &str = "_scripted_";
 
 /// The numbers that make the ids of an answer unique.
 #[derive(Clone, Copy, Debug)]
@@ -107,17 +110,24 @@ impl<'a> ScriptedAnswer<'a> {
         let templates = Templates::new(question);
         let prefix = match question.wire {
             Wire::AnthropicMessages => "toolu",
-            Wire::ChatCompletions | Wire::Responses => "call",
+            Wire::ChatCompletions | Wire::Responses | Wire::Gemini | Wire::Ollama => "call",
         };
+        let reasons = |content: &ScriptContent| {
+            matches!(content, ScriptContent::Thinking { .. } | ScriptContent::RedactedThinking { .. })
+        };
+        let signs = quirks.signed_calls || question.wire == Wire::Gemini;
+        let seals = signs || (quirks.reasoning_details && step.content.iter().any(reasons));
+        // Only a server that seals its calls has to know them again.
+        let server = if seals { sealed::id_part(numbers.server) } else { String::new() };
         let mut call = numbers.first_call;
         let mut next_id = || {
             call += 1;
-            format!("{prefix}{ID_MARK}{}", call - 1)
+            format!("{prefix}{server}{ID_MARK}{}", call - 1)
         };
         let parts: Vec<AnswerPart> =
             step.content.iter().map(|content| part(content, &templates, &mut next_id)).collect();
         let estimate = || StepUsage {
-            input_tokens: tokens(question.bytes),
+            input_tokens: tokens(question.bytes).min(quirks.cuts_above.unwrap_or(u64::MAX)),
             output_tokens: parts.iter().map(|part| tokens(part.size())).sum(),
             ..StepUsage::default()
         };
@@ -149,6 +159,8 @@ impl<'a> ScriptedAnswer<'a> {
             Wire::AnthropicMessages => messages::write(self),
             Wire::ChatCompletions => chat::write(self),
             Wire::Responses => responses::write(self),
+            Wire::Gemini => gemini::write(self),
+            Wire::Ollama => ollama::write(self),
         }
     }
 
@@ -194,7 +206,8 @@ fn part(content: &ScriptContent, templates: &Templates, next_id: &mut impl FnMut
     }
 }
 
-fn tokens(bytes: usize) -> u64 {
+/// Roughly how many tokens so many bytes are.
+pub(super) fn tokens(bytes: usize) -> u64 {
     (bytes / BYTES_PER_TOKEN) as u64
 }
 

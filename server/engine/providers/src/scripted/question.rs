@@ -94,6 +94,34 @@ impl<'a> RequestView<'a> {
         question
     }
 
+    /// The question in a request of Gemini's format.
+    pub(super) fn gemini(body: &'a Value, bytes: usize) -> Self {
+        let mut question = Self::new(Wire::Gemini, body, bytes);
+        question.system = part_texts(&body["systemInstruction"]["parts"]);
+        for content in list(&body["contents"]) {
+            let parts = list(&content["parts"]);
+            if content["role"] == "model" {
+                question.call_ids.extend(parts.filter_map(|part| part["functionCall"]["id"].as_str()));
+                question.entries.push(RequestTurn::Answer);
+                continue;
+            }
+            let results = parts.filter(|part| !part["functionResponse"].is_null());
+            question.entries.extend(results.map(|part| {
+                let response = &part["functionResponse"]["response"];
+                let text = response["output"].as_str().or(response["error"].as_str());
+                RequestTurn::Result(text.into_iter().collect())
+            }));
+            question.say_texts(part_texts(&content["parts"]));
+        }
+        question
+    }
+
+    /// The question in a request of Ollama's format.
+    pub(super) fn ollama(body: &'a Value, bytes: usize) -> Self {
+        // As far as scripts look at it, it is that of Chat Completions.
+        Self { wire: Wire::Ollama, ..Self::chat(body, bytes) }
+    }
+
     /// The user's last prompt, and how many answers it has had.
     pub(super) fn prompt(&self) -> (String, usize) {
         let mut answers = 0;
@@ -138,7 +166,11 @@ impl<'a> RequestView<'a> {
 
     /// Adds what the user says, unless it is nothing but reminders.
     fn say(&mut self, content: &'a Value) {
-        let said = texts(content).into_iter().map(without_reminders);
+        self.say_texts(texts(content));
+    }
+
+    fn say_texts(&mut self, texts: Vec<&'a str>) {
+        let said = texts.into_iter().map(without_reminders);
         let said: Vec<&str> = said.filter(|text| !text.is_empty()).collect();
         if !said.is_empty() {
             self.entries.push(RequestTurn::User(said));
@@ -156,6 +188,11 @@ fn without_reminders(text: &str) -> &str {
         said = rest[..start].trim_end();
     }
     said
+}
+
+/// The texts of Gemini's parts.
+fn part_texts(parts: &Value) -> Vec<&str> {
+    list(parts).filter_map(|part| part["text"].as_str()).collect()
 }
 
 fn list(value: &Value) -> std::slice::Iter<'_, Value> {
@@ -229,7 +266,22 @@ mod tests {
         .into_iter()
         .map(Arc::new)
         .collect();
+        let gemini_call = |id: &str| json!({"functionCall": {"id": id, "name": "R", "args": {}}});
+        let gemini_result = |id: &str, text: &str| json!({"functionResponse": {"id": id, "name": "R", "response": {"output": text}}});
+        let gemini = json!({
+            "systemInstruction": {"parts": [{"text": "You.\nWorking directory: /w\nMore"}]},
+            "contents": [
+                {"role": "user", "parts": [{"text": "before"}]},
+                {"role": "model", "parts": [{"text": "yes"}]},
+                {"role": "user", "parts": [{"text": "fix"}]},
+                {"role": "model", "parts": [gemini_call("a"), gemini_call("b")]},
+                {"role": "user", "parts": [
+                    gemini_result("a", "first"), gemini_result("b", "last"), {"text": reminder}]},
+            ],
+        });
         for question in [
+            RequestView::gemini(&gemini, 0),
+            RequestView::ollama(&chat, 0),
             RequestView::messages(&messages, 0),
             RequestView::chat(&chat, 0),
             RequestView::responses(&responses, &items, 0),

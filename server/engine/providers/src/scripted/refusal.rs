@@ -49,6 +49,11 @@ impl Refusal {
             Wire::AnthropicMessages => {
                 json!({"type": "error", "error": {"type": anthropic_type(self.status), "message": message}})
             }
+            Wire::Gemini => {
+                let status = google_status(self.status);
+                json!({"error": {"code": self.status, "message": message, "status": status}})
+            }
+            Wire::Ollama => json!({"error": message}),
             Wire::ChatCompletions | Wire::Responses => {
                 let (kind, code) = openai_type(self.status);
                 let code = self.code.or(code);
@@ -76,6 +81,18 @@ fn anthropic_type(status: u16) -> &'static str {
         529 => "overloaded_error",
         500..=599 => "api_error",
         _ => "invalid_request_error",
+    }
+}
+
+fn google_status(status: u16) -> &'static str {
+    match status {
+        401 => "UNAUTHENTICATED",
+        403 => "PERMISSION_DENIED",
+        404 => "NOT_FOUND",
+        429 => "RESOURCE_EXHAUSTED",
+        503 => "UNAVAILABLE",
+        500..=599 => "INTERNAL",
+        _ => "INVALID_ARGUMENT",
     }
 }
 

@@ -47,6 +47,16 @@ pub struct Quirks {
     pub no_call_ids: bool,
     /// Chat: the name of the field that reasoning comes in; `reasoning_content` if absent.
     pub reasoning_field: Option<String>,
+    /// Chat: the first call of each answer has a signature, and histories without signatures are refused (400).
+    pub signed_calls: bool,
+    /// Chat: reasoning comes as `reasoning_details`, and histories that lack a part of it are refused (400).
+    pub reasoning_details: bool,
+    /// The context window in tokens, from which on prompts lose their beginning in silence: no more are reported.
+    pub cuts_above: Option<u64>,
+    /// The context window in tokens, from which on requests are refused (400).
+    pub refuses_above: Option<u64>,
+    /// What else the server answers, by path: the lists of models that local servers have.
+    pub pages: BTreeMap<String, Value>,
     /// Responses: no response is kept, so none can be gone on from.
     pub forgetful: bool,
 }

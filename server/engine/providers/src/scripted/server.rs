@@ -4,9 +4,9 @@
 //! everything it keeps is bounded, and nothing of it outlives its handle.
 
 use std::collections::BTreeMap;
-use std::collections::hash_map::RandomState;
+use std::collections::hash_map::{DefaultHasher, RandomState};
 use std::convert::Infallible;
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use futures::stream;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
@@ -35,6 +35,7 @@ use super::memory::{ConversationStore, StoredConversation};
 use super::playback::{Cue, ScriptedAnswer, WireAnswer, cues};
 use super::question::RequestView;
 use super::refusal::Refusal;
+use super::route::{Framing, Route};
 use super::scenes::Scenes;
 use super::script::{Quirks, Script, ScriptFault};
 use super::timed::{CurrentTimes, ServerClock, TimedStream, Times, write_for};
@@ -77,6 +78,21 @@ struct ScriptedState {
     clock: ServerClock,
     /// What tells the ids of this server from those of another one.
     number: u64,
+}
+
+impl ScriptedState {
+    /// The number by which seals are known: of this server and, in formats with seals, of the model. No model takes the seal
+    /// of another one.
+    fn number_of(&self, route: &Route, body: &Value) -> u64 {
+        match route.wire {
+            Wire::ChatCompletions | Wire::Gemini => {
+                let mut hasher = DefaultHasher::new();
+                (self.number, route.model.as_deref().or(body["model"].as_str())).hash(&mut hasher);
+                hasher.finish()
+            }
+            Wire::AnthropicMessages | Wire::Responses | Wire::Ollama => self.number,
+        }
+    }
 }
 
 impl ScriptedServer {
@@ -207,17 +223,19 @@ async fn handle(
     }
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+    if let Some(page) = state.quirks.pages.get(&path) {
+        return json_response(StatusCode::OK, page);
+    }
+    if let Some(route) = Route::of(&segments).filter(|_| method == Method::POST) {
+        return answer(state, current, route, request).await;
+    }
     match (&method, segments.as_slice()) {
-        (&Method::POST, ["v1", "messages"]) => answer(state, current, Wire::AnthropicMessages, request).await,
-        (&Method::POST, ["v1", "chat", "completions"] | ["chat", "completions"]) => {
-            answer(state, current, Wire::ChatCompletions, request).await
-        }
-        (&Method::POST, ["v1", "responses"] | ["responses"]) => {
-            answer(state, current, Wire::Responses, request).await
-        }
         (&Method::GET, ["scripted", "requests"]) => json_text(StatusCode::OK, state.log().told(true)),
         (&Method::GET, ["scripted", "newest"]) => json_text(StatusCode::OK, state.log().newest()),
         (&Method::GET, ["scripted", "exchanges"]) => json_text(StatusCode::OK, state.log().told(false)),
+        (&Method::GET, ["scripted", "refusals"]) => {
+            json_response(StatusCode::OK, &json!(state.log().refusals()))
+        }
         (&Method::POST, ["scripted", "forget"]) => {
             state.memory().forget();
             json_response(StatusCode::OK, &json!({"forgotten": true}))
@@ -243,18 +261,20 @@ async fn handle(
 async fn answer(
     state: Arc<ScriptedState>,
     current: &CurrentTimes,
-    wire: Wire,
+    route: Route,
     request: Request<Incoming>,
 ) -> Response<ServerBody> {
-    if let Err(refusal) = headers_suffice(wire, request.headers(), &state.quirks) {
-        return refuse(wire, &refusal);
-    }
+    let wire = route.wire;
     let path = request.uri().path().to_owned();
+    let (headers, uri) = (request.headers().clone(), request.uri().clone());
     let most = state.quirks.max_request_bytes.unwrap_or(MAX_REQUEST_BYTES);
     let Ok(bytes) = Limited::new(request.into_body(), most).collect().await else {
         return refuse(wire, &Refusal::new(413, "Request exceeds the maximum allowed number of bytes"));
     };
     let bytes = bytes.to_bytes();
+    if let Err(refusal) = route.admits(&headers, &uri, &bytes, &state.quirks) {
+        return refuse(wire, &refusal);
+    }
     let times = Arc::new(Times { received: state.clock.nanoseconds(), ..Times::default() });
     write_for(current, &times);
     let body: Value = match serde_json::from_slice(&bytes) {
@@ -266,43 +286,34 @@ async fn answer(
     };
     let length = bytes.len();
     state.log().record(LoggedExchange { wire, path, bytes: length, body: Some(bytes), times });
-    match judge(&state, wire, &body, length) {
-        Err(refusal) => refuse(wire, &refusal),
-        Ok(conversation) => play(state, wire, &body, conversation, length).await,
-    }
-}
-
-fn headers_suffice(wire: Wire, headers: &HeaderMap, quirks: &Quirks) -> Result<(), Refusal> {
-    let has_token = headers
-        .get(AUTHORIZATION)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|value| value.strip_prefix("Bearer ").is_some_and(|token| !token.is_empty()));
-    match wire {
-        _ if quirks.keyless => Ok(()),
-        Wire::AnthropicMessages if !has_token && !headers.contains_key("x-api-key") => {
-            Err(Refusal::new(401, "x-api-key header is required"))
+    let judged = route.plain(body).and_then(|body| {
+        let conversation = judge(&state, &route, &body, length)?;
+        Ok((body, conversation))
+    });
+    match judged {
+        Err(refusal) => {
+            state.log().note_refusal(&refusal.message);
+            refuse(wire, &refusal)
         }
-        Wire::AnthropicMessages if !headers.contains_key("anthropic-version") => {
-            Err(Refusal::invalid("anthropic-version: header is required"))
-        }
-        Wire::ChatCompletions | Wire::Responses if !has_token => {
-            Err(Refusal::new(401, "You didn't provide an API key."))
-        }
-        Wire::AnthropicMessages | Wire::ChatCompletions | Wire::Responses => Ok(()),
+        Ok((body, conversation)) => play(state, &route, &body, conversation, length).await,
     }
 }
 
 /// Checks a request and gives the conversation it is about, where the wire has the server keep it.
 fn judge(
     state: &ScriptedState,
-    wire: Wire,
+    route: &Route,
     body: &Value,
     bytes: usize,
 ) -> Result<StoredConversation, Refusal> {
+    let (wire, number) = (route.wire, state.number_of(route, body));
     validate::quirks(wire, body, &state.quirks)?;
+    validate::window(bytes, &state.quirks)?;
     match wire {
+        Wire::Gemini => validate::gemini::request(body, number)?,
+        Wire::Ollama => validate::ollama::request(body, &state.quirks)?,
         Wire::AnthropicMessages => validate::messages::request(body)?,
-        Wire::ChatCompletions => validate::chat::request(body, &state.quirks)?,
+        Wire::ChatCompletions => validate::chat::request(body, &state.quirks, number)?,
         Wire::Responses => {
             validate::responses::request(body)?;
             let mut items = input_items(&body["input"])?;
@@ -344,22 +355,25 @@ fn not_found(id: &str) -> Refusal {
 /// Plays the step that answers a request.
 async fn play(
     state: Arc<ScriptedState>,
-    wire: Wire,
+    route: &Route,
     body: &Value,
     conversation: StoredConversation,
     bytes: usize,
 ) -> Response<ServerBody> {
+    let (wire, number) = (route.wire, state.number_of(route, body));
     let question = match wire {
+        Wire::Gemini => RequestView::gemini(body, bytes),
+        Wire::Ollama => RequestView::ollama(body, bytes),
         Wire::AnthropicMessages => RequestView::messages(body, bytes),
         Wire::ChatCompletions => RequestView::chat(body, bytes),
         Wire::Responses => RequestView::responses(body, &conversation.items, conversation.bytes),
     };
-    let is_streamed = body["stream"] == true;
+    let (is_streamed, framing) = (route.is_streamed(body), route.framing());
     let Some((position, step)) = state.scenes.find(&question) else {
-        let numbers = state.log().number(&question, 0, state.number);
+        let numbers = state.log().number(&question, 0, number);
         let answer = ScriptedAnswer::text(NO_FURTHER_STEP, &question, &state.quirks, numbers).write();
         keep(&state, body, &answer, &conversation);
-        return deliver(&state, answer, is_streamed, None, None);
+        return deliver(&state, answer, is_streamed.then_some(framing), None, None);
     };
     let mut cut = None;
     let fault = state.log().take_fault(position, step);
@@ -367,7 +381,7 @@ async fn play(
         Some(ScriptFault::Status { status, headers, body }) => {
             return status_fault(wire, status, &headers, body);
         }
-        Some(ScriptFault::Raw { raw }) => return event_stream(full(raw)),
+        Some(ScriptFault::Raw { raw }) => return stream_of(framing, full(raw)),
         Some(ScriptFault::Cut { cut_after_events }) => cut = Some(cut_after_events),
         Some(ScriptFault::Hang { hang: true }) => std::future::pending().await,
         Some(ScriptFault::Forget { forget: true }) => {
@@ -382,12 +396,12 @@ async fn play(
     if let Some((_, name)) = gate.take_if(|(after, _)| *after == 0 || !is_streamed) {
         state.gates.hold(&name).await;
     }
-    let numbers = state.log().number(&question, step.calls(), state.number);
+    let numbers = state.log().number(&question, step.calls(), number);
     let answer = ScriptedAnswer::new(step, &question, &state.quirks, numbers).write();
     if cut.is_none() {
         keep(&state, body, &answer, &conversation);
     }
-    deliver(&state, answer, is_streamed, gate, cut)
+    deliver(&state, answer, is_streamed.then_some(framing), gate, cut)
 }
 
 /// Keeps a conversation with its answer, if the wire and the request want that.
@@ -406,14 +420,16 @@ fn keep(state: &ScriptedState, body: &Value, answer: &WireAnswer, conversation: 
 fn deliver(
     state: &Arc<ScriptedState>,
     answer: WireAnswer,
-    is_streamed: bool,
+    framing: Option<Framing>,
     gate: Option<(usize, String)>,
     cut: Option<usize>,
 ) -> Response<ServerBody> {
-    if !is_streamed && cut.is_none() {
-        return json_response(StatusCode::OK, &answer.whole);
-    }
-    let cues = cues(answer.events, gate, cut).into_iter();
+    let framing = match (framing, cut) {
+        (None, None) => return json_response(StatusCode::OK, &answer.whole),
+        (framing, _) => framing.unwrap_or(Framing::Events),
+    };
+    let events = answer.events.into_iter().map(|event| framing.frame(event)).collect();
+    let cues = cues(events, gate, cut).into_iter();
     let frames = stream::unfold((cues, Arc::clone(state)), |(mut cues, state)| async move {
         loop {
             match cues.next()? {
@@ -427,7 +443,7 @@ fn deliver(
             }
         }
     });
-    event_stream(StreamBody::new(frames).boxed_unsync())
+    stream_of(framing, StreamBody::new(frames).boxed_unsync())
 }
 
 fn status_fault(
@@ -463,7 +479,7 @@ fn refuse(wire: Wire, refusal: &Refusal) -> Response<ServerBody> {
     let mut response = json_response(status, &refusal.body(wire));
     let name = match wire {
         Wire::AnthropicMessages => "request-id",
-        Wire::ChatCompletions | Wire::Responses => "x-request-id",
+        Wire::ChatCompletions | Wire::Responses | Wire::Gemini | Wire::Ollama => "x-request-id",
     };
     response.headers_mut().insert(name, HeaderValue::from_static("req_scripted"));
     response
@@ -477,8 +493,8 @@ fn json_text(status: StatusCode, text: String) -> Response<ServerBody> {
     respond(status, "application/json", full(text))
 }
 
-fn event_stream(body: ServerBody) -> Response<ServerBody> {
-    respond(StatusCode::OK, "text/event-stream; charset=utf-8", body)
+fn stream_of(framing: Framing, body: ServerBody) -> Response<ServerBody> {
+    respond(StatusCode::OK, framing.content_type(), body)
 }
 
 fn respond(status: StatusCode, content_type: &'static str, body: ServerBody) -> Response<ServerBody> {

@@ -261,7 +261,7 @@ async fn what_is_quoted_neither_ends_a_result_nor_looks_like_a_call() {
 
 #[tokio::test]
 async fn the_model_reads_of_tools_calls_and_results_as_text() {
-    let image = kode_model::Image { media_type: "image/png".into(), data: "iVBO".into() };
+    let image = kode_model::Image { media_type: "image/png".into(), data: "iVBO".into(), text: None };
     let invalid = Block::ToolUse {
         id: "call-2".into(),
         name: "Read".into(),

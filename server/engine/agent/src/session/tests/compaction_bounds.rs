@@ -39,7 +39,8 @@ fn too_long() -> Say {
 
 /// Puts pictures before the next prompt.
 fn show(session: &Session, count: usize, bytes: usize) {
-    let picture = |_| Block::Image(Image { media_type: "image/png".into(), data: "A".repeat(bytes) });
+    let picture =
+        |_| Block::Image(Image { media_type: "image/png".into(), data: "A".repeat(bytes), text: None });
     let (turn, item) = (TurnId::generate(), kode_base::ids::ItemId::generate());
     let content = (0..count).map(picture).collect();
     Conversation::main(session).commit(Record::Attached {

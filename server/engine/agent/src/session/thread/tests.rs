@@ -99,7 +99,11 @@ impl Kept {
         let said = format!("prompt {}", self.records.len());
         let mut content = vec![Block::Text { text: said.clone() }];
         if has_picture {
-            content.push(Block::Image(Image { media_type: "image/png".into(), data: "AA==".into() }));
+            content.push(Block::Image(Image {
+                media_type: "image/png".into(),
+                data: "AA==".into(),
+                text: None,
+            }));
         }
         // What a prompt closes belongs to the turn before.
         let mut closed = self.state.main.clone();

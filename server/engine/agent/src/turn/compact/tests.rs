@@ -195,8 +195,11 @@ fn without_a_summary_the_head_becomes_shorter_until_there_is_room() {
 
 #[test]
 fn the_oldest_pictures_go_until_the_rest_fits() {
-    let picture =
-        |bytes: usize| kode_model::Image { media_type: "image/png".into(), data: "x".repeat(bytes) };
+    let picture = |bytes: usize| kode_model::Image {
+        media_type: "image/png".into(),
+        data: "x".repeat(bytes),
+        text: None,
+    };
     let mut result = Block::result("c", "seen", false);
     if let Block::ToolResult { images, .. } = &mut result {
         images.extend([picture(5), picture(6)]);

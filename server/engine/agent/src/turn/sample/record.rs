@@ -62,8 +62,12 @@ pub(super) fn record(asker: &Asker<'_>, given: Given, usage: Usage) -> Answer {
         | Block::ToolUse { .. }
         | Block::ToolResult { .. } => None,
     });
-    let origin =
-        AnswerOrigin { wire: asker.model.wire(), model: asker.model.name().to_owned(), response_id: id };
+    let origin = AnswerOrigin {
+        wire: asker.model.wire(),
+        model: asker.model.name().to_owned(),
+        host: Some(asker.profile.host()),
+        response_id: id,
+    };
     let record = Record::Answer {
         turn: turn.clone(),
         message: Message { origin: Some(origin), ..Message::assistant(content) },

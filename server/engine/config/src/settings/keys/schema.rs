@@ -101,6 +101,10 @@ fn shaped(shape: KeyShape) -> Value {
         KeyShape::ObjectsByName => json!({ "type": "object", "additionalProperties": { "type": "object" } }),
         KeyShape::ListsByName => json!({ "type": "object", "additionalProperties": { "type": "array" } }),
         KeyShape::Objects => json!({ "type": "array", "items": { "type": "object" } }),
+        KeyShape::ObjectsByNameOrList => json!({ "anyOf": [
+            { "type": "object", "additionalProperties": { "type": "object" } },
+            { "type": "array", "items": { "type": "object" } },
+        ] }),
         KeyShape::Anything => json!({}),
     }
 }

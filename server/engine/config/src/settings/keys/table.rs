@@ -58,7 +58,8 @@ impl Key {
 
 use KeyReach::{Approved, Everywhere, Loosens, Own};
 use KeyShape::{
-    Anything, Choice, ListsByName, Objects, ObjectsByName, Switch, SwitchesByName, Text, Texts, TextsByName,
+    Anything, Choice, ListsByName, Objects, ObjectsByName, ObjectsByNameOrList, Switch, SwitchesByName, Text,
+    Texts, TextsByName,
 };
 
 /// All keys.
@@ -267,12 +268,17 @@ pub const KEYS: &[Key] = &[
         "Plugins that are on or off, by `plugin@marketplace`",
     ),
     // Models.
-    api("modelProfiles", Anything, Own, "Model profiles: an object by name, or a list"),
+    api("modelProfiles", ObjectsByNameOrList, Own, "Model profiles: an object by name, or a list"),
     api("modelPointers.main", Text, Approved, "The profile of conversations"),
     api("modelPointers.task", Text, Approved, "The profile of sub-agents"),
     api("modelPointers.compact", Text, Approved, "The profile of summaries"),
     api("modelPointers.quick", Text, Approved, "The profile of small things"),
-    api("modelCatalog", Anything, Own, "What is known of models: limits, abilities, prices"),
+    api(
+        "modelCatalog",
+        Anything,
+        Own,
+        "What is known of models: limits, abilities, prices; or the place of a models.dev catalog",
+    ),
     api("fallbackModel", Text, Own, "The profile that is asked when another fails"),
     api("apiKeyHelper", Text, Own, "A command that prints the key of Anthropic"),
     api("apiKeyHelperTtlMs", COUNT, Own, "How long that key is used").by_default("300000"),

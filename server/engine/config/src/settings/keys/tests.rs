@@ -42,6 +42,10 @@ fn paths_lead_to_keys_into_keys_to_sections_and_to_slips() {
     }
     let (key, name) = key_of("env.A.B").unwrap();
     assert_eq!((key.path, name), ("env", Some("A.B")));
+    assert_eq!(
+        key_of("modelProfiles.local").map(|(key, name)| (key.path, name)),
+        Some(("modelProfiles", Some("local")))
+    );
     assert!(key_of("env.").is_none() && key_of("language.x").is_none() && key_of("permissions").is_none());
 }
 

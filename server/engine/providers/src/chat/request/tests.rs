@@ -15,7 +15,7 @@ fn call(id: &str) -> Block {
 }
 
 fn picture() -> Image {
-    Image { media_type: "image/png".into(), data: "iVBO".into() }
+    Image { media_type: "image/png".into(), data: "iVBO".into(), text: None }
 }
 
 fn thought(thinking: &str) -> Block {
@@ -23,7 +23,7 @@ fn thought(thinking: &str) -> Block {
 }
 
 fn of(model: &str, wire: Wire, content: Vec<Block>) -> Message {
-    let origin = AnswerOrigin { wire, model: model.into(), response_id: None };
+    let origin = AnswerOrigin { wire, model: model.into(), host: None, response_id: None };
     Message { origin: Some(origin), ..Message::assistant(content) }
 }
 
@@ -32,7 +32,8 @@ fn request(messages: Vec<Message>) -> ModelRequest {
 }
 
 fn sent(capabilities: Capabilities, request: &ModelRequest) -> Value {
-    let dialect = Dialect { model: "m", capabilities, include_usage: true, takes_cache_key: false };
+    let dialect =
+        Dialect { model: "m", host: "h", capabilities, include_usage: true, takes_cache_key: false };
     serde_json::to_value(body(dialect, request)).unwrap()
 }
 
@@ -107,6 +108,8 @@ fn a_model_that_can_do_nothing_is_asked_for_nothing() {
         temperature: false,
         max_completion_tokens: false,
         sends_reasoning_back: false,
+        signed_calls: false,
+        pdf: false,
     };
     let tool = ToolDeclaration { name: "Read".into(), description: String::new(), input_schema: json!({}) };
     let request = ModelRequest {
@@ -237,6 +240,55 @@ fn reasoning_goes_back_with_the_calls_it_led_to_and_to_the_model_it_came_from() 
 }
 
 #[test]
+fn sealed_data_goes_back_to_its_provider_alone() {
+    let sealed = |sealed: Sealed| sealed.into_block().unwrap();
+    let extra = |signature: &str| Extra {
+        extra_content: Some(json!({"google": {"thought_signature": signature}})),
+        ..Extra::default()
+    };
+    let details = vec![json!({"type": "reasoning.encrypted", "data": "d", "index": 0})];
+    let content = vec![
+        sealed(Sealed::ReasoningDetails(details.clone())),
+        sealed(Sealed::Message(extra("of the message"))),
+        sealed(Sealed::Call(extra("of the call"))),
+        call("c1"),
+        call("c2"),
+    ];
+    let answered = |origin: Option<AnswerOrigin>| {
+        let answer = Message { origin, ..Message::assistant(content.clone()) };
+        let results = Message::user(vec![Block::result("c1", "1", false), Block::result("c2", "2", false)]);
+        request(vec![Message::user(vec![text("go")]), answer, results])
+    };
+    let origin = |model: &str, host: Option<&str>| {
+        let (model, host) = (model.to_owned(), host.map(str::to_owned));
+        Some(AnswerOrigin { wire: Wire::ChatCompletions, model, host, response_id: None })
+    };
+    let signatures = |answer: &Value| {
+        let calls = answer["tool_calls"].as_array().unwrap();
+        let of = |value: &Value| value.pointer("/extra_content/google/thought_signature").cloned();
+        [of(answer), of(&calls[0]), of(&calls[1])]
+    };
+    let signs = Capabilities { signed_calls: true, ..Capabilities::ALL };
+    let placeholder = Some(json!("skip_thought_signature_validator"));
+    for own in [origin("m", Some("h")), origin("m", None)] {
+        for capabilities in [Capabilities::ALL, signs] {
+            let sent = sent_messages(capabilities, &answered(own.clone()));
+            let [of_message, first, second] = signatures(&sent[1]);
+            assert_eq!(of_message, Some(json!("of the message")));
+            assert_eq!((first, second), (Some(json!("of the call")), None));
+            assert_eq!(sent[1]["reasoning_details"], json!(details));
+        }
+    }
+    for foreign in [origin("m", Some("elsewhere")), origin("other", Some("h")), None] {
+        let plain = sent_messages(Capabilities::ALL, &answered(foreign.clone()));
+        assert_eq!(signatures(&plain[1]), [None, None, None], "{foreign:?}");
+        let sent = sent_messages(signs, &answered(foreign));
+        assert_eq!(signatures(&sent[1]), [None, placeholder.clone(), None]);
+        assert!(sent[1]["reasoning_details"].is_null() && plain[1]["reasoning_details"].is_null());
+    }
+}
+
+#[test]
 fn nothing_empty_is_sent() {
     let request = request(vec![
         Message::user(vec![text("one")]),
@@ -254,8 +306,13 @@ fn nothing_empty_is_sent() {
 #[test]
 fn the_cache_key_goes_where_it_is_known() {
     let request = ModelRequest { cache_key: Some("s".into()), ..request(vec![]) };
-    let dialect =
-        Dialect { model: "m", capabilities: Capabilities::ALL, include_usage: false, takes_cache_key: true };
+    let dialect = Dialect {
+        model: "m",
+        host: "h",
+        capabilities: Capabilities::ALL,
+        include_usage: false,
+        takes_cache_key: true,
+    };
     let body = serde_json::to_value(body(dialect, &request)).unwrap();
     assert_eq!(body["prompt_cache_key"], "s");
     assert_eq!(body.get("stream_options"), None);

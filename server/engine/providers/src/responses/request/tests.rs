@@ -9,6 +9,9 @@ use crate::validity::{MODEL, message};
 use kode_model::normalise::normalise;
 use kode_model::{AnswerOrigin, ToolDeclaration, Wire};
 
+/// The model at a host that no journal names.
+const OWN: Own<'_> = Own { model: MODEL, host: "" };
+
 const FEATURES: Features = Features {
     stored: true,
     reasoning: true,
@@ -16,7 +19,7 @@ const FEATURES: Features = Features {
     summaries: true,
     sealed: true,
     reasoning_back: true,
-    images: true,
+    capabilities: Capabilities::ALL,
 };
 
 fn text(text: &str) -> Block {
@@ -28,7 +31,7 @@ fn call(id: &str) -> Block {
 }
 
 fn picture_block() -> Block {
-    Block::Image(Image { media_type: "image/png".into(), data: "cA==".into() })
+    Block::Image(Image { media_type: "image/png".into(), data: "cA==".into(), text: None })
 }
 
 fn sealed(id: &str) -> Block {
@@ -38,7 +41,7 @@ fn sealed(id: &str) -> Block {
 }
 
 fn origin(wire: Wire, model: &str, response: Option<&str>) -> Option<AnswerOrigin> {
-    Some(AnswerOrigin { wire, model: model.into(), response_id: response.map(str::to_owned) })
+    Some(AnswerOrigin { wire, model: model.into(), host: None, response_id: response.map(str::to_owned) })
 }
 
 fn own(response: &str, content: Vec<Block>) -> Message {
@@ -54,7 +57,7 @@ fn sent(features: Features, request: &ModelRequest, bookmark: Option<ResponseBoo
 }
 
 fn written(features: Features, request: &ModelRequest, bookmark: Option<ResponseBookmark<'_>>) -> String {
-    serde_json::to_string(&body(MODEL, features, request, bookmark)).unwrap()
+    serde_json::to_string(&body(OWN, features, request, bookmark)).unwrap()
 }
 
 fn lines(sent: &Value) -> String {
@@ -70,7 +73,7 @@ fn lines(sent: &Value) -> String {
 
 fn conversation() -> ModelRequest {
     let shown = Block::Thinking { thinking: "hm".into(), signature: String::new() };
-    let image = Image { media_type: "image/png".into(), data: "cA==".into() };
+    let image = Image { media_type: "image/png".into(), data: "cA==".into(), text: None };
     let pictured = Block::ToolResult {
         tool_use_id: "call_2".into(),
         content: "a picture".into(),
@@ -124,7 +127,11 @@ fn a_whole_request_on_the_wire() {
 
 #[test]
 fn a_model_that_sees_no_pictures_is_told_of_them() {
-    let sent = sent(Features { images: false, ..FEATURES }, &conversation(), None);
+    let sent = sent(
+        Features { capabilities: Capabilities { images: false, ..Capabilities::ALL }, ..FEATURES },
+        &conversation(),
+        None,
+    );
     let note = "[A picture (image/png) is here, which this model cannot see.]";
     assert_eq!(sent["input"][0]["content"][1]["text"], note);
     assert_eq!(sent["input"][6]["output"], format!("a picture\n\n{note}"));
@@ -216,14 +223,14 @@ proptest! {
         let request = request(normalise(&history));
         let state = StoredAnswers::default();
         let ours: Vec<usize> =
-            (0..request.messages.len()).filter(|at| is_own(MODEL, &request.messages[*at])).collect();
+            (0..request.messages.len()).filter(|at| OWN.gave(&request.messages[*at])).collect();
         if stored && !ours.is_empty() {
             let at = ours[kept.index(ours.len())];
             if let Some(id) = request.messages[at].origin.as_ref().and_then(|o| o.response_id.clone()) {
                 state.remember(id, &request.messages, at);
             }
         }
-        let bookmark = state.bookmark(MODEL, &request.messages);
+        let bookmark = state.bookmark(OWN, &request.messages);
         let sent = sent(Features { stored, ..FEATURES }, &request, bookmark);
         let items = sent["input"].as_array().unwrap();
         // With a kept answer the calls of that answer are open; outputs of older ones were sent before.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::{AnswerPart, CREATED, ID_MARK, ScriptedAnswer, WireAnswer, pieces};
+use crate::scripted::sealed::{self, Reasoning};
 
 /// The field that reasoning comes in unless a quirk names another one.
 const REASONING_FIELD: &str = "reasoning_content";
@@ -34,6 +35,10 @@ fn whole(answer: &ScriptedAnswer<'_>) -> Value {
     let reasoning = text(|part| if let AnswerPart::Thinking { text, .. } = part { Some(text) } else { None });
     if !reasoning.is_null() {
         message.insert(reasoning_field(answer).to_owned(), reasoning);
+    }
+    let details = details(answer);
+    if !details.is_empty() {
+        message.insert("reasoning_details".to_owned(), Value::Array(details));
     }
     let calls: Vec<Value> = answer.parts.iter().filter_map(|part| whole_call(answer, part)).collect();
     if !calls.is_empty() {
@@ -64,6 +69,9 @@ fn events(answer: &ScriptedAnswer<'_>) -> Vec<Bytes> {
     let begins_with_call = matches!(answer.parts.first(), Some(AnswerPart::Call { .. }));
     let begun = if begins_with_call { Value::Null } else { json!("") };
     let mut events = vec![delta(json!({"role": "assistant", "content": begun}), Value::Null)];
+    for piece in details(answer).into_iter().flat_map(|detail| in_pieces(detail, answer.chunk)) {
+        events.push(delta(json!({"reasoning_details": [piece]}), Value::Null));
+    }
     let mut index = 0;
     for part in &answer.parts {
         events.extend(deltas(answer, part, index).into_iter().map(|piece| delta(piece, Value::Null)));
@@ -97,6 +105,7 @@ fn deltas(answer: &ScriptedAnswer<'_>, part: &AnswerPart, index: usize) -> Vec<V
             if answer.quirks.no_call_ids {
                 start.as_object_mut().map(|start| start.remove("id"));
             }
+            sign(answer, id, &mut start);
             let piece = |piece| json!({"index": index, "function": {"arguments": piece}});
             let calls = std::iter::once(start).chain(pieces(arguments, answer.chunk).map(piece));
             calls.map(|call| json!({"tool_calls": [call]})).collect()
@@ -107,11 +116,55 @@ fn deltas(answer: &ScriptedAnswer<'_>, part: &AnswerPart, index: usize) -> Vec<V
 fn whole_call(answer: &ScriptedAnswer<'_>, part: &AnswerPart) -> Option<Value> {
     let AnswerPart::Call { id, name, arguments, .. } = part else { return None };
     let function = json!({"name": name, "arguments": arguments});
-    Some(if answer.quirks.no_call_ids {
+    let mut call = if answer.quirks.no_call_ids {
         json!({"type": "function", "function": function})
     } else {
         json!({"id": id, "type": "function", "function": function})
-    })
+    };
+    sign(answer, id, &mut call);
+    Some(call)
+}
+
+/// Signs a call if it is the answer's first one and the server signs calls.
+fn sign(answer: &ScriptedAnswer<'_>, id: &str, call: &mut Value) {
+    let first = answer.parts.iter().find_map(|part| match part {
+        AnswerPart::Call { id, .. } => Some(id.as_str()),
+        AnswerPart::Text(_)
+        | AnswerPart::Refusal(_)
+        | AnswerPart::Thinking { .. }
+        | AnswerPart::Redacted { .. } => None,
+    });
+    if answer.quirks.signed_calls && first == Some(id) {
+        let signature = sealed::seal(answer.numbers.server, id);
+        call["extra_content"] = json!({"google": {"thought_signature": signature}});
+    }
+}
+
+/// The reasoning as `reasoning_details`, on servers that have those.
+fn details(answer: &ScriptedAnswer<'_>) -> Vec<Value> {
+    if !answer.quirks.reasoning_details {
+        return Vec::new();
+    }
+    let reasoning = answer.parts.iter().filter_map(|part| match part {
+        AnswerPart::Thinking { text, .. } => Some(Reasoning::Text(text)),
+        AnswerPart::Redacted { data } => Some(Reasoning::Data(data)),
+        AnswerPart::Text(_) | AnswerPart::Refusal(_) | AnswerPart::Call { .. } => None,
+    });
+    sealed::details(answer.numbers.server, answer.numbers.message, &reasoning.collect::<Vec<_>>())
+}
+
+/// A detail as it streams: a text in pieces, its signature at the end; data in one piece.
+fn in_pieces(detail: Value, chunk: usize) -> Vec<Value> {
+    let Some(text) = detail["text"].as_str() else { return vec![detail] };
+    let piece = |text: &str, signature: &Value| {
+        let mut piece = detail.clone();
+        piece["text"] = json!(text);
+        piece["signature"] = signature.clone();
+        piece
+    };
+    let mut streamed: Vec<Value> = pieces(text, chunk).map(|text| piece(text, &Value::Null)).collect();
+    streamed.push(piece("", &detail["signature"]));
+    streamed
 }
 
 fn reasoning_field<'a>(answer: &'a ScriptedAnswer<'_>) -> &'a str {

@@ -8,9 +8,10 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::{NO_TOOLS, is_image_url, is_name, unsupported};
+use super::{NO_TOOLS, is_document, is_image_url, is_name, unsupported};
 use crate::scripted::Quirks;
 use crate::scripted::refusal::Refusal;
+use crate::scripted::sealed;
 
 /// The most characters of a tool's name.
 const MAX_NAME: usize = 64;
@@ -62,7 +63,7 @@ const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh"];
 ///
 /// # Errors
 /// In the API's manner.
-pub(in crate::scripted) fn request(body: &Value, quirks: &Quirks) -> Result<(), Refusal> {
+pub(in crate::scripted) fn request(body: &Value, quirks: &Quirks, server: u64) -> Result<(), Refusal> {
     let fields = body.as_object().ok_or_else(|| Refusal::invalid("The request body is not a JSON object"))?;
     if let Some(name) = fields.keys().find(|name| !REQUEST_FIELDS.contains(&name.as_str())) {
         return Err(Refusal::invalid(format!("Unrecognized request argument supplied: {name}")));
@@ -74,7 +75,15 @@ pub(in crate::scripted) fn request(body: &Value, quirks: &Quirks) -> Result<(), 
     stream(fields)?;
     tools(fields)?;
     let messages = body["messages"].as_array().filter(|messages| !messages.is_empty());
-    history(messages.ok_or_else(|| missing("messages"))?, quirks)
+    let messages = messages.ok_or_else(|| missing("messages"))?;
+    history(messages, quirks)?;
+    if quirks.signed_calls {
+        sealed::check_signatures(messages, server)?;
+    }
+    if quirks.reasoning_details {
+        sealed::check_details(messages, server)?;
+    }
+    Ok(())
 }
 
 fn limits(fields: &Map<String, Value>) -> Result<(), Refusal> {
@@ -211,9 +220,9 @@ fn history(messages: &[Value], quirks: &Quirks) -> Result<(), Refusal> {
             }
             "user" => {
                 known(message, &["role", "content", "name"], &at)?;
-                content(&message["content"], &at, &["text", "image_url"])?;
+                content(&message["content"], &at, &["text", "image_url", "file"])?;
             }
-            "assistant" => open = assistant(message, &at)?,
+            "assistant" => open = assistant(message, &at, quirks)?,
             "tool" => {
                 known(message, &["role", "content", "tool_call_id"], &at)?;
                 if !message["content"].is_string() {
@@ -254,10 +263,14 @@ fn all_answered(open: &HashSet<&str>) -> Result<(), Refusal> {
 }
 
 /// Checks an answer and gives the ids of its calls.
-fn assistant<'a>(message: &'a Value, at: &str) -> Result<HashSet<&'a str>, Refusal> {
+fn assistant<'a>(message: &'a Value, at: &str, quirks: &Quirks) -> Result<HashSet<&'a str>, Refusal> {
     // Reasoning is no field of the API's own, but servers that send it want it back.
-    let fields = ["role", "content", "refusal", "name", "tool_calls", "reasoning_content", "reasoning"];
+    let mut fields =
+        vec!["role", "content", "refusal", "name", "tool_calls", "reasoning_content", "reasoning"];
+    fields.extend(quirks.reasoning_details.then_some("reasoning_details"));
     known(message, &fields, at)?;
+    let mut call_fields = vec!["id", "type", "function"];
+    call_fields.extend(quirks.signed_calls.then_some("extra_content"));
     for name in ["reasoning_content", "reasoning", "refusal"] {
         if !message[name].is_null() && !message[name].is_string() {
             return Err(wrong_value(&format!("{at}.{name}"), "a string"));
@@ -281,7 +294,7 @@ fn assistant<'a>(message: &'a Value, at: &str) -> Result<HashSet<&'a str>, Refus
     let mut ids = HashSet::new();
     for (index, call) in calls.iter().enumerate() {
         let at = format!("{at}.tool_calls[{index}]");
-        known(call, &["id", "type", "function"], &at)?;
+        known(call, &call_fields, &at)?;
         let function = &call["function"];
         known(function, &["name", "arguments"], &format!("{at}.function"))?;
         let id =
@@ -341,6 +354,11 @@ fn content(content: &Value, at: &str, kinds: &[&str]) -> Result<(), Refusal> {
                 known(&part[kind], &["url", "detail"], &at)?;
                 part[kind]["url"].as_str().is_some_and(is_image_url)
             }
+            "file" => {
+                known(&part[kind], &["filename", "file_data"], &at)?;
+                part[kind]["filename"].as_str().is_some_and(|name| !name.is_empty())
+                    && part[kind]["file_data"].as_str().is_some_and(is_document)
+            }
             _ => part[kind].as_str().is_some_and(|text| !text.is_empty()),
         };
         if !is_fine {
@@ -394,7 +412,7 @@ mod tests {
     }
 
     fn refusal(body: &Value) -> String {
-        request(body, &Quirks::default()).unwrap_err().message
+        request(body, &Quirks::default(), 0).unwrap_err().message
     }
 
     #[test]
@@ -410,7 +428,7 @@ mod tests {
             {"role": "assistant", "content": "yes"},
             {"role": "user", "content": "more"},
         ]);
-        assert_eq!(request(&with_messages(messages), &Quirks::default()), Ok(()));
+        assert_eq!(request(&with_messages(messages), &Quirks::default(), 0), Ok(()));
     }
 
     #[test]
@@ -419,6 +437,8 @@ mod tests {
         let user = |content: Value| json!({"role": "user", "content": content});
         let hello = || user(json!("hello"));
         let image = |url: &str| user(json!([{"type": "image_url", "image_url": {"url": url}}]));
+        let file =
+            |data: &str| user(json!([{"type": "file", "file": {"filename": "a.pdf", "file_data": data}}]));
         for (messages, expected) in [
             (json!([]), "messages"),
             (json!([user(json!(" "))]), "not empty"),
@@ -426,6 +446,7 @@ mod tests {
             (json!([user(json!([{"type": "text", "text": ""}]))]), "not empty"),
             (json!([user(json!([{"type": "input_text", "text": "x"}]))]), "Invalid content type"),
             (json!([image("data:image/bmp;base64,AA==")]), "image_url"),
+            (json!([file("data:image/png;base64,AA==")]), "file"),
             (json!([{"role": "tool", "tool_call_id": "a", "content": "x"}]), "preceeding"),
             (json!([{"role": "function", "content": "x"}]), "Supported values"),
             (json!([{"role": "assistant", "content": null}]), "null"),
@@ -492,9 +513,9 @@ mod tests {
     fn quirks_refuse_what_compatible_servers_lack() {
         let quirks = Quirks { no_system_role: true, no_tools: true, ..Quirks::default() };
         let messages = json!([{"role": "system", "content": "You."}, {"role": "user", "content": "x"}]);
-        assert!(request(&with_messages(messages), &quirks).is_err());
+        assert!(request(&with_messages(messages), &quirks, 0).is_err());
         let messages = json!([{"role": "assistant", "tool_calls": [call("a")]}, result("a")]);
-        assert!(request(&with_messages(messages.clone()), &Quirks::default()).is_ok());
-        assert!(request(&with_messages(messages), &quirks).is_err());
+        assert!(request(&with_messages(messages.clone()), &Quirks::default(), 0).is_ok());
+        assert!(request(&with_messages(messages), &quirks, 0).is_err());
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::{IMAGE_TYPES, is_name, known_fields};
+use super::{DOCUMENT_TYPE, IMAGE_TYPES, is_name, known_fields};
 
 /// The most characters of a tool's name.
 const MAX_NAME: usize = 128;
@@ -177,7 +177,8 @@ fn block(block: &Value, role: &str, at: &str) -> Result<(), String> {
             }
             Err(format!("{at}.tool_use.input: Input should be a valid dictionary"))
         }
-        ("user", "image") => image(fields, at),
+        ("user", "image") => source(fields, &IMAGE_TYPES, at),
+        ("user", "document") => source(fields, &[DOCUMENT_TYPE], at),
         ("user", "tool_result") => {
             known_fields(fields, &["type", "tool_use_id", "content", "is_error", "cache_control"], at)?;
             filled("tool_use_id")?;
@@ -197,7 +198,8 @@ fn text(fields: &Map<String, Value>, at: &str) -> Result<(), String> {
     }
 }
 
-fn image(fields: &Map<String, Value>, at: &str) -> Result<(), String> {
+/// Checks the source of a picture or document.
+fn source(fields: &Map<String, Value>, types: &[&str], at: &str) -> Result<(), String> {
     known_fields(fields, &["type", "source", "cache_control"], at)?;
     let source = fields.get("source").and_then(Value::as_object);
     let source = source.ok_or_else(|| format!("{at}.source: Field required"))?;
@@ -206,8 +208,8 @@ fn image(fields: &Map<String, Value>, at: &str) -> Result<(), String> {
     if string("type") != "base64" {
         return Err(format!("{at}.source.type: Input should be 'base64'"));
     }
-    if !IMAGE_TYPES.contains(&string("media_type")) {
-        return Err(format!("{at}.source.media_type: Input should be one of {IMAGE_TYPES:?}"));
+    if !types.contains(&string("media_type")) {
+        return Err(format!("{at}.source.media_type: Input should be one of {types:?}"));
     }
     match string("data") {
         "" => Err(format!("{at}.source.data: image cannot be empty")),
@@ -226,8 +228,9 @@ fn result_content(content: Option<&Value>, at: &str) -> Result<(), String> {
         let at = format!("{at}.{index}");
         match (block.as_object(), block["type"].as_str()) {
             (Some(fields), Some("text")) => text(fields, &at),
-            (Some(fields), Some("image")) => image(fields, &at),
-            _ => Err(format!("{at}: a result can only hold text and images")),
+            (Some(fields), Some("image")) => source(fields, &IMAGE_TYPES, &at),
+            (Some(fields), Some("document")) => source(fields, &[DOCUMENT_TYPE], &at),
+            _ => Err(format!("{at}: a result can only hold text, images and documents")),
         }
     })
 }
@@ -384,6 +387,10 @@ mod tests {
                 "signature",
             ),
             (with_source(json!({"type": "base64", "media_type": "image/bmp", "data": "x"})), "media_type"),
+            (
+                with_source(json!({"type": "base64", "media_type": "application/pdf", "data": "x"})),
+                "media_type",
+            ),
             (with_source(json!({"type": "base64", "media_type": "image/png", "data": ""})), "empty"),
             (with_source(json!({"type": "file", "file_id": "x"})), "file_id"),
             (json!([hello(), assistant(json!([image()]))]), "cannot have"),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::chat::{called, declaration, missing, wrong_value};
-use super::{is_image_url, known_fields};
+use super::{is_document, is_image_url, known_fields};
 use crate::scripted::playback::responses::{SEALED, seal_of};
 use crate::scripted::refusal::Refusal;
 
@@ -162,7 +162,11 @@ pub(in crate::scripted) fn input(body: &Value, items: &[Arc<Value>]) -> Result<(
                 known(item, &["type", "id", "call_id", "output", "status"], &at)?;
                 call_id(item, &at)?;
                 if !item["output"].is_string() {
-                    parts(&item["output"], &format!("{at}.output"), &["input_text", "input_image"])?;
+                    parts(
+                        &item["output"],
+                        &format!("{at}.output"),
+                        &["input_text", "input_image", "input_file"],
+                    )?;
                 }
             }
             "reasoning" => reasoning(body, item, &at)?,
@@ -181,7 +185,7 @@ fn message(item: &Value, at: &str) -> Result<(), Refusal> {
     let kinds: &[&str] = match role {
         "user" | "system" | "developer" => {
             known(item, &["type", "role", "content", "status"], at)?;
-            &["input_text", "input_image"]
+            &["input_text", "input_image", "input_file"]
         }
         "assistant" => {
             known(item, &["type", "role", "content", "id", "status", "phase"], at)?;
@@ -215,6 +219,11 @@ fn parts(content: &Value, at: &str, kinds: &[&str]) -> Result<(), Refusal> {
             "input_image" => {
                 known(part, &["type", "image_url", "detail"], &at)?;
                 part["image_url"].as_str().is_some_and(is_image_url)
+            }
+            "input_file" => {
+                known(part, &["type", "filename", "file_data"], &at)?;
+                part["filename"].as_str().is_some_and(|name| !name.is_empty())
+                    && part["file_data"].as_str().is_some_and(is_document)
             }
             "refusal" => {
                 known(part, &["type", "refusal"], &at)?;
