@@ -16,6 +16,7 @@ pub mod run;
 pub mod sandbox;
 pub mod scripted;
 pub mod sessions;
+pub mod setup;
 mod terminal;
 pub mod trust;
 mod watch;
@@ -72,6 +73,8 @@ enum Command {
     Plugin(plugin::PluginArgs),
     /// List the model profiles, and say which cannot be used and why
     Models(models::ModelsArgs),
+    /// Choose a provider, give a key, try it, and keep it as a profile
+    Setup(setup::SetupArgs),
     /// List, show, rename, archive, delete and search the stored sessions
     Sessions(sessions::SessionsArgs),
     /// Say what keeps commands in check on this machine, and which models there are
@@ -144,7 +147,8 @@ pub fn main() -> ExitCode {
         Some(Command::Trust(args)) => trust::run(args),
         Some(Command::Mcp(args)) => block_on(mcp::run(args)),
         Some(Command::Plugin(args)) => block_on(plugin::run(args)),
-        Some(Command::Models(args)) => models::run(&args),
+        Some(Command::Models(args)) => block_on(models::run(args)),
+        Some(Command::Setup(args)) => block_on(setup::run(args)),
         Some(Command::Sessions(args)) => sessions::run(args),
         Some(Command::Doctor(args)) => doctor::run(&args),
         Some(Command::Reference(args)) => reference::run(args),

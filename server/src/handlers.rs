@@ -12,6 +12,7 @@ pub mod document;
 pub mod draft;
 pub mod edits;
 pub mod mcp;
+pub mod models;
 pub mod params;
 pub mod permission;
 pub mod progress;

@@ -20,6 +20,7 @@ pub mod lsp;
 pub mod plain;
 mod policies;
 pub mod server;
+mod setup;
 mod signals;
 pub mod transport;
 

@@ -14,8 +14,8 @@ use tower_lsp::{ClientSocket, LspService};
 
 use crate::backend::Backend;
 use crate::handlers::{
-    catalogue, checkpoint, complete, config, context, document, draft, edits, mcp, permission, progress,
-    question, queue, session, sessions, task, transfer, turn,
+    catalogue, checkpoint, complete, config, context, document, draft, edits, mcp, models, permission,
+    progress, question, queue, session, sessions, task, transfer, turn,
 };
 use crate::lifecycle::Lifecycle;
 use crate::signals::EndSignals;
@@ -83,6 +83,10 @@ pub fn service() -> (LspService<Backend>, ClientSocket) {
         .custom_method("agent/output/read", task::read)
         .custom_method("agent/tools/list", catalogue::tools)
         .custom_method("agent/models/list", catalogue::models)
+        .custom_method("agent/models/discover", models::discover)
+        .custom_method("agent/setup/providers", models::providers)
+        .custom_method("agent/setup/try", models::attempt)
+        .custom_method("agent/setup/save", models::save)
         .custom_method("agent/agents/list", catalogue::agents)
         .custom_method("agent/hooks/list", catalogue::hooks)
         .custom_method("agent/mcp/list", mcp::list)

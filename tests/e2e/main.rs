@@ -23,6 +23,7 @@ mod hooks;
 mod hostile;
 mod hunks;
 mod input;
+mod local;
 mod mcp;
 mod models;
 mod paging;

@@ -1,18 +1,23 @@
-//! `kode-ls models`: which model profiles there are, and what is wrong with those that cannot be used.
+//! `kode-ls models`: the model profiles, the reason why a profile cannot be used, and the model servers of this machine.
 //!
-//! Rule: nothing is asked and no helper is run; no key is shown.
+//! Rule: the usual ports of this machine are the only servers that are asked, beside the address of a published catalog that
+//! the user has named. No helper runs, and no key is shown.
 
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
 use kode_engine::model::models::ProfileLayer;
-use kode_protocol::{ListModelsResult, ModelInfo, ModelPrices};
+use kode_engine::providers::discovery::Discovery;
+use kode_protocol::{ListModelsResult, ModelInfo, ModelPrices, ModelServer, ServedModel};
 
 use crate::cli::terminal;
 use crate::convert;
 use crate::display::printable;
 use crate::policies;
+
+/// The most models that are listed for one server.
+const MAX_SERVED: usize = 50;
 
 /// The arguments of `kode-ls models`.
 #[derive(Debug, Args)]
@@ -26,12 +31,24 @@ pub struct ModelsArgs {
 ///
 /// # Errors
 /// When there is no place for the user's state, or the list cannot be written.
-pub fn run(args: &ModelsArgs) -> anyhow::Result<ExitCode> {
+pub async fn run(args: ModelsArgs) -> anyhow::Result<ExitCode> {
+    let settings = policies::all()?;
+    let discovery = Discovery::shared();
+    let (refreshed, servers) = tokio::join!(policies::refresh_catalog(&settings), discovery.local(false));
+    if let Err(error) = refreshed {
+        terminal::error_line(&format!(
+            "! The published catalog is not new: {}",
+            printable(&format!("{error:#}"))
+        ));
+    }
     let listed = listed()?;
+    let servers: Vec<ModelServer> = servers.iter().map(convert::models::server).collect();
     let text = if args.json {
+        let mut listed = serde_json::to_value(&listed).context("could not write the list")?;
+        listed["servers"] = serde_json::to_value(&servers).context("could not write the list")?;
         serde_json::to_string_pretty(&listed).context("could not write the list")? + "\n"
     } else {
-        table(&listed)
+        table(&listed) + &running(&servers)
     };
     terminal::output(&text).context("could not write")?;
     Ok(ExitCode::SUCCESS)
@@ -44,6 +61,43 @@ pub fn run(args: &ModelsArgs) -> anyhow::Result<ExitCode> {
 pub(super) fn listed() -> anyhow::Result<ListModelsResult> {
     let models = policies::models(&policies::all()?, ProfileLayer::default());
     Ok(convert::models::list(&models, models.default_name()))
+}
+
+/// The model servers of this machine that answered, a line for each model.
+fn running(servers: &[ModelServer]) -> String {
+    let mut text = String::new();
+    for server in servers {
+        text += &format!("\n{} answers at {}:\n", printable(&server.label), printable(&server.base_url));
+        if server.models.is_empty() {
+            text += "  no models\n";
+        }
+        for model in server.models.iter().take(MAX_SERVED) {
+            text += &format!("  {}{}\n", printable(&model.name), abilities(model));
+        }
+        if let Some(more) = server.models.len().checked_sub(MAX_SERVED).filter(|more| *more > 0) {
+            text += &format!("  and {more} more\n");
+        }
+    }
+    if !servers.is_empty() {
+        text += "`kode-ls setup` makes a profile of one.\n";
+    }
+    text
+}
+
+/// What a server tells of a model, in words.
+fn abilities(model: &ServedModel) -> String {
+    let window = model.context_window.map(|tokens| format!("window {tokens}"));
+    let says =
+        |is: Option<bool>, yes: &str, no: &str| is.map(|is| if is { yes.to_owned() } else { no.to_owned() });
+    let told = [
+        window,
+        says(model.tools, "tools", "no tools"),
+        says(model.images, "pictures", "no pictures").filter(|_| model.images == Some(true)),
+        says(model.thinking, "thinking", "").filter(|_| model.thinking == Some(true)),
+        says(model.loaded, "loaded", "").filter(|_| model.loaded == Some(true)),
+    ];
+    let told: Vec<String> = told.into_iter().flatten().collect();
+    if told.is_empty() { String::new() } else { format!(" ({})", told.join(", ")) }
 }
 
 fn table(listed: &ListModelsResult) -> String {
@@ -69,7 +123,14 @@ fn table(listed: &ListModelsResult) -> String {
         printable(&pointers.compact),
         printable(&pointers.quick)
     ));
-    lines.push(format!("Built-in prices are of {}; check them with your provider.", listed.prices_as_of));
+    if let Some(catalog) = &listed.catalog {
+        let read = catalog.read_at.as_ref().map(|time| format!(", read {time}")).unwrap_or_default();
+        lines.push(format!("Catalog: {} models from {}{read}.", catalog.models, printable(&catalog.source)));
+    }
+    lines.push(format!(
+        "The built-in table of limits and prices is of {}; check prices with your provider.",
+        listed.prices_as_of
+    ));
     lines.extend(unusable(listed));
     lines.join("\n") + "\n"
 }

@@ -14,6 +14,49 @@ pub(super) fn error_line(text: &str) {
     drop(writeln!(io::stderr().lock(), "{text}"));
 }
 
+/// Writes a question to standard error, without a line break behind it.
+pub(super) fn question(text: &str) {
+    let mut stderr = io::stderr().lock();
+    drop(stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush()));
+}
+
+/// A terminal that does not show what is typed, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Quiet {
+    #[cfg(unix)]
+    before: Option<rustix::termios::Termios>,
+}
+
+impl Quiet {
+    /// Turns the echo of standard input off, where it is a terminal.
+    #[cfg(unix)]
+    pub(super) fn begin() -> Self {
+        use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+        let before = tcgetattr(io::stdin()).ok();
+        if let Some(mut quiet) = before.clone() {
+            quiet.local_modes.remove(LocalModes::ECHO);
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &quiet);
+        }
+        Self { before }
+    }
+
+    /// Does nothing: the console of this system shows what is typed.
+    #[cfg(not(unix))]
+    pub(super) fn begin() -> Self {
+        Self {}
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let now = rustix::termios::OptionalActions::Now;
+            let _ = rustix::termios::tcsetattr(io::stdin(), now, before);
+        }
+    }
+}
+
 /// Writes to standard output.
 ///
 /// # Errors

@@ -1,0 +1,104 @@
+//! `agent/models/discover` and `agent/setup/*`.
+//!
+//! Rule: what asks a server is bounded, and holds up nothing else. No answer repeats a key.
+
+use std::sync::Arc;
+
+use kode_engine::providers::discovery::Discovery;
+use kode_protocol as wire;
+
+use crate::agent::{Agent, settings};
+use crate::backend::Backend;
+use crate::convert;
+use crate::convert::error::{self, RequestError};
+use crate::handlers::params::Params;
+use crate::policies;
+use crate::setup::{self, SetupError};
+
+/// Lists the models of a profile's server, or of the programs of this machine.
+pub(crate) async fn discover(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::DiscoverModelsResult, RequestError> {
+    let params: wire::DiscoverModelsParams = params.read()?;
+    let discovery = Discovery::shared();
+    refresh_catalog(backend.agent()?);
+    let Some(name) = &params.profile else {
+        let servers = discovery.local(params.fresh).await;
+        return Ok(wire::DiscoverModelsResult {
+            servers: servers.iter().map(convert::models::server).collect(),
+        });
+    };
+    let models = backend.agent()?.engine.models();
+    let named = models.resolve(name).and_then(|name| models.profile(&name).cloned());
+    let profile = named.map_err(|error| error::invalid_params("profile", &error.to_string()))?;
+    let listed = discovery.models(&profile, params.fresh).await;
+    let server = wire::ModelServer {
+        provider: convert::provider(profile.provider).to_owned(),
+        label: profile.host(),
+        base_url: profile.base_url.clone(),
+        profile: Some(profile.name.clone()),
+        problem: listed.as_ref().err().map(convert::models::problem),
+        models: listed.unwrap_or_default().iter().map(convert::models::served).collect(),
+    };
+    Ok(wire::DiscoverModelsResult { servers: vec![server] })
+}
+
+/// Has the published catalog requested that the user has named, and the models resolved anew with it.
+fn refresh_catalog(agent: &Arc<Agent>) {
+    let agent = Arc::clone(agent);
+    tokio::spawn(async move {
+        match policies::refresh_catalog(&agent.policies).await {
+            Ok(true) => settings::files_changed(&agent).await,
+            Ok(false) => {}
+            Err(error) => tracing::warn!(error = format!("{error:#}"), "the published catalog is not new"),
+        }
+    });
+}
+
+/// Lists the providers that can be set up.
+pub(crate) async fn providers(
+    _backend: &Backend,
+    _params: wire::ListProvidersParams,
+) -> Result<wire::ListProvidersResult, RequestError> {
+    Ok(wire::ListProvidersResult { providers: setup::providers(&|name| std::env::var(name).ok()) })
+}
+
+/// Tries a choice.
+pub(crate) async fn attempt(
+    _backend: &Backend,
+    params: Params,
+) -> Result<wire::SetupTrialResult, RequestError> {
+    let choice: wire::SetupChoice = params.read()?;
+    let trial = setup::attempt(&choice).await.map_err(|error| unusable(&error))?;
+    let problem = trial.outcome.as_ref().err().map(convert::models::problem);
+    let answered = trial.outcome.ok();
+    Ok(wire::SetupTrialResult {
+        ok: answered.is_some(),
+        duration_ms: answered.as_ref().and_then(|(_, took)| u64::try_from(took.as_millis()).ok()),
+        model: answered.map(|(model, _)| model),
+        models: trial.models.iter().map(convert::models::served).collect(),
+        problem,
+    })
+}
+
+/// Keeps a choice, which new sessions use at once.
+pub(crate) async fn save(backend: &Backend, params: Params) -> Result<wire::SaveSetupResult, RequestError> {
+    let params: wire::SaveSetupParams = params.read()?;
+    let saved = setup::keep(backend.agent()?, params.choice, params.name, params.main).await;
+    let saved = saved.map_err(|error| unusable(&error))?;
+    Ok(wire::SaveSetupResult {
+        profile: saved.profile,
+        file: saved.file.to_string(),
+        key_file: saved.key_file.map(|file| file.display().to_string()),
+    })
+}
+
+fn unusable(error: &SetupError) -> RequestError {
+    let field = match error {
+        SetupError::UnknownProvider(_) => "provider",
+        SetupError::BadOption(..) => "options",
+        SetupError::Profile(_) | SetupError::Unwritable { .. } | SetupError::Settings(_) => "choice",
+    };
+    error::invalid_params(field, &error.to_string())
+}
