@@ -5,6 +5,7 @@
 
 mod aimock;
 mod clouds;
+mod matrix;
 mod quirks;
 mod sealed;
 
