@@ -389,6 +389,31 @@ test("a narrow view has everything", () =>
         assert.equal(wide, false, "nothing is wider than the view");
     }));
 
+for (const width of [300, 430]) {
+    test(`menus and the meter are inside of a view of ${width} pixels`, () =>
+        inWorld({ programs, files, width, height: 700 }, async ({ chat: { page }, chat }) => {
+            await chat.say("hello");
+            await page.waitForSelector("text=Fine.");
+            const isInside = async (popup: string) => {
+                const box = (await page.locator(popup).boundingBox()) ?? { x: -1, width: 0 };
+                assert.ok(box.x >= 0 && box.x + box.width <= width, `${popup}: ${JSON.stringify(box)}`);
+                assert.equal(await page.evaluate(() => document.scrollingElement?.scrollLeft), 0);
+                await page.keyboard.press("Escape");
+                await page.locator(popup).waitFor({ state: "detached" });
+            };
+            for (const name of ["chooseMode", "chooseModel"] as const) {
+                await chat.command({ name });
+                await page.locator(".menu-list").waitFor();
+                await look(chat, `24-${name}-${width}`);
+                await isInside(".menu-list");
+            }
+            await page.locator(".meter > button").click();
+            await page.locator(".popover .figures").first().waitFor();
+            await look(chat, `24-meter-${width}`);
+            await isInside(".popover");
+        }));
+}
+
 test("in a low and narrow view the way to answer and to stop is seen, and tables and code can be read", () =>
     inWorld({ programs: cramped, width: 280, height: 560 }, async ({ chat }) => {
         const { page } = chat;
