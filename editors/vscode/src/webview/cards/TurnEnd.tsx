@@ -22,6 +22,9 @@ const ENDINGS: Partial<Record<NonNullable<TurnView["stopReason"]>, string>> = {
     hook: "Stopped by a hook",
 };
 
+/** Turns below that many milliseconds took no time. */
+const SHORTEST = 50;
+
 /** Turns that the user may have continue. */
 const CONTINUES = new Set(["cancelled", "max_tokens", "max_turns", "budget", "incomplete_intent"]);
 
@@ -68,7 +71,7 @@ function figures(turn: TurnItems, end: TurnView | undefined, cost: number): stri
     const took = end?.durationMs ?? passed(turn);
     return [
         (reason && ENDINGS[reason]) ?? "",
-        took === undefined ? "" : span(took),
+        took === undefined || took < SHORTEST ? "" : span(took),
         cost === 0 ? "" : dollars(cost),
         turn.files.length === 0 ? "" : counted(turn.files.length, "file"),
     ].filter(Boolean);
