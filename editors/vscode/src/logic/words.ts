@@ -23,10 +23,16 @@ export function count(number: number, thing: string): string {
 
 /** What an error says and what to do next, as a message of the editor's. */
 export function told(error: unknown): string {
-    const hint = (error as { data?: { hint?: unknown } } | null | undefined)?.data?.hint;
+    const hint = hintOf((error as { data?: { hint?: unknown } } | null | undefined)?.data);
     const message = messageOf(error);
-    if (typeof hint !== "string" || hint === "") return plain(message);
+    if (hint === "") return plain(message);
     return plain(`${message}${/[.!?]$/.test(message) ? "" : "."} ${hint}`);
+}
+
+/** What to do next, for people: hints that name a method of the protocol are for programs. Empty for none. */
+export function hintOf(data: { readonly hint?: unknown } | null | undefined): string {
+    const hint = data?.hint;
+    return typeof hint !== "string" || /\bagent\/[a-z]+/i.test(hint) ? "" : hint;
 }
 
 /** What an error says, whatever was thrown. */

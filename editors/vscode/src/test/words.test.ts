@@ -14,6 +14,8 @@ test("what the server refuses is told with what to do next", () => {
     const refused = (message: string, hint?: string) => Object.assign(new Error(message), { data: { kind: "x", hint } });
     assert.equal(told(refused("it is open elsewhere", "Take it over.")), "it is open elsewhere. Take it over.");
     assert.equal(told(refused("It is open elsewhere.", "[x](command:y)")), "It is open elsewhere. [x] (command:y)");
+    const ofProtocol = refused("It is open elsewhere.", "`agent/session/takeOver` makes this editor the one that goes on.");
+    assert.equal(told(ofProtocol), "It is open elsewhere.", "methods are for programs");
     assert.deepEqual([refused("no"), new Error("no"), "no", null].map(told), ["no", "no", "no", "null"]);
 });
 

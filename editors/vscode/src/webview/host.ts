@@ -5,6 +5,7 @@
 
 import type { AgentEventParams } from "kode-protocol";
 
+import { hintOf } from "../logic/words.ts";
 import type {
     Action,
     Command,
@@ -30,7 +31,7 @@ export class HostError extends Error {
 
     /** What to do next, for people. */
     get hint(): string {
-        return this.failure.data?.hint ?? "";
+        return hintOf(this.failure.data);
     }
 
     /** The kind of the failure, for programs. */

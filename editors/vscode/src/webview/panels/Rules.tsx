@@ -16,6 +16,7 @@ import type {
 import { useEffect, useState } from "preact/hooks";
 
 import { useApp, useSelect, useSession } from "../app/context.ts";
+import { modeLabel } from "../app/modes.ts";
 import { openTarget } from "../app/open.ts";
 import { addRule, decideTrust, loadRuling, removeRule, type Ruling } from "../app/rules.ts";
 import { counted, exact, exactLine } from "../text.ts";
@@ -205,8 +206,7 @@ function Rules({ rules, onChange }: { rules: ListRulesResult } & Changing) {
                 Rules in force
             </h3>
             <p class="hint">
-                Deny comes before ask, and ask before allow. Where no rule speaks, the mode <code>{rules.mode}</code>{" "}
-                decides.
+                Deny comes before ask, and ask before allow. Where no rule matches, the mode {modeLabel(rules.mode)} decides.
             </p>
             <Problems problems={rules.problems} />
             {rules.rules.length === 0 && <p class="hint">There are none.</p>}
