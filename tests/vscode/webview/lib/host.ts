@@ -181,9 +181,12 @@ export class ChatPage {
         return this.page.locator(".row").allInnerTexts();
     }
 
-    /** The same without how long turns took: after a reload that is estimated by the times of their items. */
+    /**
+     * The same without how long turns took, which after a reload is estimated by the times of their items, and without blank lines,
+     * which come with the renderer.
+     */
     async rowsWithoutTimes(): Promise<string[]> {
-        return (await this.rows()).map((row) => row.replace(/^[\d.]+ m?s(?: · |$)/, ""));
+        return (await this.rows()).map((row) => row.replace(/^[\d.]+ m?s(?: · |$)/, "").replace(/\n+/g, "\n"));
     }
 
     async close(): Promise<void> {

@@ -70,6 +70,13 @@ async function resume(chat: ChatPage, project: Project): Promise<void> {
     await chat.load();
 }
 
+/** Sends a prompt, and waits until its turn has begun and ended. */
+async function take(chat: ChatPage, words: string): Promise<void> {
+    await chat.say(words);
+    await chat.page.locator(".user", { hasText: words }).waitFor();
+    await chat.page.waitForSelector(".working", { state: "detached" });
+}
+
 /** Rows that are on the page, and elements in all. */
 const counts = (chat: ChatPage) =>
     chat.page.evaluate(() => ({
@@ -183,18 +190,11 @@ test(
 
 test("a resumed session of a hundred rows is followed turn after turn, and a turn in it can be stopped", () =>
     inWorld({ programs }, async ({ chat, project }) => {
-        await chat.say("turn 0");
-        for (let turn = 1; turn < 12; turn += 1) {
-            await chat.page.waitForSelector(".working", { state: "detached" });
-            await chat.say(`turn ${turn}`);
-        }
-        await chat.page.waitForSelector(".working", { state: "detached" });
+        for (let turn = 0; turn < 12; turn += 1) await take(chat, `turn ${turn}`);
         await resume(chat, project);
         await chat.page.locator(".user", { hasText: "turn 11" }).waitFor();
         for (let turn = 12; turn < 24; turn += 1) {
-            await chat.say(`turn ${turn}`);
-            await chat.page.locator(".user", { hasText: `turn ${turn}` }).waitFor();
-            await chat.page.waitForSelector(".working", { state: "detached" });
+            await take(chat, `turn ${turn}`);
             await still(chat);
             assert.ok((await distance(chat)) <= 1, `turn ${turn} is followed`);
         }
