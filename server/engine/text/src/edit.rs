@@ -5,6 +5,7 @@
 pub mod change;
 pub mod compose;
 pub mod diff;
+pub mod indent;
 pub mod ledger;
 pub mod matching;
 pub mod rebase;
