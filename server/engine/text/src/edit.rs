@@ -8,6 +8,7 @@ pub mod diff;
 pub mod indent;
 pub mod ledger;
 pub mod matching;
+pub mod nearest;
 pub mod rebase;
 pub mod weave;
 

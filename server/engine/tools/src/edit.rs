@@ -69,7 +69,7 @@ leaves everything else as it is.
 - Read the file first in this session; an edit of an unread file is refused.
 - old_string must stand in the file exactly once, indentation included and without the line numbers of Read. Add \
 surrounding lines until it is unique, or set replace_all to replace every occurrence (useful to rename).
-- Whitespace matters. Line breaks and curly quotes need not be copied exactly; the file keeps its own.
+- Copy indentation exactly. Line breaks and curly quotes need not be copied exactly; the file keeps its own.
 - To delete text give an empty new_string. To create a file give an empty old_string.
 - The file's encoding, line endings and permissions are kept. What the user types meanwhile is kept, too.";
 
@@ -193,7 +193,7 @@ mod tests {
                 "let value = compute(2);",
                 "y",
                 ToolErrorKind::Mismatch,
-                "old_string was not found in `a.txt`. The nearest passage stands at line 1:\nlet value = compute(1);",
+                "old_string was not found in `a.txt`. The nearest passage stands at line 1:\n     1\tlet value = compute(1);\nLine 1 of old_string differs from line 1.",
             ),
         ] {
             let error = edit(&rig, file, old, new).await.unwrap_err();
@@ -201,6 +201,63 @@ mod tests {
             assert!(!error.hint.is_empty());
         }
         assert_eq!(edit(&rig, "view.ts", "a", "b").await.unwrap_err().hint, "Did you mean `view.tsx`?");
+    }
+
+    #[tokio::test]
+    async fn another_indentation_is_applied_to_the_new_text_and_reported() {
+        let rig = rig_with("a.go", "func f() {\n\tif ok {\n\t\trun(1)\n\t}\n}\n").await;
+        let new = "    if ok {\n        run(2)\n        log()\n    }";
+        let output = edit(&rig, "a.go", "    if ok {\n        run(1)\n    }", new).await.unwrap();
+        assert_eq!(rig.text("a.go"), "func f() {\n\tif ok {\n\t\trun(2)\n\t\tlog()\n\t}\n}\n");
+        insta::assert_snapshot!(output.model_text, @r"
+        Replaced 1 occurrence
+        Note: old_string stood at lines 2-4: the file has a tab for each 4 spaces. new_string was indented alike.
+        a.go changed: +2 -1
+        @@ line 1: +2 -1
+             1	func f() {
+             2		if ok {
+             3			run(2)
+             4			log()
+             5		}
+             6	}
+        ");
+    }
+
+    #[tokio::test]
+    async fn an_indentation_that_leaves_a_doubt_is_refused_with_the_passage() {
+        let text = "if a:\n    run(first)\n    stop()\nif b:\n        run(first)\n        stop()\n";
+        let rig = rig_with("a.py", text).await;
+        let twice = edit(&rig, "a.py", "run(first)\nstop()", "x").await.unwrap_err();
+        assert_eq!(twice.code, Some(1));
+        insta::assert_snapshot!(twice.message, @"old_string was not found in `a.py`. With another indentation it stands at lines 2, 5");
+        let uneven = edit(&rig, "a.py", "if b:\n\trun(first)\n      stop()", "x").await.unwrap_err();
+        insta::assert_snapshot!(uneven.message, @r"
+        old_string was not found in `a.py`. The nearest passage stands at lines 4-6:
+             4	if b:
+             5	        run(first)
+             6	        stop()
+        Line 5 begins with 8 spaces, line 2 of old_string with 1 tab.
+        Line 6 begins with 8 spaces, line 3 of old_string with 6 spaces.
+        ");
+        let shifted = "  if b:\n          run(first)\n          stop()";
+        let shallow = edit(&rig, "a.py", shifted, "  if b:\nrun(other)").await.unwrap_err();
+        insta::assert_snapshot!(shallow.message, @r"
+        old_string was not found in `a.py`. With another indentation it stands at lines 4-6:
+             4	if b:
+             5	        run(first)
+             6	        stop()
+        The file has 2 spaces less before each line.
+        ");
+        assert_eq!(rig.text("a.py"), text);
+    }
+
+    #[tokio::test]
+    async fn a_refusal_shows_at_most_sixty_lines() {
+        let lines: String = (0..200).map(|line| format!("let value_{line} = compute({line});\n")).collect();
+        let rig = rig_with("a.txt", &lines).await;
+        let error = edit(&rig, "a.txt", &lines.replace("compute(7)", "compute(x)"), "y").await.unwrap_err();
+        assert!(error.message.contains("Line 8 of old_string differs from line 8."), "{error}");
+        assert!(error.message.lines().count() <= 60, "{error}");
     }
 
     #[tokio::test]

@@ -3,29 +3,22 @@
 //! Rule: all or nothing, and rather refuse than guess. Each passage is looked for in the result of the replacements
 //! before it; what is changed in the end is the least that leads there.
 
-use std::borrow::Cow;
-use std::fmt::Write as _;
+mod mismatch;
 
+use std::borrow::Cow;
+
+use self::mismatch::{ambiguous, ambiguous_indent, indent_note, mismatch, not_found, unclear_indent};
 use crate::write::{missing_parents, refuse_unwritable};
 use kode_base::call::{ToolError, ToolErrorKind, Touch};
 use kode_base::paths::Target;
 use kode_text::edit::change::apply_edits;
 use kode_text::edit::compose::compose_edits;
-use kode_text::edit::diff::split_lines;
-use kode_text::edit::matching::{Matches, nearest};
+use kode_text::edit::indent::IndentedMatch;
+use kode_text::edit::matching::Matches;
 use kode_text::edit::{Author, ChangeSet, FileChange, TextEdit};
 use kode_text::file_text::{FileText, TextSource};
 use kode_text::workspace::{Freshness, ReadError};
 use kode_tool::{CallAction, CallContext, CallPlan};
-
-/// The code of the error that says there is more than one match.
-const MORE_THAN_ONE_MATCH: u32 = 1;
-
-/// Line numbers of matches that an error lists.
-const MAX_LISTED_MATCHES: usize = 20;
-
-/// Characters of the nearest passage that an error shows.
-const MAX_PASSAGE_CHARS: usize = 2_000;
 
 /// One passage to replace.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +42,8 @@ pub(super) struct ReplacementOutcome {
     pub(super) edits: Vec<TextEdit>,
     /// How many occurrences are replaced.
     pub(super) count: usize,
+    /// What the model must know of passages that stood there with another indentation.
+    notes: Vec<String>,
 }
 
 /// Makes replacements in the text of a file, each in the result of those before it.
@@ -81,8 +76,11 @@ pub(super) async fn replace(
     let mut text = Cow::Borrowed(original);
     let mut edits = Vec::new();
     let mut count = 0;
+    let mut notes = Vec::new();
     for replacement in replacements {
-        let next = replacement.edits(&text, freshness, path).map_err(|error| replacement.named_in(error))?;
+        let (next, note) =
+            replacement.edits(&text, freshness, path).map_err(|error| replacement.named_in(error))?;
+        notes.extend(note);
         count += next.len();
         edits = compose_edits(&edits, &next);
         text = Cow::Owned(apply_edits(&text, &next));
@@ -96,7 +94,7 @@ pub(super) async fn replace(
     if let Some(file) = &base {
         refuse_unwritable(file, &text, path)?;
     }
-    Ok(ReplacementOutcome { base, edits, count })
+    Ok(ReplacementOutcome { base, edits, count, notes })
 }
 
 /// Refuses to change what this session has not read, or has not read as it is on disk.
@@ -123,12 +121,13 @@ pub(super) fn is_notebook(target: &Target) -> bool {
 impl ReplacementOutcome {
     /// The plan that makes the change, with a title for people and what is said first in the result.
     pub(super) fn into_plan(self, target: Target, title: String, summary: String) -> CallPlan {
-        let Self { base, edits, .. } = self;
+        let Self { base, edits, notes, .. } = self;
         let mut touches = vec![Touch::Write(target.clone())];
         if base.is_none() {
             touches.extend(missing_parents(&target).into_iter().map(Touch::Write));
         }
         let label = format!("Kode: {title}");
+        let summary = [vec![summary], notes].concat().join("\n");
         let files = vec![FileChange { target, base, edits }];
         CallPlan {
             title,
@@ -150,11 +149,17 @@ impl PassageReplacement<'_> {
         ))
     }
 
-    fn edits(&self, text: &str, freshness: Freshness, path: &str) -> Result<Vec<TextEdit>, ToolError> {
+    /// The edits of one replacement, and what the model must know of them.
+    fn edits(
+        &self,
+        text: &str,
+        freshness: Freshness,
+        path: &str,
+    ) -> Result<(Vec<TextEdit>, Option<String>), ToolError> {
         let Self { old, new, all, .. } = *self;
         if old.is_empty() {
             return match text.is_empty() {
-                true => Ok(vec![TextEdit { range: 0..0, new_text: new.to_owned() }]),
+                true => Ok((vec![TextEdit { range: 0..0, new_text: new.to_owned() }], None)),
                 false => Err(mismatch(
                     format!("`{path}` exists and is not empty, but old_string is empty"),
                     "Read the file and give the passage to replace; to replace all of it use Write.",
@@ -163,7 +168,7 @@ impl PassageReplacement<'_> {
         }
         let matches = Matches::find(text, old);
         match matches.count() {
-            0 => Err(not_found(text, old, path)),
+            0 => self.indented_edit(text, freshness, path),
             count if count > 1 && !all => Err(ambiguous(text, &matches, count, path)),
             count if count > 1 && freshness == Freshness::Changed => Err(mismatch(
                 format!(
@@ -171,7 +176,26 @@ impl PassageReplacement<'_> {
                 ),
                 "Read it again before replacing every occurrence.",
             )),
-            _ => Ok(matches.replacements(text, old, new)),
+            _ => Ok((matches.replacements(text, old, new), None)),
+        }
+    }
+
+    /// The edit of the one place where the passage stands with another indentation.
+    fn indented_edit(
+        &self,
+        text: &str,
+        freshness: Freshness,
+        path: &str,
+    ) -> Result<(Vec<TextEdit>, Option<String>), ToolError> {
+        let Self { old, new, .. } = *self;
+        let places = IndentedMatch::find(text, old);
+        match places.as_slice() {
+            [] => Err(not_found(text, old, path, freshness)),
+            [place] => match place.replacement(text, old, new) {
+                Some(edit) => Ok((vec![edit], Some(indent_note(place)))),
+                None => Err(unclear_indent(text, place, path)),
+            },
+            places => Err(ambiguous_indent(places, path)),
         }
     }
 
@@ -186,51 +210,6 @@ impl PassageReplacement<'_> {
             },
         }
     }
-}
-
-fn mismatch(message: String, hint: &str) -> ToolError {
-    ToolError::new(ToolErrorKind::Mismatch, message, hint)
-}
-
-fn not_found(text: &str, old: &str, path: &str) -> ToolError {
-    let message = format!("old_string was not found in `{path}`");
-    let Some(passage) = nearest(text, old) else {
-        return ToolError::new(
-            ToolErrorKind::Mismatch,
-            message,
-            "Read the file and copy the passage exactly, without line numbers.",
-        );
-    };
-    let cut = passage.text.char_indices().nth(MAX_PASSAGE_CHARS);
-    let shown = cut.map_or(passage.text.as_str(), |(at, _)| &passage.text[..at]);
-    let more = if cut.is_some() { "..." } else { "" };
-    ToolError::new(
-        ToolErrorKind::Mismatch,
-        format!("{message}. The nearest passage stands at line {}:\n{shown}{more}", passage.line),
-        "If that is what you mean, copy it exactly into old_string; else read the file again.",
-    )
-}
-
-fn ambiguous(text: &str, matches: &Matches, count: usize, path: &str) -> ToolError {
-    let mut lines = String::new();
-    for range in matches.ranges.iter().take(MAX_LISTED_MATCHES) {
-        let separator = if lines.is_empty() { "" } else { ", " };
-        let _ = write!(lines, "{separator}{}", line_number(text, range.start));
-    }
-    if matches.ranges.len() > MAX_LISTED_MATCHES {
-        lines.push_str(", ...");
-    }
-    let message = format!("old_string stands {count} times in `{path}`, at lines {lines}");
-    let hint =
-        "Add surrounding lines to old_string until it is unique, or set replace_all to replace every one.";
-    let mut error = ToolError::new(ToolErrorKind::Mismatch, message, hint);
-    error.code = Some(MORE_THAN_ONE_MATCH);
-    error
-}
-
-fn line_number(text: &str, offset: usize) -> usize {
-    let before = &text[..offset];
-    split_lines(before).len() + usize::from(before.is_empty() || before.ends_with(['\n', '\r']))
 }
 
 fn refuse_notebook(target: &Target, path: &str) -> Result<(), ToolError> {

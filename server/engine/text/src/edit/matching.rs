@@ -4,30 +4,14 @@
 //! be relied on to copy; and of a passage that matched that way only what old and new text differ in is written.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use similar::{Algorithm, TextDiffConfig, capture_diff_slices_deadline};
+use similar::{Algorithm, capture_diff_slices_deadline};
 
 use crate::edit::TextEdit;
 use crate::edit::diff::{DIFF_DEADLINE, common_ends, split_lines};
 use kode_base::encoding::LineEnding;
-
-/// How much of a text is searched for a passage like the one that was not found.
-const NEAREST_SCAN_BYTES: usize = 1 << 20;
-
-/// How much of the text that was not found is compared.
-const NEAREST_NEEDLE_BYTES: usize = 16 << 10;
-
-/// How many likely passages are compared in full.
-const NEAREST_CANDIDATES: usize = 5;
-
-/// How long one such comparison may take.
-const NEAREST_DEADLINE: Duration = Duration::from_millis(50);
-
-/// How alike a passage must be, from 0 to 1, to be shown.
-const NEAREST_LIKENESS: f32 = 0.6;
 
 /// All places where a text was found, by the strictest comparison that found any.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,15 +21,6 @@ pub struct Matches {
     /// Whether the only range found overlaps another one: `aa` in `aaa`.
     pub overlaps: bool,
     tolerance: Tolerance,
-}
-
-/// The passage most like one that was not found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Passage {
-    /// The number of its first line, from 1.
-    pub line: usize,
-    /// The text that actually stands there.
-    pub text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,84 +143,6 @@ pub fn adopt_line_breaks<'new>(old: &str, new: &'new str) -> Cow<'new, str> {
         }
     }
     Cow::Owned(adopted)
-}
-
-/// The passage of whole lines that is most like `old`, if one is like it at all. Looks at the first megabyte.
-#[must_use]
-pub fn nearest(text: &str, old: &str) -> Option<Passage> {
-    let (text, old) = (start_of(text, NEAREST_SCAN_BYTES), start_of(old, NEAREST_NEEDLE_BYTES));
-    let lines = split_lines(text);
-    let wanted = split_lines(old.trim_matches(['\n', '\r']));
-    if wanted.is_empty() || lines.is_empty() {
-        return None;
-    }
-    let height = wanted.len().min(lines.len());
-    let old = wanted.concat();
-    let mut best: Option<(f32, usize)> = None;
-    for start in likely_windows(&lines, &wanted, height) {
-        let window = lines[start..start + height].concat();
-        let likeness =
-            TextDiffConfig::default().timeout(NEAREST_DEADLINE).diff_chars(window.trim(), old.trim()).ratio();
-        if best.is_none_or(|(most, _)| likeness > most) {
-            best = Some((likeness, start));
-        }
-    }
-    let (likeness, start) = best?;
-    let text = lines[start..start + height].concat();
-    let text = text.trim_end_matches(['\n', '\r']).to_owned();
-    (likeness >= NEAREST_LIKENESS).then_some(Passage { line: start + 1, text })
-}
-
-fn start_of(text: &str, max_bytes: usize) -> &str {
-    let cut = (0..=max_bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
-    &text[..cut.unwrap_or_default()]
-}
-
-/// The windows of `height` lines that share most trigrams with the wanted lines, best first.
-fn likely_windows(lines: &[&str], wanted: &[&str], height: usize) -> Vec<usize> {
-    let mut need: HashMap<[char; 3], i32> = HashMap::new();
-    let mut needed = 0;
-    for trigram in wanted.iter().flat_map(|line| trigrams(line)) {
-        *need.entry(trigram).or_default() += 1;
-        needed += 1;
-    }
-    let mut shared = 0;
-    let mut total = 0;
-    let mut best: Vec<(i32, usize)> = Vec::new();
-    for end in 0..lines.len() {
-        for trigram in trigrams(lines[end]) {
-            total += 1;
-            if let Some(missing) = need.get_mut(&trigram) {
-                shared += i32::from(*missing > 0);
-                *missing -= 1;
-            }
-        }
-        if end >= height {
-            for trigram in trigrams(lines[end - height]) {
-                total -= 1;
-                if let Some(missing) = need.get_mut(&trigram) {
-                    *missing += 1;
-                    shared -= i32::from(*missing > 0);
-                }
-            }
-        }
-        if end + 1 >= height && shared > 0 {
-            // In thousandths, so that windows can be ordered.
-            best.push((2_000 * shared / (needed + total), end + 1 - height));
-        }
-        if best.len() > NEAREST_CANDIDATES * 100 || end + 1 == lines.len() {
-            best.sort_by_key(|(score, start)| (-score, *start));
-            best.truncate(NEAREST_CANDIDATES);
-        }
-    }
-    best.into_iter().map(|(_, start)| start).collect()
-}
-
-/// The trigrams of a line without its indentation; short lines are padded.
-fn trigrams(line: &str) -> impl Iterator<Item = [char; 3]> {
-    let line = line.trim();
-    let padded = |skip: usize| line.chars().chain(['\0', '\0']).skip(skip);
-    line.chars().zip(padded(1)).zip(padded(2)).map(|((a, b), c)| [a, b, c])
 }
 
 /// A text in which different characters count as the same, and the way back to the original.
@@ -395,17 +292,6 @@ mod tests {
         assert_eq!(adopt_line_breaks("a\r\nb\nc\r\nd\r\n", "a\nb\nx\nd\n"), "a\r\nb\nx\r\nd\r\n");
         assert_eq!(adopt_line_breaks("a\r\n", "b\r\nc\n"), "b\r\nc\n");
         assert_eq!(adopt_line_breaks("a\n", "b\n"), "b\n");
-    }
-
-    #[test]
-    fn the_nearest_passage_is_what_stands_there() {
-        let text = "fn one() {\n    call(1);\n}\n\nfn two() {\n    call(2, true);\n}\n";
-        let found = nearest(text, "fn two() {\n    call(2, false);\n}").unwrap();
-        assert_eq!((found.line, found.text.as_str()), (5, "fn two() {\n    call(2, true);\n}"));
-        assert_eq!(nearest("let value = 1;\n", "let valeu = 1;").unwrap().line, 1);
-        assert_eq!(nearest("    indented(a);\n", "\tindented(a);\n").unwrap().line, 1);
-        assert_eq!(nearest(text, "something quite different"), None);
-        assert_eq!(nearest("", "x"), None);
     }
 
     proptest! {

@@ -1,0 +1,257 @@
+//! The passage of a text that is most like one that was not found, and where the two differ.
+//!
+//! Rule: an answer helps the next try, never replaces it. Search, comparison and description are bounded.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use similar::{Algorithm, DiffOp, DiffTag, TextDiffConfig, capture_diff_slices_deadline};
+
+use crate::edit::diff::split_lines;
+
+/// Bytes of a text that are searched.
+const MAX_TEXT_BYTES: usize = 1 << 20;
+
+/// Bytes of the missing passage that are compared.
+const MAX_PASSAGE_BYTES: usize = 16 << 10;
+
+/// Likely passages that are compared in full.
+const CANDIDATES: usize = 5;
+
+/// How long one such comparison may take.
+const DEADLINE: Duration = Duration::from_millis(50);
+
+/// How alike a passage must be, from 0 to 1, to be shown.
+const LIKENESS: f32 = 0.6;
+
+/// Lines around the likely passage in which its first and last line are looked for.
+const MARGIN: usize = 8;
+
+/// Differences that are described.
+const MAX_DIFFERENCES: usize = 3;
+
+/// The passage most like one that was not found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NearestPassage {
+    /// Its lines, from 1.
+    pub lines: Range<usize>,
+    /// The text that stands there, without the last line break.
+    pub text: String,
+    /// In what it differs, at most three.
+    pub differences: Vec<LineDifference>,
+    /// Differences beyond those.
+    pub more: usize,
+}
+
+/// One difference between a missing passage and the nearest one. Line numbers count from 1, those of the missing
+/// passage within it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LineDifference {
+    /// The lines have other blanks before or behind them.
+    Blanks {
+        /// Line of the missing passage.
+        wanted: usize,
+        /// Line of the text.
+        found: usize,
+        /// Blanks at the beginning of each: wanted, found.
+        indents: (String, String),
+    },
+    /// Lines of the passage that the text has otherwise.
+    Changed {
+        /// Lines of the missing passage.
+        wanted: Range<usize>,
+        /// Lines of the text.
+        found: Range<usize>,
+    },
+    /// Lines of the passage that the text does not have.
+    Unknown {
+        /// Lines of the missing passage.
+        wanted: Range<usize>,
+    },
+    /// Lines of the text that the passage leaves out.
+    LeftOut {
+        /// Lines of the text.
+        found: Range<usize>,
+    },
+}
+
+/// The passage of whole lines that is most like `old`, if one is like it at all. Searches the first megabyte.
+#[must_use]
+pub fn nearest(text: &str, old: &str) -> Option<NearestPassage> {
+    let (text, old) = (start_of(text, MAX_TEXT_BYTES), start_of(old, MAX_PASSAGE_BYTES));
+    let lines = split_lines(text);
+    let wanted = split_lines(old.trim_matches(['\n', '\r']));
+    if wanted.is_empty() || lines.is_empty() {
+        return None;
+    }
+    let height = wanted.len().min(lines.len());
+    let old = wanted.concat();
+    let mut best: Option<(f32, usize)> = None;
+    for start in likely_windows(&lines, &wanted, height) {
+        let window = lines[start..start + height].concat();
+        let likeness =
+            TextDiffConfig::default().timeout(DEADLINE).diff_chars(window.trim(), old.trim()).ratio();
+        if best.is_none_or(|(most, _)| likeness > most) {
+            best = Some((likeness, start));
+        }
+    }
+    let (_, start) = best.filter(|(likeness, _)| *likeness >= LIKENESS)?;
+    let passage = aligned(&lines, &wanted, start..start + height);
+    let mut differences = differences(&wanted, &lines, &passage);
+    let more = differences.len().saturating_sub(MAX_DIFFERENCES);
+    differences.truncate(MAX_DIFFERENCES);
+    let text = lines[passage.clone()].concat().trim_end_matches(['\n', '\r']).to_owned();
+    Some(NearestPassage { lines: passage.start + 1..passage.end + 1, text, differences, more })
+}
+
+/// The likely passage, moved and resized so that it begins and ends with the lines that the wanted one does.
+fn aligned(lines: &[&str], wanted: &[&str], likely: Range<usize>) -> Range<usize> {
+    let around = likely.start.saturating_sub(MARGIN)..(likely.end + MARGIN).min(lines.len());
+    let ops = compare(wanted, &lines[around.clone()]);
+    let equal: Vec<&DiffOp> = ops.iter().filter(|op| op.tag() == DiffTag::Equal).collect();
+    let (Some(first), Some(last)) = (equal.first(), equal.last()) else { return likely };
+    let start = (around.start + first.new_range().start).saturating_sub(first.old_range().start);
+    let end = around.start + last.new_range().end + (wanted.len() - last.old_range().end);
+    start.max(around.start)..end.min(around.end)
+}
+
+fn differences(wanted: &[&str], lines: &[&str], passage: &Range<usize>) -> Vec<LineDifference> {
+    let number = |range: Range<usize>| range.start + 1..range.end + 1;
+    let in_text = |range: Range<usize>| range.start + passage.start + 1..range.end + passage.start + 1;
+    let mut differences = Vec::new();
+    for op in compare(wanted, &lines[passage.clone()]) {
+        let (old, new) = (op.old_range(), op.new_range());
+        match op.tag() {
+            DiffTag::Equal => {
+                let pairs = old.zip(new).map(|(old, new)| (old, new + passage.start));
+                let other_blanks = pairs.filter(|(old, new)| bare(wanted[*old]) != bare(lines[*new]));
+                differences.extend(other_blanks.map(|(old, new)| LineDifference::Blanks {
+                    wanted: old + 1,
+                    found: new + 1,
+                    indents: (indent(wanted[old]), indent(lines[new])),
+                }));
+            }
+            DiffTag::Delete => differences.push(LineDifference::Unknown { wanted: number(old) }),
+            DiffTag::Insert => differences.push(LineDifference::LeftOut { found: in_text(new) }),
+            DiffTag::Replace => {
+                differences.push(LineDifference::Changed { wanted: number(old), found: in_text(new) });
+            }
+        }
+    }
+    differences
+}
+
+/// The differences of lines whose blanks at both ends do not count.
+fn compare(wanted: &[&str], lines: &[&str]) -> Vec<DiffOp> {
+    let bodies =
+        |lines: &[&str]| -> Vec<String> { lines.iter().map(|line| line.trim().to_owned()).collect() };
+    let deadline = Instant::now() + DEADLINE;
+    capture_diff_slices_deadline(Algorithm::Myers, &bodies(wanted), &bodies(lines), Some(deadline))
+}
+
+fn bare(line: &str) -> &str {
+    line.trim_end_matches(['\n', '\r'])
+}
+
+fn indent(line: &str) -> String {
+    let line = bare(line);
+    line[..line.len() - line.trim_start().len()].to_owned()
+}
+
+fn start_of(text: &str, max_bytes: usize) -> &str {
+    let cut = (0..=max_bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    &text[..cut.unwrap_or_default()]
+}
+
+/// The windows of `height` lines that share most trigrams with the wanted lines, best first.
+fn likely_windows(lines: &[&str], wanted: &[&str], height: usize) -> Vec<usize> {
+    let mut need: HashMap<[char; 3], i32> = HashMap::new();
+    let mut needed = 0;
+    for trigram in wanted.iter().flat_map(|line| trigrams(line)) {
+        *need.entry(trigram).or_default() += 1;
+        needed += 1;
+    }
+    let mut shared = 0;
+    let mut total = 0;
+    let mut best: Vec<(i32, usize)> = Vec::new();
+    for end in 0..lines.len() {
+        for trigram in trigrams(lines[end]) {
+            total += 1;
+            if let Some(missing) = need.get_mut(&trigram) {
+                shared += i32::from(*missing > 0);
+                *missing -= 1;
+            }
+        }
+        if end >= height {
+            for trigram in trigrams(lines[end - height]) {
+                total -= 1;
+                if let Some(missing) = need.get_mut(&trigram) {
+                    *missing += 1;
+                    shared -= i32::from(*missing > 0);
+                }
+            }
+        }
+        if end + 1 >= height && shared > 0 {
+            // In thousandths, so that windows can be ordered.
+            best.push((2_000 * shared / (needed + total), end + 1 - height));
+        }
+        if best.len() > CANDIDATES * 100 || end + 1 == lines.len() {
+            best.sort_by_key(|(score, start)| (-score, *start));
+            best.truncate(CANDIDATES);
+        }
+    }
+    best.into_iter().map(|(_, start)| start).collect()
+}
+
+/// The trigrams of a line without its indentation; short lines are padded.
+fn trigrams(line: &str) -> impl Iterator<Item = [char; 3]> {
+    let line = line.trim();
+    let padded = |skip: usize| line.chars().chain(['\0', '\0']).skip(skip);
+    line.chars().zip(padded(1)).zip(padded(2)).map(|((a, b), c)| [a, b, c])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "fn one() {\n    call(1);\n}\n\nfn two() {\n    call(2, true);\n    end();\n}\n";
+
+    fn found(old: &str) -> (Range<usize>, Vec<LineDifference>) {
+        let found = nearest(TEXT, old).unwrap();
+        (found.lines, found.differences)
+    }
+
+    #[test]
+    fn the_nearest_passage_is_the_text_of_the_file() {
+        let found = nearest(TEXT, "fn two() {\n    call(2, false);\n    end();\n}").unwrap();
+        assert_eq!(
+            (found.lines.start, found.text.as_str()),
+            (5, "fn two() {\n    call(2, true);\n    end();\n}")
+        );
+        assert_eq!(nearest("let value = 1;\n", "let valeu = 1;").unwrap().lines, 1..2);
+        assert_eq!(nearest("    indented(a);\n", "\tindented(a);\n").unwrap().lines, 1..2);
+        assert_eq!(nearest(TEXT, "something quite different"), None);
+        assert_eq!(nearest("", "x"), None);
+    }
+
+    #[test]
+    fn each_kind_of_difference_is_described_with_its_lines() {
+        let changed = LineDifference::Changed { wanted: 2..3, found: 6..7 };
+        assert_eq!(found("fn two() {\n    call(2, false);\n    end();\n}"), (5..9, vec![changed]));
+        let left_out = LineDifference::LeftOut { found: 6..7 };
+        assert_eq!(found("fn two() {\n    end();\n}"), (5..9, vec![left_out]));
+        let unknown = LineDifference::Unknown { wanted: 3..4 };
+        assert_eq!(found("fn two() {\n    call(2, true);\n    log();\n    end();\n}"), (5..9, vec![unknown]));
+        let indents = ("\t".to_owned(), "    ".to_owned());
+        let blanks = LineDifference::Blanks { wanted: 2, found: 6, indents };
+        assert_eq!(found("fn two() {\n\tcall(2, true);\n    end();\n}"), (5..9, vec![blanks]));
+    }
+
+    #[test]
+    fn differences_beyond_three_are_counted() {
+        let text = "a1();\nb1();\nc1();\nd1();\ne1();\n";
+        let found = nearest(text, "\ta1();\n\tb1();\n\tc1();\n\td1();\n e1();").unwrap();
+        assert_eq!((found.differences.len(), found.more), (3, 2));
+    }
+}

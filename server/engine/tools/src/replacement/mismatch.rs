@@ -1,0 +1,203 @@
+//! Why a passage was not replaced, and what the file has instead.
+//!
+//! Rule: a refusal shows the passage that the model meant, names what differs and stays within 60 lines.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use kode_base::call::{ToolError, ToolErrorKind};
+use kode_text::edit::diff::split_lines;
+use kode_text::edit::indent::{IndentChange, IndentedMatch};
+use kode_text::edit::matching::Matches;
+use kode_text::edit::nearest::{LineDifference, NearestPassage, nearest};
+use kode_text::workspace::Freshness;
+
+/// The code of the error for more than one match.
+const MORE_THAN_ONE_MATCH: u32 = 1;
+
+/// Line numbers of matches that an error lists.
+const MAX_LISTED_MATCHES: usize = 20;
+
+/// Lines of a passage that an error shows.
+const MAX_PASSAGE_LINES: usize = 50;
+
+/// Characters of a passage that an error shows.
+const MAX_PASSAGE_CHARS: usize = 4_000;
+
+pub(super) fn mismatch(message: String, hint: &str) -> ToolError {
+    ToolError::new(ToolErrorKind::Mismatch, message, hint)
+}
+
+pub(super) fn not_found(text: &str, old: &str, path: &str, freshness: Freshness) -> ToolError {
+    let message = format!("old_string was not found in `{path}`");
+    // Only a document that the user typed in gets here changed: a changed file is refused before.
+    let changed = match freshness {
+        Freshness::Changed => " The user changed the document since it was read: read it again.",
+        Freshness::Current | Freshness::Unread => "",
+    };
+    let Some(passage) = nearest(text, old) else {
+        let hint = "Read the file and copy the passage exactly, without line numbers.";
+        return mismatch(message, &format!("{hint}{changed}"));
+    };
+    let message = format!(
+        "{message}. The nearest passage stands at {}:\n{}{}",
+        line_range(&passage.lines),
+        numbered(passage.lines.start, &passage.text),
+        described(&passage),
+    );
+    let hint = "If you meant that passage, copy it into old_string without the line numbers; else read the file again.";
+    mismatch(message, &format!("{hint}{changed}"))
+}
+
+pub(super) fn ambiguous(text: &str, matches: &Matches, count: usize, path: &str) -> ToolError {
+    let starts = matches.ranges.iter().map(|range| line_number(text, range.start));
+    let message = format!("old_string stands {count} times in `{path}`, at lines {}", listed(starts));
+    let hint =
+        "Add surrounding lines to old_string until it is unique, or set replace_all to replace every one.";
+    let mut error = mismatch(message, hint);
+    error.code = Some(MORE_THAN_ONE_MATCH);
+    error
+}
+
+/// The passage stands in several places, in each with another indentation than asked for.
+pub(super) fn ambiguous_indent(places: &[IndentedMatch], path: &str) -> ToolError {
+    let starts = places.iter().map(|place| place.lines.start + 1);
+    let mut error = mismatch(
+        format!(
+            "old_string was not found in `{path}`. With another indentation it stands at lines {}",
+            listed(starts)
+        ),
+        "Copy the passage with its indentation, and add surrounding lines until it is unique.",
+    );
+    error.code = Some(MORE_THAN_ONE_MATCH);
+    error
+}
+
+/// The passage stands in one place, but the indentation of the new text does not follow from it.
+pub(super) fn unclear_indent(text: &str, place: &IndentedMatch, path: &str) -> ToolError {
+    let passage = split_lines(text)[place.lines.clone()].concat();
+    let numbers = place.lines.start + 1..place.lines.end + 1;
+    let message = format!(
+        "old_string was not found in `{path}`. With another indentation it stands at {}:\n{}{}",
+        line_range(&numbers),
+        numbered(numbers.start, passage.trim_end_matches(['\n', '\r'])),
+        capitalized(&change(&place.change)),
+    );
+    mismatch(message, "Copy it with its indentation, and indent new_string as the file does.")
+}
+
+/// The note on an edit whose passage stood there with another indentation.
+pub(super) fn indent_note(place: &IndentedMatch) -> String {
+    let lines = line_range(&(place.lines.start + 1..place.lines.end + 1));
+    match &place.change {
+        IndentChange::Added(added) if added.is_empty() => {
+            format!("Note: old_string stood at {lines} with other blanks at the ends of its lines.")
+        }
+        changed => {
+            format!("Note: old_string stood at {lines}: {} new_string was indented alike.", change(changed))
+        }
+    }
+}
+
+fn change(change: &IndentChange) -> String {
+    match change {
+        IndentChange::Added(added) => format!("the file has {} more before each line.", blanks(added)),
+        IndentChange::Removed(removed) => format!("the file has {} less before each line.", blanks(removed)),
+        IndentChange::TabsToSpaces { width, .. } => format!("the file has {width} spaces for each tab."),
+        IndentChange::SpacesToTabs { width, .. } => format!("the file has a tab for each {width} spaces."),
+    }
+}
+
+fn described(passage: &NearestPassage) -> String {
+    let mut text = String::new();
+    for difference in &passage.differences {
+        let _ =
+            write!(text, "{}{}", if text.is_empty() { "" } else { "\n" }, capitalized(&sentence(difference)));
+    }
+    if passage.more > 0 {
+        let _ = write!(text, "\n{} more differences.", passage.more);
+    }
+    text
+}
+
+fn sentence(difference: &LineDifference) -> String {
+    let of_old = |lines: &Range<usize>| format!("{} of old_string", line_range(lines));
+    match difference {
+        LineDifference::Blanks { wanted, found, indents } if indents.0 == indents.1 => {
+            format!("line {found} ends with other blanks than line {wanted} of old_string.")
+        }
+        LineDifference::Blanks { wanted, found, indents: (asked, stands) } => format!(
+            "line {found} begins with {}, line {wanted} of old_string with {}.",
+            blanks(stands),
+            blanks(asked)
+        ),
+        LineDifference::Changed { wanted, found } => {
+            let verb = if wanted.len() == 1 { "differs" } else { "differ" };
+            format!("{} {verb} from {}.", of_old(wanted), line_range(found))
+        }
+        LineDifference::Unknown { wanted } => {
+            let verb = if wanted.len() == 1 { "is" } else { "are" };
+            format!("{} {verb} not in the file.", of_old(wanted))
+        }
+        LineDifference::LeftOut { found } => {
+            let verb = if found.len() == 1 { "is" } else { "are" };
+            format!("{} {verb} missing from old_string.", line_range(found))
+        }
+    }
+}
+
+/// Blanks by their kind and number: `1 tab and 2 spaces`.
+fn blanks(blanks: &str) -> String {
+    let count = |kind: char, name: &str| match blanks.matches(kind).count() {
+        0 => None,
+        1 => Some(format!("1 {name}")),
+        count => Some(format!("{count} {name}s")),
+    };
+    let counts: Vec<String> = [count('\t', "tab"), count(' ', "space")].into_iter().flatten().collect();
+    if counts.is_empty() { "no blanks".to_owned() } else { counts.join(" and ") }
+}
+
+fn capitalized(sentence: &str) -> String {
+    let mut rest = sentence.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
+}
+
+/// `line 4`, or `lines 4-6` of a range from 4 to before 7.
+fn line_range(lines: &Range<usize>) -> String {
+    match lines.len() {
+        0 | 1 => format!("line {}", lines.start),
+        _ => format!("lines {}-{}", lines.start, lines.end - 1),
+    }
+}
+
+/// A passage as `Read` shows it, cut where it is too long.
+fn numbered(first: usize, passage: &str) -> String {
+    let cut = passage.char_indices().nth(MAX_PASSAGE_CHARS);
+    let shown = cut.map_or(passage, |(at, _)| &passage[..at]);
+    let lines = split_lines(shown);
+    let mut text = String::new();
+    for (number, line) in (first..).zip(lines.iter().take(MAX_PASSAGE_LINES)) {
+        let _ = writeln!(text, "{number:>6}\t{}", line.trim_end_matches(['\n', '\r']));
+    }
+    if cut.is_some() || lines.len() > MAX_PASSAGE_LINES {
+        text.push_str("...\n");
+    }
+    text
+}
+
+fn listed(lines: impl Iterator<Item = usize>) -> String {
+    let mut text = String::new();
+    for (at, line) in lines.enumerate() {
+        if at == MAX_LISTED_MATCHES {
+            text.push_str(", ...");
+            break;
+        }
+        let _ = write!(text, "{}{line}", if at == 0 { "" } else { ", " });
+    }
+    text
+}
+
+fn line_number(text: &str, offset: usize) -> usize {
+    let before = &text[..offset];
+    split_lines(before).len() + usize::from(before.is_empty() || before.ends_with(['\n', '\r']))
+}
