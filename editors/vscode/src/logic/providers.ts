@@ -50,6 +50,8 @@ export const PROVIDERS: readonly KnownProvider[] = [
     { name: "siliconflow", label: "SiliconFlow", variable: "SILICONFLOW_API_KEY", page: "https://cloud.siliconflow.com" },
     { name: "ollama", label: "Ollama", local: "http://localhost:11434/v1/models" },
     { name: "lmstudio", label: "LM Studio", local: "http://localhost:1234/v1/models" },
+    { name: "llamacpp", label: "llama.cpp", local: "http://localhost:8080/v1/models" },
+    { name: "vllm", label: "vLLM", local: "http://localhost:8000/v1/models" },
 ];
 
 /** A profile that the user has made in the editor. */
