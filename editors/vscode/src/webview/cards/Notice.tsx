@@ -4,6 +4,7 @@
 
 import type { Item, Notice } from "kode-protocol";
 
+import { hintOf } from "../../logic/words.ts";
 import { useApp, useFollows, useSession } from "../app/context.ts";
 import { compact, continueTurn, retryTurn } from "../app/turns.ts";
 import { Icon } from "../panels/Icon.tsx";
@@ -13,7 +14,8 @@ import { itemsOf, newestItem } from "../store/transcript.ts";
 import { exact } from "../text.ts";
 
 export function NoticeRow({ item, notice }: { item: Item; notice: Notice }) {
-    const { level, text, hint } = notice;
+    const { level, text } = notice;
+    const hint = hintOf(notice);
     return (
         <div class={`notice ${level}`} role="note">
             <Icon name={level === "info" ? "info" : "warning"} />
@@ -21,7 +23,7 @@ export function NoticeRow({ item, notice }: { item: Item; notice: Notice }) {
                 <p>
                     <Words text={exact(text)} />
                 </p>
-                {hint !== undefined && (
+                {hint !== "" && (
                     <p class="hint">
                         <Words text={exact(hint)} />
                     </p>
