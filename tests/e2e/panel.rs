@@ -110,7 +110,7 @@ fn a_text_that_the_user_applies_is_a_hunk_like_the_agents_own() {
     for (params, says) in [
         (json!({ "uri": outside, "text": "x" }), "open it first"),
         (json!({ "uri": uri, "text": TEXT }), "has this text already"),
-        (json!({ "uri": "no uri", "text": "x" }), "no URI"),
+        (json!({ "uri": "no uri", "text": "x" }), "is not a URI"),
     ] {
         let error = session.request("agent/edits/propose", params).unwrap_err();
         assert!(error.message.contains(says), "{error:?}");
