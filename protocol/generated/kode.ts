@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "c13b2496d3af958f020f0ceab41ff0b1f24bb579c4f9298193a1765d34582b62";
+export const SCHEMA_HASH = "8ee24a6cb4c483df4d60f7e8dbc025f3e3579d00486fbcb5f82ece1735ab7ad0";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -496,6 +496,8 @@ export interface CommandPreview {
     command: string;
     /** The path of the folder it starts in. */
     cwd: string;
+    /** Whether it runs in the sandbox: it can change the workspace and has no network. */
+    sandboxed?: boolean;
 }
 
 /** Whose a file is. */

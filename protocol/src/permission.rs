@@ -117,6 +117,9 @@ pub struct CommandPreview {
     pub command: String,
     /// The path of the folder it starts in.
     pub cwd: String,
+    /// Whether it runs in the sandbox: it can change the workspace and has no network.
+    #[serde(default)]
+    pub sandboxed: bool,
 }
 
 /// Changes to files.

@@ -106,7 +106,7 @@ fn prompt() -> Value {
     json!({
         "sessionId": "ses_1", "permissionId": "perm_1", "callId": "call_1", "itemId": "item_1", "tool": "Bash",
         "title": "Run ls", "reason": "commands ask in this mode",
-        "preview": { "type": "command", "command": "ls", "cwd": "/w" }, "risks": ["reads"],
+        "preview": { "type": "command", "command": "ls", "cwd": "/w", "sandboxed": true }, "risks": ["reads"],
         "scopes": ["once", "session"], "offers": [], "text": "", "input": { "command": "ls" }, "timestamp": AT,
     })
 }
@@ -293,7 +293,7 @@ fn every_preview_keeps_its_form() {
     check_union::<Preview>(
         "type",
         &[
-            json!({ "type": "command", "command": "ls", "cwd": "/w" }),
+            json!({ "type": "command", "command": "ls", "cwd": "/w", "sandboxed": true }),
             json!({ "type": "diff", "paths": ["a.rs"], "unified": "@@" }),
             json!({ "type": "paths", "paths": ["/etc"] }),
         ],

@@ -48,8 +48,12 @@ pub fn both_ends(text: &str, limit: usize) -> String {
 pub fn prompt_lines(prompt: &PermissionPrompt) -> Vec<String> {
     let mut lines = vec![prompt.title.clone(), format!("Why you are asked: {}", prompt.reason)];
     match &prompt.preview {
-        Preview::Command { command, cwd } => {
-            lines.push(format!("In {cwd}:"));
+        Preview::Command { command, cwd, sandboxed } => {
+            let limits = match sandboxed {
+                true => "in the sandbox: it can change the workspace and has no network",
+                false => "in no sandbox, with your rights",
+            };
+            lines.push(format!("In {cwd}, {limits}:"));
             lines.extend(command.lines().map(|line| format!("$ {line}")));
         }
         Preview::Diff { unified, .. } => lines.extend(unified.lines().map(str::to_owned)),

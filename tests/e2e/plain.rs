@@ -90,7 +90,7 @@ fn a_permission_is_asked_by_a_message_request() {
     ask(&client, "edit");
     let request = asked(&client, 0);
     let message = request["params"]["message"].as_str().unwrap();
-    for expected in ["a.txt", "-old", "+new", "mode default asks"] {
+    for expected in ["a.txt", "-old", "+new", "mode Ask asks"] {
         assert!(message.contains(expected), "no {expected:?} in {message:?}");
     }
     let titles: Vec<&str> = request["params"]["actions"]

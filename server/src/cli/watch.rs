@@ -200,7 +200,7 @@ mod tests {
             tool: "Bash".into(),
             title: "Run ls".into(),
             reason: "test".into(),
-            preview: Preview::Command { command: "ls".into(), cwd: "/".into() },
+            preview: Preview::Command { command: "ls".into(), cwd: "/".into(), sandboxed: false },
             risks: vec![],
             scopes: vec![Scope::Once],
             offers: vec![],

@@ -29,8 +29,8 @@ pub fn prompt(session: &SessionId, prompt: PermissionPrompt) -> wire::Permission
         title: prompt.title,
         reason: prompt.reason,
         preview: match prompt.preview {
-            Preview::Command { command, cwd } => {
-                wire::Preview::Command(wire::CommandPreview { command, cwd })
+            Preview::Command { command, cwd, sandboxed } => {
+                wire::Preview::Command(wire::CommandPreview { command, cwd, sandboxed })
             }
             Preview::Diff { paths, unified } => wire::Preview::Diff(wire::DiffPreview { paths, unified }),
             Preview::Paths { paths } => wire::Preview::Paths(wire::PathsPreview { paths }),

@@ -79,7 +79,7 @@ fn prompt() -> PermissionPrompt {
         tool: "Bash".into(),
         title: "Run ls".into(),
         reason: "commands ask".into(),
-        preview: Preview::Command { command: "ls".into(), cwd: "/w".into() },
+        preview: Preview::Command { command: "ls".into(), cwd: "/w".into(), sandboxed: true },
         risks: vec!["reads".into()],
         scopes: vec![Scope::Once, Scope::Session, Scope::Project, Scope::User],
         offers: vec![Offer { scope: Scope::Session, rules: vec!["Bash(ls)".into()], spared: None }],
@@ -418,10 +418,11 @@ fn a_prompt_carries_all_that_an_answer_needs() {
         json!({
             "sessionId": "ses_1", "permissionId": "perm_1", "callId": "call_1", "itemId": "item_1",
             "tool": "Bash", "title": "Run ls", "reason": "commands ask",
-            "preview": { "type": "command", "command": "ls", "cwd": "/w" }, "risks": ["reads"],
+            "preview": { "type": "command", "command": "ls", "cwd": "/w", "sandboxed": true }, "risks": ["reads"],
             "scopes": ["once", "session", "project", "user"],
             "offers": [{ "scope": "session", "rules": ["Bash(ls)"] }],
-            "text": "Run ls\nWhy you are asked: commands ask\nIn /w:\n$ ls\n! reads",
+            "text": "Run ls\nWhy you are asked: commands ask\n\
+                     In /w, in the sandbox: it can change the workspace and has no network:\n$ ls\n! reads",
             "input": { "command": "ls" }, "timestamp": AT,
         })
     );

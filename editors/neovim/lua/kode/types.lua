@@ -290,6 +290,7 @@
 ---@class kode.CommandPreview
 ---@field command string The command line, exactly; may hold characters that must not reach a terminal or label as they are.
 ---@field cwd string The path of the folder it starts in.
+---@field sandboxed? boolean Whether it runs in the sandbox: it can change the workspace and has no network.
 
 --- Whose a file is.
 ---@alias kode.CommandScope

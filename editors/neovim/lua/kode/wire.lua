@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "c13b2496d3af958f020f0ceab41ff0b1f24bb579c4f9298193a1765d34582b62"
+M.schema_hash = "8ee24a6cb4c483df4d60f7e8dbc025f3e3579d00486fbcb5f82ece1735ab7ad0"
 
 return M

@@ -37,7 +37,8 @@ export function relativePaths(text: string, folders: readonly { uri: string }[])
     return shown;
 }
 
-function pathOf(uri: string): string {
+/** The path of a folder's URI, without a slash at its end. */
+export function pathOf(uri: string): string {
     const path = uri.replace(/^file:\/\//, "").replace(/\/$/, "");
     try {
         return decodeURIComponent(path);

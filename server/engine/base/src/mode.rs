@@ -118,6 +118,20 @@ impl Mode {
         }
     }
 
+    /// The mode's name for people, as clients show it.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Default => "Ask",
+            Self::AcceptEdits => "Edit",
+            Self::Plan => "Plan",
+            Self::DontAsk => "Never ask",
+            Self::BypassPermissions => "Bypass",
+            Self::Approval => "Ask for all",
+            Self::Readonly => "Read only",
+        }
+    }
+
     /// The mode of that name, in this product's spelling or another agent's. `auto` means different things in
     /// different agents and is nobody's name here; `dontAsk` refuses what is not allowed, whatever other agents take it
     /// for.

@@ -21,12 +21,14 @@ mod risks;
 mod script;
 mod touches;
 mod walk;
+mod warnings;
 mod wrappers;
 
 use kode_base::paths::AbsPath;
 
 pub use pattern::{BadPattern, CommandPattern};
 pub use propose::propose;
+pub use warnings::warnings;
 
 /// The longest line, in bytes, that can count as understood.
 pub const MAX_LINE: usize = 64 * 1024;

@@ -320,15 +320,15 @@ impl Verdict {
 
     fn by_mode(mode: Mode, act: ActionClass) -> Self {
         let what = match act {
-            ActionClass::Look => "files are read",
-            ActionClass::Edit => "files are changed",
-            ActionClass::Command => "commands run",
-            ActionClass::Reach => "anything outside is reached",
+            ActionClass::Look => "reading files",
+            ActionClass::Edit => "changing files",
+            ActionClass::Command => "running commands",
+            ActionClass::Reach => "reaching anything outside",
         };
         match mode.stance(act) {
-            Stance::Allow => Self::allowed(format!("mode {} allows it", mode.name())),
-            Stance::Ask => Self::ask(format!("mode {} asks before {what}", mode.name())),
-            Stance::Refuse => Self::deny(format!("mode {} does not let it happen that {what}", mode.name())),
+            Stance::Allow => Self::allowed(format!("mode {} allows it", mode.label())),
+            Stance::Ask => Self::ask(format!("mode {} asks before {what}", mode.label())),
+            Stance::Refuse => Self::deny(format!("mode {} does not allow {what}", mode.label())),
         }
     }
 

@@ -101,6 +101,9 @@ pub enum Preview {
         command: String,
         /// The folder it starts in.
         cwd: String,
+        /// Whether it runs in the sandbox.
+        #[serde(default)]
+        sandboxed: bool,
     },
     /// Changes to files.
     Diff {

@@ -78,7 +78,8 @@ impl Tool for MultiEdit {
             (Some(_), 1, count) => format!("Made 1 edit: replaced {count} occurrences"),
             (Some(_), edits, count) => format!("Made {edits} edits: replaced {count} occurrences"),
         };
-        Ok(replaced.into_plan(target, format!("MultiEdit {path}"), summary))
+        let verb = if replaced.base.is_some() { "Edit" } else { "Create" };
+        Ok(replaced.into_plan(target, format!("{verb} {path}"), summary))
     }
 }
 
@@ -125,7 +126,7 @@ mod tests {
         let edits =
             [("fn b() {}", "fn b() {\n    a();\n}"), ("    a();", "    c();"), ("fn c()", "fn see()")];
         let change = rig.plan("MultiEdit", input("a.rs", &edits)).await;
-        assert_eq!(change.label, "Kode: MultiEdit a.rs");
+        assert_eq!(change.label, "Kode: Edit a.rs");
         let expected = [(19..19, "\r\n    c();\r\n"), (25..26, "see")];
         let expected = expected.map(|(range, text)| TextEdit { range, new_text: text.to_owned() });
         assert_eq!(change.files[0].edits, expected);

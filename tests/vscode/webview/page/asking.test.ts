@@ -42,7 +42,11 @@ const both: Program = {
         { content: [text("Both are changed.")] },
     ],
 };
-const programs = [edits, risky, long, twice, both];
+const described: Program = {
+    when: "^described",
+    steps: [{ content: [call("Bash", { command: RISKY, description: "Clear the build and publish" })] }, { content: [text("It ran.")] }],
+};
+const programs = [edits, risky, long, twice, both, described];
 
 /** Whether the pointer would hit an element at a point of it, from its left and top. */
 const isHit = (place: Locator, at: { x: number; y: number }) =>
@@ -111,6 +115,19 @@ test("a command whose end was not in sight cannot be allowed, by the button or b
         await chat.page.keyboard.press("Enter");
         await chat.page.waitForSelector("text=It ran.");
         assert.equal(project.read("made"), "");
+    }));
+
+test("a card names what the command does, what it is for and what confines it", () =>
+    inWorld({ programs }, async ({ chat }) => {
+        await chat.say("described");
+        const card = chat.page.locator(".permission");
+        await card.getByText("Clear the build").waitFor();
+        const risks = card.getByRole("list", { name: "What could go wrong" });
+        assert.match(await risks.innerText(), /rm -rf build dist deletes folders with all they contain/);
+        assert.match(await risks.innerText(), /git push --force origin main replaces history on the remote/);
+        // Where no sandbox can be set up, the card tells so.
+        await card.getByText(/^Runs (in the sandbox: it can change the workspace and has no network|with your rights, in no sandbox)\./).waitFor();
+        assert.doesNotMatch(await card.innerText(), /mode default/);
     }));
 
 test("what is squeezed to nothing cannot be allowed", () =>

@@ -6,13 +6,13 @@
 import type { PermissionPrompt } from "kode-protocol";
 import { useRef } from "preact/hooks";
 
-import { useApp } from "../app/context.ts";
+import { useApp, useSelect } from "../app/context.ts";
 import { Icon } from "../panels/Icon.tsx";
 import { Words } from "../panels/Words.tsx";
-import { counted, exactLine } from "../text.ts";
+import { counted, exact, exactLine, pathOf, relativePaths } from "../text.ts";
 import { useAskingCard, useSight, type Sight } from "./asking.ts";
 import { CallTitle } from "./parts.tsx";
-import { type PermissionState, usePermission } from "./permission.ts";
+import { commandOf, editable, type PermissionState, usePermission } from "./permission.ts";
 import { Preview } from "./PermissionPreview.tsx";
 import { moved, ReachChoice, REACHES } from "./PermissionReach.tsx";
 
@@ -68,14 +68,22 @@ export function PermissionCard({ prompt, others }: Props) {
                 {others > 0 && <span class="badge">{counted(others, "more")}</span>}
             </header>
             <div ref={body} class="prompt-body">
+                <About prompt={prompt} />
                 <Preview prompt={prompt} state={state} sight={sight} />
                 <Reasons prompt={prompt} />
-                <Arguments state={state} />
+                <Arguments prompt={prompt} state={state} />
                 <ReachChoice prompt={prompt} state={state} />
             </div>
             <Answer prompt={prompt} state={state} sight={sight} tell={tell} />
         </section>
     );
+}
+
+/** What the model says that its command is for. */
+function About({ prompt: { input } }: { prompt: PermissionPrompt }) {
+    const description = (input as { description?: unknown } | null)?.description;
+    if (typeof description !== "string" || description.trim() === "") return null;
+    return <p class="about">{exact(description.trim())}</p>;
 }
 
 /** Whether Allow can be given: something is left of the change, and what is allowed was in sight or is being written. */
@@ -99,6 +107,7 @@ function isWritten({ key, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
 }
 
 function Reasons({ prompt }: { prompt: PermissionPrompt }) {
+    const folders = useSelect((state) => state.host?.folders) ?? [];
     const { preview, reason, risks } = prompt;
     return (
         <>
@@ -114,23 +123,37 @@ function Reasons({ prompt }: { prompt: PermissionPrompt }) {
                     ))}
                 </ul>
             )}
+            {preview.type === "command" && <Limits preview={preview} />}
             <p class="reason">
-                {preview.type === "command" && (
-                    <>
-                        In <bdi>{exactLine(preview.cwd)}</bdi>.{" "}
-                    </>
-                )}
-                Asked because <Words text={exactLine(reason)} />.
+                Asked because <Words text={relativePaths(exactLine(reason), folders)} />.
             </p>
         </>
     );
 }
 
-function Arguments({ state: { input, setInput } }: { state: PermissionState }) {
+/** Where a command runs, and what confines it; an older server names the sandbox among the risks. */
+function Limits({ preview }: { preview: Extract<PermissionPrompt["preview"], { type: "command" }> }) {
+    const folders = useSelect((state) => state.host?.folders) ?? [];
+    const isRoot = folders.length === 1 && folders.every(({ uri }) => pathOf(uri) === preview.cwd);
+    if (preview.sandboxed === undefined && isRoot) return null;
+    return (
+        <p class="reason">
+            {preview.sandboxed === true && "Runs in the sandbox: it can change the workspace and has no network. "}
+            {preview.sandboxed === false && "Runs with your rights, in no sandbox. "}
+            {!isRoot && (
+                <>
+                    Folder: <bdi>{relativePaths(exactLine(preview.cwd), folders)}</bdi>.
+                </>
+            )}
+        </p>
+    );
+}
+
+function Arguments({ prompt, state: { input, setInput } }: { prompt: PermissionPrompt; state: PermissionState }) {
     if (input === undefined) return null;
     return (
         <label class="field">
-            Arguments; the rules are checked again
+            {commandOf(prompt) === undefined ? "Arguments" : "Command"}; the rules are checked again
             <textarea
                 class="mono"
                 rows={Math.min(12, input.split("\n").length + 1)}
@@ -150,7 +173,7 @@ interface AnswerProps {
 }
 
 function Answer({ prompt, state, sight, tell }: AnswerProps) {
-    const { busy, words, input, answer } = state;
+    const { busy, words, answer } = state;
     return (
         <div class="answer">
             <button
@@ -179,17 +202,32 @@ function Answer({ prompt, state, sight, tell }: AnswerProps) {
                     void answer("deny");
                 }}
             />
-            <button
-                type="button"
-                class="icon-button"
-                title="Edit the arguments"
-                aria-label="Edit the arguments"
-                aria-pressed={input !== undefined}
-                onClick={() => state.setInput(input === undefined ? JSON.stringify(prompt.input, null, 2) : undefined)}
-            >
-                <Icon name="edit" />
-            </button>
+            <EditButton prompt={prompt} state={state} />
         </div>
+    );
+}
+
+/** Edits the arguments: those of a change in a diff editor, others on the card. */
+function EditButton({ prompt, state }: { prompt: PermissionPrompt; state: PermissionState }) {
+    const app = useApp();
+    const { input, proposed } = state;
+    const [first] = proposed;
+    const label = first ? "Edit the change in a diff editor" : "Edit the arguments";
+    const edit = () => {
+        if (!first) state.setInput(input === undefined ? editable(prompt) : undefined);
+        else void app.attempt(() => app.host.act("openDiff", { sessionId: prompt.sessionId, uri: first.uri }));
+    };
+    return (
+        <button
+            type="button"
+            class="icon-button"
+            title={label}
+            aria-label={label}
+            aria-pressed={input !== undefined}
+            onClick={edit}
+        >
+            <Icon name="edit" />
+        </button>
     );
 }
 

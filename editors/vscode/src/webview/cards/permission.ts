@@ -108,8 +108,24 @@ function paramsOf(prompt: PermissionPrompt, answer: Answer): RespondPermissionPa
         // A permanent permission covers whole changes.
         params.scope = hunks || reach === "edits" ? "once" : reach;
         if (hunks) params.hunks = hunks;
-        if (input !== undefined) params.updatedInput = JSON.parse(input) as unknown;
+        if (input !== undefined) params.updatedInput = written(prompt, input);
     }
     if (words.trim() !== "") params.feedback = words;
     return params;
+}
+
+/** The arguments as text to edit: of a command its line, of others JSON. */
+export function editable(prompt: PermissionPrompt): string {
+    return commandOf(prompt) ?? JSON.stringify(prompt.input, null, 2);
+}
+
+/** The arguments that edited text stands for. */
+function written(prompt: PermissionPrompt, text: string): unknown {
+    return commandOf(prompt) === undefined ? (JSON.parse(text) as unknown) : { ...(prompt.input as object), command: text };
+}
+
+/** The command line of a call; undefined for calls without one. */
+export function commandOf({ input }: PermissionPrompt): string | undefined {
+    const command = (input as { command?: unknown } | null)?.command;
+    return typeof command === "string" ? command : undefined;
 }

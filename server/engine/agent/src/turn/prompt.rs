@@ -47,7 +47,7 @@ pub(super) fn prompt(
                 format!("{} (asked by the sub-agent `{}`)", verdict.reason, assignment.kind)
             }
         },
-        preview: preview(conversation.workspace(), plan),
+        preview: preview(conversation.workspace(), plan, judged.sandbox.is_some()),
         risks: risks(plan, judged, |target| conversation.workspace().contains(target)),
         scopes,
         offers,
@@ -142,14 +142,14 @@ fn covering(
     session.would_run(case, mode, &rules).then_some(rules)
 }
 
-fn preview(workspace: &Workspace, plan: &CallPlan) -> Preview {
+fn preview(workspace: &Workspace, plan: &CallPlan, sandboxed: bool) -> Preview {
     match (&plan.action, plan.touches.as_slice()) {
         (CallAction::Change(change), _) => Preview::Diff {
             paths: change.files.iter().map(|file| workspace.display(&file.target)).collect(),
             unified: kode_text::workspace::preview::preview(change, workspace),
         },
         (_, [Touch::Command { command, directory, .. }, ..]) => {
-            Preview::Command { command: command.clone(), cwd: directory.to_string() }
+            Preview::Command { command: command.clone(), cwd: directory.to_string(), sandboxed }
         }
         (_, touches) => Preview::Paths {
             paths: touches
@@ -195,19 +195,13 @@ fn risks(plan: &CallPlan, judged: &Judged, contains: impl Fn(&Target) -> bool) -
     let mut risks = Vec::new();
     for touch in &plan.touches {
         let (risk, text) = match touch {
-            Touch::Command { command, outside_sandbox, .. } => {
-                let risk = match (judged.sandbox.is_some(), outside_sandbox) {
-                    (true, _) => {
-                        "The command runs in the sandbox: it can change the workspace and has no network."
-                    }
-                    (false, true) => {
-                        "The command runs outside the sandbox: it reaches the network and all that you can reach."
-                    }
-                    (false, false) => {
-                        "The command runs with your rights; what it does cannot be undone from here."
-                    }
-                };
-                (Some(risk.to_owned()), Some(command.as_str()))
+            Touch::Command { command, directory, outside_sandbox } => {
+                risks.extend(kode_command::warnings(&kode_command::analyse(command, directory)));
+                let leaves = judged.sandbox.is_none() && *outside_sandbox;
+                let risk = leaves.then_some(
+                    "The command runs outside the sandbox: it reaches the network and all that you can reach.",
+                );
+                (risk.map(str::to_owned), Some(command.as_str()))
             }
             Touch::Read(target) | Touch::Write(target) => {
                 let outside = !contains(target);

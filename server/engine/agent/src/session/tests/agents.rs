@@ -249,7 +249,7 @@ async fn a_type_has_its_own_tools_mode_and_limit_and_the_call_must_be_right() {
     let inner: Vec<_> = results(&team.asked("careful work")[1]);
     let outcomes: Vec<_> = inner.iter().map(|(id, _, is_error)| (id.as_str(), *is_error)).collect();
     assert_eq!(outcomes, [("p0", true), ("p1", true), ("p2", true), ("p3", false)], "{inner:?}");
-    assert!(inner[0].1.contains("There is no tool `Probe`") && inner[1].1.contains("mode plan"), "{inner:?}");
+    assert!(inner[0].1.contains("There is no tool `Probe`") && inner[1].1.contains("mode Plan"), "{inner:?}");
     assert!(team.asked("careful work")[0].system[0].contains("You are careful."));
     assert!(team.asked("deeper").is_empty());
 }

@@ -4,7 +4,7 @@ use super::*;
 use kode_config::policy::{KeepRuleError, Policy, PolicySource};
 use kode_permission::gate::Confinement;
 use kode_permission::rules::{Behavior, PlacedRule, Rule, RuleSource, SettingsLayer};
-use kode_permission::{PermissionPrompt, PromptAnswer, Scope};
+use kode_permission::{PermissionPrompt, Preview, PromptAnswer, Scope};
 use kode_process::sandbox::{Network, ResourceLimits, Sandbox, SandboxKind, SandboxOptions};
 use kode_tools::built_in::built_in;
 
@@ -131,7 +131,7 @@ async fn a_command_shown_as_confined_does_not_run_unconfined() {
     let call = tool("Bash", json!({ "command": "touch ran" }));
     let loosen = |_: &Session| settings.set(Policy::default());
     let (prompt, content, home) = answered(&settings, home, call, answer(Scope::Once, None), loosen).await;
-    assert!(prompt.risks[0].contains("in the sandbox"), "{:?}", prompt.risks);
+    assert!(matches!(prompt.preview, Preview::Command { sandboxed: true, .. }), "{:?}", prompt.preview);
     assert!(content.contains("sandbox could not be set up"), "{content}");
     assert!(!home.path().join("ran").exists());
 }
