@@ -3,7 +3,7 @@
 //! Rule: the annotations are a `---@meta` file, so that no client loads 3,000 lines of comments; all names are under `kode.`.
 
 use crate::outline::{Case, Definition, Field, Method, Outline, Shape, Type};
-use crate::{COMMAND, Stamp};
+use crate::stamp::{COMMAND, Stamp};
 
 /// Prints the types.
 pub(crate) fn print_types(outline: &Outline) -> String {

@@ -7,6 +7,7 @@ mod lua;
 mod markdown;
 mod outline;
 mod schema;
+mod stamp;
 mod typescript;
 
 use std::fs;
@@ -17,9 +18,7 @@ use kode_protocol::PROTOCOL_VERSION;
 use sha2::{Digest, Sha256};
 
 use crate::outline::Outline;
-
-/// What to run when the files are stale.
-const COMMAND: &str = "cargo run -p kode-protocol --bin generate-bindings";
+use crate::stamp::Stamp;
 
 /// The version and hash that the Neovim client loads. The plugin is installed alone, so its files are in its folder.
 const LUA_WIRE: &str = "../../editors/neovim/lua/kode/wire.lua";
@@ -42,12 +41,6 @@ fn main() -> anyhow::Result<()> {
 struct File {
     name: &'static str,
     text: String,
-}
-
-/// What both languages know of the schema they were made from.
-struct Stamp {
-    protocol_version: u32,
-    schema_hash: String,
 }
 
 fn files() -> anyhow::Result<Vec<File>> {
@@ -75,6 +68,7 @@ fn folder() -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stamp::COMMAND;
 
     #[test]
     fn generated_files_are_fresh() {

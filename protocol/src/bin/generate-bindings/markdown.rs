@@ -2,8 +2,8 @@
 //!
 //! Rule: the types of fields are named and not explained; the schema and the bindings explain them.
 
-use crate::COMMAND;
 use crate::outline::{Case, Field, Method, Outline, Shape, Type};
+use crate::stamp::COMMAND;
 
 /// The union whose cases are the events.
 const EVENT: &str = "Event";

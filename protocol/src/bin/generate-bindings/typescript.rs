@@ -3,7 +3,7 @@
 //! Rule: types and two constants, nothing that runs; unions are discriminated, so that `switch` narrows them.
 
 use crate::outline::{Case, Definition, Field, Method, Outline, Shape, Type};
-use crate::{COMMAND, Stamp};
+use crate::stamp::{COMMAND, Stamp};
 
 /// Prints the module.
 pub(crate) fn print(outline: &Outline, stamp: &Stamp) -> String {

@@ -3,6 +3,7 @@
 //! Rule: every failure has a class that says whether trying again can help, and a hint that says what a person can do.
 
 use std::error::Error;
+use std::fmt;
 
 use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::auth::AuthError;
@@ -10,11 +11,37 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, StreamableHttpError,
 };
 
-use crate::transport::any::TransportFault;
 use kode_config::mcp::fault::McpFailure;
 use kode_net::http::causes;
 
-/// Why a connection over the network could not be begun.
+/// The fault of a transport of any kind.
+#[derive(Debug)]
+pub(crate) struct TransportFault(Box<dyn Error + Send + Sync>);
+
+impl TransportFault {
+    pub(crate) fn new(error: impl Error + Send + Sync + 'static) -> Self {
+        Self(Box::new(error))
+    }
+
+    /// The fault as its transport reported it.
+    fn reported(&self) -> &(dyn Error + 'static) {
+        self.0.as_ref()
+    }
+}
+
+impl fmt::Display for TransportFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+impl Error for TransportFault {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(self.reported())
+    }
+}
+
+/// Returns the failure of a connection that could not be initialized.
 pub(crate) fn of_initialize(server: &str, error: &ClientInitializeError) -> McpFailure {
     if let Some(challenge) = error.auth_challenge() {
         return McpFailure::auth(server, challenge);

@@ -3,20 +3,15 @@
 //! Rule: the client of rmcp is generic over its transport, and compiles to 200,000 lines of LLVM IR for each type. With
 //! one type it is compiled once. The fault of a transport is passed on whole, so that its causes can still be told apart.
 
-use std::error::Error;
-use std::fmt;
-
 use futures::future::BoxFuture;
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 
+use crate::failure::TransportFault;
+
 /// A transport of any kind.
 pub(crate) struct AnyTransport(Box<dyn ErasedTransport>);
-
-/// The fault of a transport of any kind.
-#[derive(Debug)]
-pub(crate) struct TransportFault(Box<dyn Error + Send + Sync>);
 
 /// [`Transport`], with boxed futures and faults.
 trait ErasedTransport: Send {
@@ -37,32 +32,13 @@ impl AnyTransport {
     }
 }
 
-impl TransportFault {
-    /// The fault as its transport reported it.
-    pub(crate) fn reported(&self) -> &(dyn Error + 'static) {
-        self.0.as_ref()
-    }
-}
-
-impl fmt::Display for TransportFault {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
-    }
-}
-
-impl Error for TransportFault {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(self.reported())
-    }
-}
-
 impl<T: Transport<RoleClient>> ErasedTransport for T {
     fn send(
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> BoxFuture<'static, Result<(), TransportFault>> {
         let sent = Transport::send(self, message);
-        Box::pin(async move { sent.await.map_err(|error| TransportFault(Box::new(error))) })
+        Box::pin(async move { sent.await.map_err(TransportFault::new) })
     }
 
     fn receive(&mut self) -> BoxFuture<'_, Option<RxJsonRpcMessage<RoleClient>>> {
@@ -70,7 +46,7 @@ impl<T: Transport<RoleClient>> ErasedTransport for T {
     }
 
     fn close(&mut self) -> BoxFuture<'_, Result<(), TransportFault>> {
-        Box::pin(async move { Transport::close(self).await.map_err(|error| TransportFault(Box::new(error))) })
+        Box::pin(async move { Transport::close(self).await.map_err(TransportFault::new) })
     }
 }
 
