@@ -1,3 +1,5 @@
+// The queue of attention: which sessions need the user, and in which order.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Event, PermissionPrompt, Snapshot } from "kode-protocol";

@@ -1,3 +1,5 @@
+// Finding hunks by cursor and change.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Hunk, HunkState } from "kode-protocol";

@@ -1,3 +1,5 @@
+// Where the server program is found.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { locate, type Surroundings } from "../logic/locate.ts";

@@ -1,3 +1,5 @@
+// The page of the webview: its policy and its attributes.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { html, policy } from "../logic/page.ts";

@@ -1,3 +1,5 @@
+// The list of providers and the check of a setup.
+
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import path from "node:path";

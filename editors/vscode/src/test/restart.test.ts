@@ -1,3 +1,5 @@
+// How often the server is restarted, and after which waits.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MAX_CRASHES, RestartPolicy, WINDOW_MS } from "../logic/restart.ts";

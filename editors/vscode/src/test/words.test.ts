@@ -1,3 +1,5 @@
+// Text for people: foreign text, errors, counts and links.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isDocument, isExternal } from "../logic/links.ts";
