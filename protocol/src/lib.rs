@@ -11,6 +11,9 @@
 //! - Fields and cases that a reader does not know are skipped: adding them is no new protocol version. Cases of
 //!   plain enumerations are added only with a new one.
 //! - Parameters are always an object, `{}` where a method takes none.
+//!
+//! Must not know: any logic of the engine or of a client.
+//! Used by: server.
 
 pub mod catalogue;
 pub mod checkpoint;

@@ -1,7 +1,9 @@
-//! kode-ls: a coding agent that is a language server.
+//! kode-ls: a coding agent that is a language server. This crate translates between LSP and the engine.
 //!
-//! Rule: this crate translates between LSP and the engine and knows neither how a tool nor how a model works.
-//! Nothing but frames is written to stdout.
+//! Rule: nothing but frames is written to stdout.
+//!
+//! Must not know: how a tool or a model works.
+//! Used by: no crate of the product.
 
 pub mod agent;
 pub mod backend;

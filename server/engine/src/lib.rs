@@ -1,7 +1,11 @@
-//! The agent behind kode-ls, put together: the one crate that knows tools, MCP and providers beside the loop.
+//! The engine: the one crate that knows tools, MCP and providers beside the loop. A front end depends on it alone.
 //!
-//! Rule: no layer below knows LSP, the wire protocol or an editor; [`text::host::Host`] is the one door to whatever holds
-//! the user's text. A front end depends on this crate alone. The layers, from the ground up:
+//! Rule: [`text::host::Host`] is the one door to the editor that holds the user's text.
+//!
+//! Must not know: LSP, the wire protocol, which editor there is.
+//! Used by: server.
+//!
+//! The layers, from the ground up:
 //!
 //! 1. [`base`], [`net`], [`command`], [`journal`]
 //! 2. [`process`], [`model`], [`text`], [`permission`]

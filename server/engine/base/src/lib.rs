@@ -1,6 +1,8 @@
-//! Names, places and small values that every layer speaks, and how a file is written safely.
+//! Identifiers, paths and small values that every layer shares, and atomic file writes.
 //!
-//! Layer: knows nothing of models, tools, sessions, settings, editors. Used by everything.
+//! Must not know: models, tools, sessions, settings, editors.
+//! Used by: net, command, journal, process, model, text, permission, providers, config, tool, record, tools,
+//! mcp, agent, engine.
 
 pub mod atomic;
 pub mod blocking;

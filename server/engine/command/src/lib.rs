@@ -1,9 +1,10 @@
-//! What a command line would do, found out without running it.
+//! Static analysis of shell command lines: the programs they run and the files they touch.
 //!
 //! Rule: only what is understood through and through is called known; everything else is an unknown with its
 //! reason, and an unknown never makes a call more permissive. No bound makes a rule or the floor see less.
 //!
-//! Layer: knows nothing of rules or decisions. Used by the permission gate and the settings.
+//! Must not know: permission rules, decisions, the files on the disk.
+//! Used by: permission, config, agent, engine.
 
 pub mod pattern;
 pub mod propose;

@@ -1,6 +1,7 @@
-//! What users bring: settings, plugins, agents, skills, commands, hooks, styles and instructions.
+//! Configuration by users: settings, plugins, agents, skills, commands, hooks, styles and instructions.
 //!
-//! Layer: knows nothing of live sessions or tools that run. Used by tools, MCP and sessions.
+//! Must not know: live sessions, running tools.
+//! Used by: tool, record, tools, mcp, agent, engine.
 
 pub mod agents;
 pub mod budget;

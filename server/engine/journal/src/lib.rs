@@ -1,9 +1,10 @@
 //! The journal: a session as one append-only file of typed records, one JSON object a line.
 //!
 //! Rule: the journal is the truth. What the user was shown as done has been written before; memory is a fold over
-//! the records, and a session that is taken up again goes through the same fold.
+//! the records, and a session that is resumed goes through the same fold.
 //!
-//! Layer: knows nothing of what a record means. Used by the records and the sessions.
+//! Must not know: what a record means.
+//! Used by: text, record, agent, engine.
 
 pub mod base;
 mod blobs;

@@ -1,9 +1,10 @@
-//! Servers of the Model Context Protocol: programs and places in the network that offer tools, resources and prompts.
+//! Servers of the Model Context Protocol: programs and addresses that offer tools, resources and prompts.
 //!
-//! Rule: nothing of a workspace's files is started or reached before the user has approved that very text; nobody waits for
-//! a server that nobody needs; one bad server costs itself alone; what servers say is data and gives no permission.
+//! Rule: nothing of a workspace's files is started or reached before the user has approved that very text; no prompt waits
+//! for a server that it does not need; one bad server costs itself alone; what servers say is data and gives no permission.
 //!
-//! Layer: knows nothing of sessions or the loop. Used by the engine.
+//! Must not know: sessions, the loop.
+//! Used by: engine.
 
 mod auth;
 mod client;

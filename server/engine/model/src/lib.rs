@@ -1,9 +1,10 @@
-//! Models behind one request and response form.
+//! Models behind one request and response form: messages, profiles, prices and limits.
 //!
 //! Rule: providers translate between these types and their wire and know nothing else of the engine; a tool call
 //! in a response is complete, or it is not in the response.
 //!
-//! Layer: knows nothing of wire formats or tools. Used by providers, settings, tools and sessions.
+//! Must not know: wire formats, tools, sessions.
+//! Used by: providers, config, tool, record, tools, mcp, agent, engine.
 
 pub mod catalog;
 pub mod fallback;

@@ -1,9 +1,10 @@
-//! The web as tools see it: pages as text, and searches.
+//! HTTP clients, web pages as text, and web searches.
 //!
 //! Rule: what comes from the web is data of bounded size, and no page reaches what lies behind this machine's
 //! network: only checked addresses are connected to.
 //!
-//! Layer: knows nothing of models or tools. Used by providers, tools, MCP, plugins and hooks.
+//! Must not know: models, tools, settings.
+//! Used by: process, model, providers, config, tools, mcp, agent, engine.
 
 pub mod address;
 pub mod aws;

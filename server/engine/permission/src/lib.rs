@@ -1,9 +1,10 @@
-//! Who may do what: modes, standing answers of the session, and the prompts that wait for the user.
+//! The permission gate: rules, modes, grants, and the prompts that wait for the user.
 //!
-//! Rule: one gate for every call. The gate is a pure function of the mode, the call and the standing answers; the
-//! broker only carries questions and answers, and anything but a clear yes is a no.
+//! Rule: one gate for every call. The gate is a pure function of the mode, the call and the grants; the broker only
+//! carries questions and answers, and anything but a clear yes is a no.
 //!
-//! Layer: knows nothing of where rules come from. Used by settings, tools and sessions.
+//! Must not know: the settings files that rules come from, sessions.
+//! Used by: config, tool, record, tools, mcp, agent, engine.
 
 pub mod broker;
 pub mod delivery;

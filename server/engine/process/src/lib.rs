@@ -1,6 +1,7 @@
 //! Child processes, the sandbox around them, git, and worktrees.
 //!
-//! Layer: knows nothing of models, settings, sessions. Used by settings, tools, MCP servers and sessions.
+//! Must not know: models, settings, sessions.
+//! Used by: providers, config, tool, record, tools, mcp, agent, engine.
 
 pub mod git;
 pub mod outcome;

@@ -1,6 +1,7 @@
-//! One adapter a wire format, and the scripted model that speaks them.
+//! One adapter for each wire format, and the scripted model that speaks all of them.
 //!
-//! Layer: knows nothing of sessions, tools or settings. Used by the engine.
+//! Must not know: settings, tools, sessions.
+//! Used by: engine.
 
 pub mod anthropic;
 pub mod arguments;

@@ -1,6 +1,7 @@
-//! What a session records and tells: records of the journal, events and transcript items.
+//! The data that a session stores and publishes: journal records, events and transcript items.
 //!
-//! Layer: knows nothing of how sessions work. Used by sessions and front ends.
+//! Must not know: how sessions work.
+//! Used by: agent, engine.
 
 pub mod background;
 pub mod compaction;

@@ -1,6 +1,7 @@
 //! The text of files as the user sees it, edits of it, and the ledger of hunks.
 //!
-//! Layer: knows nothing of tools, sessions or who asks. Used by settings, tools and sessions.
+//! Must not know: tools, sessions, the caller that edits.
+//! Used by: config, tool, record, tools, agent, engine.
 
 pub mod edit;
 pub mod host;

@@ -1,9 +1,10 @@
-//! What a tool is, and the registry of them.
+//! The trait of a tool, and the registry of tools.
 //!
 //! Rule: a tool declares what it touches and returns data or a change set; it never prompts, writes or draws.
 //! A tool is one file: a typed input whose doc comments are the text the model reads, `plan`, and its tests.
 //!
-//! Layer: knows nothing of any single tool. Used by tools, MCP and sessions.
+//! Must not know: any single tool, sessions.
+//! Used by: record, tools, mcp, agent, engine.
 
 pub mod declared;
 pub mod delegation;

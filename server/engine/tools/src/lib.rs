@@ -1,6 +1,7 @@
-//! The built-in tools, one a file.
+//! The built-in tools, one in each file.
 //!
-//! Layer: knows nothing of sessions or the loop. Used by the engine.
+//! Must not know: sessions, the loop.
+//! Used by: engine.
 
 pub mod ask_user_question;
 #[cfg(test)]
