@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kode_engine::agent::engine::CONCURRENCY;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::config::settings::{EditorSettings, PolicyOptions, SettingsPolicies, SettingsPolicy};
-use kode_engine::model::models::{Models, ProfileLayer, Published};
+use kode_engine::model::models::{Models, ProfileLayer, PublishedSource};
 use kode_engine::net::search::{HOW_TO_ENABLE, SearchConfig, SearchProvider};
 use kode_engine::providers::connector::Providers;
 use kode_engine::providers::published;
@@ -100,7 +100,7 @@ pub(crate) fn all() -> anyhow::Result<SettingsPolicies> {
 /// environment. Reads files; what cannot be used is logged.
 pub(crate) fn models(policies: &SettingsPolicies, own: ProfileLayer) -> Models {
     let mut sources = policies.models(own);
-    if let Some(Published::At(place)) = &sources.published {
+    if let Some(PublishedSource::At(place)) = &sources.published {
         sources.published = Some(read_published(place));
     }
     let models = Models::assemble(sources, &|name| std::env::var(name).ok(), Arc::new(Providers));
@@ -114,14 +114,14 @@ pub(crate) fn models(policies: &SettingsPolicies, own: ProfileLayer) -> Models {
     models
 }
 
-fn read_published(place: &str) -> Published {
+fn read_published(place: &str) -> PublishedSource {
     let state = match home::folder() {
         Ok(state) => state,
-        Err(error) => return Published::Unreadable(error.to_string()),
+        Err(error) => return PublishedSource::Unreadable(error.to_string()),
     };
     match published::load(place, etcetera::home_dir().ok().as_deref(), state.as_path()) {
-        Ok(catalog) => Published::Read(catalog),
-        Err(error) => Published::Unreadable(error.to_string()),
+        Ok(catalog) => PublishedSource::Read(catalog),
+        Err(error) => PublishedSource::Unreadable(error.to_string()),
     }
 }
 
@@ -131,7 +131,7 @@ fn read_published(place: &str) -> Published {
 /// # Errors
 /// When there is no place for the user's state, or the server does not answer with a catalog.
 pub(crate) async fn refresh_catalog(policies: &SettingsPolicies) -> anyhow::Result<bool> {
-    let Some(Published::At(place)) = policies.models(ProfileLayer::default()).published else {
+    let Some(PublishedSource::At(place)) = policies.models(ProfileLayer::default()).published else {
         return Ok(false);
     };
     Ok(published::refresh(&place, home::folder()?.as_path()).await?)

@@ -69,7 +69,7 @@ pub(crate) enum SetupError {
 }
 
 /// What became of a trial.
-pub(crate) struct Trial {
+pub(crate) struct SetupTrial {
     /// The model that was asked, and how long it took; or why it did not answer.
     pub(crate) outcome: Result<(String, Duration), ModelError>,
     /// The models of the server, where it lists them.
@@ -77,7 +77,7 @@ pub(crate) struct Trial {
 }
 
 /// Where a choice was kept.
-pub(crate) struct Saved {
+pub(crate) struct SavedSetup {
     pub(crate) profile: String,
     pub(crate) file: AbsPath,
     pub(crate) key_file: Option<PathBuf>,
@@ -213,7 +213,7 @@ fn clouds(variable: &dyn Fn(&str) -> Option<String>, is_set: &dyn Fn(&str) -> bo
 ///
 /// # Errors
 /// [`SetupError`] for a choice that no profile can be made of.
-pub(crate) async fn attempt(choice: &SetupChoice) -> Result<Trial, SetupError> {
+pub(crate) async fn attempt(choice: &SetupChoice) -> Result<SetupTrial, SetupError> {
     let environment = |name: &str| std::env::var(name).ok();
     let provider = provider(choice, &environment)?;
     let named = choice.model.clone().filter(|model| !model.trim().is_empty());
@@ -225,7 +225,7 @@ pub(crate) async fn attempt(choice: &SetupChoice) -> Result<Trial, SetupError> {
         Ok(models) => models,
         // A wrong key or address fails here in the same words as a request for an answer.
         Err(error) if matches!(error.kind, ModelErrorKind::Authentication | ModelErrorKind::Network) => {
-            return Ok(Trial { outcome: Err(error), models: Vec::new() });
+            return Ok(SetupTrial { outcome: Err(error), models: Vec::new() });
         }
         Err(_) => Vec::new(),
     };
@@ -235,10 +235,10 @@ pub(crate) async fn attempt(choice: &SetupChoice) -> Result<Trial, SetupError> {
     let Some(model) = named.or(suggested).or_else(|| loaded.map(|served| served.name.clone())) else {
         let message = "No model is named, and the server lists none.";
         let outcome = Err(ModelError::new(ModelErrorKind::Configuration, message));
-        return Ok(Trial { outcome, models });
+        return Ok(SetupTrial { outcome, models });
     };
     let outcome = ask(&profile(choice, &model, &environment)?).await;
-    Ok(Trial { outcome: outcome.map(|took| (model, took)), models })
+    Ok(SetupTrial { outcome: outcome.map(|took| (model, took)), models })
 }
 
 /// Asks a model for one word; gives the time that it took.
@@ -269,7 +269,7 @@ pub(crate) async fn keep(
     choice: SetupChoice,
     name: Option<String>,
     main: bool,
-) -> Result<Saved, SetupError> {
+) -> Result<SavedSetup, SetupError> {
     let policies = Arc::clone(&agent.policies);
     let failed = |reason: String| SetupError::Settings(reason);
     let state = home::folder().map_err(|error| failed(error.to_string()))?;
@@ -289,7 +289,7 @@ pub(crate) fn save(
     choice: &SetupChoice,
     name: Option<&str>,
     main: bool,
-) -> Result<Saved, SetupError> {
+) -> Result<SavedSetup, SetupError> {
     let environment = |name: &str| std::env::var(name).ok();
     let provider = provider(choice, &environment)?;
     let name = name.map_or_else(|| provider.id.clone(), str::to_owned);
@@ -333,7 +333,7 @@ pub(crate) fn save(
     if main {
         set("modelPointers.main", &json!(name))?;
     }
-    Ok(Saved { profile: name, file: change.file, key_file })
+    Ok(SavedSetup { profile: name, file: change.file, key_file })
 }
 
 /// The provider of a choice.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::cli::terminal;
 use crate::display::printable;
-use crate::setup::{self, Trial};
+use crate::setup::{self, SetupTrial};
 use crate::{convert, home, policies};
 
 /// The most models that are listed for a choice.
@@ -76,7 +76,7 @@ pub async fn run(args: SetupArgs) -> anyhow::Result<ExitCode> {
         ),
     };
     if !args.no_trial {
-        let Trial { outcome, models } = setup::attempt(&choice).await?;
+        let SetupTrial { outcome, models } = setup::attempt(&choice).await?;
         match outcome {
             Ok((model, took)) => {
                 terminal::error_line(&format!("{} answered in {} ms.", printable(&model), took.as_millis()));
@@ -240,7 +240,7 @@ fn answer(question: &str) -> anyhow::Result<String> {
 /// Reads a line without echo, where the terminal can do that.
 fn secret(question: &str) -> anyhow::Result<String> {
     terminal::question(question);
-    let quiet = terminal::Quiet::begin();
+    let quiet = terminal::EchoGuard::begin();
     let read = line("the terminal");
     drop(quiet);
     terminal::error_line("");

@@ -22,12 +22,12 @@ pub(super) fn question(text: &str) {
 
 /// A terminal that does not show what is typed, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Quiet {
+pub(super) struct EchoGuard {
     #[cfg(unix)]
     before: Option<rustix::termios::Termios>,
 }
 
-impl Quiet {
+impl EchoGuard {
     /// Turns the echo of standard input off, where it is a terminal.
     #[cfg(unix)]
     pub(super) fn begin() -> Self {
@@ -48,7 +48,7 @@ impl Quiet {
 }
 
 #[cfg(unix)]
-impl Drop for Quiet {
+impl Drop for EchoGuard {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
             let now = rustix::termios::OptionalActions::Now;

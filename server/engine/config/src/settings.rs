@@ -32,7 +32,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::plugin::installed::{Installed, InstalledPlaces};
+use crate::plugin::installed::{InstalledPlugins, PluginPaths};
 use kode_base::paths::AbsPath;
 use kode_permission::rules::{
     Behavior, PlacedRule, ProblemSeverity, Rule, RuleSource, SettingsLayer, SettingsProblem,
@@ -267,7 +267,7 @@ impl SettingsSources {
         // The stamps come first: what changes while it is read makes the settings stale.
         let stamps = self.watched().map(|file| (file.clone(), SettingsStamp::of(&file))).collect();
         let mut settings = Settings { stamps, editor: self.editor.number(), ..Settings::default() };
-        let installed = Installed::load(&self.plugins(), &self.roots);
+        let installed = InstalledPlugins::load(&self.plugins(), &self.roots);
         if let Err(error) = self.trust.refresh() {
             settings.problems.push(SettingsProblem {
                 file: Some(self.trust.file().clone()),
@@ -316,14 +316,14 @@ impl SettingsSources {
 
     /// Where the user's plugins are.
     #[must_use]
-    pub fn plugins(&self) -> InstalledPlaces {
+    pub fn plugins(&self) -> PluginPaths {
         let place = |folder: &str| {
             let at = FOLDERS.iter().position(|(name, _)| *name == folder);
             // Without a home folder the others may be any of them.
             let is_whole = self.user_folders.len() == FOLDERS.len();
             at.filter(|_| is_whole).map(|at| self.user_folders[at].join(PLUGINS))
         };
-        InstalledPlaces { ours: place(".kode-ls"), theirs: place(".claude"), state: Some(self.state.clone()) }
+        PluginPaths { ours: place(".kode-ls"), theirs: place(".claude"), state: Some(self.state.clone()) }
     }
 
     /// The files, the strongest first.
@@ -370,7 +370,7 @@ impl SettingsSources {
             .chain(of_user(CONFIG).filter(has_config))
     }
 
-    fn take(&self, candidate: &SettingsFile<'_>, installed: &Installed, settings: &mut Settings) {
+    fn take(&self, candidate: &SettingsFile<'_>, installed: &InstalledPlugins, settings: &mut Settings) {
         let text = match SettingsText::read(&candidate.file) {
             Ok(Some(text)) => text,
             Ok(None) => return,
@@ -400,7 +400,7 @@ impl SettingsSources {
     }
 
     /// What the editor says: as the user's own what the client says is, and the rest where it narrows.
-    fn take_editor(&self, installed: &Installed, settings: &mut Settings) {
+    fn take_editor(&self, installed: &InstalledPlugins, settings: &mut Settings) {
         let word = self.editor.word();
         // Without a folder of its own, relative paths in it mean nothing.
         let root = self.roots.first().or(self.home.as_ref()).unwrap_or(&self.state);

@@ -22,7 +22,7 @@ use super::{Model, ModelError, ModelErrorKind};
 use crate::provider::Provider;
 use kode_base::secret::Secret;
 
-pub use sources::{ModelSources, ProfileLayer, Published};
+pub use sources::{ModelSources, ProfileLayer, PublishedSource};
 
 /// The longest that a first request waits for its server to tell how it serves the model.
 const LOOK_UP_WAIT: Duration = Duration::from_secs(1);
@@ -134,11 +134,11 @@ impl Connector for NoConnector {
 
 /// The models as they are now. Clones are the same ones.
 #[derive(Clone)]
-pub struct CurrentModels(Arc<parking_lot::Mutex<Arc<Models>>>, Arc<parking_lot::Mutex<Served>>);
+pub struct CurrentModels(Arc<parking_lot::Mutex<Arc<Models>>>, Arc<parking_lot::Mutex<ServedTable>>);
 
 /// What was found out about how servers serve models, by host and model.
 #[derive(Debug, Default)]
-struct Served {
+struct ServedTable {
     found: HashMap<ServedKey, Serving>,
     /// The models whose servers were asked; true once they have answered.
     asked: HashMap<ServedKey, tokio::sync::watch::Receiver<bool>>,
@@ -232,7 +232,7 @@ impl CurrentModels {
         }
     }
 
-    fn served(&self) -> parking_lot::MutexGuard<'_, Served> {
+    fn served(&self) -> parking_lot::MutexGuard<'_, ServedTable> {
         self.1.lock()
     }
 

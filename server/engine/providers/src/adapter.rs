@@ -15,7 +15,7 @@ use crate::ollama::Ollama;
 use crate::responses::Responses;
 use crate::scripted::{Script, ScriptedServer};
 use crate::textual::TextualModel;
-use crate::toolless::Toolless;
+use crate::toolless::ToolFallbackModel;
 use kode_model::profile::Profile;
 use kode_model::provider::Provider;
 use kode_model::{
@@ -32,7 +32,7 @@ pub(crate) async fn connect(profile: &Profile) -> Result<Arc<dyn Model>, ModelEr
     Ok(match profile.wire() {
         _ if !profile.capabilities.tool_use => Arc::new(TextualModel::new(model)),
         // Behind these formats there are programs whose templates know no tools.
-        Wire::ChatCompletions | Wire::Ollama => Arc::new(Toolless::new(model)),
+        Wire::ChatCompletions | Wire::Ollama => Arc::new(ToolFallbackModel::new(model)),
         Wire::AnthropicMessages | Wire::Responses | Wire::Gemini => model,
     })
 }

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use tokio_util::sync::CancellationToken;
 
-use crate::exchange::ModelExchange;
+use crate::exchange::{ANTHROPIC_VERSION, ModelExchange};
 use kode_model::profile::Profile;
 use kode_model::provider::Provider;
 use kode_model::{
@@ -26,9 +26,6 @@ pub(super) use self::answer::MessagesAnswer;
 
 /// What stands after the base URL.
 const PATH: &str = "/v1/messages";
-
-/// The version of the wire format, which the server asks for in a header.
-pub(super) const WIRE_VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
 
 /// The version that Bedrock and Vertex ask for in the body.
 const BEDROCK_VERSION: &str = "bedrock-2023-05-31";
@@ -46,12 +43,12 @@ pub struct Anthropic {
     host: String,
     exchange: ModelExchange,
     capabilities: Capabilities,
-    form: Form,
+    form: BodyForm,
 }
 
 /// What a server wants in the body beside the request itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum BodyForm {
     /// Model and streaming.
     Api,
     /// The version. Model and streaming stand in the path.
@@ -70,13 +67,13 @@ impl Anthropic {
         let (form, path, header) = match profile.provider {
             Provider::Bedrock => {
                 let verb = if streams { "invoke-with-response-stream" } else { "invoke" };
-                (Form::Bedrock, format!("/model/{}/{verb}", segment(&profile.model)), Some(EVENT_STREAM))
+                (BodyForm::Bedrock, format!("/model/{}/{verb}", segment(&profile.model)), Some(EVENT_STREAM))
             }
             Provider::Vertex => {
                 let verb = if streams { "streamRawPredict" } else { "rawPredict" };
-                (Form::Vertex, format!("/{}:{verb}", profile.model), None)
+                (BodyForm::Vertex, format!("/{}:{verb}", profile.model), None)
             }
-            _ => (Form::Api, PATH.to_owned(), Some(WIRE_VERSION)),
+            _ => (BodyForm::Api, PATH.to_owned(), Some(ANTHROPIC_VERSION)),
         };
         let exchange = ModelExchange::new(profile, &path, header.as_slice())?;
         let (model, host) = (profile.model.clone(), profile.host());
@@ -115,9 +112,9 @@ impl Model for Anthropic {
     ) -> Result<ModelResponse, ModelError> {
         let body = request::body(&self.model, &self.host, self.capabilities, request);
         let body = match self.form {
-            Form::Api => body,
-            Form::Bedrock => body.versioned(BEDROCK_VERSION, false),
-            Form::Vertex => body.versioned(VERTEX_VERSION, true),
+            BodyForm::Api => body,
+            BodyForm::Bedrock => body.versioned(BEDROCK_VERSION, false),
+            BodyForm::Vertex => body.versioned(VERTEX_VERSION, true),
         };
         self.exchange.run(&body, MessagesAnswer::to(&request.messages), on_delta, cancel).await
     }

@@ -12,10 +12,10 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, Header
 use tokio::time::Instant;
 use url::Url;
 
-use self::credentials::{Identity, Places};
+use self::credentials::{CredentialPlaces, ExpiringIdentity};
 use kode_model::profile::Credentials;
 use kode_model::{ModelError, ModelErrorKind};
-use kode_net::aws::sign::{AwsCredentials, Scope};
+use kode_net::aws::sign::{AwsCredentials, CredentialScope};
 
 /// How long an identity is used before the files are read again.
 const KEPT: Duration = Duration::from_secs(60);
@@ -30,7 +30,7 @@ const SERVICE: &str = "bedrock";
 pub(super) struct Signer {
     region: String,
     profile: Option<String>,
-    known: tokio::sync::Mutex<Option<(Identity, Instant)>>,
+    known: tokio::sync::Mutex<Option<(ExpiringIdentity, Instant)>>,
 }
 
 impl Signer {
@@ -58,7 +58,7 @@ impl Signer {
     ) -> Result<(), ModelError> {
         let credentials = self.credentials().await?;
         let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
-        let scope = Scope { region: &self.region, service: SERVICE, time: &time };
+        let scope = CredentialScope { region: &self.region, service: SERVICE, time: &time };
         let content_type =
             headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let signed = credentials.sign(scope, "POST", url, &[("content-type", content_type)], body);
@@ -86,7 +86,8 @@ impl Signer {
                 return Ok(identity.credentials.clone());
             }
         }
-        let identity = Places::of_process().identity(self.profile.as_deref()).await.map_err(configuration)?;
+        let identity =
+            CredentialPlaces::of_process().identity(self.profile.as_deref()).await.map_err(configuration)?;
         let credentials = identity.credentials.clone();
         *known = Some((identity, Instant::now()));
         Ok(credentials)

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use self::request::Dialect;
+use self::request::ChatDialect;
 use crate::exchange::ModelExchange;
 use kode_model::profile::Profile;
 use kode_model::{
@@ -71,7 +71,7 @@ impl ChatCompletions {
         on_delta: &mut DeltaSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<ModelResponse, ModelError> {
-        let dialect = Dialect {
+        let dialect = ChatDialect {
             model: &self.model,
             host: &self.host,
             capabilities: self.capabilities,
@@ -128,7 +128,7 @@ fn is_about_usage_option(error: &ModelError) -> bool {
 /// The body of a request to a model that can do everything, as JSON.
 #[must_use]
 pub fn body_json(model: &str, request: &ModelRequest) -> serde_json::Value {
-    let dialect = Dialect {
+    let dialect = ChatDialect {
         model,
         host: "",
         capabilities: Capabilities::ALL,

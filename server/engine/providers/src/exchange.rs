@@ -21,13 +21,16 @@ use url::Url;
 use self::framing::Framing;
 use crate::aws::Signer;
 use crate::failure::{self, ReportedError};
-use crate::limits::Windows;
+use crate::limits::NewestLimits;
 use kode_base::secret::Secret;
 use kode_model::profile::{Credentials, Profile};
 use kode_model::provider::Provider;
 use kode_model::{DeltaSink, ModelError, ModelErrorKind, ModelResponse};
 use kode_net::http::{self, HttpOptions};
 use kode_net::sse::SseEvent;
+
+/// The header that states the version of the Anthropic Messages format.
+pub(super) const ANTHROPIC_VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
 
 /// The most bytes of one answer, unpacked.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
@@ -126,7 +129,7 @@ pub(super) struct ModelExchange {
     /// Signs requests to AWS.
     signer: Option<Arc<Signer>>,
     /// The usage windows of the newest answer.
-    windows: Arc<Windows>,
+    windows: Arc<NewestLimits>,
 }
 
 impl ModelExchange {
@@ -168,7 +171,7 @@ impl ModelExchange {
     /// [`ModelErrorKind::Configuration`] when the profile's key or headers cannot be sent.
     pub(super) fn headers_of(profile: &Profile) -> Result<HeaderMap, ModelError> {
         let own: &[_] = match profile.provider {
-            Provider::Anthropic => &[crate::anthropic::WIRE_VERSION],
+            Provider::Anthropic => &[ANTHROPIC_VERSION],
             _ => &[],
         };
         headers(profile, own).ok_or_else(unsendable)
@@ -181,7 +184,7 @@ impl ModelExchange {
     }
 
     /// The usage windows that the newest answer told.
-    pub(super) fn windows(&self) -> &Windows {
+    pub(super) fn windows(&self) -> &NewestLimits {
         &self.windows
     }
 

@@ -15,7 +15,7 @@ mod wire;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use self::request::Dialect;
+use self::request::GeminiDialect;
 use crate::exchange::ModelExchange;
 use kode_model::profile::Profile;
 use kode_model::provider::Provider;
@@ -86,7 +86,7 @@ impl Model for Gemini {
         on_delta: &mut DeltaSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<ModelResponse, ModelError> {
-        let dialect = Dialect { model: &self.model, host: &self.host, capabilities: self.capabilities };
+        let dialect = GeminiDialect { model: &self.model, host: &self.host, capabilities: self.capabilities };
         let body = request::body(dialect, request);
         self.exchange.run(&body, GeminiAnswer::to(&request.messages), on_delta, cancel).await
     }
@@ -95,6 +95,6 @@ impl Model for Gemini {
 /// The body of a request to a model that can do everything, as JSON.
 #[must_use]
 pub fn body_json(model: &str, request: &ModelRequest) -> serde_json::Value {
-    let dialect = Dialect { model, host: "", capabilities: Capabilities::ALL };
+    let dialect = GeminiDialect { model, host: "", capabilities: Capabilities::ALL };
     serde_json::to_value(request::body(dialect, request)).unwrap_or_default()
 }

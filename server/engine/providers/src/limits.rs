@@ -26,9 +26,9 @@ const PLANS: [(&str, &str); 2] = [("5h", "5 hours"), ("7d", "7 days")];
 
 /// The windows that the newest answer told.
 #[derive(Debug, Default)]
-pub(super) struct Windows(Mutex<Vec<UsageWindow>>);
+pub(super) struct NewestLimits(Mutex<Vec<UsageWindow>>);
 
-impl Windows {
+impl NewestLimits {
     /// Takes in what the headers of an answer tell, if they tell anything.
     pub(super) fn note(&self, headers: &HeaderMap) {
         let told = read(headers, Timestamp::now());

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use self::request::Dialect;
+use self::request::OllamaDialect;
 use crate::exchange::ModelExchange;
 use kode_model::profile::Profile;
 use kode_model::{
@@ -69,7 +69,7 @@ impl Ollama {
     ) -> Result<ModelResponse, ModelError> {
         let capabilities = Capabilities { thinking: thinks, ..self.capabilities };
         let (model, host) = (self.model.as_str(), self.host.as_str());
-        let dialect = Dialect { model, host, capabilities, context_window: self.context_window };
+        let dialect = OllamaDialect { model, host, capabilities, context_window: self.context_window };
         let body = request::body(dialect, request);
         self.exchange.run(&body, OllamaAnswer::to(&request.messages), on_delta, cancel).await
     }
@@ -118,6 +118,6 @@ fn is_about_thinking(error: &ModelError) -> bool {
 /// The body of a request to a model that can do everything, as JSON.
 #[must_use]
 pub fn body_json(model: &str, request: &ModelRequest) -> serde_json::Value {
-    let dialect = Dialect { model, host: "", capabilities: Capabilities::ALL, context_window: 32_768 };
+    let dialect = OllamaDialect { model, host: "", capabilities: Capabilities::ALL, context_window: 32_768 };
     serde_json::to_value(request::body(dialect, request)).unwrap_or_default()
 }

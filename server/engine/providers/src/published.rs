@@ -68,12 +68,12 @@ pub enum PublishedError {
 }
 
 /// Where a catalog is.
-enum Place {
+enum CatalogLocation {
     File(PathBuf),
     Address { url: Url, copy: PathBuf },
 }
 
-impl Place {
+impl CatalogLocation {
     fn of(source: &str, home: Option<&Path>, state: &Path) -> Result<Self, PublishedError> {
         let no_place = || PublishedError::NoPlace(source.to_owned());
         if source.contains("://") {
@@ -103,13 +103,15 @@ pub fn load(
     home: Option<&Path>,
     state: &Path,
 ) -> Result<Arc<PublishedCatalog>, PublishedError> {
-    let place = Place::of(source, home, state)?;
-    let (Place::File(path) | Place::Address { copy: path, .. }) = &place;
+    let place = CatalogLocation::of(source, home, state)?;
+    let (CatalogLocation::File(path) | CatalogLocation::Address { copy: path, .. }) = &place;
     let unreadable = |error: std::io::Error| match place {
-        Place::Address { .. } if error.kind() == std::io::ErrorKind::NotFound => {
+        CatalogLocation::Address { .. } if error.kind() == std::io::ErrorKind::NotFound => {
             PublishedError::NotRequested(source.to_owned())
         }
-        Place::File(_) | Place::Address { .. } => PublishedError::File { path: path.clone(), source: error },
+        CatalogLocation::File(_) | CatalogLocation::Address { .. } => {
+            PublishedError::File { path: path.clone(), source: error }
+        }
     };
     let metadata = fs::metadata(path).map_err(unreadable)?;
     if metadata.len() > MAX_BYTES {
@@ -136,7 +138,8 @@ pub fn load(
 /// # Errors
 /// [`PublishedError`]. A copy that is stored already stays.
 pub async fn refresh(source: &str, state: &Path) -> Result<bool, PublishedError> {
-    let Place::Address { url, copy } = Place::of(source, Some(Path::new("/")), state)? else {
+    let CatalogLocation::Address { url, copy } = CatalogLocation::of(source, Some(Path::new("/")), state)?
+    else {
         return Ok(false);
     };
     let age = fs::metadata(&copy).and_then(|copy| copy.modified()).ok().and_then(|time| time.elapsed().ok());

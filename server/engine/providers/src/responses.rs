@@ -119,7 +119,7 @@ impl Model for Responses {
     ) -> Result<ModelResponse, ModelError> {
         let mut from_bookmark = true;
         let mut reasoning_back = true;
-        let own = Own { model: &self.model, host: &self.host };
+        let own = OwnModel { model: &self.model, host: &self.host };
         // Every further round does without one thing more, so there are only as many as there are things.
         loop {
             let features = self.features(request, reasoning_back);
@@ -231,7 +231,7 @@ pub fn body_json(model: &str, request: &ModelRequest) -> serde_json::Value {
         reasoning_back: true,
         capabilities: Capabilities::ALL,
     };
-    let body = request::body(Own { model, host: "" }, features, request, None);
+    let body = request::body(OwnModel { model, host: "" }, features, request, None);
     serde_json::from_slice(&serde_json::to_vec(&body).unwrap_or_default()).unwrap_or_default()
 }
 
@@ -248,12 +248,12 @@ fn reasons(model: &str, capabilities: Capabilities, request: &ModelRequest) -> b
 
 /// The model that is asked and the host that serves it.
 #[derive(Clone, Copy, Debug)]
-struct Own<'a> {
+struct OwnModel<'a> {
     model: &'a str,
     host: &'a str,
 }
 
-impl Own<'_> {
+impl OwnModel<'_> {
     /// Whether this model gave a message: sealed reasoning and stored answers of another one are of no use to it.
     fn gave(self, message: &Message) -> bool {
         message.origin.as_ref().is_some_and(|origin| origin.is(Wire::Responses, self.model, self.host))

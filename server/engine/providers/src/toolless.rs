@@ -25,13 +25,13 @@ const REFUSALS: [&str; 6] = [
 ];
 
 /// A model whose server may know no tools.
-pub(crate) struct Toolless {
+pub(crate) struct ToolFallbackModel {
     native: Arc<dyn Model>,
     textual: TextualModel,
     refuses_tools: AtomicBool,
 }
 
-impl Toolless {
+impl ToolFallbackModel {
     pub(crate) fn new(native: Arc<dyn Model>) -> Self {
         Self {
             textual: TextualModel::new(Arc::clone(&native)),
@@ -42,7 +42,7 @@ impl Toolless {
 }
 
 #[async_trait]
-impl Model for Toolless {
+impl Model for ToolFallbackModel {
     fn name(&self) -> &str {
         self.native.name()
     }
@@ -112,7 +112,7 @@ mod tests {
             credentials: Credentials::None,
             ..Profile::demo()
         };
-        let model = Toolless::new(Arc::new(Ollama::new(&profile).unwrap()));
+        let model = ToolFallbackModel::new(Arc::new(Ollama::new(&profile).unwrap()));
         let tool = ToolDeclaration {
             name: "Read".into(),
             description: "Reads.".into(),

@@ -33,7 +33,7 @@ const MAX_PLUGINS: usize = 500;
 
 /// What is known of plugins on this machine.
 #[derive(Clone, Debug, Default)]
-pub struct Installed {
+pub struct InstalledPlugins {
     plugins: BTreeMap<PluginId, InstalledPlugin>,
     /// The names of the marketplaces that were added.
     marketplaces: BTreeSet<String>,
@@ -56,7 +56,7 @@ pub struct InstalledPlugin {
 
 /// Where installed plugins are found.
 #[derive(Clone, Debug, Default)]
-pub struct InstalledPlaces {
+pub struct PluginPaths {
     /// Our folder of plugins.
     pub ours: Option<AbsPath>,
     /// That of the other agent.
@@ -128,7 +128,7 @@ struct ForeignRecord {
     plugins: BTreeMap<String, ForeignEntry>,
 }
 
-impl InstalledPlaces {
+impl PluginPaths {
     /// The records, there or not.
     pub fn files(&self) -> impl Iterator<Item = AbsPath> {
         let of = |folder: &Option<AbsPath>, name: &str| folder.as_ref().map(|folder| folder.join(name));
@@ -136,10 +136,10 @@ impl InstalledPlaces {
     }
 }
 
-impl Installed {
+impl InstalledPlugins {
     /// Reads the records, for work in these folders. Blocks on the disk.
     #[must_use]
-    pub fn load(places: &InstalledPlaces, roots: &[AbsPath]) -> Self {
+    pub fn load(places: &PluginPaths, roots: &[AbsPath]) -> Self {
         let data = places.state.as_ref().map(|state| state.join(DATA));
         let mut installed = Self { data, ..Self::default() };
         if let Some(folder) = &places.ours {

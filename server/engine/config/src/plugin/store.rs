@@ -18,8 +18,8 @@ use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 
 use super::installed::{
-    InstallEntry, InstallRecord, Installed, InstalledPlaces, MARKETPLACES, MAX_BYTES, MarketplaceEntry,
-    MarketplaceRecord, OURS,
+    InstallEntry, InstallRecord, InstalledPlugins, MARKETPLACES, MAX_BYTES, MarketplaceEntry,
+    MarketplaceRecord, OURS, PluginPaths,
 };
 use super::marketplace::{self, Marketplace, PluginOffer, PluginSource};
 use super::tree::{self, FolderTree};
@@ -103,7 +103,7 @@ pub enum StoreError {
 /// What the user has fetched.
 #[derive(Clone, Debug)]
 pub struct Store {
-    places: InstalledPlaces,
+    places: PluginPaths,
     folder: AbsPath,
     state: AbsPath,
 }
@@ -138,7 +138,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NoFolder`].
-    pub fn new(places: InstalledPlaces) -> Result<Self, StoreError> {
+    pub fn new(places: PluginPaths) -> Result<Self, StoreError> {
         let (folder, state) = places.ours.clone().zip(places.state.clone()).ok_or(StoreError::NoFolder)?;
         Ok(Self { places, folder, state })
     }
@@ -267,7 +267,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn uninstall(&self, id: &PluginId) -> Result<AbsPath, StoreError> {
-        let installed = Installed::load(&self.places, &[]);
+        let installed = InstalledPlugins::load(&self.places, &[]);
         let found = installed.find(id);
         if let Some(theirs) = found.filter(|found| found.digest.is_none()) {
             let reason = format!(
@@ -287,8 +287,8 @@ impl Store {
 
     /// The plugins that are installed, those of the other agent too. Blocks on the disk.
     #[must_use]
-    pub fn installed(&self) -> Installed {
-        Installed::load(&self.places, &[])
+    pub fn installed(&self) -> InstalledPlugins {
+        InstalledPlugins::load(&self.places, &[])
     }
 
     /// What is meant by a plugin's name: with its marketplace behind `@`, or alone where only one marketplace that was added has

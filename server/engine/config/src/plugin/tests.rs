@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::json;
 
-use super::installed::{Installed, InstalledPlaces};
+use super::installed::{InstalledPlugins, PluginPaths};
 use super::marketplace::{Marketplace, PluginSource};
 use super::*;
 
@@ -233,7 +233,7 @@ fn one_bad_entry_of_a_marketplace_costs_itself_alone() {
 #[test]
 fn records_of_both_agents_are_read_and_a_folder_that_is_none_of_plugins_is_not_believed() {
     let desk = Desk::new();
-    let places = InstalledPlaces {
+    let places = PluginPaths {
         ours: Some(desk.path("ours")),
         theirs: Some(desk.path("theirs")),
         state: Some(desk.path("state")),
@@ -249,7 +249,7 @@ fn records_of_both_agents_are_read_and_a_folder_that_is_none_of_plugins_is_not_b
         "d@m": [{ "installPath": path, "projectPath": "/elsewhere" }],
     } });
     desk.write("theirs/installed_plugins.json", &theirs.to_string());
-    let installed = Installed::load(&places, &[desk.path("work")]);
+    let installed = InstalledPlugins::load(&places, &[desk.path("work")]);
     let names: Vec<String> = installed.iter().map(|(id, _)| id.to_string()).collect();
     assert_eq!(names, ["a@m", "b@m", "c@m"]);
     let version = |id: &str| installed.find(&PluginId::parse(id).unwrap()).unwrap().version.clone();

@@ -17,7 +17,7 @@ use super::text::{OPTIONS, SettingsText};
 use super::{CONFIG, SettingsSources};
 use kode_base::paths::AbsPath;
 use kode_model::catalog::CatalogEntry;
-use kode_model::models::{ModelSources, Pointer, ProfileLayer, Published};
+use kode_model::models::{ModelSources, Pointer, ProfileLayer, PublishedSource};
 use kode_model::profile::{HELPER_TTL, KeyHelper, ProfileOptions};
 use kode_permission::rules::ProblemSeverity;
 
@@ -68,7 +68,7 @@ impl ModelValues {
             fallback: self.fallback.clone(),
             helper: helper.map(|command| KeyHelper { command, ttl: self.helper_ttl.unwrap_or(HELPER_TTL) }),
             catalog: self.catalog.clone(),
-            published: self.published.clone().map(Published::At),
+            published: self.published.clone().map(PublishedSource::At),
         }
     }
 }

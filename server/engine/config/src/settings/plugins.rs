@@ -10,7 +10,7 @@ use jsonc_parser::common::{Range, Ranged};
 use super::Settings;
 use super::declared::Approval;
 use super::read::{FileOwner, FileReader, json};
-use crate::plugin::installed::{Installed, InstalledPlugin};
+use crate::plugin::installed::{InstalledPlugin, InstalledPlugins};
 use crate::plugin::{FolderTree, Plugin, PluginId, PluginListing, PluginState, marketplace};
 use kode_permission::rules::{ProblemSeverity, RuleSource, SettingsProblem};
 
@@ -102,7 +102,7 @@ impl FileReader<'_, '_> {
 
 impl Settings {
     /// Lets plugins count that are on, once all files are read. Blocks on the disk.
-    pub(super) fn settle_plugins(&mut self, installed: &Installed) {
+    pub(super) fn settle_plugins(&mut self, installed: &InstalledPlugins) {
         self.problems.extend(installed.problems.iter().cloned());
         let switches = std::mem::take(&mut self.switches);
         let mut ids: Vec<&PluginId> = switches.iter().map(|switch| &switch.id).collect();
@@ -138,7 +138,7 @@ impl Settings {
         &mut self,
         id: &PluginId,
         plugin: Option<&InstalledPlugin>,
-        installed: &Installed,
+        installed: &InstalledPlugins,
         switch: &PluginSwitch,
     ) -> PluginState {
         let left_out = |settings: &mut Self, severity, reason: String| {

@@ -15,7 +15,7 @@ use super::{
     EditorSettings, SensitiveFile, SetError, Settings, SettingsScope as FileScope, SettingsSources,
     SettingsValues, SourcedValue, TrustRequest, TrustState, WithheldSetting, WriteOutcome,
 };
-use crate::plugin::installed::InstalledPlaces;
+use crate::plugin::installed::PluginPaths;
 use crate::plugin::{Plugin, PluginId};
 use crate::policies::PolicyProvider;
 use crate::policy::{KeepRuleError, Policy, PolicySource, SessionDefaults};
@@ -112,7 +112,7 @@ impl SettingsPolicies {
 
     /// Where the user's plugins are.
     #[must_use]
-    pub fn plugins(&self) -> InstalledPlaces {
+    pub fn plugins(&self) -> PluginPaths {
         self.options.sources(&[]).plugins()
     }
 

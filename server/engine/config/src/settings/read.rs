@@ -12,7 +12,7 @@ use super::text::{OPTIONS, SettingsText};
 use super::trust::{Trust, TrustRequest};
 use super::values::{SensitiveFile, SourcedValue, append, merge};
 use super::{CONFIG, FOREIGN_CONFIG_FOLDER, Settings, WithheldSetting};
-use crate::plugin::installed::Installed;
+use crate::plugin::installed::InstalledPlugins;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
 use kode_base::variables::{ExpandedText, expand};
@@ -35,7 +35,7 @@ pub(super) struct FileOrigin<'a> {
     pub(super) home: Option<&'a AbsPath>,
     pub(super) trust: &'a Trust,
     /// The plugins there are.
-    pub(super) installed: &'a Installed,
+    pub(super) installed: &'a InstalledPlugins,
     /// The value of a variable of the environment.
     pub(super) variable: fn(&str) -> Option<String>,
 }
@@ -537,7 +537,7 @@ impl FileReader<'_, '_> {
     }
 
     /// The plugins there are.
-    pub(super) fn installed(&self) -> &Installed {
+    pub(super) fn installed(&self) -> &InstalledPlugins {
         self.origin.installed
     }
 

@@ -11,7 +11,7 @@ use super::declared::DeclarationKind;
 use super::read::{FileOrigin, FileOwner, FileReader};
 use super::text::{OPTIONS, SettingsText};
 use super::{Settings, SettingsSources};
-use crate::plugin::installed::Installed;
+use crate::plugin::installed::InstalledPlugins;
 use kode_base::paths::AbsPath;
 use kode_permission::rules::{ProblemSeverity, SettingsLayer, SettingsProblem};
 
@@ -99,7 +99,7 @@ impl SettingsSources {
     pub(super) fn take_servers(
         &self,
         place: &ServerFile<'_>,
-        installed: &Installed,
+        installed: &InstalledPlugins,
         settings: &mut Settings,
     ) {
         // What is wrong with a file of settings has been told.

@@ -41,12 +41,12 @@ pub struct ModelSources {
     /// What the user knows of models.
     pub catalog: Vec<CatalogEntry>,
     /// The published catalog that the user has named.
-    pub published: Option<Published>,
+    pub published: Option<PublishedSource>,
 }
 
 /// A published catalog of models.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Published {
+pub enum PublishedSource {
     /// Its path or address.
     At(String),
     /// The catalog.
@@ -65,7 +65,7 @@ impl Models {
         connector: Arc<dyn Connector>,
     ) -> Self {
         let mut catalog = ModelCatalog::with(sources.catalog);
-        if let Some(Published::Read(published)) = &sources.published {
+        if let Some(PublishedSource::Read(published)) = &sources.published {
             catalog = catalog.published(Arc::clone(published));
         }
         let around = ProfileContext { variable, catalog: &catalog, helper: sources.helper };
@@ -73,11 +73,11 @@ impl Models {
         // Without any other the models are those of the environment, or the reason why there are none.
         let mut models = Self::new(environment.clone(), connector);
         match sources.published {
-            Some(Published::Read(published)) => models.published = Some(published),
-            Some(Published::Unreadable(reason)) => {
+            Some(PublishedSource::Read(published)) => models.published = Some(published),
+            Some(PublishedSource::Unreadable(reason)) => {
                 models.problems.push(format!("The setting `modelCatalog` is ignored: {reason}."));
             }
-            Some(Published::At(_)) | None => {}
+            Some(PublishedSource::At(_)) | None => {}
         }
         models.sources.insert("demo".to_owned(), "built in".to_owned());
         models.profiles.remove(Pointer::Main.name());

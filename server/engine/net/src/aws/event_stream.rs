@@ -17,14 +17,14 @@ const STRING: u8 = 7;
 
 /// One message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Message {
+pub struct EventMessage {
     /// Headers whose value is text, in order. Headers of other types are skipped.
     pub headers: Vec<(String, String)>,
     /// The payload.
     pub payload: Vec<u8>,
 }
 
-impl Message {
+impl EventMessage {
     /// The value of a header.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -34,7 +34,7 @@ impl Message {
 
 /// Why a stream cannot be read further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FrameError {
+pub enum EventFrameError {
     /// A message is larger than [`MAX_MESSAGE_BYTES`].
     #[error("a message of the event stream is larger than {MAX_MESSAGE_BYTES} bytes")]
     TooLarge,
@@ -59,8 +59,8 @@ impl Parser {
     /// Reads the next bytes of the stream and appends the messages they complete to `messages`.
     ///
     /// # Errors
-    /// [`FrameError`]; the messages before the fault have been appended, and the stream cannot be read further.
-    pub fn feed(&mut self, bytes: &[u8], messages: &mut Vec<Message>) -> Result<(), FrameError> {
+    /// [`EventFrameError`]; the messages before the fault have been appended, and the stream cannot be read further.
+    pub fn feed(&mut self, bytes: &[u8], messages: &mut Vec<EventMessage>) -> Result<(), EventFrameError> {
         self.pending.extend_from_slice(bytes);
         let mut begun = 0;
         let read = loop {
@@ -80,7 +80,7 @@ impl Parser {
 
 /// A message as it is sent. Headers longer than the format allows are left out.
 #[must_use]
-pub fn write(message: &Message) -> Vec<u8> {
+pub fn write(message: &EventMessage) -> Vec<u8> {
     let mut headers = Vec::new();
     for (name, value) in &message.headers {
         if let (Ok(name_length), Ok(value_length)) = (u8::try_from(name.len()), u16::try_from(value.len())) {
@@ -102,26 +102,26 @@ pub fn write(message: &Message) -> Vec<u8> {
 }
 
 /// The message that `bytes` begin with and its length; `None` while it is incomplete.
-fn message(bytes: &[u8]) -> Result<Option<(Message, usize)>, FrameError> {
+fn message(bytes: &[u8]) -> Result<Option<(EventMessage, usize)>, EventFrameError> {
     let Some(prelude) = bytes.get(..PRELUDE_BYTES) else { return Ok(None) };
     let (total, headers) = (number(prelude, 0), number(prelude, 4));
     if crc32fast::hash(&prelude[..8]) != number32(prelude, 8) {
-        return Err(FrameError::BadChecksum);
+        return Err(EventFrameError::BadChecksum);
     }
     if total > MAX_MESSAGE_BYTES {
-        return Err(FrameError::TooLarge);
+        return Err(EventFrameError::TooLarge);
     }
     if headers > total || PRELUDE_BYTES + headers + CHECKSUM_BYTES > total {
-        return Err(FrameError::BadLength);
+        return Err(EventFrameError::BadLength);
     }
     let headers_end = PRELUDE_BYTES + headers;
     let Some(whole) = bytes.get(..total) else { return Ok(None) };
     let payload_end = total - CHECKSUM_BYTES;
     if crc32fast::hash(&whole[..payload_end]) != number32(whole, payload_end) {
-        return Err(FrameError::BadChecksum);
+        return Err(EventFrameError::BadChecksum);
     }
-    let headers = read_headers(&whole[PRELUDE_BYTES..headers_end]).ok_or(FrameError::BadHeaders)?;
-    Ok(Some((Message { headers, payload: whole[headers_end..payload_end].to_vec() }, total)))
+    let headers = read_headers(&whole[PRELUDE_BYTES..headers_end]).ok_or(EventFrameError::BadHeaders)?;
+    Ok(Some((EventMessage { headers, payload: whole[headers_end..payload_end].to_vec() }, total)))
 }
 
 fn read_headers(mut bytes: &[u8]) -> Option<Vec<(String, String)>> {
@@ -192,13 +192,13 @@ mod tests {
         })
     }
 
-    fn ours(message: &AwsMessage) -> Message {
+    fn ours(message: &AwsMessage) -> EventMessage {
         let text = |header: &Header| match header.value() {
             HeaderValue::String(text) => Some((header.name().as_str().to_owned(), text.as_str().to_owned())),
             _ => None,
         };
         let headers = message.headers().iter().filter_map(text).collect();
-        Message { headers, payload: message.payload().to_vec() }
+        EventMessage { headers, payload: message.payload().to_vec() }
     }
 
     fn written(messages: &[AwsMessage]) -> Vec<u8> {
@@ -227,7 +227,7 @@ mod tests {
             headers in prop::collection::vec(("[a-z:-]{1,20}", "\\PC{0,20}"), 0..5),
             payload in prop::collection::vec(any::<u8>(), 0..200),
         ) {
-            let message = Message { headers, payload };
+            let message = EventMessage { headers, payload };
             let read = aws_smithy_eventstream::frame::read_message_from(write(&message).as_slice()).unwrap();
             prop_assert_eq!(ours(&read), message);
         }
@@ -256,10 +256,10 @@ mod tests {
             bytes.extend(crc32fast::hash(&bytes).to_be_bytes());
             Parser::default().feed(&bytes, &mut Vec::new())
         };
-        assert_eq!(prelude(u32::MAX, 0), Err(FrameError::TooLarge));
-        assert_eq!(prelude(15, 0), Err(FrameError::BadLength));
-        assert_eq!(prelude(16, 1), Err(FrameError::BadLength));
-        assert_eq!(prelude(100, u32::MAX), Err(FrameError::BadLength));
+        assert_eq!(prelude(u32::MAX, 0), Err(EventFrameError::TooLarge));
+        assert_eq!(prelude(15, 0), Err(EventFrameError::BadLength));
+        assert_eq!(prelude(16, 1), Err(EventFrameError::BadLength));
+        assert_eq!(prelude(100, u32::MAX), Err(EventFrameError::BadLength));
         assert_eq!(prelude(16, 0), Ok(()), "the rest may still come");
     }
 }

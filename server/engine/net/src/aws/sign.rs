@@ -29,7 +29,7 @@ pub struct AwsCredentials {
 
 /// The place and time of a signature.
 #[derive(Clone, Copy, Debug)]
-pub struct Scope<'a> {
+pub struct CredentialScope<'a> {
     /// For example `us-east-1`.
     pub region: &'a str,
     /// The signing name of the service, for example `bedrock`.
@@ -53,7 +53,7 @@ impl AwsCredentials {
     #[must_use]
     pub fn sign(
         &self,
-        scope: Scope<'_>,
+        scope: CredentialScope<'_>,
         method: &str,
         url: &Url,
         headers: &[(&str, &str)],
@@ -86,7 +86,7 @@ impl AwsCredentials {
     }
 
     /// The key of one day, region and service.
-    fn key(&self, scope: Scope<'_>, date: &str) -> hmac::Tag {
+    fn key(&self, scope: CredentialScope<'_>, date: &str) -> hmac::Tag {
         let secret = format!("AWS4{}", self.secret_access_key.expose());
         let day = mac_with(secret.as_bytes(), date.as_bytes());
         let region = mac(&day, scope.region.as_bytes());
@@ -154,7 +154,8 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    const SCOPE: Scope<'_> = Scope { region: "us-east-1", service: "service", time: "20150830T123600Z" };
+    const SCOPE: CredentialScope<'_> =
+        CredentialScope { region: "us-east-1", service: "service", time: "20150830T123600Z" };
 
     fn credentials() -> AwsCredentials {
         AwsCredentials {

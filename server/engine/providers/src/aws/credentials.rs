@@ -29,13 +29,13 @@ const NEEDS_NETWORK: [&str; 4] = ["sso_session", "sso_start_url", "role_arn", "l
 
 /// An identity, and when it ends.
 #[derive(Debug, PartialEq)]
-pub(super) struct Identity {
+pub(super) struct ExpiringIdentity {
     pub(super) credentials: AwsCredentials,
     pub(super) ends: Option<Timestamp>,
 }
 
 /// The places where an identity is looked up.
-pub(super) struct Places<'a> {
+pub(super) struct CredentialPlaces<'a> {
     /// The value of a variable of the environment.
     variable: &'a (dyn Fn(&str) -> Option<String> + Sync),
     home: Option<PathBuf>,
@@ -44,7 +44,7 @@ pub(super) struct Places<'a> {
 /// What `credential_process` prints.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Printed {
+struct ProcessOutput {
     version: u32,
     access_key_id: String,
     secret_access_key: Secret,
@@ -56,24 +56,24 @@ struct Printed {
 
 type Section = HashMap<String, String>;
 
-impl Places<'_> {
+impl CredentialPlaces<'_> {
     /// The places of this process.
-    pub(super) fn of_process() -> Places<'static> {
-        Places { variable: &|name| std::env::var(name).ok(), home: std::env::home_dir() }
+    pub(super) fn of_process() -> CredentialPlaces<'static> {
+        CredentialPlaces { variable: &|name| std::env::var(name).ok(), home: std::env::home_dir() }
     }
 
     /// The identity of `profile`, or that of the environment where none is named.
     ///
     /// # Errors
     /// Saying where was looked and what to do.
-    pub(super) async fn identity(&self, profile: Option<&str>) -> Result<Identity, String> {
+    pub(super) async fn identity(&self, profile: Option<&str>) -> Result<ExpiringIdentity, String> {
         if profile.is_none()
             && let (Some(id), Some(key)) = (self.set("AWS_ACCESS_KEY_ID"), self.set("AWS_SECRET_ACCESS_KEY"))
         {
             let session_token = self.set("AWS_SESSION_TOKEN").map(Secret::new);
             let credentials =
                 AwsCredentials { access_key_id: id, secret_access_key: Secret::new(key), session_token };
-            return Ok(Identity { credentials, ends: None });
+            return Ok(ExpiringIdentity { credentials, ends: None });
         }
         let name = profile.map(str::to_owned).or_else(|| self.set("AWS_PROFILE"));
         let name = name.unwrap_or_else(|| "default".to_owned());
@@ -84,7 +84,7 @@ impl Places<'_> {
         };
         for section in [&secrets, &config].into_iter().flatten() {
             if let Some(credentials) = of_section(section) {
-                return Ok(Identity { credentials, ends: None });
+                return Ok(ExpiringIdentity { credentials, ends: None });
             }
             if let Some(command) = section.get("credential_process") {
                 return printed(&name, command).await;
@@ -164,18 +164,18 @@ fn of_section(section: &Section) -> Option<AwsCredentials> {
 }
 
 /// The identity that a command prints.
-async fn printed(profile: &str, command: &str) -> Result<Identity, String> {
+async fn printed(profile: &str, command: &str) -> Result<ExpiringIdentity, String> {
     let failed = |why: &str| format!("The `credential_process` of the AWS profile `{profile}` {why}.");
     let text = helper::output_of(command, TIME_LIMIT, MAX_PRINTED)
         .await
         .map_err(|error| failed(&error.to_string()))?;
     // What it printed may hold a secret, so an error says only that it cannot be read.
-    let printed: Printed = serde_json::from_str(&text)
+    let printed: ProcessOutput = serde_json::from_str(&text)
         .map_err(|_| failed("did not print the JSON object that the AWS CLI documents"))?;
     if printed.version != 1 {
         return Err(failed(&format!("printed version {}, and only 1 is known", printed.version)));
     }
-    Ok(Identity {
+    Ok(ExpiringIdentity {
         credentials: AwsCredentials {
             access_key_id: printed.access_key_id,
             secret_access_key: printed.secret_access_key,
@@ -193,7 +193,7 @@ mod tests {
         variables: &[(&str, &str)],
         files: &[(&str, &str)],
         profile: Option<&str>,
-    ) -> Result<Identity, String> {
+    ) -> Result<ExpiringIdentity, String> {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir(home.path().join(".aws")).unwrap();
         for (name, text) in files {
@@ -203,10 +203,10 @@ mod tests {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        Places { variable: &variable, home: Some(home.path().to_owned()) }.identity(profile).await
+        CredentialPlaces { variable: &variable, home: Some(home.path().to_owned()) }.identity(profile).await
     }
 
-    fn id(found: Result<Identity, String>) -> String {
+    fn id(found: Result<ExpiringIdentity, String>) -> String {
         found.map_or_else(|error| error, |identity| identity.credentials.access_key_id)
     }
 

@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
-use super::sealed::{Extra, Sealed, add_detail};
-use super::wire::{ChatChoice, ChatUsage, ChoiceDelta, Chunk, WireCall, WireFunction};
+use super::sealed::{ChatSeal, ProviderFields, add_detail};
+use super::wire::{ChatChoice, ChatChunk, ChatUsage, ChoiceDelta, WireCall, WireFunction};
 use crate::arguments;
 use crate::call_ids::CallIds;
 use crate::exchange::{self, AnswerFault, AnswerProgress};
@@ -33,7 +33,7 @@ pub(crate) struct ChatAnswer {
     blocks: Vec<ChatContent>,
     call_ids: CallIds,
     /// What the provider wants back with the message.
-    extra: Extra,
+    extra: ProviderFields,
     reasoning_details: Vec<Value>,
     finish_reason: Option<String>,
     refused: bool,
@@ -64,7 +64,7 @@ struct OpenChatCall {
     /// Whether it is of a kind that can be run.
     runnable: bool,
     /// What the provider wants back with the call.
-    extra: Box<Extra>,
+    extra: Box<ProviderFields>,
 }
 
 impl OpenChatCall {
@@ -82,7 +82,7 @@ impl ChatAnswer {
 
     fn take_chunk(
         &mut self,
-        chunk: Chunk,
+        chunk: ChatChunk,
         raw: &[u8],
         on_delta: &mut DeltaSink<'_>,
     ) -> Result<AnswerProgress, AnswerFault> {
@@ -327,7 +327,7 @@ impl exchange::StreamedAnswer for ChatAnswer {
 
     fn apply_whole(&mut self, body: &[u8], on_delta: &mut DeltaSink<'_>) -> Result<(), AnswerFault> {
         let unreadable = |reason: String| AnswerFault::Unreadable(reason);
-        let chunk: Chunk =
+        let chunk: ChatChunk =
             serde_json::from_slice(body).map_err(|error| unreadable(format!("its JSON body: {error}")))?;
         let object = chunk.object.clone().unwrap_or_default();
         self.take_chunk(chunk, body, on_delta)?;
@@ -358,13 +358,13 @@ impl exchange::StreamedAnswer for ChatAnswer {
             ChatContent::Call(call) if cut || !call.runs() => [None, None],
             ChatContent::Call(OpenChatCall { id, name, json, extra, .. }) => {
                 let (input, input_error) = arguments::input(json, may_close);
-                [Sealed::Call(*extra).into_block(), Some(Block::ToolUse { id, name, input, input_error })]
+                [ChatSeal::Call(*extra).into_block(), Some(Block::ToolUse { id, name, input, input_error })]
             }
         });
         let content: Vec<_> = content.flatten().collect();
         // Sealed data belongs to an answer; alone it is none.
-        let sealed = [Sealed::ReasoningDetails(self.reasoning_details), Sealed::Message(self.extra)];
-        let sealed = sealed.into_iter().filter(|_| !content.is_empty()).filter_map(Sealed::into_block);
+        let sealed = [ChatSeal::ReasoningDetails(self.reasoning_details), ChatSeal::Message(self.extra)];
+        let sealed = sealed.into_iter().filter(|_| !content.is_empty()).filter_map(ChatSeal::into_block);
         let content = sealed.collect::<Vec<_>>().into_iter().chain(content).collect();
         ModelResponse { content, id: self.id, stop_reason, usage: self.usage }
     }

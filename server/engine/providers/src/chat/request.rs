@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::sealed::{Extra, Sealed};
+use super::sealed::{ChatSeal, ProviderFields};
 use crate::unseen;
 use kode_base::effort::Effort;
 use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role, Wire};
@@ -24,7 +24,7 @@ const PICTURES_FOLLOW: &str = "(see the picture that follows)";
 
 /// What goes back with an answer beside its texts and calls.
 #[derive(Clone, Copy)]
-struct Returned {
+struct ReturnedParts {
     /// The model itself gave the answer, at this host: its sealed data goes back.
     is_own: bool,
     /// The server wants reasoning back. Of another model's answer it gets an empty one.
@@ -35,7 +35,7 @@ struct Returned {
 
 /// How one model wants to be asked.
 #[derive(Clone, Copy)]
-pub(super) struct Dialect<'a> {
+pub(super) struct ChatDialect<'a> {
     /// Its name.
     pub(super) model: &'a str,
     /// The host that serves it.
@@ -94,7 +94,7 @@ enum ChatMessage<'a> {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<RequestCall<'a>>,
         #[serde(flatten)]
-        extra: Extra,
+        extra: ProviderFields,
     },
     Tool {
         tool_call_id: &'a str,
@@ -136,7 +136,7 @@ struct RequestCall<'a> {
     kind: &'static str,
     function: CalledFunction<'a>,
     #[serde(flatten)]
-    extra: Extra,
+    extra: ProviderFields,
 }
 
 #[derive(Serialize)]
@@ -160,7 +160,7 @@ struct DeclaredFunction<'a> {
 }
 
 /// The body that asks for the answer to `request`.
-pub(super) fn body<'a>(dialect: Dialect<'a>, request: &'a ModelRequest) -> ChatBody<'a> {
+pub(super) fn body<'a>(dialect: ChatDialect<'a>, request: &'a ModelRequest) -> ChatBody<'a> {
     let capabilities = dialect.capabilities;
     let mut messages = messages(dialect, &request.messages);
     let system = joined(request.system.iter().map(String::as_str));
@@ -201,14 +201,14 @@ pub(super) fn body<'a>(dialect: Dialect<'a>, request: &'a ModelRequest) -> ChatB
 
 /// The messages with something in them. What the user says in a row is one message: some servers want roles to
 /// alternate.
-fn messages<'a>(dialect: Dialect<'a>, history: &'a [Message]) -> Vec<ChatMessage<'a>> {
+fn messages<'a>(dialect: ChatDialect<'a>, history: &'a [Message]) -> Vec<ChatMessage<'a>> {
     let called = rounds_with_calls(history);
     let mut messages = Vec::with_capacity(history.len() + 2);
     for (message, called) in history.iter().zip(called) {
         match message.role {
             Role::User => push_user(&mut messages, message, dialect.capabilities),
             Role::Assistant => {
-                let returned = Returned {
+                let returned = ReturnedParts {
                     is_own: is_own(dialect, message),
                     reasoning: dialect.capabilities.sends_reasoning_back && called,
                     signed_calls: dialect.capabilities.signed_calls,
@@ -241,7 +241,7 @@ fn rounds_with_calls(history: &[Message]) -> Vec<bool> {
 }
 
 /// Whether a message is this model's own: reasoning and signatures are of no use to another one.
-fn is_own(dialect: Dialect<'_>, message: &Message) -> bool {
+fn is_own(dialect: ChatDialect<'_>, message: &Message) -> bool {
     let origin = message.origin.as_ref();
     origin.is_some_and(|origin| origin.is(Wire::ChatCompletions, dialect.model, dialect.host))
 }
@@ -322,11 +322,11 @@ fn prepend(messages: &mut Vec<ChatMessage<'_>>, system: String) {
 }
 
 /// An answer of the model; none if nothing of it can be sent.
-fn assistant(message: &Message, returned: Returned) -> Option<ChatMessage<'_>> {
+fn assistant(message: &Message, returned: ReturnedParts) -> Option<ChatMessage<'_>> {
     let mut texts = Vec::new();
     let mut thoughts = Vec::new();
     let mut tool_calls: Vec<RequestCall<'_>> = Vec::new();
-    let (mut of_message, mut of_call) = (Extra::default(), Extra::default());
+    let (mut of_message, mut of_call) = (ProviderFields::default(), ProviderFields::default());
     let mut reasoning_details = Vec::new();
     for block in &message.content {
         match block {
@@ -343,10 +343,10 @@ fn assistant(message: &Message, returned: Returned) -> Option<ChatMessage<'_>> {
                     extra: if wants_signature { extra.signed() } else { extra },
                 });
             }
-            Block::RedactedThinking { .. } if returned.is_own => match Sealed::of(block) {
-                Some(Sealed::Call(extra)) => of_call = extra,
-                Some(Sealed::Message(extra)) => of_message.merge(extra),
-                Some(Sealed::ReasoningDetails(details)) => reasoning_details.extend(details),
+            Block::RedactedThinking { .. } if returned.is_own => match ChatSeal::of(block) {
+                Some(ChatSeal::Call(extra)) => of_call = extra,
+                Some(ChatSeal::Message(extra)) => of_message.merge(extra),
+                Some(ChatSeal::ReasoningDetails(details)) => reasoning_details.extend(details),
                 None => {}
             },
             Block::Image(_) | Block::RedactedThinking { .. } | Block::ToolResult { .. } => {}

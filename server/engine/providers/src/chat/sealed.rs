@@ -20,18 +20,18 @@ const GROWING: [(&str, &str); 2] = [("reasoning.text", "text"), ("reasoning.summ
 /// Data of a provider, as a block keeps it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Sealed {
+pub(super) enum ChatSeal {
     /// Fields of the call that follows.
-    Call(Extra),
+    Call(ProviderFields),
     /// Fields of the message.
-    Message(Extra),
+    Message(ProviderFields),
     /// `reasoning_details` of the message: the whole list, in order.
     ReasoningDetails(Vec<Value>),
 }
 
 /// The fields that providers add to a call or a message and want back.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Extra {
+pub(super) struct ProviderFields {
     /// Of Google's servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) extra_content: Option<Value>,
@@ -40,7 +40,7 @@ pub(super) struct Extra {
     pub(super) provider_specific_fields: Option<Value>,
 }
 
-impl Sealed {
+impl ChatSeal {
     /// The data in a block; `None` for blocks of other kinds and of other wire formats.
     pub(super) fn of(block: &Block) -> Option<Self> {
         let Block::RedactedThinking { data } = block else { return None };
@@ -50,7 +50,7 @@ impl Sealed {
     /// The block that keeps the data; `None` for empty data.
     pub(super) fn into_block(self) -> Option<Block> {
         let is_empty = match &self {
-            Self::Call(extra) | Self::Message(extra) => *extra == Extra::default(),
+            Self::Call(extra) | Self::Message(extra) => *extra == ProviderFields::default(),
             Self::ReasoningDetails(details) => details.is_empty(),
         };
         if is_empty {
@@ -60,7 +60,7 @@ impl Sealed {
     }
 }
 
-impl Extra {
+impl ProviderFields {
     /// Adds what another piece of the same call or message says.
     pub(super) fn merge(&mut self, piece: Self) {
         for (known, new) in [
@@ -137,28 +137,28 @@ fn extend(last: &mut Map<String, Value>, piece: Map<String, Value>, field: &str)
 mod tests {
     use super::*;
 
-    fn extra(value: Value) -> Extra {
+    fn extra(value: Value) -> ProviderFields {
         serde_json::from_value(value).unwrap()
     }
 
     #[test]
     fn data_survives_its_block() {
-        let call = Sealed::Call(extra(json!({"extra_content": {"google": {"thought_signature": "s"}}})));
-        let details = Sealed::ReasoningDetails(vec![json!({"type": "reasoning.encrypted", "data": "d"})]);
+        let call = ChatSeal::Call(extra(json!({"extra_content": {"google": {"thought_signature": "s"}}})));
+        let details = ChatSeal::ReasoningDetails(vec![json!({"type": "reasoning.encrypted", "data": "d"})]);
         for sealed in [call, details] {
-            assert_eq!(Sealed::of(&sealed.clone().into_block().unwrap()), Some(sealed));
+            assert_eq!(ChatSeal::of(&sealed.clone().into_block().unwrap()), Some(sealed));
         }
-        assert_eq!(Sealed::Call(Extra::default()).into_block(), None);
+        assert_eq!(ChatSeal::Call(ProviderFields::default()).into_block(), None);
         for foreign in ["sealed", r#"{"type":"reasoning","id":"rs_1"}"#, "", "[]"] {
-            assert_eq!(Sealed::of(&Block::RedactedThinking { data: foreign.into() }), None, "{foreign}");
+            assert_eq!(ChatSeal::of(&Block::RedactedThinking { data: foreign.into() }), None, "{foreign}");
         }
     }
 
     #[test]
     fn pieces_of_one_call_add_up() {
-        let mut known = Extra::default();
+        let mut known = ProviderFields::default();
         known.merge(extra(json!({"extra_content": null})));
-        assert_eq!(known, Extra::default());
+        assert_eq!(known, ProviderFields::default());
         known.merge(extra(json!({"extra_content": {"google": {"a": 1}}})));
         known.merge(extra(json!({"extra_content": {"google": {"thought_signature": "s"}, "b": 2}})));
         assert_eq!(known.extra_content, Some(json!({"google": {"a": 1, "thought_signature": "s"}, "b": 2})));
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn only_an_unsigned_call_gets_the_placeholder() {
         let placeholder = json!({"google": {"thought_signature": NO_SIGNATURE}});
-        assert_eq!(Extra::default().signed().extra_content, Some(placeholder));
+        assert_eq!(ProviderFields::default().signed().extra_content, Some(placeholder));
         let other = extra(json!({"extra_content": {"google": {"a": 1}}})).signed().extra_content;
         assert_eq!(other, Some(json!({"google": {"a": 1, "thought_signature": NO_SIGNATURE}})));
         for signed in [

@@ -5,12 +5,12 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::sealed::Extra;
+use super::sealed::ProviderFields;
 
 /// A piece of a streamed answer, or a whole one.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Chunk {
+pub(super) struct ChatChunk {
     pub(super) object: Option<String>,
     pub(super) id: Option<String>,
     /// Absent in what is no answer.
@@ -48,7 +48,7 @@ pub(super) struct ChoiceDelta {
     #[serde(deserialize_with = "or_default")]
     pub(super) reasoning_details: Vec<Value>,
     #[serde(flatten)]
-    pub(super) extra: Extra,
+    pub(super) extra: ProviderFields,
 }
 
 /// A call, or a piece of one.
@@ -61,7 +61,7 @@ pub(super) struct WireCall {
     pub(super) kind: Option<String>,
     pub(super) function: Option<WireFunction>,
     #[serde(flatten)]
-    pub(super) extra: Extra,
+    pub(super) extra: ProviderFields,
 }
 
 /// What a call calls.

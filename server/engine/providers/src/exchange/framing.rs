@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use kode_net::aws::event_stream::{self, Message};
+use kode_net::aws::event_stream::{self, EventMessage};
 use kode_net::sse::{MAX_EVENT_BYTES, SseEvent, SseParser};
 
 /// The parser of one body.
@@ -23,7 +23,7 @@ pub(crate) enum Framing {
 
 /// An event of the model's own format, as Bedrock packs it.
 #[derive(Deserialize)]
-struct Packed {
+struct BedrockEvent {
     bytes: String,
 }
 
@@ -90,11 +90,11 @@ fn lines(pending: &mut Vec<u8>, bytes: &[u8], events: &mut Vec<SseEvent>) -> Res
 }
 
 /// The event in a message of AWS; `None` for messages that hold none.
-fn unpacked(message: &Message) -> Result<Option<SseEvent>, String> {
+fn unpacked(message: &EventMessage) -> Result<Option<SseEvent>, String> {
     let kind = message.header(":event-type").or(message.header(":exception-type")).unwrap_or_default();
     match message.header(":message-type") {
         Some("event") if kind == "chunk" => {
-            let packed: Packed = serde_json::from_slice(&message.payload)
+            let packed: BedrockEvent = serde_json::from_slice(&message.payload)
                 .map_err(|error| format!("a chunk of the event stream: {error}"))?;
             let bytes = STANDARD
                 .decode(packed.bytes)
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn packed_events_and_exceptions_are_unpacked() {
-        let message = |headers: &[(&str, &str)], payload: &str| Message {
+        let message = |headers: &[(&str, &str)], payload: &str| EventMessage {
             headers: headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             payload: payload.as_bytes().to_vec(),
         };

@@ -5,8 +5,8 @@
 
 use serde_json::{Value, json};
 
-use super::sealed::Sealed;
-use super::wire::{Candidate, CandidatePart, Chunk, GeminiUsage};
+use super::sealed::GeminiSeal;
+use super::wire::{CandidatePart, GeminiCandidate, GeminiChunk, GeminiUsage};
 use crate::call_ids::CallIds;
 use crate::exchange::{AnswerFault, AnswerProgress, StreamedAnswer};
 use crate::failure::ReportedError;
@@ -60,7 +60,7 @@ impl GeminiAnswer {
 
     fn take_chunk(
         &mut self,
-        chunk: Chunk,
+        chunk: GeminiChunk,
         raw: &[u8],
         on_delta: &mut DeltaSink<'_>,
     ) -> Result<AnswerProgress, AnswerFault> {
@@ -99,7 +99,7 @@ impl GeminiAnswer {
 
     fn take_candidate(
         &mut self,
-        candidate: Candidate,
+        candidate: GeminiCandidate,
         on_delta: &mut DeltaSink<'_>,
     ) -> Result<(), AnswerFault> {
         for part in candidate.content.parts {
@@ -199,17 +199,17 @@ impl GeminiAnswer {
         let blocks = self.blocks.into_iter().flat_map(|block| match block {
             GeminiContent::Text { text, .. } if text.trim().is_empty() => [None, None],
             GeminiContent::Text { text, signed } => {
-                let sealed = signed.map(|(signature, tail)| Sealed::TextSignature { signature, tail });
-                [sealed.and_then(Sealed::into_block), Some(Block::Text { text })]
+                let sealed = signed.map(|(signature, tail)| GeminiSeal::TextSignature { signature, tail });
+                [sealed.and_then(GeminiSeal::into_block), Some(Block::Text { text })]
             }
             GeminiContent::Thinking { text, signature } => {
                 [None, Some(Block::Thinking { thinking: text, signature })]
             }
             GeminiContent::Call { name, .. } if !keeps_calls || name.is_empty() => [None, None],
             GeminiContent::Call { id, name, input, error, signature } => {
-                let sealed = signature.map(Sealed::CallSignature);
+                let sealed = signature.map(GeminiSeal::CallSignature);
                 let call = Block::ToolUse { id, name, input, input_error: error };
-                [sealed.and_then(Sealed::into_block), Some(call)]
+                [sealed.and_then(GeminiSeal::into_block), Some(call)]
             }
         });
         blocks.flatten().collect()

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::sealed::Sealed;
+use super::sealed::GeminiSeal;
 use crate::unseen;
 use kode_base::effort::Effort;
 use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role, Wire};
@@ -32,7 +32,7 @@ const NO_TEXT: &str = "(no output)";
 
 /// How one model wants to be asked.
 #[derive(Clone, Copy)]
-pub(super) struct Dialect<'a> {
+pub(super) struct GeminiDialect<'a> {
     pub(super) model: &'a str,
     /// The host that serves it.
     pub(super) host: &'a str,
@@ -47,7 +47,7 @@ pub(super) struct GeminiBody<'a> {
     system_instruction: Option<GeminiTurn<'a>>,
     contents: Vec<GeminiTurn<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tools<'a>>,
+    tools: Vec<GeminiTools<'a>>,
     generation_config: GenerationConfig,
 }
 
@@ -92,13 +92,13 @@ enum PartContent<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Tools<'a> {
-    function_declarations: Vec<Declaration<'a>>,
+struct GeminiTools<'a> {
+    function_declarations: Vec<GeminiDeclaration<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Declaration<'a> {
+struct GeminiDeclaration<'a> {
     name: &'a str,
     description: &'a str,
     parameters_json_schema: &'a Value,
@@ -133,7 +133,7 @@ impl<'a> From<PartContent<'a>> for GeminiPart<'a> {
 }
 
 /// The body that asks for the answer to `request`.
-pub(super) fn body<'a>(dialect: Dialect<'a>, request: &'a ModelRequest) -> GeminiBody<'a> {
+pub(super) fn body<'a>(dialect: GeminiDialect<'a>, request: &'a ModelRequest) -> GeminiBody<'a> {
     let capabilities = dialect.capabilities;
     let mut contents = contents(dialect, &request.messages);
     let system: Vec<GeminiPart<'_>> = request.system.iter().filter_map(|text| text_part(text)).collect();
@@ -152,13 +152,13 @@ pub(super) fn body<'a>(dialect: Dialect<'a>, request: &'a ModelRequest) -> Gemin
         .tools
         .iter()
         .filter(|_| capabilities.tool_use)
-        .map(|tool| Declaration {
+        .map(|tool| GeminiDeclaration {
             name: &tool.name,
             description: &tool.description,
             parameters_json_schema: &tool.input_schema,
         })
         .collect();
-    let tools = (!declarations.is_empty()).then_some(Tools { function_declarations: declarations });
+    let tools = (!declarations.is_empty()).then_some(GeminiTools { function_declarations: declarations });
     GeminiBody {
         system_instruction,
         contents,
@@ -190,7 +190,7 @@ fn thinking(model: &str, effort: Option<Effort>) -> ThinkingConfig {
     ThinkingConfig { include_thoughts: true, thinking_level: level, thinking_budget: budget }
 }
 
-fn contents<'a>(dialect: Dialect<'_>, history: &'a [Message]) -> Vec<GeminiTurn<'a>> {
+fn contents<'a>(dialect: GeminiDialect<'_>, history: &'a [Message]) -> Vec<GeminiTurn<'a>> {
     let mut contents = Vec::with_capacity(history.len() + 1);
     // Results name the function that they are of.
     let mut names: HashMap<&str, &str> = HashMap::new();
@@ -247,7 +247,7 @@ fn user<'a>(
 }
 
 /// The parts of an answer. Those that the model itself signed are the very parts it sent.
-fn model<'a>(dialect: Dialect<'_>, message: &'a Message) -> Vec<GeminiPart<'a>> {
+fn model<'a>(dialect: GeminiDialect<'_>, message: &'a Message) -> Vec<GeminiPart<'a>> {
     let origin = message.origin.as_ref();
     let is_own = origin.is_some_and(|origin| origin.is(Wire::Gemini, dialect.model, dialect.host));
     let mut parts = Vec::new();
@@ -255,7 +255,7 @@ fn model<'a>(dialect: Dialect<'_>, message: &'a Message) -> Vec<GeminiPart<'a>> 
     let mut has_called = false;
     for block in &message.content {
         match block {
-            Block::RedactedThinking { .. } if is_own => sealed = Sealed::of(block),
+            Block::RedactedThinking { .. } if is_own => sealed = GeminiSeal::of(block),
             Block::Thinking { thinking, signature } if is_own && !signature.is_empty() => {
                 parts.push(GeminiPart {
                     data: PartContent::Text(thinking.into()),
@@ -264,15 +264,15 @@ fn model<'a>(dialect: Dialect<'_>, message: &'a Message) -> Vec<GeminiPart<'a>> 
                 })
             }
             Block::Text { text } => match sealed.take() {
-                Some(Sealed::TextSignature { signature, tail }) => {
+                Some(GeminiSeal::TextSignature { signature, tail }) => {
                     parts.extend(signed(text, signature, tail))
                 }
-                Some(Sealed::CallSignature(_)) | None => parts.extend(text_part(text)),
+                Some(GeminiSeal::CallSignature(_)) | None => parts.extend(text_part(text)),
             },
             Block::ToolUse { id, name, input, input_error: _ } => {
                 let own = match sealed.take() {
-                    Some(Sealed::CallSignature(signature)) => Some(signature.into()),
-                    Some(Sealed::TextSignature { .. }) | None => None,
+                    Some(GeminiSeal::CallSignature(signature)) => Some(signature.into()),
+                    Some(GeminiSeal::TextSignature { .. }) | None => None,
                 };
                 // One signature for each answer is enough: that of its first call.
                 let wanted = dialect.capabilities.signed_calls && !has_called;

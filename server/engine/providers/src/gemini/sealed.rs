@@ -10,7 +10,7 @@ use kode_model::Block;
 /// A signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Sealed {
+pub(super) enum GeminiSeal {
     /// Of the call that follows.
     CallSignature(String),
     /// Of the end of the text that follows.
@@ -22,7 +22,7 @@ pub(super) enum Sealed {
     },
 }
 
-impl Sealed {
+impl GeminiSeal {
     /// The signature in a block; `None` for blocks of other kinds and of other wire formats.
     pub(super) fn of(block: &Block) -> Option<Self> {
         let Block::RedactedThinking { data } = block else { return None };

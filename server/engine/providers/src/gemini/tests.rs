@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::sealed::Sealed;
+use super::sealed::GeminiSeal;
 use super::*;
 use crate::exchange::testing::{RawServer, answer};
 use kode_base::effort::Effort;
@@ -24,7 +24,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
 }
 
 fn sent(model: &str, capabilities: Capabilities, request: &ModelRequest) -> Value {
-    serde_json::to_value(request::body(Dialect { model, host: "h", capabilities }, request)).unwrap()
+    serde_json::to_value(request::body(GeminiDialect { model, host: "h", capabilities }, request)).unwrap()
 }
 
 fn own(content: Vec<Block>) -> Message {
@@ -87,15 +87,15 @@ fn a_request_on_the_wire() {
 
 #[test]
 fn signed_parts_go_back_as_they_came_to_their_provider_alone() {
-    let sealed = |sealed: Sealed| sealed.into_block().unwrap();
-    let of_text = |tail| sealed(Sealed::TextSignature { signature: "t".into(), tail });
+    let sealed = |sealed: GeminiSeal| sealed.into_block().unwrap();
+    let of_text = |tail| sealed(GeminiSeal::TextSignature { signature: "t".into(), tail });
     let content = || {
         vec![
             Block::Thinking { thinking: "hm".into(), signature: "s".into() },
             Block::Thinking { thinking: "plain".into(), signature: String::new() },
             of_text(4),
             text("The end"),
-            sealed(Sealed::CallSignature("c".into())),
+            sealed(GeminiSeal::CallSignature("c".into())),
             call("c1"),
             call("c2"),
         ]

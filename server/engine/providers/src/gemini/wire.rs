@@ -8,8 +8,8 @@ use serde_json::Value;
 /// A piece of a streamed answer, or a whole one.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Chunk {
-    pub(super) candidates: Option<Vec<Candidate>>,
+pub(super) struct GeminiChunk {
+    pub(super) candidates: Option<Vec<GeminiCandidate>>,
     pub(super) prompt_feedback: Option<PromptFeedback>,
     pub(super) usage_metadata: Option<GeminiUsage>,
     pub(super) response_id: Option<String>,
@@ -19,7 +19,7 @@ pub(super) struct Chunk {
 /// One of the answers that were asked for; only one ever is.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Candidate {
+pub(super) struct GeminiCandidate {
     #[serde(deserialize_with = "or_default")]
     pub(super) index: u64,
     #[serde(deserialize_with = "or_default")]
@@ -45,13 +45,13 @@ pub(super) struct CandidatePart {
     pub(super) thought: bool,
     #[serde(alias = "thought_signature")]
     pub(super) thought_signature: Option<String>,
-    pub(super) function_call: Option<WireCall>,
+    pub(super) function_call: Option<GeminiCall>,
 }
 
 /// A call.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct WireCall {
+pub(super) struct GeminiCall {
     #[serde(deserialize_with = "or_default")]
     pub(super) id: String,
     #[serde(deserialize_with = "or_default")]

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::wire::{Line, WireCall};
+use super::wire::{OllamaAnswerCall, OllamaLine};
 use crate::arguments;
 use crate::call_ids::CallIds;
 use crate::exchange::{AnswerFault, AnswerProgress, StreamedAnswer};
@@ -32,7 +32,7 @@ impl OllamaAnswer {
 
     fn take(
         &mut self,
-        line: Line,
+        line: OllamaLine,
         raw: &[u8],
         on_delta: &mut DeltaSink<'_>,
     ) -> Result<AnswerProgress, AnswerFault> {
@@ -89,7 +89,7 @@ impl OllamaAnswer {
         on_delta(Delta::Thinking { index: self.blocks.len() - 1, text: piece.to_owned() });
     }
 
-    fn call(&mut self, call: WireCall, on_delta: &mut DeltaSink<'_>) {
+    fn call(&mut self, call: OllamaAnswerCall, on_delta: &mut DeltaSink<'_>) {
         let name = call.function.name;
         if name.is_empty() {
             tracing::warn!("an answer held a call without a name");

@@ -24,7 +24,7 @@ const EFFORT_MODEL: &str = "gpt-oss";
 
 /// How one model wants to be asked.
 #[derive(Clone, Copy)]
-pub(super) struct Dialect<'a> {
+pub(super) struct OllamaDialect<'a> {
     pub(super) model: &'a str,
     /// The host that serves it.
     pub(super) host: &'a str,
@@ -37,13 +37,13 @@ pub(super) struct Dialect<'a> {
 #[derive(Serialize)]
 pub(super) struct OllamaBody<'a> {
     model: &'a str,
-    messages: Vec<WireMessage<'a>>,
+    messages: Vec<OllamaMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<WireTool<'a>>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    think: Option<Think>,
-    options: Options,
+    think: Option<OllamaThinking>,
+    options: OllamaOptions,
     /// Whether a prompt that is too long loses its beginning, and an answer's context slides: neither.
     truncate: bool,
     shift: bool,
@@ -51,13 +51,13 @@ pub(super) struct OllamaBody<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Think {
+enum OllamaThinking {
     Switch(bool),
     Effort(Effort),
 }
 
 #[derive(Serialize)]
-struct Options {
+struct OllamaOptions {
     num_ctx: u64,
     num_predict: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,7 @@ struct Options {
 }
 
 #[derive(Default, Serialize)]
-struct WireMessage<'a> {
+struct OllamaMessage<'a> {
     role: &'static str,
     content: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,7 +75,7 @@ struct WireMessage<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     images: Vec<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<WireCall<'a>>,
+    tool_calls: Vec<OllamaCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,13 +83,13 @@ struct WireMessage<'a> {
 }
 
 #[derive(Serialize)]
-struct WireCall<'a> {
+struct OllamaCall<'a> {
     id: &'a str,
-    function: CalledFunction<'a>,
+    function: OllamaCallFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct CalledFunction<'a> {
+struct OllamaCallFunction<'a> {
     index: usize,
     name: &'a str,
     arguments: &'a Value,
@@ -99,23 +99,27 @@ struct CalledFunction<'a> {
 struct WireTool<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
-    function: DeclaredFunction<'a>,
+    function: OllamaFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct DeclaredFunction<'a> {
+struct OllamaFunction<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a Value,
 }
 
 /// The body that asks for the answer to `request`.
-pub(super) fn body<'a>(dialect: Dialect<'a>, request: &'a ModelRequest) -> OllamaBody<'a> {
+pub(super) fn body<'a>(dialect: OllamaDialect<'a>, request: &'a ModelRequest) -> OllamaBody<'a> {
     let capabilities = dialect.capabilities;
     let mut messages = Vec::with_capacity(request.messages.len() + 2);
     let system = joined(request.system.iter().map(String::as_str));
     let role = if capabilities.system_message { "system" } else { "user" };
-    messages.extend(system.map(|text| WireMessage { role, content: text.into(), ..WireMessage::default() }));
+    messages.extend(system.map(|text| OllamaMessage {
+        role,
+        content: text.into(),
+        ..OllamaMessage::default()
+    }));
     let mut names = HashMap::new();
     for message in &request.messages {
         match message.role {
@@ -133,7 +137,7 @@ pub(super) fn body<'a>(dialect: Dialect<'a>, request: &'a ModelRequest) -> Ollam
     }
     let tools = request.tools.iter().filter(|_| capabilities.tool_use).map(|tool| WireTool {
         kind: "function",
-        function: DeclaredFunction {
+        function: OllamaFunction {
             name: &tool.name,
             description: &tool.description,
             parameters: &tool.input_schema,
@@ -145,10 +149,10 @@ pub(super) fn body<'a>(dialect: Dialect<'a>, request: &'a ModelRequest) -> Ollam
         tools: tools.collect(),
         stream: capabilities.streaming,
         think: capabilities.thinking.then(|| match request.effort {
-            Some(effort) if dialect.model.contains(EFFORT_MODEL) => Think::Effort(effort),
-            Some(_) | None => Think::Switch(true),
+            Some(effort) if dialect.model.contains(EFFORT_MODEL) => OllamaThinking::Effort(effort),
+            Some(_) | None => OllamaThinking::Switch(true),
         }),
-        options: Options {
+        options: OllamaOptions {
             num_ctx: dialect.context_window,
             num_predict: request.max_tokens,
             temperature: request.temperature.filter(|_| capabilities.temperature),
@@ -161,7 +165,7 @@ pub(super) fn body<'a>(dialect: Dialect<'a>, request: &'a ModelRequest) -> Ollam
 
 /// Results first, each a message of its own with its pictures; then what else the user says, as one message.
 fn user<'a>(
-    messages: &mut Vec<WireMessage<'a>>,
+    messages: &mut Vec<OllamaMessage<'a>>,
     message: &'a Message,
     names: &HashMap<&str, &'a str>,
     capabilities: Capabilities,
@@ -173,13 +177,13 @@ fn user<'a>(
         match block {
             Block::ToolResult { tool_use_id, content, images, is_error: _ } => {
                 let text = unseen::noted(content, images, capabilities);
-                messages.push(WireMessage {
+                messages.push(OllamaMessage {
                     role: "tool",
                     content: if text.trim().is_empty() { NO_TEXT.into() } else { text },
                     images: unseen::taken(images, capabilities).map(data).collect(),
                     tool_name: names.get(tool_use_id.as_str()).copied(),
                     tool_call_id: Some(tool_use_id),
-                    ..WireMessage::default()
+                    ..OllamaMessage::default()
                 });
             }
             Block::Text { text } => texts.push(Cow::Borrowed(text.as_str())),
@@ -195,13 +199,15 @@ fn user<'a>(
 }
 
 /// Adds what the user says to the last message, if that is the user's, or as a new one.
-fn say<'a>(messages: &mut Vec<WireMessage<'a>>, text: Cow<'a, str>, images: Vec<&'a str>) {
+fn say<'a>(messages: &mut Vec<OllamaMessage<'a>>, text: Cow<'a, str>, images: Vec<&'a str>) {
     match messages.last_mut().filter(|last| last.role == "user") {
         Some(last) => {
             last.content = joined([last.content.as_ref(), text.as_ref()]).unwrap_or_default().into();
             last.images.extend(images);
         }
-        None => messages.push(WireMessage { role: "user", content: text, images, ..WireMessage::default() }),
+        None => {
+            messages.push(OllamaMessage { role: "user", content: text, images, ..OllamaMessage::default() })
+        }
     }
 }
 
@@ -211,7 +217,7 @@ fn assistant<'a>(
     message: &'a Message,
     is_own: bool,
     names: &mut HashMap<&'a str, &'a str>,
-) -> Option<WireMessage<'a>> {
+) -> Option<OllamaMessage<'a>> {
     let (mut texts, mut thoughts, mut tool_calls) = (Vec::new(), Vec::new(), Vec::new());
     for block in &message.content {
         match block {
@@ -220,7 +226,8 @@ fn assistant<'a>(
             Block::ToolUse { id, name, input, input_error: _ } => {
                 names.insert(id, name);
                 let index = tool_calls.len();
-                tool_calls.push(WireCall { id, function: CalledFunction { index, name, arguments: input } });
+                tool_calls
+                    .push(OllamaCall { id, function: OllamaCallFunction { index, name, arguments: input } });
             }
             Block::Image(_) | Block::RedactedThinking { .. } | Block::ToolResult { .. } => {}
         }
@@ -231,7 +238,7 @@ fn assistant<'a>(
     }
     let thinking = joined(thoughts).filter(|_| is_own && !tool_calls.is_empty());
     let content = content.unwrap_or_default().into();
-    Some(WireMessage { role: "assistant", content, thinking, tool_calls, ..WireMessage::default() })
+    Some(OllamaMessage { role: "assistant", content, thinking, tool_calls, ..OllamaMessage::default() })
 }
 
 /// The texts with something in them, with a blank line between them; none if there are none.

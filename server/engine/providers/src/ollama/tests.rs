@@ -22,7 +22,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
 }
 
 fn sent(model: &str, capabilities: Capabilities, request: &ModelRequest) -> Value {
-    let dialect = Dialect { model, host: "h", capabilities, context_window: 16_384 };
+    let dialect = OllamaDialect { model, host: "h", capabilities, context_window: 16_384 };
     serde_json::to_value(request::body(dialect, request)).unwrap()
 }
 

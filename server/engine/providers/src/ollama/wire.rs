@@ -8,8 +8,8 @@ use serde_json::Value;
 /// A line of a streamed answer, or a whole one.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Line {
-    pub(super) message: Option<WireMessage>,
+pub(super) struct OllamaLine {
+    pub(super) message: Option<OllamaAnswerMessage>,
     #[serde(deserialize_with = "or_default")]
     pub(super) done: bool,
     pub(super) done_reason: Option<String>,
@@ -23,29 +23,29 @@ pub(super) struct Line {
 /// New text, thinking and calls.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct WireMessage {
+pub(super) struct OllamaAnswerMessage {
     #[serde(deserialize_with = "or_default")]
     pub(super) content: String,
     #[serde(deserialize_with = "or_default")]
     pub(super) thinking: String,
     #[serde(deserialize_with = "or_default")]
-    pub(super) tool_calls: Vec<WireCall>,
+    pub(super) tool_calls: Vec<OllamaAnswerCall>,
 }
 
 /// A whole call.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct WireCall {
+pub(super) struct OllamaAnswerCall {
     #[serde(deserialize_with = "or_default")]
     pub(super) id: String,
     #[serde(deserialize_with = "or_default")]
-    pub(super) function: WireFunction,
+    pub(super) function: OllamaAnswerFunction,
 }
 
 /// What a call calls.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct WireFunction {
+pub(super) struct OllamaAnswerFunction {
     #[serde(deserialize_with = "or_default")]
     pub(super) name: String,
     /// An object; some models write its JSON as text.

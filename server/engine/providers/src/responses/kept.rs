@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::Own;
+use super::OwnModel;
 use super::request::ResponseBookmark;
 use kode_model::{History, Role};
 use parking_lot::Mutex;
@@ -29,7 +29,11 @@ struct StoredAnswer {
 
 impl StoredAnswers {
     /// The newest answer of the history that the server can go on from. None where nothing would follow it.
-    pub(super) fn bookmark<'a>(&self, own: Own<'_>, history: &'a History) -> Option<ResponseBookmark<'a>> {
+    pub(super) fn bookmark<'a>(
+        &self,
+        own: OwnModel<'_>,
+        history: &'a History,
+    ) -> Option<ResponseBookmark<'a>> {
         // The newest one mostly is it, so nothing before it is looked at.
         let answers = history.iter().enumerate().rev().skip(1);
         let own = answers.filter(|(_, message)| message.role == Role::Assistant && own.gave(message));

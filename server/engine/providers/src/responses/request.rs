@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::Own;
+use super::OwnModel;
 use crate::unseen;
 use kode_base::effort::Effort;
 use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role};
@@ -142,7 +142,7 @@ enum CallOutput<'a> {
 
 /// The body that asks for the answer to `request`, from `bookmark` on if there is one.
 pub(super) fn body<'a>(
-    own: Own<'a>,
+    own: OwnModel<'a>,
     features: Features,
     request: &'a ModelRequest,
     bookmark: Option<ResponseBookmark<'a>>,
@@ -190,7 +190,7 @@ fn function(tool: &kode_model::ToolDeclaration) -> FunctionTool<'_> {
 }
 
 fn input<'a>(
-    own: Own<'_>,
+    own: OwnModel<'_>,
     features: Features,
     messages: &'a [Message],
     reminders: &'a [String],

@@ -16,8 +16,8 @@ use super::refusal::Refusal;
 use super::script::Quirks;
 use kode_base::secret::Secret;
 use kode_model::Wire;
-use kode_net::aws::event_stream::{Message, write};
-use kode_net::aws::sign::{AwsCredentials, Scope};
+use kode_net::aws::event_stream::{EventMessage, write};
+use kode_net::aws::sign::{AwsCredentials, CredentialScope};
 
 /// The identity whose signatures a scripted Bedrock takes: that of AWS' own examples.
 pub(super) const AWS_KEY_ID: &str = "AKIDEXAMPLE";
@@ -25,9 +25,9 @@ const AWS_SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 
 /// An address at which answers are asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Route {
+pub(super) struct ScriptedRoute {
     pub(super) wire: Wire,
-    place: Place,
+    place: RoutePlace,
     /// The model, where the path names it.
     pub(super) model: Option<String>,
     /// Whether the answer is streamed, where the path says so.
@@ -36,7 +36,7 @@ pub(super) struct Route {
 
 /// Whose address it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum RoutePlace {
     Api,
     Bedrock,
     Vertex,
@@ -45,44 +45,44 @@ enum Place {
 
 /// How the events of a stream are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
+pub(super) enum RouteFraming {
     Events,
     Lines,
     Messages,
 }
 
-impl Route {
+impl ScriptedRoute {
     /// The route of a path; `None` for other paths.
     pub(super) fn of(segments: &[&str]) -> Option<Self> {
-        let plain = |wire| Some(Self { wire, place: Place::Api, model: None, streams: None });
+        let plain = |wire| Some(Self { wire, place: RoutePlace::Api, model: None, streams: None });
         match segments {
             ["v1", "messages"] => plain(Wire::AnthropicMessages),
             ["v1", "chat", "completions"] | ["chat", "completions"] => plain(Wire::ChatCompletions),
             ["v1", "responses"] | ["responses"] => plain(Wire::Responses),
             ["api", "chat"] => plain(Wire::Ollama),
-            ["v1beta" | "v1", "models", call] => Self::verb(Wire::Gemini, Place::Api, call),
+            ["v1beta" | "v1", "models", call] => Self::verb(Wire::Gemini, RoutePlace::Api, call),
             ["v1", "projects", _, "locations", _, "publishers", publisher, "models", call] => {
                 let wire = if *publisher == "google" { Wire::Gemini } else { Wire::AnthropicMessages };
-                Self::verb(wire, Place::Vertex, call)
+                Self::verb(wire, RoutePlace::Vertex, call)
             }
             ["model", model, verb @ ("invoke" | "invoke-with-response-stream")] => Some(Self {
                 wire: Wire::AnthropicMessages,
-                place: Place::Bedrock,
+                place: RoutePlace::Bedrock,
                 model: Some(percent_decode_str(model).decode_utf8_lossy().into_owned()),
                 streams: Some(*verb != "invoke"),
             }),
             ["openai", "deployments", _, "chat", "completions"] | ["openai", "v1", "chat", "completions"] => {
-                plain(Wire::ChatCompletions).map(|route| Self { place: Place::Azure, ..route })
+                plain(Wire::ChatCompletions).map(|route| Self { place: RoutePlace::Azure, ..route })
             }
             ["openai", "v1", "responses"] => {
-                plain(Wire::Responses).map(|route| Self { place: Place::Azure, ..route })
+                plain(Wire::Responses).map(|route| Self { place: RoutePlace::Azure, ..route })
             }
             _ => None,
         }
     }
 
     /// The route of a last segment `model:verb`.
-    fn verb(wire: Wire, place: Place, call: &str) -> Option<Self> {
+    fn verb(wire: Wire, place: RoutePlace, call: &str) -> Option<Self> {
         let (model, verb) = call.rsplit_once(':')?;
         let streams = match (wire, verb) {
             (Wire::Gemini, "streamGenerateContent") | (Wire::AnthropicMessages, "streamRawPredict") => true,
@@ -93,11 +93,11 @@ impl Route {
     }
 
     /// How a stream of it is sent.
-    pub(super) fn framing(&self) -> Framing {
+    pub(super) fn framing(&self) -> RouteFraming {
         match (self.place, self.wire) {
-            (Place::Bedrock, _) => Framing::Messages,
-            (_, Wire::Ollama) => Framing::Lines,
-            _ => Framing::Events,
+            (RoutePlace::Bedrock, _) => RouteFraming::Messages,
+            (_, Wire::Ollama) => RouteFraming::Lines,
+            _ => RouteFraming::Events,
         }
     }
 
@@ -128,32 +128,32 @@ impl Route {
         match (self.place, self.wire) {
             _ if quirks.keyless => Ok(()),
             (_, Wire::Ollama) => Ok(()),
-            (Place::Bedrock, _) if has_token => Ok(()),
-            (Place::Bedrock, _) => signed(headers, uri, body),
-            (Place::Vertex, _) if has_token => Ok(()),
-            (Place::Vertex, _) => {
+            (RoutePlace::Bedrock, _) if has_token => Ok(()),
+            (RoutePlace::Bedrock, _) => signed(headers, uri, body),
+            (RoutePlace::Vertex, _) if has_token => Ok(()),
+            (RoutePlace::Vertex, _) => {
                 Err(Refusal::new(401, "Request is missing required authentication credential."))
             }
-            (Place::Azure, _) if header("api-key").is_empty() && !has_token => {
+            (RoutePlace::Azure, _) if header("api-key").is_empty() && !has_token => {
                 Err(Refusal::new(401, "Access denied due to invalid subscription key."))
             }
-            (Place::Azure, _) if uri.path().contains("/deployments/") && uri.query().is_none() => {
+            (RoutePlace::Azure, _) if uri.path().contains("/deployments/") && uri.query().is_none() => {
                 Err(Refusal::new(404, "Resource not found: the api-version query parameter is required."))
             }
-            (Place::Azure, _) => Ok(()),
-            (Place::Api, Wire::AnthropicMessages) if !has_token && header("x-api-key").is_empty() => {
+            (RoutePlace::Azure, _) => Ok(()),
+            (RoutePlace::Api, Wire::AnthropicMessages) if !has_token && header("x-api-key").is_empty() => {
                 Err(Refusal::new(401, "x-api-key header is required"))
             }
-            (Place::Api, Wire::AnthropicMessages) if header("anthropic-version").is_empty() => {
+            (RoutePlace::Api, Wire::AnthropicMessages) if header("anthropic-version").is_empty() => {
                 Err(Refusal::invalid("anthropic-version: header is required"))
             }
-            (Place::Api, Wire::Gemini) if header("x-goog-api-key").is_empty() => {
+            (RoutePlace::Api, Wire::Gemini) if header("x-goog-api-key").is_empty() => {
                 Err(Refusal::new(403, "Method doesn't allow unregistered callers."))
             }
-            (Place::Api, Wire::ChatCompletions | Wire::Responses) if !has_token => {
+            (RoutePlace::Api, Wire::ChatCompletions | Wire::Responses) if !has_token => {
                 Err(Refusal::new(401, "You didn't provide an API key."))
             }
-            (Place::Api, _) => Ok(()),
+            (RoutePlace::Api, _) => Ok(()),
         }
     }
 
@@ -163,15 +163,15 @@ impl Route {
     /// When the body lacks what the place wants in it, or has what it wants elsewhere.
     pub(super) fn plain(&self, mut body: Value) -> Result<Value, Refusal> {
         let version = match (self.place, self.wire) {
-            (Place::Bedrock, _) => "bedrock-2023-05-31",
-            (Place::Vertex, Wire::AnthropicMessages) => "vertex-2023-10-16",
+            (RoutePlace::Bedrock, _) => "bedrock-2023-05-31",
+            (RoutePlace::Vertex, Wire::AnthropicMessages) => "vertex-2023-10-16",
             _ => return Ok(body),
         };
         let Some(fields) = body.as_object_mut() else { return Ok(body) };
         if fields.remove("anthropic_version") != Some(json!(version)) {
             return Err(Refusal::invalid(format!("anthropic_version: expected `{version}`")));
         }
-        let known = if self.place == Place::Bedrock { &["model", "stream"][..] } else { &["model"] };
+        let known = if self.place == RoutePlace::Bedrock { &["model", "stream"][..] } else { &["model"] };
         if let Some(name) = known.iter().find(|name| fields.contains_key(**name)) {
             return Err(Refusal::invalid(format!("{name}: Extra inputs are not permitted")));
         }
@@ -181,7 +181,7 @@ impl Route {
     }
 }
 
-impl Framing {
+impl RouteFraming {
     /// The content type of a stream.
     pub(super) fn content_type(self) -> &'static str {
         match self {
@@ -199,7 +199,7 @@ impl Framing {
                 let text = String::from_utf8_lossy(&event);
                 let data = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or_default();
                 let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-                let message = Message {
+                let message = EventMessage {
                     headers: vec![
                         header(":event-type", "chunk"),
                         header(":content-type", "application/json"),
@@ -232,7 +232,7 @@ fn signed(headers: &HeaderMap, uri: &hyper::Uri, body: &[u8]) -> Result<(), Refu
     };
     let url =
         Url::parse(&format!("http://{}{uri}", header("host"))).map_err(|error| denied(&error.to_string()))?;
-    let scope = Scope { region, service: "bedrock", time: header("x-amz-date") };
+    let scope = CredentialScope { region, service: "bedrock", time: header("x-amz-date") };
     let names =
         sent.split_once("SignedHeaders=").and_then(|(_, rest)| rest.split_once(',')).map(|(names, _)| names);
     // These are signed in any case.
@@ -254,13 +254,15 @@ mod tests {
     fn every_api_and_cloud_has_its_routes() {
         let of = |path: &str| {
             let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
-            Route::of(&segments).map(|route| (route.wire, route.place, route.framing(), route.streams))
+            ScriptedRoute::of(&segments)
+                .map(|route| (route.wire, route.place, route.framing(), route.streams))
         };
-        let (api, bedrock, vertex, azure) = (Place::Api, Place::Bedrock, Place::Vertex, Place::Azure);
-        let (messages, chat, events) = (Wire::AnthropicMessages, Wire::ChatCompletions, Framing::Events);
+        let (api, bedrock, vertex, azure) =
+            (RoutePlace::Api, RoutePlace::Bedrock, RoutePlace::Vertex, RoutePlace::Azure);
+        let (messages, chat, events) = (Wire::AnthropicMessages, Wire::ChatCompletions, RouteFraming::Events);
         for (path, expected) in [
             ("/v1/messages", Some((messages, api, events, None))),
-            ("/api/chat", Some((Wire::Ollama, api, Framing::Lines, None))),
+            ("/api/chat", Some((Wire::Ollama, api, RouteFraming::Lines, None))),
             ("/v1beta/models/gemini-3:generateContent", Some((Wire::Gemini, api, events, Some(false)))),
             (
                 "/v1/projects/p/locations/l/publishers/google/models/m:streamGenerateContent",
@@ -272,7 +274,7 @@ mod tests {
             ),
             (
                 "/model/a%3A0/invoke-with-response-stream",
-                Some((messages, bedrock, Framing::Messages, Some(true))),
+                Some((messages, bedrock, RouteFraming::Messages, Some(true))),
             ),
             ("/openai/deployments/d/chat/completions", Some((chat, azure, events, None))),
             ("/openai/v1/responses", Some((Wire::Responses, azure, events, None))),

@@ -35,7 +35,7 @@ use super::memory::{ConversationStore, StoredConversation};
 use super::playback::{Cue, ScriptedAnswer, WireAnswer, cues};
 use super::question::RequestView;
 use super::refusal::Refusal;
-use super::route::{Framing, Route};
+use super::route::{RouteFraming, ScriptedRoute};
 use super::scenes::Scenes;
 use super::script::{Quirks, Script, ScriptFault};
 use super::timed::{CurrentTimes, ServerClock, TimedStream, Times, write_for};
@@ -83,7 +83,7 @@ struct ScriptedState {
 impl ScriptedState {
     /// The number by which seals are known: of this server and, in formats with seals, of the model. No model takes the seal
     /// of another one.
-    fn number_of(&self, route: &Route, body: &Value) -> u64 {
+    fn number_of(&self, route: &ScriptedRoute, body: &Value) -> u64 {
         match route.wire {
             Wire::ChatCompletions | Wire::Gemini => {
                 let mut hasher = DefaultHasher::new();
@@ -226,7 +226,7 @@ async fn handle(
     if let Some(page) = state.quirks.pages.get(&path) {
         return json_response(StatusCode::OK, page);
     }
-    if let Some(route) = Route::of(&segments).filter(|_| method == Method::POST) {
+    if let Some(route) = ScriptedRoute::of(&segments).filter(|_| method == Method::POST) {
         return answer(state, current, route, request).await;
     }
     match (&method, segments.as_slice()) {
@@ -261,7 +261,7 @@ async fn handle(
 async fn answer(
     state: Arc<ScriptedState>,
     current: &CurrentTimes,
-    route: Route,
+    route: ScriptedRoute,
     request: Request<Incoming>,
 ) -> Response<ServerBody> {
     let wire = route.wire;
@@ -302,7 +302,7 @@ async fn answer(
 /// Checks a request and gives the conversation it is about, where the wire has the server keep it.
 fn judge(
     state: &ScriptedState,
-    route: &Route,
+    route: &ScriptedRoute,
     body: &Value,
     bytes: usize,
 ) -> Result<StoredConversation, Refusal> {
@@ -355,7 +355,7 @@ fn not_found(id: &str) -> Refusal {
 /// Plays the step that answers a request.
 async fn play(
     state: Arc<ScriptedState>,
-    route: &Route,
+    route: &ScriptedRoute,
     body: &Value,
     conversation: StoredConversation,
     bytes: usize,
@@ -420,13 +420,13 @@ fn keep(state: &ScriptedState, body: &Value, answer: &WireAnswer, conversation: 
 fn deliver(
     state: &Arc<ScriptedState>,
     answer: WireAnswer,
-    framing: Option<Framing>,
+    framing: Option<RouteFraming>,
     gate: Option<(usize, String)>,
     cut: Option<usize>,
 ) -> Response<ServerBody> {
     let framing = match (framing, cut) {
         (None, None) => return json_response(StatusCode::OK, &answer.whole),
-        (framing, _) => framing.unwrap_or(Framing::Events),
+        (framing, _) => framing.unwrap_or(RouteFraming::Events),
     };
     let events = answer.events.into_iter().map(|event| framing.frame(event)).collect();
     let cues = cues(events, gate, cut).into_iter();
@@ -493,7 +493,7 @@ fn json_text(status: StatusCode, text: String) -> Response<ServerBody> {
     respond(status, "application/json", full(text))
 }
 
-fn stream_of(framing: Framing, body: ServerBody) -> Response<ServerBody> {
+fn stream_of(framing: RouteFraming, body: ServerBody) -> Response<ServerBody> {
     respond(StatusCode::OK, framing.content_type(), body)
 }
 

@@ -33,7 +33,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
 
 fn sent(capabilities: Capabilities, request: &ModelRequest) -> Value {
     let dialect =
-        Dialect { model: "m", host: "h", capabilities, include_usage: true, takes_cache_key: false };
+        ChatDialect { model: "m", host: "h", capabilities, include_usage: true, takes_cache_key: false };
     serde_json::to_value(body(dialect, request)).unwrap()
 }
 
@@ -241,16 +241,16 @@ fn reasoning_goes_back_with_the_calls_it_led_to_and_to_the_model_it_came_from() 
 
 #[test]
 fn sealed_data_goes_back_to_its_provider_alone() {
-    let sealed = |sealed: Sealed| sealed.into_block().unwrap();
-    let extra = |signature: &str| Extra {
+    let sealed = |sealed: ChatSeal| sealed.into_block().unwrap();
+    let extra = |signature: &str| ProviderFields {
         extra_content: Some(json!({"google": {"thought_signature": signature}})),
-        ..Extra::default()
+        ..ProviderFields::default()
     };
     let details = vec![json!({"type": "reasoning.encrypted", "data": "d", "index": 0})];
     let content = vec![
-        sealed(Sealed::ReasoningDetails(details.clone())),
-        sealed(Sealed::Message(extra("of the message"))),
-        sealed(Sealed::Call(extra("of the call"))),
+        sealed(ChatSeal::ReasoningDetails(details.clone())),
+        sealed(ChatSeal::Message(extra("of the message"))),
+        sealed(ChatSeal::Call(extra("of the call"))),
         call("c1"),
         call("c2"),
     ];
@@ -306,7 +306,7 @@ fn nothing_empty_is_sent() {
 #[test]
 fn the_cache_key_goes_where_it_is_known() {
     let request = ModelRequest { cache_key: Some("s".into()), ..request(vec![]) };
-    let dialect = Dialect {
+    let dialect = ChatDialect {
         model: "m",
         host: "h",
         capabilities: Capabilities::ALL,

@@ -10,7 +10,7 @@ use kode_model::normalise::normalise;
 use kode_model::{AnswerOrigin, ToolDeclaration, Wire};
 
 /// The model at a host that no journal names.
-const OWN: Own<'_> = Own { model: MODEL, host: "" };
+const OWN: OwnModel<'_> = OwnModel { model: MODEL, host: "" };
 
 const FEATURES: Features = Features {
     stored: true,
