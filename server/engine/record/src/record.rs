@@ -528,7 +528,7 @@ mod tests {
     fn a_picture_is_written_once_and_comes_back_everywhere() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        let image = Image { media_type: "image/png".into(), data: "QUJD".repeat(1_000) };
+        let image = Image { media_type: "image/png".into(), data: "QUJD".repeat(1_000), text: None };
         let records = records(&image);
         let journal = Journal::open(&path).unwrap();
         records.iter().for_each(|record| journal.append(record).unwrap());
@@ -551,7 +551,7 @@ mod tests {
     fn older_journals_with_the_same_picture_in_every_record_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        let image = Image { media_type: "image/png".into(), data: "QUJD".into() };
+        let image = Image { media_type: "image/png".into(), data: "QUJD".into(), text: None };
         let records = records(&image);
         for record in &records {
             // A writer of its own for each line writes each picture whole.
