@@ -18,11 +18,11 @@ pub(crate) mod trust;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use kode_engine::agent::engine::{Attached, Engine, NewSession, SessionError};
+use kode_engine::agent::engine::{AttachedSession, Engine, ForkError, NewSession, SessionError};
 use kode_engine::agent::input::complete::Completer;
 use kode_engine::agent::session::Session;
-use kode_engine::agent::sessions::Workspaces;
-use kode_engine::agent::transfer::{ForkError, ForkPoint};
+use kode_engine::agent::sessions::WorkspaceFilter;
+use kode_engine::agent::transfer::ForkPoint;
 use kode_engine::base::ids::SessionId;
 use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::AbsPath;
@@ -66,20 +66,22 @@ pub struct Agent {
 struct ShownSession {
     follower: SessionFollower,
     /// The session at the start of the follower.
-    attached: Attached,
+    attached: AttachedSession,
 }
 
 impl ShownSession {
     /// Whether the follower passes all events of the session as it is attached now. A session that was taken over or
     /// resumed is another one than the follower follows.
-    fn covers(&self, now: &Attached) -> bool {
+    fn covers(&self, now: &AttachedSession) -> bool {
         match (&self.attached, now) {
-            (Attached::Live(shown), Attached::Live(now)) => Arc::ptr_eq(shown, now),
-            (Attached::Live(shown), Attached::Following(now)) => Arc::ptr_eq(shown.events(), now.events()),
-            (Attached::Following(shown), Attached::Following(now)) => {
+            (AttachedSession::Live(shown), AttachedSession::Live(now)) => Arc::ptr_eq(shown, now),
+            (AttachedSession::Live(shown), AttachedSession::Following(now)) => {
                 Arc::ptr_eq(shown.events(), now.events())
             }
-            (Attached::Following(_), Attached::Live(_)) => false,
+            (AttachedSession::Following(shown), AttachedSession::Following(now)) => {
+                Arc::ptr_eq(shown.events(), now.events())
+            }
+            (AttachedSession::Following(_), AttachedSession::Live(_)) => false,
         }
     }
 }
@@ -135,7 +137,7 @@ impl Agent {
             mode: mode.or(self.options.mode),
             model: model.or_else(|| self.options.profile.clone()),
         })?;
-        self.follow(&Attached::Live(Arc::clone(&session)), 0, EventFilter::default());
+        self.follow(&AttachedSession::Live(Arc::clone(&session)), 0, EventFilter::default());
         Ok(session)
     }
 
@@ -149,7 +151,7 @@ impl Agent {
         id: &SessionId,
         since: Option<u64>,
         filter: EventFilter,
-    ) -> Result<Attached, SessionError> {
+    ) -> Result<AttachedSession, SessionError> {
         let tell = loading::show(Arc::clone(&self.connection), id);
         let attached = self.engine.attach(&self.folders(), id, since, tell).await?;
         let mut shown = self.shown();
@@ -159,8 +161,8 @@ impl Agent {
         }
         drop(shown);
         let newest = match &attached {
-            Attached::Live(session) => session.events().newest(),
-            Attached::Following(following) => following.events().newest(),
+            AttachedSession::Live(session) => session.events().newest(),
+            AttachedSession::Following(following) => following.events().newest(),
         };
         self.follow(&attached, since.unwrap_or(newest), filter);
         Ok(attached)
@@ -196,7 +198,7 @@ impl Agent {
 
     /// Shows a session that this server writes now, also when the request that took it over was cancelled.
     fn follow_taken(&self, session: &Arc<Session>) {
-        let (newest, live) = (session.events().newest(), Attached::Live(Arc::clone(session)));
+        let (newest, live) = (session.events().newest(), AttachedSession::Live(Arc::clone(session)));
         self.follow(&live, newest, EventFilter::default());
     }
 
@@ -207,7 +209,7 @@ impl Agent {
     pub async fn fork_session(&self, id: &SessionId, at: ForkPoint) -> Result<Arc<Session>, ForkError> {
         let session = self.engine.fork_session(&self.folders(), id, at).await?;
         let newest = session.events().newest();
-        self.follow(&Attached::Live(Arc::clone(&session)), newest, EventFilter::default());
+        self.follow(&AttachedSession::Live(Arc::clone(&session)), newest, EventFilter::default());
         Ok(session)
     }
 
@@ -245,8 +247,8 @@ impl Agent {
     /// As [`Engine::load_session`].
     pub async fn continue_with(&self, id: &SessionId) -> Result<String, SessionError> {
         let session = match self.load_session(id, None, EventFilter::default()).await? {
-            Attached::Live(session) => session,
-            Attached::Following(following) => {
+            AttachedSession::Live(session) => session,
+            AttachedSession::Following(following) => {
                 return Err(SessionError::Followed { by: following.writer().map(Box::new) });
             }
         };
@@ -283,7 +285,7 @@ impl Agent {
     /// # Errors
     /// As [`Engine::delete_session`].
     pub async fn delete_session(&self, id: &SessionId) -> Result<(), SessionError> {
-        self.engine.delete_session(&Workspaces::All, id).await?;
+        self.engine.delete_session(&WorkspaceFilter::All, id).await?;
         if let Some(shown) = self.shown().remove(id) {
             shown.follower.follow_to_the_end();
         }
@@ -292,11 +294,11 @@ impl Agent {
 
     /// Shows a session from event number `since` on, once for any number of calls. Where the client is shown an earlier
     /// life of the session, it gets what followed that, by the same filter.
-    fn follow(&self, attached: &Attached, since: u64, filter: EventFilter) {
+    fn follow(&self, attached: &AttachedSession, since: u64, filter: EventFilter) {
         let Some(front_end) = self.front_end.upgrade() else { return };
         let (id, log) = match attached {
-            Attached::Live(session) => (session.id().clone(), session.events()),
-            Attached::Following(following) => (following.id().clone(), following.events()),
+            AttachedSession::Live(session) => (session.id().clone(), session.events()),
+            AttachedSession::Following(following) => (following.id().clone(), following.events()),
         };
         let mut shown = self.shown();
         shown.retain(|_, session| !session.follower.is_finished());

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use kode_engine::agent::engine::Attached;
+use kode_engine::agent::engine::AttachedSession;
 use kode_engine::agent::session::Session;
 use kode_engine::base::ids::SessionId;
 use kode_protocol as wire;
@@ -49,7 +49,7 @@ impl Backend {
     }
 
     /// The session of that id for reading, also while another process writes it.
-    pub(crate) fn attached(&self, id: &wire::SessionId) -> Result<Attached, RequestError> {
+    pub(crate) fn attached(&self, id: &wire::SessionId) -> Result<AttachedSession, RequestError> {
         self.agent()?.engine.attached(&SessionId::from_external(id.as_str())).map_err(error::session)
     }
 

@@ -22,9 +22,9 @@ pub mod transfer;
 mod turn;
 
 use jiff::Timestamp;
-use kode_engine::agent::session::Snapshot;
-use kode_engine::agent::session::agents::{AgentView, WorkingAgent};
-use kode_engine::agent::session::paging::ItemPage;
+use kode_engine::agent::history::Snapshot;
+use kode_engine::agent::history::paging::ItemPage;
+use kode_engine::agent::state::agents::{SubAgentView, WorkingAgent};
 use kode_engine::base::ids::{
     AgentId, CallId, CheckpointId, HunkId, ItemId, PermissionId, QueueId, ResolutionId, SessionId, TurnId,
 };
@@ -190,7 +190,7 @@ pub fn channel_from_wire(channel: wire::Channel) -> Channel {
 
 /// A sub-agent as it is.
 #[must_use]
-pub fn sub_agent(agent: AgentView) -> wire::Subagent {
+pub fn sub_agent(agent: SubAgentView) -> wire::Subagent {
     wire::Subagent {
         agent_id: agent_id(&agent.id),
         agent_type: agent.kind,

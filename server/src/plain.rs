@@ -16,7 +16,7 @@ mod view;
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use kode_engine::agent::engine::Attached;
+use kode_engine::agent::engine::AttachedSession;
 
 use crate::agent::{self, Agent, FrontEnd, SessionView};
 use crate::connection::ClientConnection;
@@ -72,10 +72,10 @@ impl PlainFrontEnd {
 }
 
 impl FrontEnd for PlainFrontEnd {
-    fn view(self: Arc<Self>, attached: &Attached) -> Box<dyn SessionView> {
+    fn view(self: Arc<Self>, attached: &AttachedSession) -> Box<dyn SessionView> {
         match attached {
-            Attached::Live(session) => Box::new(PlainView::new(self, session)),
-            Attached::Following(_) => Box::new(FollowedView::new(self)),
+            AttachedSession::Live(session) => Box::new(PlainView::new(self, session)),
+            AttachedSession::Following(_) => Box::new(FollowedView::new(self)),
         }
     }
 

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use kode_e2e::history::{History, Length};
 use kode_e2e::measure::{Spread, by_turns, figure, heading, row, time};
 use kode_e2e::{Client, Project, Script, call, say};
-use kode_engine::agent::session::SessionState;
+use kode_engine::agent::state::SessionState;
 use kode_engine::base::ids::TurnId;
 use kode_engine::journal::{Journal, JournalLines, SHELF, Shelf, read_last};
 use kode_engine::record::record::Record;
@@ -128,7 +128,7 @@ fn append(bytes: u64) {
     row("journal + sync", &ours, "");
     figure("ratio", ours.median / floor.median, "", "");
     drop(journal);
-    let [last] = by_turns(WARM_UP, RUNS, [&mut || time(|| read_last(&path, ITEMS).unwrap())]);
+    let [last] = by_turns(WARM_UP, RUNS, [&mut || time(|| read_last::<Record>(&path, ITEMS).unwrap())]);
     row(&format!("the last {ITEMS} records"), &Spread::of(last, 1), "50 ms");
 }
 

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use kode_engine::agent::input::complete::{Completion, Known, Word};
+use kode_engine::agent::input::complete::{Completion, CompletionSources, CursorWord};
 use kode_engine::agent::session::Session;
-use kode_engine::agent::sessions::{ListSessions, Workspaces};
+use kode_engine::agent::sessions::{ListSessions, WorkspaceFilter};
 use kode_engine::base::paths::AbsPath;
 
 use super::Agent;
@@ -22,7 +22,7 @@ const MAX_SESSIONS: usize = 50;
 pub(crate) async fn candidates(
     agent: &Arc<Agent>,
     session: Option<&Session>,
-    word: Word<'_>,
+    word: CursorWord<'_>,
 ) -> Result<Vec<Completion>, RequestError> {
     let roots: Vec<AbsPath> = match session {
         Some(session) => session.roots(),
@@ -31,7 +31,7 @@ pub(crate) async fn candidates(
     let own = session.map(|session| session.id().clone());
     let lister = Arc::clone(agent);
     let sessions = if word.typed.starts_with("session:") {
-        let query = ListSessions::newest(Workspaces::These(agent.folders()), MAX_SESSIONS + 1);
+        let query = ListSessions::newest(WorkspaceFilter::These(agent.folders()), MAX_SESSIONS + 1);
         let listed = tokio::task::spawn_blocking(move || lister.engine.list_sessions(&query)).await;
         let listed = listed.map_err(|_| error::internal("the list of sessions could not be made"))?;
         let listed = listed.map_err(|bad| error::internal(&bad.to_string()))?.sessions;
@@ -48,7 +48,8 @@ pub(crate) async fn candidates(
     let prompts = servers.prompts().into_iter().map(|prompt| (prompt.command, prompt.description)).collect();
     let catalog = Arc::clone(&agent.engine.extensions(&roots).now().await.catalog);
     let can_diagnose = session.is_some_and(Session::can_diagnose);
-    let shows_ignored = session.is_some_and(Session::shows_ignored_files);
-    let known = Known { roots, open, sessions, resources, catalog, prompts, can_diagnose, shows_ignored };
+    let shows_ignored = session.is_some_and(|session| session.gate().shows_ignored_files());
+    let known =
+        CompletionSources { roots, open, sessions, resources, catalog, prompts, can_diagnose, shows_ignored };
     Ok(agent.completer.complete(word, &known).await)
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kode_engine::agent::engine::Attached;
+use kode_engine::agent::engine::AttachedSession;
 use kode_engine::base::ids::SessionId;
 use kode_engine::record::event::{Channel, Event, EventLog, EventRecord};
 use kode_protocol::AgentEvent;
@@ -75,13 +75,13 @@ impl Drop for SessionFollower {
 pub(super) fn start(
     connection: Arc<ClientConnection>,
     view: Box<dyn SessionView>,
-    attached: &Attached,
+    attached: &AttachedSession,
     since: u64,
     filter: EventFilter,
 ) -> SessionFollower {
     let (id, log) = match attached {
-        Attached::Live(session) => (session.id(), session.events()),
-        Attached::Following(following) => (following.id(), following.events()),
+        AttachedSession::Live(session) => (session.id(), session.events()),
+        AttachedSession::Following(following) => (following.id(), following.events()),
     };
     follow(connection, id.clone(), log, view, since, filter)
 }

@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kode_engine::agent::engine::Attached;
+use kode_engine::agent::engine::AttachedSession;
 use kode_engine::record::event::Event;
 
 /// Shows sessions and settings to the user of one client.
 pub(crate) trait FrontEnd: Send + Sync {
     /// Starts to show a session. The follower of the session passes the events.
-    fn view(self: Arc<Self>, attached: &Attached) -> Box<dyn SessionView>;
+    fn view(self: Arc<Self>, attached: &AttachedSession) -> Box<dyn SessionView>;
 
     /// Settings files, or what they ask for, have changed.
     fn settings_changed(self: Arc<Self>);

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kode_engine::agent::sessions::{Archived, ListSessions, SessionPage, Workspaces};
+use kode_engine::agent::sessions::{ArchiveFilter, ListSessions, SessionPage, WorkspaceFilter};
 use kode_protocol::{SessionListChanged, SessionListChangedParams};
 use tokio::time::{Instant, sleep};
 
@@ -49,8 +49,8 @@ pub(crate) fn watch_list(agent: &Arc<Agent>) {
 async fn look(agent: &Arc<Agent>) -> Option<u64> {
     let lister = Arc::clone(agent);
     let listed = tokio::task::spawn_blocking(move || {
-        let newest = ListSessions::newest(Workspaces::These(lister.folders()), LOOKED_AT);
-        lister.engine.list_sessions(&ListSessions { archived: Archived::Include, ..newest })
+        let newest = ListSessions::newest(WorkspaceFilter::These(lister.folders()), LOOKED_AT);
+        lister.engine.list_sessions(&ListSessions { archived: ArchiveFilter::Include, ..newest })
     });
     match listed.await {
         Ok(Ok(page)) => Some(in_short(&page)),

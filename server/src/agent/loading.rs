@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kode_engine::agent::session::Loading;
+use kode_engine::agent::history::Loading;
 use kode_engine::base::ids::SessionId;
 use lsp_types::notification::Progress;
 use lsp_types::request::WorkDoneProgressCreate;

@@ -40,7 +40,7 @@ pub(crate) async fn settings_changed(agent: &Agent) {
     let sessions = agent.engine.live_sessions();
     // Concurrently, so that a slow disk delays its own session alone.
     let looked = sessions.into_iter().map(|session| async move {
-        session.look_at_settings().await;
+        session.gate().refresh().await;
         // An MCP server that is no longer allowed ends now, not with the next prompt.
         session.servers().refresh().await;
     });

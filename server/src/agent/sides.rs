@@ -2,8 +2,8 @@
 //!
 //! Rule: made from what sessions have recorded of their changes, never from the file on disk.
 
-use kode_engine::agent::engine::Attached;
-use kode_engine::agent::session::review::Side;
+use kode_engine::agent::edits::review::ReviewSide;
+use kode_engine::agent::engine::AttachedSession;
 use kode_engine::base::ids::SessionId;
 use kode_protocol as wire;
 
@@ -54,7 +54,7 @@ pub(crate) async fn text(
     agent: &Agent,
     session: Option<&wire::SessionId>,
     uri: &wire::Uri,
-    side: Side,
+    side: ReviewSide,
 ) -> Result<wire::DocumentText, RequestError> {
     let target = convert::target_from_wire("uri", uri)?;
     let sessions = match session {
@@ -66,13 +66,13 @@ pub(crate) async fn text(
     };
     for session in sessions {
         match session {
-            Attached::Live(session) => {
-                let Some(review) = session.review_of(&target) else { continue };
+            AttachedSession::Live(session) => {
+                let Some(review) = session.edits().review_of(&target) else { continue };
                 // A side that is no file is an empty text: what is shown beside a file that was made or deleted.
-                let text = session.side(&target, side).unwrap_or_default();
+                let text = session.edits().side(&target, side).unwrap_or_default();
                 return Ok(wire::DocumentText { text, version: review.version });
             }
-            Attached::Following(following) => {
+            AttachedSession::Following(following) => {
                 let text = following.side(target.clone(), side).await.map_err(error::followed_changes)?;
                 let Some(text) = text else { continue };
                 return Ok(wire::DocumentText { text, version: None });

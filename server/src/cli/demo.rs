@@ -10,8 +10,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::Args;
 use kode_engine::agent::engine::{CONCURRENCY, Engine, EngineOptions, NewSession};
-use kode_engine::agent::input::Prompt;
-use kode_engine::agent::session::Submitted;
+use kode_engine::agent::prompt::Prompt;
+use kode_engine::agent::session::prompts::SubmitOutcome;
 use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::config::policies::NoPolicyProvider;
@@ -70,7 +70,7 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
     terminal::error_line(&format!("\n> {PROMPT}\n"));
 
     let events = session.events().subscribe(session.events().newest(), vec![]);
-    let Submitted::Started(turn) = session.submit(Prompt::text(PROMPT))? else {
+    let SubmitOutcome::Started(turn) = session.prompts().submit(Prompt::from(PROMPT))? else {
         anyhow::bail!("a new session was busy");
     };
     let answerer = if args.yes { Answerer::Yes } else { Answerer::at_hand() };

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
-use kode_engine::agent::explain::{Explanation, Question, Setting, explain};
+use kode_engine::agent::explain::{Explanation, ExplanationContext, PermissionQuery, explain};
 use kode_engine::base::mask::masked_text;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::config::policy::PolicySource;
@@ -184,8 +184,8 @@ fn list(policy: &SettingsPolicy, folder: &AbsPath, as_json: bool) -> anyhow::Res
 fn explain_calls(policy: &SettingsPolicy, folder: &AbsPath, args: ExplainArgs) -> anyhow::Result<ExitCode> {
     let tools = policies::tools(&CurrentSearch::default());
     let current = policy.current();
-    let answer = |question: &Question| -> anyhow::Result<Explanation> {
-        let setting = Setting {
+    let answer = |question: &PermissionQuery| -> anyhow::Result<Explanation> {
+        let setting = ExplanationContext {
             folder,
             rules: current.rules.clone(),
             order: current.order,
@@ -198,7 +198,8 @@ fn explain_calls(policy: &SettingsPolicy, folder: &AbsPath, args: ExplainArgs) -
     };
     if let (Some(tool), Some(input)) = (args.tool, args.input) {
         let input = serde_json::from_str(&input).context("--input is no JSON")?;
-        let question = Question { mode: args.mode, rules: None, cwd: None, workspace: None, tool, input };
+        let question =
+            PermissionQuery { mode: args.mode, rules: None, cwd: None, workspace: None, tool, input };
         terminal::output(&format!("{}\n", serde_json::to_string(&answer(&question)?)?))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -220,7 +221,7 @@ fn explain_calls(policy: &SettingsPolicy, folder: &AbsPath, args: ExplainArgs) -
         }
         let answered = serde_json::from_str(&line)
             .context("the line is no question")
-            .and_then(|mut question: Question| {
+            .and_then(|mut question: PermissionQuery| {
                 question.mode = question.mode.or_else(|| args.mode.clone());
                 answer(&question)
             })

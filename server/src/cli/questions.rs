@@ -69,7 +69,7 @@ pub(super) fn answer(session: &Arc<Session>, question: Question, answerer: Answe
 }
 
 fn respond(session: &Session, question: &Question, reply: Reply) {
-    if let Err(error) = session.reply(&question.id, reply) {
+    if let Err(error) = session.requests().reply(&question.id, reply) {
         terminal::error_line(&format!("  {error}"));
     }
 }

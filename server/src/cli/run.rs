@@ -11,9 +11,11 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use kode_engine::agent::engine::{Engine, EngineOptions, NewSession};
-use kode_engine::agent::input::Prompt;
-use kode_engine::agent::session::{Session, Submitted};
-use kode_engine::agent::sessions::{ListSessions, Workspaces};
+use kode_engine::agent::prompt::Prompt;
+use kode_engine::agent::session::Session;
+use kode_engine::agent::session::prompts::SubmitOutcome;
+use kode_engine::agent::sessions::{ListSessions, WorkspaceFilter};
+use kode_engine::agent::state::config::ConfigChange;
 use kode_engine::agent::transfer::ForkPoint;
 use kode_engine::base::ids::SessionId;
 use kode_engine::base::mode::Mode;
@@ -149,22 +151,24 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         (id, _) => taken_up(&engine, &cwd, id, beginning).await?,
     };
     if let Some(max_turns) = args.max_turns {
-        session.limit_turns(max_turns);
+        session.turns().limit_turns(max_turns);
     }
     let printed = messages_with_prompt(&session);
     let mut printer =
         Printer { format: args.output_format, session: Arc::clone(&session), printed, said: None };
-    session.limit_budget(Budget { max_cost_usd: args.max_cost_usd, max_minutes: args.max_minutes });
+    session.turns().limit_budget(Budget { max_cost_usd: args.max_cost_usd, max_minutes: args.max_minutes });
     let events = session.events().subscribe(session.events().newest(), vec![]);
-    let submitted = session.submit(Prompt::text(text))?;
+    let submitted = session.prompts().submit(Prompt::from(text))?;
 
     let outcome = async {
         printer.start(&engine)?;
         let show = |event: &Event| printer.event(event);
         let finished = match submitted {
-            Submitted::Started(turn) => watch(&session, events, &turn, Answerer::at_hand(), show).await?,
-            Submitted::Answered { item, .. } => watch_answer(events, &item, show).await?,
-            Submitted::Queued(_) | Submitted::Steering { .. } => anyhow::bail!("the session was busy"),
+            SubmitOutcome::Started(turn) => watch(&session, events, &turn, Answerer::at_hand(), show).await?,
+            SubmitOutcome::Answered { item, .. } => watch_answer(events, &item, show).await?,
+            SubmitOutcome::Queued(_) | SubmitOutcome::Steering { .. } => {
+                anyhow::bail!("the session was busy")
+            }
         };
         printer.finish(&finished)?;
         Ok(if printer.has_failed(&finished) { ExitCode::FAILURE } else { exit_code(finished.reason) })
@@ -197,16 +201,16 @@ async fn taken_up(
         false => engine.load_session(folders, &id).await?,
     };
     if let Some(mode) = mode {
-        session.allow_mode(mode).await?;
+        session.gate().allow_mode(mode).await?;
     }
-    let model = profile.map(|name| session.model_named(&name)).transpose()?;
-    session.configure(mode, model);
+    let model = profile.map(|name| session.models().named(&name)).transpose()?;
+    session.configure(ConfigChange { mode, model, ..ConfigChange::default() });
     Ok(session)
 }
 
 /// The session that is meant, among those of a folder: the one that is named, or the one used last.
 async fn which(engine: &Engine, id: Option<&str>, cwd: &AbsPath) -> anyhow::Result<SessionId> {
-    let (catalogue, here) = (Arc::clone(engine.catalogue()), Workspaces::These(vec![cwd.clone()]));
+    let (catalogue, here) = (Arc::clone(engine.catalogue()), WorkspaceFilter::These(vec![cwd.clone()]));
     let wanted = id.map(str::to_owned);
     let found = tokio::task::spawn_blocking(move || match wanted {
         Some(wanted) => catalogue.complete(&here, &wanted).map(Some).map_err(anyhow::Error::from),
@@ -220,7 +224,7 @@ async fn which(engine: &Engine, id: Option<&str>, cwd: &AbsPath) -> anyhow::Resu
 
 /// How many messages the conversation has once the prompt is in it: behind results, it stands in their message.
 fn messages_with_prompt(session: &Session) -> usize {
-    match session.messages_from(0).last() {
+    match session.history().messages_from(0).last() {
         Some((number, message)) if message.role == Role::User => number + 1,
         Some((number, _)) => number + 2,
         None => 1,
@@ -271,7 +275,7 @@ impl Printer {
             self.said = Some((text.clone(), *failed));
         }
         if self.format == OutputFormat::StreamJson {
-            for (number, message) in self.session.messages_from(self.printed) {
+            for (number, message) in self.session.history().messages_from(self.printed) {
                 self.printed = number + 1;
                 let role = &message.role;
                 line(&json!({ "type": role, "message": message, "session_id": self.session.id() }))?;

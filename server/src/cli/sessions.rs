@@ -11,7 +11,8 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use jiff::tz::TimeZone;
 use kode_engine::agent::sessions::{
-    Archived, Catalogue, Hit, ListSessions, Presence, SearchSessions, SessionSummary, Workspaces,
+    ArchiveFilter, Catalogue, Hit, ListSessions, SearchSessions, SessionPresence, SessionSummary,
+    WorkspaceFilter,
 };
 use kode_engine::base::ids::SessionId;
 use serde_json::{Value, json};
@@ -99,7 +100,7 @@ enum SessionsCommand {
 /// The stored sessions, and whose are meant.
 struct Sessions {
     catalogue: Catalogue,
-    workspaces: Workspaces,
+    workspaces: WorkspaceFilter,
     json: bool,
 }
 
@@ -109,8 +110,8 @@ struct Sessions {
 /// What cannot be read, written or deleted, and ids that name no session or several.
 pub fn run(args: SessionsArgs) -> anyhow::Result<ExitCode> {
     let workspaces = match args.all {
-        true => Workspaces::All,
-        false => Workspaces::These(vec![args.at.folder()?]),
+        true => WorkspaceFilter::All,
+        false => WorkspaceFilter::These(vec![args.at.folder()?]),
     };
     let sessions = Sessions { catalogue: Catalogue::new(&home::folder()?), workspaces, json: args.at.json };
     let text = match args.command.unwrap_or(SessionsCommand::List { archived: false, limit: DEFAULT_LIMIT }) {
@@ -118,12 +119,12 @@ pub fn run(args: SessionsArgs) -> anyhow::Result<ExitCode> {
         SessionsCommand::Show { id } => sessions.show(&id)?,
         SessionsCommand::Rename { id, title } => {
             let id = sessions.named(&id)?;
-            sessions.catalogue.rename(&Workspaces::All, &id, &title.join(" "))?;
+            sessions.catalogue.rename(&WorkspaceFilter::All, &id, &title.join(" "))?;
             sessions.done(&id, "renamed")
         }
         SessionsCommand::Archive { id, undo } => {
             let id = sessions.named(&id)?;
-            sessions.catalogue.archive(&Workspaces::All, &id, !undo)?;
+            sessions.catalogue.archive(&WorkspaceFilter::All, &id, !undo)?;
             sessions.done(&id, if undo { "taken out again" } else { "archived" })
         }
         SessionsCommand::Delete { id, yes } => {
@@ -131,7 +132,7 @@ pub fn run(args: SessionsArgs) -> anyhow::Result<ExitCode> {
             if !yes && !sessions.is_sure(&id)? {
                 return Ok(ExitCode::FAILURE);
             }
-            sessions.catalogue.delete(&Workspaces::All, &id)?;
+            sessions.catalogue.delete(&WorkspaceFilter::All, &id)?;
             sessions.done(&id, "deleted")
         }
         SessionsCommand::Search { words, limit } => sessions.search(&words.join(" "), limit)?,
@@ -143,7 +144,7 @@ pub fn run(args: SessionsArgs) -> anyhow::Result<ExitCode> {
 
 impl Sessions {
     fn list(&self, archived: bool, limit: usize) -> anyhow::Result<String> {
-        let archived = if archived { Archived::Include } else { Archived::Hide };
+        let archived = if archived { ArchiveFilter::Include } else { ArchiveFilter::Hide };
         let query =
             ListSessions { archived, thorough: true, ..ListSessions::newest(self.workspaces.clone(), limit) };
         let page = self.catalogue.list(&query, &|_| None)?;
@@ -159,7 +160,7 @@ impl Sessions {
 
     fn show(&self, wanted: &str) -> anyhow::Result<String> {
         let session = self.summary(&self.named(wanted)?)?;
-        let folder = self.catalogue.find(&Workspaces::All, &session.id)?;
+        let folder = self.catalogue.find(&WorkspaceFilter::All, &session.id)?;
         if self.json {
             let mut value = serde_json::to_value(convert::sessions::summary(session))?;
             value["path"] = json!(folder);
@@ -217,7 +218,7 @@ impl Sessions {
 
     fn size(&self) -> anyhow::Result<String> {
         let query = ListSessions {
-            archived: Archived::Include,
+            archived: ArchiveFilter::Include,
             totals: true,
             ..ListSessions::newest(self.workspaces.clone(), usize::MAX)
         };
@@ -249,15 +250,15 @@ impl Sessions {
         match self.catalogue.complete(&self.workspaces, wanted) {
             Ok(id) => Ok(id),
             // An id that was copied from elsewhere names its session wherever one is.
-            Err(error) => self.catalogue.complete(&Workspaces::All, wanted).map_err(|_| error.into()),
+            Err(error) => self.catalogue.complete(&WorkspaceFilter::All, wanted).map_err(|_| error.into()),
         }
     }
 
     fn summary(&self, id: &SessionId) -> anyhow::Result<SessionSummary> {
         let mut query = ListSessions {
-            archived: Archived::Include,
+            archived: ArchiveFilter::Include,
             thorough: true,
-            ..ListSessions::newest(Workspaces::All, DEFAULT_LIMIT)
+            ..ListSessions::newest(WorkspaceFilter::All, DEFAULT_LIMIT)
         };
         loop {
             let page = self.catalogue.list(&query, &|_| None)?;
@@ -291,7 +292,7 @@ impl Sessions {
 
 /// How much room all sessions take together.
 pub(super) fn totals() -> anyhow::Result<Value> {
-    let totals = Catalogue::new(&home::folder()?).totals(&Workspaces::All);
+    let totals = Catalogue::new(&home::folder()?).totals(&WorkspaceFilter::All);
     Ok(serde_json::to_value(convert::sessions::totals(totals))?)
 }
 
@@ -339,9 +340,9 @@ fn title(session: &SessionSummary) -> String {
 
 fn state(session: &SessionSummary) -> String {
     let state = match &session.presence {
-        Presence::Live(_) | Presence::Stored => "stored",
-        Presence::Elsewhere => "open",
-        Presence::Unreadable(problem) => return format!("unreadable: {}", printable(problem)),
+        SessionPresence::Live(_) | SessionPresence::Stored => "stored",
+        SessionPresence::Elsewhere => "open",
+        SessionPresence::Unreadable(problem) => return format!("unreadable: {}", printable(problem)),
     };
     if session.archived { format!("{state}, archived") } else { state.to_owned() }
 }

@@ -43,7 +43,7 @@ pub(super) async fn watch(
         let batch = tokio::select! {
             batch = events.next() => batch,
             () = signals.next() => {
-                session.cancel_turn();
+                session.turns().cancel();
                 continue;
             }
         };
@@ -148,7 +148,7 @@ fn answer(session: &Arc<Session>, prompt: PermissionPrompt, answerer: Answerer) 
 }
 
 fn respond(session: &Session, prompt: &PermissionPrompt, answer: PromptAnswer) {
-    if let Err(error) = session.respond(&prompt.id, answer) {
+    if let Err(error) = session.requests().respond(&prompt.id, answer) {
         terminal::error_line(&format!("  {error}"));
     }
 }

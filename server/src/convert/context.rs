@@ -2,7 +2,7 @@
 //!
 //! Rule: values only, no decisions; matches are exhaustive, so that a new case of either side is not forgotten.
 
-use kode_engine::agent::session::paging::WindowPage;
+use kode_engine::agent::history::paging::WindowPage;
 use kode_engine::base::ids::{AgentId, TurnId};
 use kode_engine::model::{Block, Message, Role};
 use kode_engine::record::compaction::{Cause, Compaction};

@@ -5,17 +5,16 @@
 
 use std::io;
 
-use kode_engine::agent::engine::SessionError;
-use kode_engine::agent::session::SubmitError;
-use kode_engine::agent::session::apply::ApplyTextError;
-use kode_engine::agent::session::background::OutputError;
-use kode_engine::agent::session::draft::DraftError;
-use kode_engine::agent::session::paging::PagingError;
-use kode_engine::agent::session::queue::QueueError;
-use kode_engine::agent::session::review::ResolveError;
-use kode_engine::agent::session::title::TitleError;
+use kode_engine::agent::edits::apply_text::ApplyTextError;
+use kode_engine::agent::edits::review::ResolveError;
+use kode_engine::agent::engine::{ForkError, ImportFailure, SessionError};
+use kode_engine::agent::history::paging::PagingError;
+use kode_engine::agent::session::drafts::DraftError;
+use kode_engine::agent::session::prompts::SubmitError;
+use kode_engine::agent::session::tasks::OutputError;
 use kode_engine::agent::sessions::BadQuery;
-use kode_engine::agent::transfer::{ForkError, ImportFailure};
+use kode_engine::agent::state::queue::QueueError;
+use kode_engine::agent::state::titles::TitleError;
 use kode_engine::base::ids::{PermissionId, QuestionId};
 use kode_engine::base::question::ReplyError;
 use kode_engine::config::policy::{KeepRuleError, ModeDisabled};

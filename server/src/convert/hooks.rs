@@ -2,7 +2,7 @@
 //!
 //! Rule: values only, no decisions; lines are counted from 1, as people count them.
 
-use kode_engine::agent::hooks::{Bringer, BringerKind, HookInfo, HookList};
+use kode_engine::agent::hooks::{HookInfo, HookList, HookOwner, HookOwnerKind};
 use kode_engine::config::settings::declared::Approval;
 use kode_engine::record::hook::HookOutcome;
 use kode_protocol as wire;
@@ -20,16 +20,16 @@ pub fn list(list: HookList) -> wire::ListHooksResult {
 }
 
 fn info(hook: HookInfo) -> wire::HookInfo {
-    let bringer = |of: Bringer| wire::HookOwner {
+    let bringer = |of: HookOwner| wire::HookOwner {
         kind: match of.kind {
-            BringerKind::Agent => wire::HookOwnerKind::Agent,
-            BringerKind::Skill => wire::HookOwnerKind::Skill,
-            BringerKind::Command => wire::HookOwnerKind::Command,
+            HookOwnerKind::Agent => wire::HookOwnerKind::Agent,
+            HookOwnerKind::Skill => wire::HookOwnerKind::Skill,
+            HookOwnerKind::Command => wire::HookOwnerKind::Command,
         },
         name: of.name,
     };
     wire::HookInfo {
-        bringer: hook.bringer.map(bringer),
+        bringer: hook.owner.map(bringer),
         source: hook.source.to_string(),
         line: hook.source.place.map(|place| place.line + 1),
         file: hook.source.file.map(|file| file.to_string()),

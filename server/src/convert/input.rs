@@ -3,7 +3,7 @@
 //! Rule: what the user typed is the prompt; what they point at goes beside it and is looked up by the engine. A part
 //! that cannot be one is refused with its place.
 
-use kode_engine::agent::input::Prompt;
+use kode_engine::agent::prompt::Prompt;
 use kode_engine::base::paths::Target;
 use kode_engine::model::Image;
 use kode_engine::model::image::{MAX_ALL_IMAGES_BYTES, MAX_IMAGES};
@@ -102,7 +102,7 @@ pub fn prompt(
         // A prompt needs a name for people.
         texts = vec![format!("[Pasted text, {} lines]", text.lines().count())];
     }
-    Ok(Prompt { text: texts.join("\n"), parts, ..Prompt::default() })
+    Ok(Prompt::new(texts.join("\n"), parts))
 }
 
 /// Whether a text is too long to have been typed.
@@ -203,12 +203,12 @@ mod tests {
         let context =
             json!({ "activeUri": "file:///w/c.rs", "openUris": ["file:///w/c.rs", "file:///w/d.rs"] });
         let prompt = read(input, context).unwrap();
-        assert_eq!(prompt.text, "fix\nthis");
+        assert_eq!(prompt.text(), "fix\nthis");
         let file = |path| Target::File(kode_engine::base::paths::AbsPath::new(path).unwrap());
         let lines = LineSpan { first: 2, last: 3 };
         let untitled = Target::Untitled("untitled:Untitled-1".into());
         assert_eq!(
-            prompt.parts,
+            prompt.parts(),
             [
                 PromptPart::Mention { target: file("/w/a b.rs"), lines: Some(lines) },
                 PromptPart::Selection { target: untitled, lines, text: "let x;".into() },
@@ -226,12 +226,12 @@ mod tests {
     fn a_text_too_long_to_be_typed_goes_beside_the_prompt() {
         let log = "a line\n".repeat(PASTED_LINES + 1);
         let alone = read(json!([{ "type": "text", "text": log }]), json!(null)).unwrap();
-        assert_eq!(alone.text, "[Pasted text, 201 lines]");
-        assert_eq!(alone.parts, [PromptPart::Pasted { text: log.clone() }]);
+        assert_eq!(alone.text(), "[Pasted text, 201 lines]");
+        assert_eq!(alone.parts(), [PromptPart::Pasted { text: log.clone() }]);
         let both = json!([{ "type": "text", "text": "why?" }, { "type": "text", "text": log }]);
-        assert_eq!(read(both, json!(null)).unwrap().text, "why?");
+        assert_eq!(read(both, json!(null)).unwrap().text(), "why?");
         let typed = "a line\n".repeat(PASTED_LINES);
-        assert_eq!(read(json!([{ "type": "text", "text": typed }]), json!(null)).unwrap().parts, []);
+        assert_eq!(read(json!([{ "type": "text", "text": typed }]), json!(null)).unwrap().parts(), []);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Rule: no key, header or whole address leaves here: of a server its name alone.
 
-use kode_engine::agent::session::spending::Spending;
+use kode_engine::agent::state::spending::Spending;
 use kode_engine::base::effort::Effort;
 use kode_engine::model::catalog::ModelCatalog;
 use kode_engine::model::models::{Models, Pointer, UnusableProfile};

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use kode_engine::agent::session::review::{
-    Amended, CheckpointView, RestorePreview, RestoreWhat, Side, UserEdits,
+use kode_engine::agent::edits::review::{
+    AmendedPolicy, CheckpointView, RestorePreview, RestoreWhat, ReviewSide, UserEdits,
 };
 use kode_engine::base::ids::{CallId, SessionId};
 use kode_engine::base::paths::Target;
@@ -39,8 +39,8 @@ pub fn file(
     wire::EditedFile {
         path,
         version,
-        baseline_uri: side(Side::Baseline),
-        proposed_uri: side(Side::Proposed),
+        baseline_uri: side(ReviewSide::Baseline),
+        proposed_uri: side(ReviewSide::Proposed),
         added: hunks.iter().map(|hunk| hunk.added).sum(),
         removed: hunks.iter().map(|hunk| hunk.removed).sum(),
         hunks,
@@ -48,7 +48,7 @@ pub fn file(
     }
 }
 
-/// How the hunks of each call stand. Proposed hunks are not counted.
+/// The states of the hunks of each call, counted. Proposed hunks are left out.
 #[must_use]
 pub fn calls(states: Vec<(CallId, HunkState)>) -> Vec<wire::CallEdits> {
     let mut counts: BTreeMap<CallId, wire::CallEdits> = BTreeMap::new();
@@ -146,10 +146,10 @@ pub fn action_from_wire(action: wire::ReviewAction) -> ReviewAction {
 
 /// What a client wants done where the user's own text stands in a hunk.
 #[must_use]
-pub fn amended_from_wire(amended: wire::Amended) -> Amended {
+pub fn amended_from_wire(amended: wire::Amended) -> AmendedPolicy {
     match amended {
-        wire::Amended::Ask => Amended::Ask,
-        wire::Amended::Undo => Amended::Undo,
+        wire::Amended::Ask => AmendedPolicy::Ask,
+        wire::Amended::Undo => AmendedPolicy::Undo,
     }
 }
 
@@ -201,7 +201,7 @@ pub fn preview(preview: RestorePreview, shown: impl Fn(&Target) -> String) -> wi
 
 #[cfg(test)]
 mod tests {
-    use kode_engine::agent::session::review::RestoreFile;
+    use kode_engine::agent::edits::review::RestoreFile;
     use kode_engine::base::ids::{CallId, CheckpointId, HunkId, ItemId, PermissionId, TurnId};
     use serde::Serialize;
     use serde::de::DeserializeOwned;

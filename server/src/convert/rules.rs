@@ -3,7 +3,7 @@
 //! Rule: values only, no decisions; lines are counted from 1, as people count them.
 
 use kode_engine::agent::explain::Explanation;
-use kode_engine::agent::session::rules::RulesInForce;
+use kode_engine::agent::gate::RulesInForce;
 use kode_engine::base::mask::masked_text;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::config::settings::{StatementStanding, TrustState, TrustSummary, WithheldSetting, summary};

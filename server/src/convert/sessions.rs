@@ -3,7 +3,7 @@
 //! Rule: values only, no decisions.
 
 use kode_engine::agent::sessions::{
-    Archived, Hit, HitKind, Presence, SearchPage, SessionPage, SessionSummary, Totals,
+    ArchiveFilter, Hit, HitKind, SearchPage, SessionPage, SessionPresence, SessionSummary, SessionTotals,
 };
 use kode_engine::base::paths::Target;
 use kode_engine::record::title::TitledBy;
@@ -27,10 +27,10 @@ pub fn page(page: SessionPage) -> wire::ListSessionsResult {
 pub fn summary(summary: SessionSummary) -> wire::SessionSummary {
     let said = |text: String| Some(text).filter(|text| !text.is_empty());
     let (state, doing, problem) = match summary.presence {
-        Presence::Live(state) => (wire::SessionPresence::Live, Some(run_state(state)), None),
-        Presence::Stored => (wire::SessionPresence::Stored, None, None),
-        Presence::Elsewhere => (wire::SessionPresence::Elsewhere, None, None),
-        Presence::Unreadable(problem) => (wire::SessionPresence::Unreadable, None, Some(problem)),
+        SessionPresence::Live(state) => (wire::SessionPresence::Live, Some(run_state(state)), None),
+        SessionPresence::Stored => (wire::SessionPresence::Stored, None, None),
+        SessionPresence::Elsewhere => (wire::SessionPresence::Elsewhere, None, None),
+        SessionPresence::Unreadable(problem) => (wire::SessionPresence::Unreadable, None, Some(problem)),
     };
     wire::SessionSummary {
         session_id: session_id(&summary.id),
@@ -54,7 +54,7 @@ pub fn summary(summary: SessionSummary) -> wire::SessionSummary {
 
 /// What sessions take together.
 #[must_use]
-pub fn totals(totals: Totals) -> wire::SessionTotals {
+pub fn totals(totals: SessionTotals) -> wire::SessionTotals {
     wire::SessionTotals { sessions: totals.sessions, bytes: totals.bytes }
 }
 
@@ -79,11 +79,11 @@ pub(super) fn archived_changed(archived: bool) -> wire::Event {
 
 /// Whether sessions that were put away are listed.
 #[must_use]
-pub fn archived_from_wire(archived: wire::ArchivedFilter) -> Archived {
+pub fn archived_from_wire(archived: wire::ArchivedFilter) -> ArchiveFilter {
     match archived {
-        wire::ArchivedFilter::Hide => Archived::Hide,
-        wire::ArchivedFilter::Only => Archived::Only,
-        wire::ArchivedFilter::Include => Archived::Include,
+        wire::ArchivedFilter::Hide => ArchiveFilter::Hide,
+        wire::ArchivedFilter::Only => ArchiveFilter::Only,
+        wire::ArchivedFilter::Include => ArchiveFilter::Include,
     }
 }
 

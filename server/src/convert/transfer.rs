@@ -2,8 +2,8 @@
 //!
 //! Rule: values only, no decisions.
 
-use kode_engine::agent::session::agents::Agent;
-use kode_engine::agent::transfer::{Exported, Imported};
+use kode_engine::agent::state::agents::SubAgent;
+use kode_engine::agent::transfer::{ImportOutcome, SessionExport};
 use kode_protocol as wire;
 
 use crate::convert;
@@ -16,8 +16,8 @@ const NAME_LIMIT: usize = 60;
 
 /// An export in the form that was asked for.
 #[must_use]
-pub fn exported(exported: Exported, format: wire::ExportFormat) -> wire::ExportSessionResult {
-    let title = exported.state.title.clone();
+pub fn exported(exported: SessionExport, format: wire::ExportFormat) -> wire::ExportSessionResult {
+    let title = exported.state.title.text.clone();
     let (document, ending) = match format {
         wire::ExportFormat::Markdown => {
             (wire::ExportedDocument::Markdown { text: exported.markdown() }, "md")
@@ -32,7 +32,7 @@ pub fn exported(exported: Exported, format: wire::ExportFormat) -> wire::ExportS
 
 /// A session that was imported.
 #[must_use]
-pub fn imported(imported: Imported) -> wire::ImportSessionResult {
+pub fn imported(imported: ImportOutcome) -> wire::ImportSessionResult {
     wire::ImportSessionResult {
         session_id: convert::session_id(&imported.session),
         agent_id: imported.agent,
@@ -42,26 +42,26 @@ pub fn imported(imported: Imported) -> wire::ImportSessionResult {
     }
 }
 
-fn session(exported: Exported) -> wire::ExportedSession {
-    let Exported { state, skipped } = exported;
+fn session(exported: SessionExport) -> wire::ExportedSession {
+    let SessionExport { state, skipped } = exported;
     wire::ExportedSession {
         format_version: FORMAT_VERSION,
         session_id: convert::session_id(&state.id),
         forked_from: state.forked_from.as_ref().map(convert::session_id),
-        title: state.title,
+        title: state.title.text,
         folder: state.cwd.to_string(),
-        mode: convert::mode(state.mode),
-        model: state.model,
-        usage: convert::usage(state.usage),
+        mode: convert::mode(state.config.mode),
+        model: state.config.model,
+        usage: convert::usage(state.spending.usage()),
         cost_usd: state.spending.total().total(),
         items: state.main.items.into_newest().into_iter().map(convert::item).collect(),
         subagents: state.agents.into_iter().map(|(id, agent)| sub_agent(&id, agent)).collect(),
-        todos: convert::question::todos(&state.todos),
+        todos: convert::question::todos(state.todos.list()),
         skipped_records: skipped,
     }
 }
 
-fn sub_agent(id: &kode_engine::base::ids::AgentId, agent: Agent) -> wire::ExportedSubagent {
+fn sub_agent(id: &kode_engine::base::ids::AgentId, agent: SubAgent) -> wire::ExportedSubagent {
     wire::ExportedSubagent {
         agent_id: convert::agent_id(id),
         kind: agent.kind,

@@ -2,7 +2,7 @@
 //!
 //! Rule: values only, no decisions; matches are exhaustive.
 
-use kode_engine::agent::session::Submitted;
+use kode_engine::agent::session::prompts::SubmitOutcome;
 use kode_engine::base::ids::TurnId;
 use kode_engine::model::ModelErrorKind;
 use kode_engine::record::event::{ModelRetry, NoticeKind, ResumeStrategy, SealedCall, TurnEnd};
@@ -112,11 +112,11 @@ fn fault(kind: ModelErrorKind) -> wire::ModelFault {
 }
 
 /// The turn that answers a submitted prompt; `None` while the prompt is queued.
-pub(crate) fn turn_of(submitted: &Submitted) -> Option<&TurnId> {
+pub(crate) fn turn_of(submitted: &SubmitOutcome) -> Option<&TurnId> {
     match submitted {
-        Submitted::Started(turn) | Submitted::Steering { turn, .. } | Submitted::Answered { turn, .. } => {
-            Some(turn)
-        }
-        Submitted::Queued(_) => None,
+        SubmitOutcome::Started(turn)
+        | SubmitOutcome::Steering { turn, .. }
+        | SubmitOutcome::Answered { turn, .. } => Some(turn),
+        SubmitOutcome::Queued(_) => None,
     }
 }

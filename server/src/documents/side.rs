@@ -3,7 +3,7 @@
 //! Rule: a virtual URI holds the URI of its document, letter by letter, and reads back to it however often an editor has
 //! written it anew with other escapes. Its path is that of the document, so that editors find name and language.
 
-use kode_engine::agent::session::review::Side;
+use kode_engine::agent::edits::review::ReviewSide;
 use lsp_types::Url;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
@@ -25,7 +25,7 @@ const QUERY: &AsciiSet =
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SideUri {
     /// Which side.
-    pub side: Side,
+    pub side: ReviewSide,
     /// The session; the newest live one with hunks in the document when absent.
     pub session: Option<String>,
     /// The URI of the document.
@@ -38,9 +38,9 @@ impl SideUri {
     #[must_use]
     pub fn to_uri(&self) -> String {
         let scheme = match self.side {
-            Side::Baseline => BASELINE_SCHEME,
-            Side::Proposed => PROPOSED_SCHEME,
-            Side::Current => return self.document.clone(),
+            ReviewSide::Baseline => BASELINE_SCHEME,
+            ReviewSide::Proposed => PROPOSED_SCHEME,
+            ReviewSide::Current => return self.document.clone(),
         };
         let document = Url::parse(&self.document).ok();
         let path = document.as_ref().map_or("", |document| document.path().trim_start_matches('/'));
@@ -53,9 +53,9 @@ impl SideUri {
     pub fn parse(uri: &str) -> Option<Self> {
         let (scheme, rest) = uri.split_once(':')?;
         let side = if scheme.eq_ignore_ascii_case(BASELINE_SCHEME) {
-            Side::Baseline
+            ReviewSide::Baseline
         } else if scheme.eq_ignore_ascii_case(PROPOSED_SCHEME) {
-            Side::Proposed
+            ReviewSide::Proposed
         } else {
             return None;
         };
@@ -75,7 +75,11 @@ mod tests {
     use super::*;
 
     fn side(session: Option<&str>, document: &str) -> SideUri {
-        SideUri { side: Side::Baseline, session: session.map(str::to_owned), document: document.to_owned() }
+        SideUri {
+            side: ReviewSide::Baseline,
+            session: session.map(str::to_owned),
+            document: document.to_owned(),
+        }
     }
 
     #[test]
@@ -94,7 +98,7 @@ mod tests {
         ] {
             assert_eq!(side.to_uri(), expected);
         }
-        let proposed = SideUri { side: Side::Proposed, ..side(None, "file:///a") };
+        let proposed = SideUri { side: ReviewSide::Proposed, ..side(None, "file:///a") };
         assert_eq!(proposed.to_uri(), "kode-proposed:///a?;file:///a");
     }
 
@@ -121,7 +125,7 @@ mod tests {
             session in prop::option::of("ses_[0-9a-f]{4}"),
             proposed: bool,
         ) {
-            let chosen = if proposed { Side::Proposed } else { Side::Baseline };
+            let chosen = if proposed { ReviewSide::Proposed } else { ReviewSide::Baseline };
             let side = SideUri { side: chosen, session, document };
             let uri = side.to_uri();
             prop_assert_eq!(SideUri::parse(&uri), Some(side.clone()));

@@ -53,8 +53,8 @@ pub(crate) async fn hooks(backend: &Backend, params: Params) -> Result<wire::Lis
     match &params.session_id {
         Some(id) => {
             let session = backend.session(id)?;
-            session.look_at_settings().await;
-            Ok(convert::hooks::list(session.list_hooks().await))
+            session.gate().refresh().await;
+            Ok(convert::hooks::list(session.hooks().list().await))
         }
         None => {
             let agent = backend.agent()?;
@@ -85,8 +85,8 @@ pub(crate) async fn styles(
     let session = params.session_id.as_ref().map(|id| backend.session(id)).transpose()?;
     let active = match session {
         Some(session) => {
-            session.look_at_settings().await;
-            session.chosen_style()
+            session.gate().refresh().await;
+            session.instructions().chosen_style()
         }
         None => None,
     };
@@ -133,8 +133,8 @@ pub(crate) async fn commands(
         return Ok(convert::commands::list(&now.catalog, &|_| Vec::new()));
     };
     let session = backend.session(id)?;
-    let catalog = session.skills_and_commands().await;
-    let waiting = session.unapproved(catalog.wishes().cloned().collect()).await;
+    let catalog = session.extensions().skills_and_commands().await;
+    let waiting = session.gate().unapproved(catalog.wishes().cloned().collect()).await;
     let keys = |one: &Extension| -> Vec<String> {
         let of_one = one.wishes.iter().filter(|wish| waiting.contains(wish));
         of_one.map(|wish| wish.key.clone()).collect()

@@ -14,7 +14,7 @@ pub(crate) async fn list(
     params: Params,
 ) -> Result<wire::ListCheckpointsResult, RequestError> {
     let params: wire::ListCheckpointsParams = params.read()?;
-    let checkpoints = backend.session(&params.session_id)?.checkpoints();
+    let checkpoints = backend.session(&params.session_id)?.edits().checkpoints();
     let checkpoints = checkpoints.into_iter().map(convert::review::checkpoint);
     Ok(wire::ListCheckpointsResult { checkpoints: checkpoints.collect() })
 }
@@ -30,11 +30,12 @@ pub(crate) async fn restore(
     let what = convert::review::restore_what_from_wire(params.what);
     let user_edits = convert::review::user_edits_from_wire(params.user_edits);
     if params.dry_run {
-        let preview = session.preview_restore(&checkpoint, what, user_edits).await.map_err(error::resolve)?;
+        let preview =
+            session.edits().preview_restore(&checkpoint, what, user_edits).await.map_err(error::resolve)?;
         let preview = convert::review::preview(preview, |target| session.display(target));
         return Ok(wire::RestoreCheckpointResult::Preview(preview));
     }
-    let begun = session.restore(&checkpoint, what, user_edits).map_err(error::resolve)?;
+    let begun = session.edits().restore(&checkpoint, what, user_edits).map_err(error::resolve)?;
     let started = wire::StartedRestore { resolution_id: convert::resolution_id(&begun) };
     Ok(wire::RestoreCheckpointResult::Started(started))
 }

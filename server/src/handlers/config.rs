@@ -1,6 +1,7 @@
 //! `agent/config/*` and `agent/trust/*`.
 
-use kode_engine::agent::session::{Configuration, Session};
+use kode_engine::agent::session::Session;
+use kode_engine::agent::state::config::ConfigChange;
 use kode_engine::base::effort::Effort;
 use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::AbsPath;
@@ -129,17 +130,17 @@ async fn set_in_session(
         Some(Value::String(text)) => Some(text.as_str()),
         Some(_) => return Err(unfit("write a text")),
     };
-    let mut configure = Configuration::default();
+    let mut configure = ConfigChange::default();
     match (key, text) {
         ("permissions.defaultMode", text) => {
             let mode = match text {
                 None => Mode::default(),
                 Some(name) => Mode::parse(name).ok_or_else(|| unfit("there is no such mode"))?,
             };
-            configure.mode = Some(session.allow_mode(mode).await.map_err(error::mode)?);
+            configure.mode = Some(session.gate().allow_mode(mode).await.map_err(error::mode)?);
         }
         ("model", Some(name)) => {
-            configure.model = Some(session.model_named(name).map_err(|error| error::model(&error))?);
+            configure.model = Some(session.models().named(name).map_err(|error| error::model(&error))?);
         }
         ("model", None) => return Err(unfit("name a model")),
         ("effortLevel", text) => {
@@ -148,12 +149,12 @@ async fn set_in_session(
         }
         (_, None) => configure.output_style = Some(None),
         (_, Some(name)) => {
-            let found = session.style_named(name).await;
+            let found = session.extensions().style_named(name).await;
             let found = found.map_err(|problem| error::invalid_params("value", &problem))?;
             configure.output_style = Some(Some(found));
         }
     }
-    session.configure_all(configure);
+    session.configure(configure);
     Ok(wire::SetConfigResult { file: None, changed: true })
 }
 

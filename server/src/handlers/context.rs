@@ -36,7 +36,7 @@ pub(crate) async fn window(backend: &Backend, params: Params) -> Result<wire::Wi
     let id = WindowId::from_external(&params.window_id);
     let from = usize::try_from(params.from).unwrap_or(usize::MAX);
     let limit = usize::try_from(params.limit).unwrap_or(MOST_MESSAGES).min(MOST_MESSAGES);
-    let page = session.window_page(agent, id, from, limit).await.map_err(error::paging)?;
+    let page = session.history().window_page(agent, id, from, limit).await.map_err(error::paging)?;
     Ok(convert::context::window_page(&page, params.from, MOST_BYTES))
 }
 
@@ -47,5 +47,5 @@ pub(crate) async fn compact(
 ) -> Result<wire::StartTurnResult, RequestError> {
     let params: wire::CompactSessionParams = params.read()?;
     let session = backend.session(&params.session_id)?;
-    Ok(told(session.compact(params.focus.as_deref()).map_err(error::submit)?))
+    Ok(told(session.prompts().compact(params.focus.as_deref()).map_err(error::submit)?))
 }

@@ -3,7 +3,7 @@
 //! Rule: made from what sessions know of their changes, and never from the file; one that nothing is to be said about is the
 //! client's to read.
 
-use kode_engine::agent::session::review::Side;
+use kode_engine::agent::edits::review::ReviewSide;
 use kode_protocol as wire;
 use serde::{Deserialize, Serialize};
 
@@ -29,13 +29,13 @@ pub(crate) struct TextDocumentContentResult {
 /// Gives a text without the hunks that are neither kept nor undone.
 pub(crate) async fn baseline(backend: &Backend, params: Params) -> Result<wire::DocumentText, RequestError> {
     let params: wire::DocumentTextParams = params.read()?;
-    sides::text(backend.agent()?, params.session_id.as_ref(), &params.uri, Side::Baseline).await
+    sides::text(backend.agent()?, params.session_id.as_ref(), &params.uri, ReviewSide::Baseline).await
 }
 
 /// Gives a text with the proposed hunks.
 pub(crate) async fn proposed(backend: &Backend, params: Params) -> Result<wire::DocumentText, RequestError> {
     let params: wire::DocumentTextParams = params.read()?;
-    sides::text(backend.agent()?, params.session_id.as_ref(), &params.uri, Side::Proposed).await
+    sides::text(backend.agent()?, params.session_id.as_ref(), &params.uri, ReviewSide::Proposed).await
 }
 
 /// Gives the text of a virtual document.

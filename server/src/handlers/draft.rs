@@ -19,5 +19,5 @@ pub(crate) async fn set(backend: &Backend, params: Params) -> Result<(), Request
     };
     let draft = PromptDraft { text: params.text, parts };
     let is_empty = draft.text.is_empty() && draft.parts.is_null();
-    session.set_draft((!is_empty).then_some(draft)).map_err(error::draft)
+    session.drafts().set((!is_empty).then_some(draft)).map_err(error::draft)
 }

@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use kode_engine::agent::engine::Attached;
+use kode_engine::agent::edits::review::ResolveError;
+use kode_engine::agent::engine::AttachedSession;
+use kode_engine::agent::history::following::FollowedSession;
 use kode_engine::agent::session::Session;
-use kode_engine::agent::session::follower::Following;
-use kode_engine::agent::session::review::ResolveError;
 use kode_engine::base::ids::{HunkId, ResolutionId, TurnId};
 use kode_engine::base::paths::Target;
 use kode_engine::record::event::{Item, ItemBody};
@@ -26,31 +26,33 @@ pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::List
     let params: wire::ListEditsParams = params.read()?;
     let wanted = params.uri.as_ref().map(|uri| convert::target_from_wire("uri", uri)).transpose()?;
     let session = match backend.attached(&params.session_id)? {
-        Attached::Live(session) => session,
-        Attached::Following(following) => return followed(backend, &following, wanted).await,
+        AttachedSession::Live(session) => session,
+        AttachedSession::Following(following) => return followed(backend, &following, wanted).await,
     };
     let reviews = match &wanted {
-        Some(target) => session.review_of(target).into_iter().collect(),
-        None => session.review(),
+        Some(target) => session.edits().review_of(target).into_iter().collect(),
+        None => session.edits().review(),
     };
     let encoding = backend.connection().documents.encoding();
     let files = reviews.into_iter().map(|file| {
         let path = session.display(&file.target);
         convert::review::file(session.id(), path, file, encoding)
     });
-    let mut history = if params.history { history(&session.read_edit_items().await) } else { Vec::new() };
+    let mut history =
+        if params.history { history(&session.history().read_edit_items().await) } else { Vec::new() };
     if let Some(wanted) = &wanted {
         history
             .retain(|file| convert::target_from_wire("uri", &file.uri).is_ok_and(|target| target == *wanted));
     }
-    let calls = if wanted.is_none() { convert::review::calls(session.hunk_states()) } else { Vec::new() };
+    let calls =
+        if wanted.is_none() { convert::review::calls(session.edits().hunk_states()) } else { Vec::new() };
     Ok(wire::ListEditsResult { files: files.collect(), history, calls })
 }
 
 /// Lists what a session has changed that another server writes.
 async fn followed(
     backend: &Backend,
-    following: &Arc<Following>,
+    following: &Arc<FollowedSession>,
     wanted: Option<Target>,
 ) -> Result<wire::ListEditsResult, RequestError> {
     let mut reviews = following.review().await.map_err(error::followed_changes)?;
@@ -81,12 +83,13 @@ pub(crate) async fn resolve(
     let mut result = wire::ResolveEditsResult { resolutions: Vec::new(), refused: Vec::new() };
     if let Some(id) = session {
         let session = backend.session(&id)?;
-        let begun = session.resolve_saying(&selection, action, amended, words).map_err(error::resolve)?;
+        let begun =
+            session.edits().resolve_saying(&selection, action, amended, words).map_err(error::resolve)?;
         result.resolutions.push(resolution(&session, &begun));
         return Ok(result);
     }
     for session in backend.agent()?.engine.live_sessions() {
-        match session.resolve_saying(&selection, action, amended, words) {
+        match session.edits().resolve_saying(&selection, action, amended, words) {
             Ok(begun) => result.resolutions.push(resolution(&session, &begun)),
             Err(ResolveError::Nothing { .. }) => {}
             Err(
@@ -121,7 +124,7 @@ pub(crate) async fn propose(
         Some(range) => encoding.byte_range(text, range),
         None => 0..text.len_bytes(),
     };
-    let hunks = session.apply_text(&target, place, &params.text).await.map_err(error::apply_text)?;
+    let hunks = session.edits().apply_text(&target, place, &params.text).await.map_err(error::apply_text)?;
     Ok(wire::ProposeEditsResult { hunk_ids: hunks.iter().map(convert::hunk_id).collect() })
 }
 
@@ -130,7 +133,7 @@ pub(crate) async fn revert(backend: &Backend, params: Params) -> Result<wire::Re
     let params: wire::RevertEditsParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let id = params.resolution_id.map(|id| ResolutionId::from_external(id.as_str()));
-    let begun = session.revert(id.as_ref()).map_err(error::resolve)?;
+    let begun = session.edits().revert(id.as_ref()).map_err(error::resolve)?;
     Ok(resolution(&session, &begun))
 }
 

@@ -25,7 +25,7 @@ pub(crate) async fn respond(backend: &Backend, params: Params) -> Result<(), Req
         by: backend.client_name(),
     };
     let id = PermissionId::from_external(params.permission_id.as_str());
-    session.respond(&id, answer).map_err(error::respond)
+    session.requests().respond(&id, answer).map_err(error::respond)
 }
 
 /// Lists the prompts that wait.
@@ -40,7 +40,7 @@ pub(crate) async fn list(
     };
     let prompts = sessions.iter().flat_map(|session| {
         let id = session.id().clone();
-        session.pending().into_iter().map(move |prompt| convert::prompt(&id, prompt))
+        session.requests().permissions().into_iter().map(move |prompt| convert::prompt(&id, prompt))
     });
     Ok(wire::ListPermissionsResult { permissions: prompts.collect() })
 }
@@ -49,8 +49,8 @@ pub(crate) async fn list(
 pub(crate) async fn rules(backend: &Backend, params: Params) -> Result<wire::ListRulesResult, RequestError> {
     let params: wire::ListRulesParams = params.read()?;
     let session = backend.session(&params.session_id)?;
-    session.look_at_settings().await;
-    Ok(convert::rules::in_force(session.rules_in_force()))
+    session.gate().refresh().await;
+    Ok(convert::rules::in_force(session.gate().rules_in_force()))
 }
 
 /// Writes a rule.
@@ -62,7 +62,8 @@ pub(crate) async fn add_rule(backend: &Backend, params: Params) -> Result<wire::
     }
     let rule = rule(&params.rule)?;
     let scope = convert::scope_from_wire(params.scope);
-    let file = session.add_rule(scope, convert::rules::behavior_from_wire(params.behavior), rule).await;
+    let file =
+        session.gate().add_rule(scope, convert::rules::behavior_from_wire(params.behavior), rule).await;
     file.map(|file| wire::AddRuleResult { file: file.to_string() }).map_err(|error| error::keep(&error))
 }
 
@@ -74,7 +75,8 @@ pub(crate) async fn remove_rule(
     let params: wire::RemoveRuleParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let (file, rule) = (path(&params.file)?, rule(&params.rule)?);
-    let removed = session.remove_rule(file, convert::rules::behavior_from_wire(params.behavior), rule).await;
+    let removed =
+        session.gate().remove_rule(file, convert::rules::behavior_from_wire(params.behavior), rule).await;
     removed.map(|removed| wire::RemoveRuleResult { removed }).map_err(|error| error::keep(&error))
 }
 
@@ -86,8 +88,8 @@ pub(crate) async fn explain(
     let params: wire::ExplainPermissionParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let mode = params.mode.map(|mode| convert::mode_from_wire(mode).name().to_owned());
-    session.look_at_settings().await;
-    let explained = session.explain(&params.tool, params.input, mode);
+    session.gate().refresh().await;
+    let explained = session.gate().explain(&params.tool, params.input, mode);
     let explained = explained.map_err(|error| error::invalid_params("mode", &error.to_string()))?;
     Ok(convert::rules::explanation(explained))
 }

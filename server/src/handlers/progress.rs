@@ -9,6 +9,6 @@ pub(crate) async fn cancel(backend: &Backend, params: WorkDoneProgressCancelPara
     let NumberOrString::String(token) = params.token else { return };
     let Ok(agent) = backend.agent() else { return };
     for session in agent.engine.live_sessions() {
-        session.cancel_turn_of(&token);
+        session.turns().cancel_of(&token);
     }
 }

@@ -15,7 +15,7 @@ pub(crate) async fn respond(backend: &Backend, params: Params) -> Result<(), Req
     let session = backend.session(&params.session_id)?;
     let mode = params.mode.map(convert::mode_from_wire);
     if let Some(mode) = mode {
-        session.allow_mode(mode).await.map_err(error::mode)?;
+        session.gate().allow_mode(mode).await.map_err(error::mode)?;
     }
     let reply = Reply {
         answers: params.answers.map(question::answers_from_wire),
@@ -25,7 +25,10 @@ pub(crate) async fn respond(backend: &Backend, params: Params) -> Result<(), Req
         skip_asks: params.skip_permission_asks,
         by: backend.client_name(),
     };
-    session.reply(&QuestionId::from_external(params.question_id.as_str()), reply).map_err(error::reply)
+    session
+        .requests()
+        .reply(&QuestionId::from_external(params.question_id.as_str()), reply)
+        .map_err(error::reply)
 }
 
 /// Lists what there is to do.

@@ -20,14 +20,18 @@ pub(crate) async fn update(
         wire::QueueOp::Edit(edit) => {
             let parts = edit.parts.map(|parts| convert::input::prompt(parts, None)).transpose();
             let parts = parts.map_err(|bad| error::invalid_params(&bad.path, &bad.message))?;
-            session.edit_queued(&id(&edit.queue_id), &edit.text, parts.map(|prompt| prompt.parts))
+            session.prompts().edit_queued(
+                &id(&edit.queue_id),
+                &edit.text,
+                parts.map(|prompt| prompt.parts().to_vec()),
+            )
         }
-        wire::QueueOp::Remove(remove) => session.remove_queued(&id(&remove.queue_id)),
+        wire::QueueOp::Remove(remove) => session.prompts().remove_queued(&id(&remove.queue_id)),
         wire::QueueOp::Move(moved) => {
-            session.move_queued(&id(&moved.queue_id), moved.before.as_ref().map(id).as_ref())
+            session.prompts().move_queued(&id(&moved.queue_id), moved.before.as_ref().map(id).as_ref())
         }
         wire::QueueOp::Promote(promote) => {
-            let submitted = session.promote_queued(&id(&promote.queue_id)).map_err(error::queue)?;
+            let submitted = session.prompts().promote_queued(&id(&promote.queue_id)).map_err(error::queue)?;
             return Ok(wire::UpdateQueueResult {
                 turn_id: convert::turn_of(&submitted).map(convert::turn_id),
             });

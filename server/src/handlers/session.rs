@@ -1,7 +1,8 @@
 //! `agent/session/*`.
 
-use kode_engine::agent::engine::Attached;
-use kode_engine::agent::session::{Configuration, Session};
+use kode_engine::agent::engine::AttachedSession;
+use kode_engine::agent::session::Session;
+use kode_engine::agent::state::config::ConfigChange;
 use kode_engine::base::ids::{AgentId, ItemId, SessionId};
 use kode_engine::base::mode::Mode;
 use kode_protocol as wire;
@@ -51,8 +52,8 @@ pub(crate) async fn load(backend: &Backend, params: Params) -> Result<wire::Snap
     let attached = agent.load_session(&id, params.since, filter).await.map_err(error::session)?;
     let items = limit(params.items, DEFAULT_ITEMS, MOST_ITEMS);
     match attached {
-        Attached::Live(session) => snapshot(backend, &session, items),
-        Attached::Following(following) => {
+        AttachedSession::Live(session) => snapshot(backend, &session, items),
+        AttachedSession::Following(following) => {
             let by = following.writer().map(convert::writer);
             let models = agent.engine.models();
             let snapshot = convert::snapshot(&models, following.snapshot(items));
@@ -80,8 +81,8 @@ pub(crate) async fn load_sub_agent(
     let unknown =
         || error::invalid_params("agentId", &format!("there is no sub-agent `{id}` in this session"));
     let found = match backend.attached(&params.session_id)? {
-        Attached::Live(session) => session.sub_agent(&id, items),
-        Attached::Following(following) => following.sub_agent(&id, items),
+        AttachedSession::Live(session) => session.history().sub_agent(&id, items),
+        AttachedSession::Following(following) => following.sub_agent(&id, items),
     };
     found.map(convert::sub_agent).ok_or_else(unknown)
 }
@@ -93,8 +94,8 @@ pub(crate) async fn items(backend: &Backend, params: Params) -> Result<wire::Ite
     let before = ItemId::from_external(params.before.as_str());
     let limit = limit(params.limit, DEFAULT_ITEMS, MOST_ITEMS);
     let page = match backend.attached(&params.session_id)? {
-        Attached::Live(session) => session.items_before(agent, before, limit).await,
-        Attached::Following(following) => following.items_before(agent, before, limit).await,
+        AttachedSession::Live(session) => session.history().items_before(agent, before, limit).await,
+        AttachedSession::Following(following) => following.items_before(agent, before, limit).await,
     };
     Ok(convert::item_page(page.map_err(error::paging)?))
 }
@@ -108,7 +109,7 @@ pub(crate) async fn read_attachment(
     let session = backend.session(&params.session_id)?;
     let item = ItemId::from_external(params.item_id.as_str());
     let index = usize::try_from(params.index).unwrap_or(usize::MAX);
-    let image = session.attached_image(item, index).await.map_err(error::paging)?;
+    let image = session.history().attached_image(item, index).await.map_err(error::paging)?;
     Ok(wire::ImagePart { media_type: image.media_type, data: image.data })
 }
 
@@ -127,11 +128,11 @@ pub(crate) async fn configure(
     let params: wire::ConfigureSessionParams = params.read()?;
     let agent = backend.agent()?;
     let session = backend.session(&params.session_id)?;
-    let model = params.model.map(|model| session.model_named(&model)).transpose();
+    let model = params.model.map(|model| session.models().named(&model)).transpose();
     let model = model.map_err(|reason| error::model(&reason))?;
     let mode: Option<Mode> = params.mode.map(convert::mode_from_wire);
     if let Some(mode) = mode {
-        session.allow_mode(mode).await.map_err(error::mode)?;
+        session.gate().allow_mode(mode).await.map_err(error::mode)?;
     }
     let deliveries = params.delivery.map(convert::deliveries_from_wire).transpose();
     let deliveries = deliveries.map_err(|bad| error::invalid_params("delivery", &bad.to_string()))?;
@@ -139,14 +140,14 @@ pub(crate) async fn configure(
         None => None,
         Some(name) if name.trim().is_empty() => Some(None),
         Some(name) => {
-            let found = session.style_named(&name).await;
+            let found = session.extensions().style_named(&name).await;
             Some(Some(found.map_err(|problem| error::invalid_params("outputStyle", &problem))?))
         }
     };
     let effort = params.effort.map(convert::models::effort_from_wire);
-    session.configure_all(Configuration { mode, model, effort, output_style });
+    session.configure(ConfigChange { mode, model, effort, output_style });
     if let Some(deliveries) = deliveries {
-        session.deliver(deliveries);
+        session.gate().deliver(deliveries);
     }
     let now = session.snapshot(0);
     Ok(wire::ConfigureSessionResult {
@@ -154,7 +155,7 @@ pub(crate) async fn configure(
         model: convert::model_ref(&agent.engine.models(), &now.model),
         effort: now.effort.map(convert::models::effort),
         output_style: now.output_style,
-        delivery: convert::deliveries(&session.deliveries()),
+        delivery: convert::deliveries(&session.gate().deliveries()),
     })
 }
 
@@ -162,14 +163,14 @@ pub(crate) async fn configure(
 pub(crate) async fn usage(backend: &Backend, params: Params) -> Result<wire::SessionUsage, RequestError> {
     let params: wire::GetUsageParams = params.read()?;
     let spending = match backend.attached(&params.session_id)? {
-        Attached::Live(session) => session.spending(),
-        Attached::Following(following) => following.spending(),
+        AttachedSession::Live(session) => session.spending(),
+        AttachedSession::Following(following) => following.spending(),
     };
     Ok(convert::models::spending(&spending))
 }
 
 fn snapshot(backend: &Backend, session: &Session, items: usize) -> Result<wire::Snapshot, RequestError> {
-    let trust_required = session.trust_waiting().map(convert::rules::trust_required);
+    let trust_required = session.gate().trust_waiting().map(convert::rules::trust_required);
     let snapshot = convert::snapshot(&backend.agent()?.engine.models(), session.snapshot(items));
     Ok(wire::Snapshot { trust_required, ..snapshot })
 }

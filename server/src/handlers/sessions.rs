@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use kode_engine::agent::sessions::{ListSessions, SearchSessions, Workspaces};
+use kode_engine::agent::sessions::{ListSessions, SearchSessions, WorkspaceFilter};
 use kode_engine::base::ids::SessionId;
 use kode_engine::base::paths::AbsPath;
 use kode_protocol as wire;
@@ -61,7 +61,7 @@ pub(crate) async fn rename(backend: &Backend, params: Params) -> Result<(), Requ
     let params: wire::RenameSessionParams = params.read()?;
     let id = SessionId::from_external(params.session_id.as_str());
     let engine = &backend.agent()?.engine;
-    engine.rename_session(&Workspaces::All, &id, &params.title).await.map_err(error::session)
+    engine.rename_session(&WorkspaceFilter::All, &id, &params.title).await.map_err(error::session)
 }
 
 /// Puts a session away, or takes it out again.
@@ -69,7 +69,7 @@ pub(crate) async fn archive(backend: &Backend, params: Params) -> Result<(), Req
     let params: wire::ArchiveSessionParams = params.read()?;
     let id = SessionId::from_external(params.session_id.as_str());
     let engine = &backend.agent()?.engine;
-    engine.archive_session(&Workspaces::All, &id, params.archived).await.map_err(error::session)
+    engine.archive_session(&WorkspaceFilter::All, &id, params.archived).await.map_err(error::session)
 }
 
 /// Deletes a session.
@@ -103,9 +103,9 @@ pub(crate) async fn search(
 }
 
 /// Whose sessions are meant: those of a folder, or of the workspace.
-fn workspaces(agent: &Agent, folder: Option<&wire::Uri>) -> Result<Workspaces, RequestError> {
-    let Some(uri) = folder else { return Ok(Workspaces::These(agent.folders())) };
+fn workspaces(agent: &Agent, folder: Option<&wire::Uri>) -> Result<WorkspaceFilter, RequestError> {
+    let Some(uri) = folder else { return Ok(WorkspaceFilter::These(agent.folders())) };
     let path: Option<AbsPath> = lsp_types::Url::parse(uri.as_str()).ok().as_ref().and_then(file_path);
     let wrong = || error::invalid_params("folder", &format!("{uri} is no folder on this machine"));
-    Ok(Workspaces::These(vec![path.ok_or_else(wrong)?]))
+    Ok(WorkspaceFilter::These(vec![path.ok_or_else(wrong)?]))
 }

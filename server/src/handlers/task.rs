@@ -1,6 +1,6 @@
 //! `agent/tasks/*` and `agent/output/read`.
 
-use kode_engine::agent::session::background::OutputOf;
+use kode_engine::agent::session::tasks::OutputOwner;
 use kode_engine::base::ids::{CallId, TaskId};
 use kode_engine::process::shell::MAX_PAGE_BYTES;
 use kode_protocol as wire;
@@ -14,7 +14,7 @@ use crate::handlers::params::Params;
 pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListTasksResult, RequestError> {
     let params: wire::ListTasksParams = params.read()?;
     let session = backend.session(&params.session_id)?;
-    let tasks = session.background_tasks().into_iter().map(convert::task).collect();
+    let tasks = session.tasks().list().into_iter().map(convert::task).collect();
     Ok(wire::ListTasksResult { tasks })
 }
 
@@ -23,7 +23,7 @@ pub(crate) async fn stop(backend: &Backend, params: Params) -> Result<wire::Canc
     let params: wire::StopTaskParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let id = TaskId::from_external(params.task_id.as_str());
-    let cancelled = session.stop_task(&id).map_err(error::output)?;
+    let cancelled = session.tasks().stop(&id).map_err(error::output)?;
     Ok(wire::CancelResult { cancelled })
 }
 
@@ -32,8 +32,8 @@ pub(crate) async fn read(backend: &Backend, params: Params) -> Result<wire::Read
     let params: wire::ReadOutputParams = params.read()?;
     let session = backend.session(&params.session_id)?;
     let of = match (params.call_id, params.task_id) {
-        (Some(call), None) => OutputOf::Call(CallId::from_external(call.as_str())),
-        (None, Some(task)) => OutputOf::Task(TaskId::from_external(task.as_str())),
+        (Some(call), None) => OutputOwner::Call(CallId::from_external(call.as_str())),
+        (None, Some(task)) => OutputOwner::Task(TaskId::from_external(task.as_str())),
         (Some(_), Some(_)) => {
             return Err(error::invalid_params("taskId", "`callId` and `taskId` cannot both be given"));
         }
@@ -43,7 +43,8 @@ pub(crate) async fn read(backend: &Backend, params: Params) -> Result<wire::Read
     if limit == 0 {
         return Err(error::invalid_params("limit", "`limit` must be at least 1"));
     }
-    let output = session.read_output(of, params.offset.unwrap_or(0), limit).await.map_err(error::output)?;
+    let output =
+        session.tasks().read_output(of, params.offset.unwrap_or(0), limit).await.map_err(error::output)?;
     Ok(wire::ReadOutputResult {
         text: output.page.text,
         offset: output.page.offset,

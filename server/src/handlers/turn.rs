@@ -1,7 +1,6 @@
 //! `agent/turn/*` and `agent/tool/cancel`.
 
-use kode_engine::agent::input::Prompt;
-use kode_engine::agent::session::Submitted;
+use kode_engine::agent::session::prompts::SubmitOutcome;
 use kode_engine::base::ids::CallId;
 use kode_engine::config::budget::Budget;
 use kode_engine::record::options::TurnOptions;
@@ -28,28 +27,28 @@ pub(crate) async fn start(backend: &Backend, params: Params) -> Result<wire::Sta
     };
     let prompt = convert::input::prompt(params.input, params.context)
         .map_err(|bad| error::invalid_params(&bad.path, &bad.message))?;
-    let prompt = Prompt { options, ..prompt };
+    let prompt = prompt.with_options(options);
     let submitted = match params.delivery {
-        wire::Delivery::Queue => session.submit(prompt),
-        wire::Delivery::Steer => session.steer(prompt),
+        wire::Delivery::Queue => session.prompts().submit(prompt),
+        wire::Delivery::Steer => session.prompts().steer(prompt),
     };
     Ok(told(submitted.map_err(error::submit)?))
 }
 
 /// What became of a prompt.
-pub(crate) fn told(submitted: Submitted) -> wire::StartTurnResult {
+pub(crate) fn told(submitted: SubmitOutcome) -> wire::StartTurnResult {
     match submitted {
-        Submitted::Started(turn) => {
+        SubmitOutcome::Started(turn) => {
             wire::StartTurnResult::Started(wire::StartedTurn { turn_id: convert::turn_id(&turn) })
         }
-        Submitted::Queued(queue) => {
+        SubmitOutcome::Queued(queue) => {
             wire::StartTurnResult::Queued(wire::QueuedTurn { queue_id: convert::queue_id(&queue) })
         }
-        Submitted::Answered { turn, item } => wire::StartTurnResult::Answered(wire::AnsweredTurn {
+        SubmitOutcome::Answered { turn, item } => wire::StartTurnResult::Answered(wire::AnsweredTurn {
             turn_id: convert::turn_id(&turn),
             item_id: convert::item_id(&item),
         }),
-        Submitted::Steering { turn, queue } => wire::StartTurnResult::Steering(wire::SteeredTurn {
+        SubmitOutcome::Steering { turn, queue } => wire::StartTurnResult::Steering(wire::SteeredTurn {
             turn_id: convert::turn_id(&turn),
             queue_id: convert::queue_id(&queue),
         }),
@@ -59,13 +58,13 @@ pub(crate) fn told(submitted: Submitted) -> wire::StartTurnResult {
 /// Cancels the running turn.
 pub(crate) async fn cancel(backend: &Backend, params: Params) -> Result<wire::CancelResult, RequestError> {
     let params: wire::CancelTurnParams = params.read()?;
-    Ok(wire::CancelResult { cancelled: backend.session(&params.session_id)?.cancel_turn() })
+    Ok(wire::CancelResult { cancelled: backend.session(&params.session_id)?.turns().cancel() })
 }
 
 /// Ends the wait before the model is asked again.
 pub(crate) async fn retry(backend: &Backend, params: Params) -> Result<wire::RetryTurnResult, RequestError> {
     let params: wire::RetryTurnParams = params.read()?;
-    Ok(wire::RetryTurnResult { running: backend.session(&params.session_id)?.retry_now() })
+    Ok(wire::RetryTurnResult { running: backend.session(&params.session_id)?.turns().retry_now() })
 }
 
 /// Cancels one call.
@@ -75,7 +74,7 @@ pub(crate) async fn cancel_call(
 ) -> Result<wire::CancelResult, RequestError> {
     let params: wire::CancelToolParams = params.read()?;
     let session = backend.session(&params.session_id)?;
-    if session.cancel_call(&CallId::from_external(params.call_id.as_str())) {
+    if session.turns().cancel_call(&CallId::from_external(params.call_id.as_str())) {
         Ok(wire::CancelResult { cancelled: true })
     } else {
         Err(error::unknown_call(params.call_id.as_str()))

@@ -4,7 +4,7 @@
 //! Rule: what is meant goes beside the words and is read when the prompt is handed in, from the buffer as it is then;
 //! nothing is offered where the cursor only passes by.
 
-use kode_engine::agent::input::Prompt;
+use kode_engine::agent::prompt::Prompt;
 use kode_engine::config::extension::{Catalog, Extension};
 use kode_engine::record::prompt::PromptPart;
 use kode_engine::text::document::DocumentSnapshot;
@@ -71,7 +71,7 @@ pub(super) struct AskArgument {
 pub(super) async fn ask(agent: &Agent, ask: AskArgument) -> Result<Value, RequestError> {
     let session = agent.plain_session_for_prompt().await.map_err(error::session)?;
     let prompt = ask.into_prompt(&agent.connection)?;
-    Ok(queue::submitted(&session, &session.submit(prompt).map_err(error::submit)?))
+    Ok(queue::submitted(&session, &session.prompts().submit(prompt).map_err(error::submit)?))
 }
 
 impl AskArgument {
@@ -83,7 +83,7 @@ impl AskArgument {
                     "say which document is meant, by `uri`",
                 ));
             }
-            return Ok(Prompt::text(self.text));
+            return Ok(Prompt::from(self.text));
         };
         let (target, place) = (documents::target(&uri), self.range.map(lines));
         let selected = self.range.and_then(|range| selected(connection, &uri, range));
@@ -94,7 +94,7 @@ impl AskArgument {
             (None, Some(lines), Some(text)) => PromptPart::Selection { target, lines, text },
             (None, lines, _) => PromptPart::Mention { target, lines },
         };
-        Ok(Prompt { parts: vec![part], ..Prompt::text(self.text) })
+        Ok(Prompt::new(self.text, vec![part]))
     }
 }
 

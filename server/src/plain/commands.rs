@@ -124,7 +124,7 @@ fn shown(agent: &Agent, listed: Value) -> Result<Value, RequestError> {
 fn cancel(agent: &Agent, cancel: &CancelArgument) -> Value {
     let is_meant = |session: &Arc<Session>| cancel.session_id.as_ref().is_none_or(|id| id == session.id());
     let sessions = agent.engine.live_sessions();
-    let cancelled = sessions.iter().filter(|session| is_meant(session) && session.cancel_turn()).count();
+    let cancelled = sessions.iter().filter(|session| is_meant(session) && session.turns().cancel()).count();
     json!({ "cancelled": cancelled > 0 })
 }
 
@@ -138,7 +138,10 @@ async fn take_over(agent: &Agent, wanted: TakeOverArgument) -> Result<Value, Req
 
 fn compact(agent: &Agent, compact: &CompactArgument) -> Result<Value, RequestError> {
     let session = agent.plain_session().map_err(error::session)?;
-    Ok(queue::submitted(&session, &session.compact(compact.focus.as_deref()).map_err(error::submit)?))
+    Ok(queue::submitted(
+        &session,
+        &session.prompts().compact(compact.focus.as_deref()).map_err(error::submit)?,
+    ))
 }
 
 /// Answers the prompt that is named, or the only one that waits: which of several is meant would be a guess.
@@ -146,7 +149,7 @@ fn respond(agent: &Agent, respond: RespondArgument, allow: bool) -> Result<Value
     let sessions = agent.engine.live_sessions().into_iter();
     let waiting: Vec<_> = sessions
         .flat_map(|session| {
-            let pending = session.pending();
+            let pending = session.requests().permissions();
             pending.into_iter().map(move |prompt| (Arc::clone(&session), prompt))
         })
         .collect();
@@ -173,7 +176,7 @@ fn respond(agent: &Agent, respond: RespondArgument, allow: bool) -> Result<Value
         hunks: None,
         by: "command".to_owned(),
     };
-    session.respond(&prompt.id, answer).map_err(error::respond)?;
+    session.requests().respond(&prompt.id, answer).map_err(error::respond)?;
     Ok(json!({ "permissionId": prompt.id, "title": prompt.title }))
 }
 
@@ -183,8 +186,8 @@ async fn set_mode(agent: &Agent, name: &str) -> Result<Value, RequestError> {
         error::invalid_params("mode", &format!("there is no mode `{name}`; there are: {}", names.join(", ")))
     })?;
     let session = agent.plain_session().map_err(error::session)?;
-    session.allow_mode(mode).await.map_err(error::mode)?;
-    session.configure(Some(mode), None);
+    session.gate().allow_mode(mode).await.map_err(error::mode)?;
+    session.set_mode(mode);
     Ok(json!({ "mode": mode.name() }))
 }
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use kode_engine::agent::session::Session;
+use kode_engine::agent::state::config::ConfigChange;
 use kode_engine::base::ids::SessionId;
 use kode_engine::model::profile::Profile;
 use kode_engine::providers::discovery::Discovery;
@@ -62,8 +63,8 @@ pub(super) fn choose(agent: &Arc<Agent>, choose: &ChooseModel) -> Result<Value, 
     };
     let session = session.map_err(error::session)?;
     if let Some(name) = &choose.model {
-        let name = session.model_named(name).map_err(|reason| error::model(&reason))?;
-        session.configure(None, Some(name.clone()));
+        let name = session.models().named(name).map_err(|reason| error::model(&reason))?;
+        session.configure(ConfigChange { model: Some(name.clone()), ..ConfigChange::default() });
         return Ok(json!({ "model": name }));
     }
     let now = session.snapshot(0).model;
@@ -119,7 +120,7 @@ fn pick(agent: &Arc<Agent>, session: Arc<Session>, mut offered: Vec<ModelChoice>
         };
         match name {
             Ok(name) => {
-                session.configure(None, Some(name));
+                session.configure(ConfigChange { model: Some(name), ..ConfigChange::default() });
                 tell(&agent.connection, &format!("Kode: from the next call on answers {}.", chosen.title));
             }
             Err(error) => tell(&agent.connection, &format!("Kode: {error}")),

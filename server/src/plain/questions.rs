@@ -59,7 +59,7 @@ pub(super) async fn ask(connection: &Arc<ClientConnection>, session: Weak<Sessio
         let Some(session) = session.upgrade() else { return };
         let by = "window/showMessageRequest".to_owned();
         let reply = Reply { answers: reply, by, ..Reply::default() };
-        if let Err(error) = session.reply(&question.id, reply) {
+        if let Err(error) = session.requests().reply(&question.id, reply) {
             client.show_message(MessageType::INFO, error.to_string()).await;
         }
     });
@@ -67,7 +67,7 @@ pub(super) async fn ask(connection: &Arc<ClientConnection>, session: Weak<Sessio
 
 /// Whether nobody has answered yet.
 pub(super) fn waits(session: &Session, question: &Question) -> bool {
-    session.questions().iter().any(|waiting| waiting.id == question.id)
+    session.requests().questions().iter().any(|waiting| waiting.id == question.id)
 }
 
 enum MessageAnswer {
@@ -188,7 +188,7 @@ pub(super) async fn answer(agent: &Agent, argument: AnswerArgument) -> Result<Va
     let sessions = agent.engine.live_sessions().into_iter();
     let mut waiting: Vec<(Arc<Session>, Question)> = sessions
         .flat_map(|session| {
-            let questions = session.questions();
+            let questions = session.requests().questions();
             questions.into_iter().map(move |question| (Arc::clone(&session), question))
         })
         .collect();
@@ -212,11 +212,11 @@ pub(super) async fn answer(agent: &Agent, argument: AnswerArgument) -> Result<Va
         answers.into_iter().zip(inquiries).map(|(said, inquiry)| picked(inquiry, said)).collect()
     });
     if let Some(mode) = argument.mode {
-        session.allow_mode(mode).await.map_err(error::mode)?;
+        session.gate().allow_mode(mode).await.map_err(error::mode)?;
     }
     let AnswerArgument { feedback, plan, mode, skip_permission_asks: skip_asks, .. } = argument;
     let reply = Reply { answers, feedback, plan, mode, skip_asks, by: "command".to_owned() };
-    session.reply(&question.id, reply).map_err(error::reply)?;
+    session.requests().reply(&question.id, reply).map_err(error::reply)?;
     Ok(json!({ "questionId": question.id }))
 }
 

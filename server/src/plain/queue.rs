@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
-use kode_engine::agent::input::Prompt;
-use kode_engine::agent::session::{Session, Submitted};
+use kode_engine::agent::prompt::Prompt;
+use kode_engine::agent::session::Session;
+use kode_engine::agent::session::prompts::SubmitOutcome;
 use kode_engine::base::ids::{QueueId, SessionId};
 use kode_engine::record::event::QueuedPrompt;
 use serde::Deserialize;
@@ -56,18 +57,18 @@ enum QueueOperation {
 /// Tells the running turn something, or begins one.
 pub(super) fn steer(agent: &Agent, steer: SteerArgument) -> Result<Value, RequestError> {
     let session = agent.plain_session().map_err(error::session)?;
-    Ok(submitted(&session, &session.steer(Prompt::text(steer.text)).map_err(error::submit)?))
+    Ok(submitted(&session, &session.prompts().steer(Prompt::from(steer.text)).map_err(error::submit)?))
 }
 
 /// What became of a prompt.
-pub(super) fn submitted(session: &Session, submitted: &Submitted) -> Value {
+pub(super) fn submitted(session: &Session, submitted: &SubmitOutcome) -> Value {
     match submitted {
-        Submitted::Started(turn) => json!({ "sessionId": session.id(), "turnId": turn }),
-        Submitted::Queued(queue) => json!({ "sessionId": session.id(), "queueId": queue }),
-        Submitted::Answered { turn, item } => {
+        SubmitOutcome::Started(turn) => json!({ "sessionId": session.id(), "turnId": turn }),
+        SubmitOutcome::Queued(queue) => json!({ "sessionId": session.id(), "queueId": queue }),
+        SubmitOutcome::Answered { turn, item } => {
             json!({ "sessionId": session.id(), "turnId": turn, "itemId": item })
         }
-        Submitted::Steering { turn, queue } => {
+        SubmitOutcome::Steering { turn, queue } => {
             json!({ "sessionId": session.id(), "turnId": turn, "queueId": queue })
         }
     }
@@ -91,14 +92,14 @@ pub(super) fn change(agent: &Arc<Agent>, change: QueueArgument) -> Result<Value,
         QueueOperation::List => {}
         QueueOperation::Edit => {
             let text = change.text.unwrap_or_default();
-            session.edit_queued(&id, &text, None).map_err(error::queue)?;
+            session.prompts().edit_queued(&id, &text, None).map_err(error::queue)?;
         }
-        QueueOperation::Remove => session.remove_queued(&id).map_err(error::queue)?,
+        QueueOperation::Remove => session.prompts().remove_queued(&id).map_err(error::queue)?,
         QueueOperation::Move => {
             let before = change.before.map(QueueId::from_external);
-            session.move_queued(&id, before.as_ref()).map_err(error::queue)?;
+            session.prompts().move_queued(&id, before.as_ref()).map_err(error::queue)?;
         }
-        QueueOperation::Promote => turn = Some(session.promote_queued(&id).map_err(error::queue)?),
+        QueueOperation::Promote => turn = Some(session.prompts().promote_queued(&id).map_err(error::queue)?),
     }
     let mut listed = list(&session);
     if let Some(turn) = turn.as_ref().and_then(turn_of) {

@@ -124,7 +124,7 @@ pub(crate) fn gather(agent: &Agent, uri: &Url) -> Vec<SessionReview> {
     let mut sessions = agent.engine.live_sessions();
     sessions.sort_by(|a, b| a.id().cmp(b.id()));
     let review = |session: &Arc<Session>| {
-        let file = session.review_of(&target).filter(|file| file.hunks.iter().any(waits))?;
+        let file = session.edits().review_of(&target).filter(|file| file.hunks.iter().any(waits))?;
         Some(SessionReview { session: session.id().clone(), title: session.snapshot(0).title, file })
     };
     sessions.iter().filter_map(review).collect()
@@ -134,8 +134,9 @@ pub(crate) fn gather(agent: &Agent, uri: &Url) -> Vec<SessionReview> {
 pub(crate) fn around(agent: &Agent, reviews: Vec<SessionReview>) -> Vec<(SessionReview, ReviewSummary)> {
     let around = |review: &SessionReview| {
         let Ok(session) = agent.engine.session(&review.session) else { return ReviewSummary::default() };
-        let calls = session.pending().into_iter().map(|prompt| (prompt.call, prompt.title)).collect();
-        ReviewSummary { waiting: PendingHunks::of(&session.review()), calls }
+        let calls =
+            session.requests().permissions().into_iter().map(|prompt| (prompt.call, prompt.title)).collect();
+        ReviewSummary { waiting: PendingHunks::of(&session.edits().review()), calls }
     };
     let with = |review| {
         let around = around(&review);

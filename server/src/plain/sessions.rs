@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use kode_engine::agent::sessions::{ListSessions, Presence, SearchSessions, SessionSummary, Workspaces};
+use kode_engine::agent::sessions::{
+    ListSessions, SearchSessions, SessionPresence, SessionSummary, WorkspaceFilter,
+};
 use kode_engine::base::ids::SessionId;
 use lsp_types::request::ShowMessageRequest;
 use lsp_types::{MessageActionItem, MessageType, ShowMessageRequestParams};
@@ -101,7 +103,8 @@ pub(super) async fn choose(agent: &Arc<Agent>, choose: ChooseSession) -> Result<
     let mut answer = json!({ "sessions": wire });
     if agent.connection.facts.get().is_some_and(|facts| facts.show_message_request) {
         let usable = |session: &&SessionSummary| {
-            matches!(session.presence, Presence::Live(_) | Presence::Stored) && !session.title.is_empty()
+            matches!(session.presence, SessionPresence::Live(_) | SessionPresence::Stored)
+                && !session.title.is_empty()
         };
         let offered: Vec<_> = sessions.iter().filter(usable).take(OFFERED).map(offered).collect();
         answer["asked"] = json!(offered.len());
@@ -122,7 +125,7 @@ pub(super) async fn rename(agent: &Agent, rename: RenameArgument) -> Result<Valu
         Some(id) => id,
         None => agent.plain_session().map_err(error::session)?.id().clone(),
     };
-    let renamed = agent.engine.rename_session(&Workspaces::All, &id, &rename.title).await;
+    let renamed = agent.engine.rename_session(&WorkspaceFilter::All, &id, &rename.title).await;
     renamed.map_err(error::session)?;
     Ok(json!({ "sessionId": id, "title": rename.title }))
 }
@@ -130,7 +133,7 @@ pub(super) async fn rename(agent: &Agent, rename: RenameArgument) -> Result<Valu
 /// Puts a conversation away, or takes it out again: `{sessionId, archived}`.
 pub(super) async fn archive(agent: &Agent, archive: ArchiveArgument) -> Result<Value, RequestError> {
     let ArchiveArgument { session_id: id, archived } = archive;
-    let done = agent.engine.archive_session(&Workspaces::All, &id, archived).await;
+    let done = agent.engine.archive_session(&WorkspaceFilter::All, &id, archived).await;
     done.map_err(error::session)?;
     Ok(json!({ "sessionId": id, "archived": archived }))
 }
@@ -144,7 +147,7 @@ pub(super) async fn delete(agent: &Agent, delete: DeleteArgument) -> Result<Valu
 /// Searches the conversations of the workspace: `{text, hits, more}`.
 pub(super) async fn search(agent: &Agent, search: SearchArgument) -> Result<Value, RequestError> {
     let catalogue = Arc::clone(agent.engine.catalogue());
-    let (workspaces, text) = (Workspaces::These(agent.folders()), search.query);
+    let (workspaces, text) = (WorkspaceFilter::These(agent.folders()), search.query);
     let query = SearchSessions { workspaces, text, limit: FOUND, cursor: None };
     let cancel = CancellationToken::new();
     let _cancelled_with_the_request = cancel.clone().drop_guard();
@@ -163,7 +166,7 @@ pub(super) async fn search(agent: &Agent, search: SearchArgument) -> Result<Valu
 }
 
 fn newest(agent: &Agent, limit: usize) -> ListSessions {
-    ListSessions::newest(Workspaces::These(agent.folders()), limit)
+    ListSessions::newest(WorkspaceFilter::These(agent.folders()), limit)
 }
 
 /// A conversation to pick, and what is shown. Titles can be the same; times hardly.

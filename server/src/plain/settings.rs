@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use kode_engine::agent::gate::Complaints;
 use kode_engine::agent::session::Session;
-use kode_engine::agent::session::guard::Complaints;
 use kode_engine::base::ids::SessionId;
 use kode_engine::base::mask::masked_text;
 use kode_engine::base::paths::AbsPath;
@@ -113,8 +113,8 @@ pub(super) fn current(
     let others = Complaints { problems: others.to_vec(), withheld: Vec::new() };
     let sessions = agent.engine.live_sessions();
     let of_sessions = sessions.iter().map(|session| {
-        let mut complaints = session.complaints();
-        complaints.problems.extend(session.extensions().problems());
+        let mut complaints = session.gate().complaints();
+        complaints.problems.extend(session.extensions().live().problems());
         complaints
     });
     for complaints in of_sessions.chain([others]) {
@@ -378,8 +378,8 @@ fn listed(waiting: &[&PendingTrust], approved: &[&ApprovedTrust]) -> Value {
 /// Lists the rules in force: `{text, mode, rules, withheld, problems}`.
 pub(super) async fn rules(agent: &Arc<Agent>, list: &RulesArgument) -> Result<Value, RequestError> {
     let session = session(agent, list.session_id.as_ref())?;
-    session.look_at_settings().await;
-    let in_force = session.rules_in_force();
+    session.gate().refresh().await;
+    let in_force = session.gate().rules_in_force();
     let mut lines = vec![format!("Mode {}.", in_force.mode.name())];
     if in_force.rules.is_empty() {
         lines.push("There are no rules.".to_owned());

@@ -209,14 +209,14 @@ impl PlainView {
     /// Starts to show a session.
     pub(super) fn new(front_end: Arc<PlainFrontEnd>, session: &Arc<Session>) -> Self {
         let kode = front_end.connection.facts.get().map(|facts| facts.kode.clone()).unwrap_or_default();
-        let has_hunks = !session.review().is_empty();
+        let has_hunks = !session.edits().review().is_empty();
         if has_hunks {
             ReviewPublisher::hunks_changed(&front_end);
         }
-        settings::tell(&front_end, &session.complaints());
+        settings::tell(&front_end, &session.gate().complaints());
         // A client that hears of no events cannot ask either.
         let asks = !(kode.events && kode.permission_ui);
-        if asks && session.trust_waiting().is_some() {
+        if asks && session.gate().trust_waiting().is_some() {
             settings::ask(&front_end, session);
         }
         Self {
@@ -234,8 +234,9 @@ impl PlainView {
     async fn ask_about(&mut self, event: &Event) {
         if let (Event::PermissionRequired { prompt }, true) = (event, self.asks) {
             // An event that is read late, or read again, may be of a prompt that is long closed.
-            let waits =
-                |session: Arc<Session>| session.pending().iter().any(|pending| pending.id == prompt.id);
+            let waits = |session: Arc<Session>| {
+                session.requests().permissions().iter().any(|pending| pending.id == prompt.id)
+            };
             if self.session.upgrade().is_some_and(waits) {
                 self.ask(prompt).await;
             }
@@ -250,7 +251,7 @@ impl PlainView {
     fn settings_changed(&self) {
         ReviewPublisher::settings_changed(&self.front_end);
         if let Some(session) = self.session.upgrade() {
-            settings::tell(&self.front_end, &session.complaints());
+            settings::tell(&self.front_end, &session.gate().complaints());
         }
     }
 
@@ -276,7 +277,7 @@ impl PlainView {
             return;
         }
         let (kind, text) =
-            review::outcome(outcome, &session.review(), |target| review::path(&session, target));
+            review::outcome(outcome, &session.edits().review(), |target| review::path(&session, target));
         drop(session);
         if kind == MessageType::LOG {
             self.log(kind, &text).await;
@@ -390,7 +391,7 @@ impl PlainView {
             };
             let Some(session) = session.upgrade() else { return };
             let Some(chosen) = chosen else {
-                if session.pending().iter().any(|pending| pending.id == prompt.id) {
+                if session.requests().permissions().iter().any(|pending| pending.id == prompt.id) {
                     let title = printable(&prompt.title);
                     let text = format!("Still waiting for an answer: {title}\n{}", how_to_answer(&prompt));
                     client.show_message(MessageType::WARNING, text).await;
@@ -407,7 +408,7 @@ impl PlainView {
                 hunks: None,
                 by: "window/showMessageRequest".to_owned(),
             };
-            if let Err(error) = session.respond(&prompt.id, answer) {
+            if let Err(error) = session.requests().respond(&prompt.id, answer) {
                 client.show_message(MessageType::INFO, error.to_string()).await;
             }
         });

@@ -1,68 +1,115 @@
-//! What the model is sent: system prompt, history, tools.
+//! The requests to the model: system prompt, history, tools, reminders.
 //!
-//! Rule: a request is a byte prefix of the turn's next one but for what was added, so that provider caches hold;
-//! nothing that changes from call to call stands before the history.
+//! Rule: a request is a byte prefix of the turn's next one, up to the additions, so that provider caches hold; nothing that
+//! changes from call to call precedes the history.
 
 pub mod meter;
-pub(crate) mod overview;
+pub(crate) mod reminders;
 mod system;
 pub mod tokens;
 
-use crate::session::conversation::Conversation;
-use crate::session::reminders;
-use crate::turn::phases::Phase;
+use std::sync::Arc;
+
+use crate::conversation::Conversation;
+use crate::conversation::phases::Phase;
+use crate::core::Core;
+use crate::core::environment::Environment;
+use crate::extensions::SessionExtensions;
+use crate::gate::Gatekeeper;
+use crate::instructions::InstructionLoader;
+use crate::servers::SessionServers;
 use kode_base::ids::{AgentId, SessionId};
 use kode_model::profile::Profile;
 use kode_model::{ModelRequest, ToolDeclaration};
 use kode_tool::Offering;
+use meter::Meters;
+use reminders::Reminders;
 use system::{SystemPrompt, system_prompt};
 
-/// The request for the next model call of a conversation.
-pub(crate) fn request(conversation: &Conversation<'_>, profile: &Profile) -> ModelRequest {
-    let session = conversation.session;
-    let (system, tools) = fixed(conversation);
-    let messages =
-        conversation.timed(Phase::Normalise, || conversation.read(|thread| thread.messages.clone()));
-    let in_force = session.in_force();
-    let preferences = &in_force.policy.preferences;
-    let state = session.state();
-    let reminders = reminders::for_request(conversation, &state, &tools, preferences.todo_reminder_rounds);
-    ModelRequest {
-        system: vec![system.text()],
-        messages,
-        reminders,
-        tools,
-        max_tokens: profile.max_tokens,
-        temperature: profile.temperature,
-        top_p: profile.top_p,
-        effort: conversation.effort(state.effort, &state).or(profile.effort).or(preferences.effort),
-        cache_key: Some(cache_key(session.id(), conversation.agent.as_ref())),
+/// Builds the requests of a session and measures how full its context windows are.
+pub struct ContextBuilder {
+    core: Arc<Core>,
+    environment: Environment,
+    gate: Arc<Gatekeeper>,
+    extensions: Arc<SessionExtensions>,
+    instructions: Arc<InstructionLoader>,
+    servers: Arc<SessionServers>,
+    meters: Meters,
+    reminders: Reminders,
+}
+
+/// The components that requests are built from.
+pub(crate) struct ContextBuilderParts<'a> {
+    pub(crate) core: &'a Arc<Core>,
+    pub(crate) environment: &'a Environment,
+    pub(crate) gate: &'a Arc<Gatekeeper>,
+    pub(crate) extensions: &'a Arc<SessionExtensions>,
+    pub(crate) instructions: &'a Arc<InstructionLoader>,
+    pub(crate) servers: &'a Arc<SessionServers>,
+}
+
+impl ContextBuilder {
+    pub(crate) fn new(parts: &ContextBuilderParts<'_>) -> Arc<Self> {
+        Arc::new(Self {
+            core: Arc::clone(parts.core),
+            environment: parts.environment.clone(),
+            gate: Arc::clone(parts.gate),
+            extensions: Arc::clone(parts.extensions),
+            instructions: Arc::clone(parts.instructions),
+            servers: Arc::clone(parts.servers),
+            meters: Meters::default(),
+            reminders: Reminders::default(),
+        })
+    }
+
+    /// The request for the next model call of a conversation.
+    pub(crate) fn request(&self, conversation: &Conversation, profile: &Profile) -> ModelRequest {
+        let (system, tools) = self.fixed(conversation);
+        let messages = conversation
+            .timed(Phase::Normalise, || conversation.thread.read(|thread| thread.messages.clone()));
+        let in_force = self.gate.in_force();
+        let preferences = &in_force.policy.preferences;
+        let state = self.core.state();
+        let reminders = self.reminders(conversation, &state, &tools, preferences.todo_reminder_rounds);
+        ModelRequest {
+            system: vec![system.text()],
+            messages,
+            reminders,
+            tools,
+            max_tokens: profile.max_tokens,
+            temperature: profile.temperature,
+            top_p: profile.top_p,
+            effort: conversation
+                .effort(state.config.effort, &state)
+                .or(profile.effort)
+                .or(preferences.effort),
+            cache_key: Some(cache_key(self.core.id(), conversation.agent())),
+        }
+    }
+
+    /// The parts of every request of a conversation: the system prompt and the tools.
+    fn fixed(&self, conversation: &Conversation) -> (SystemPrompt, Vec<ToolDeclaration>) {
+        let catalog = self.extensions.catalog();
+        let in_force = self.gate.in_force_for(conversation);
+        let can_diagnose = self.environment.workspace.can_diagnose();
+        let agents = self.extensions.agent_types();
+        let instructions = self.instructions.current();
+        let state = self.core.state();
+        let is_denied = |tool: &str| in_force.rules.removes(tool).is_some();
+        let offering = Offering {
+            mode: conversation.mode(state.config.mode),
+            can_diagnose,
+            catalog: &catalog,
+            is_denied: &is_denied,
+            agents: &agents,
+        };
+        let tools = conversation.tools.declarations_for(&offering);
+        let servers = self.servers.all().instructions();
+        (system_prompt(&state, conversation.assignment.as_ref(), &instructions, &servers), tools)
     }
 }
 
-/// What stands in every request of a conversation: the system prompt and the tools.
-fn fixed(conversation: &Conversation<'_>) -> (SystemPrompt, Vec<ToolDeclaration>) {
-    let session = conversation.session;
-    let catalog = session.catalog();
-    let in_force = conversation.in_force();
-    let can_diagnose = session.workspace.can_diagnose();
-    let agents = session.agents.types();
-    let standing = session.standing();
-    let state = session.state();
-    let is_denied = |tool: &str| in_force.rules.removes(tool).is_some();
-    let offering = Offering {
-        mode: conversation.mode(state.mode),
-        can_diagnose,
-        catalog: &catalog,
-        is_denied: &is_denied,
-        agents: &agents,
-    };
-    let tools = conversation.tools.declarations_for(&offering);
-    let servers = session.servers().instructions();
-    (system_prompt(&state, conversation.assignment.as_ref(), &standing, &servers), tools)
-}
-
-/// Names a conversation to providers that keep a cache for each.
+/// The name of a conversation for providers that keep a cache for each.
 fn cache_key(session: &SessionId, agent: Option<&AgentId>) -> String {
     agent.map_or_else(|| session.to_string(), |agent| format!("{session}/{agent}"))
 }

@@ -1,13 +1,13 @@
-//! The engine: all sessions of a server, and what they share.
+//! The engine: all sessions of a server, and their shared parts.
 //!
 //! Rule: opening or listing sessions costs no network and starts no process; a model is connected when a turn first
 //! needs it.
 
-pub(crate) mod desk;
-mod error;
+mod directory;
 mod lease;
 mod manage;
 mod opened;
+mod transfer;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,13 @@ use std::{fs, io};
 
 use tokio::sync::Semaphore;
 
+use crate::core::lock;
+use crate::history::Loading;
+use crate::history::base::NewestBase;
 use crate::hooks::{EndReason, HookChain, HookLayer, HookList, ToolHook};
-use crate::session::base::Newest;
-use crate::session::{Loading, Parts, Session, SessionState, lock};
-use crate::sessions::{Catalogue, is_session_id};
+use crate::session::{Session, SessionParts};
+use crate::sessions::{Catalogue, JOURNAL, OUTPUT, is_session_id};
+use crate::state::SessionState;
 use kode_base::blocking;
 use kode_base::ids::SessionId;
 use kode_base::mode::Mode;
@@ -46,22 +49,14 @@ use kode_text::host::Host;
 use kode_text::workspace::Workspace;
 use kode_tool::servers::{McpServers, ServerPool};
 use kode_tool::{Registry, ToolSource};
-use lease::{Followed, Preparations, Preparing, unbroken};
-use opened::{Opened, in_background, is_absent, open_journal, open_session};
+use lease::{FollowedSessions, PreparationGuard, Preparations, unbroken};
+use opened::{OpenedSession, in_background, is_absent, open_journal, open_session};
 
-pub use error::SessionError;
-pub use lease::Attached;
+pub use crate::sessions::SessionError;
+pub use lease::AttachedSession;
+pub use transfer::{ForkError, ImportFailure};
 
-/// The name of a session's journal in its folder.
-pub(crate) const JOURNAL: &str = "journal.jsonl";
-
-/// The name of a session's folder of blobs beside it.
-pub(crate) const BLOBS: &str = "blobs";
-
-/// The name of a session's folder of commands' output beside it.
-pub(crate) const OUTPUT: &str = "output";
-
-/// What an engine is made with.
+/// The options of an engine.
 pub struct EngineOptions {
     /// Where the user's state lives; sessions go to `sessions/<workspace>/<session>/` in it.
     pub home: AbsPath,
@@ -77,16 +72,16 @@ pub struct EngineOptions {
     pub save_before_commands: bool,
     /// How changes reach the files, where a session has no rules of its own.
     pub deliveries: Deliveries,
-    /// What was settled about permissions, for each session by its folders.
+    /// The policies of sessions, by their folders.
     pub policies: Arc<dyn PolicyProvider>,
     /// The most calls of a session that run at once.
     pub concurrency: usize,
 }
 
-/// The most calls of a session that run at once, where nobody says otherwise.
+/// The default of the most calls of a session that run at once.
 pub const CONCURRENCY: usize = 10;
 
-/// What a new session is made with.
+/// The options of a new session.
 #[derive(Clone, Debug)]
 pub struct NewSession {
     /// The workspace folders; the first is the working directory.
@@ -100,7 +95,7 @@ pub struct NewSession {
 /// All sessions of a server. Clones are the same one.
 #[derive(Clone)]
 pub struct Engine {
-    /// What the client is called.
+    /// The name of the client.
     client: Arc<Mutex<String>>,
     catalogue: Arc<Catalogue>,
     /// The folder that worktrees of sub-agents are made in.
@@ -115,22 +110,22 @@ pub struct Engine {
     policies: Arc<dyn PolicyProvider>,
     /// The hooks of the program itself, for sessions that begin from now on.
     hooks: Arc<Mutex<Arc<HookChain>>>,
-    /// So many calls of each session run at once.
+    /// The most calls of each session that run at once.
     concurrency: Arc<AtomicUsize>,
-    /// What users' files add, by the folders of the workspace.
+    /// The extensions of users' files, by the folders of the workspace.
     extensions: Arc<Mutex<HashMap<Vec<AbsPath>, WeakExtensions>>>,
     /// Places for background commands of all sessions.
     background: Arc<Semaphore>,
     /// Live sessions, and closed ones until their task has ended.
     sessions: Arc<Mutex<HashMap<SessionId, Arc<Session>>>>,
-    /// What journals and blobs are written to.
+    /// The disk of journals and blobs.
     disk: Arc<dyn Disk>,
     /// Held while a session is loaded, so that none is loaded twice.
     loading: Arc<tokio::sync::Mutex<()>>,
-    /// Live sessions that nobody gets yet: what was lost when they ended is not entered.
+    /// Live sessions that are withheld until their lost changes are entered.
     preparing: Preparations,
     /// Sessions that other processes write.
-    followed: Followed,
+    followed: FollowedSessions,
     /// The MCP servers of the workspaces.
     servers: Arc<dyn ServerPool>,
 }
@@ -170,7 +165,7 @@ impl Engine {
             disk: disk::real(),
             loading: Arc::default(),
             preparing: Preparations::default(),
-            followed: Followed::default(),
+            followed: FollowedSessions::default(),
             client: Arc::new(Mutex::new("an editor".to_owned())),
         }
     }
@@ -199,12 +194,12 @@ impl Engine {
         extensions
     }
 
-    /// Has what users' files add looked at again, where settings may say something else of plugins. Nothing waits for it.
+    /// Reads the extensions again in the background, where settings may have changed plugins.
     pub fn look_at_plugins(&self) {
         lock(&self.extensions).values().filter_map(WeakExtensions::upgrade).for_each(|one| one.look_again());
     }
 
-    /// What of users' files is in use in a workspace of these folders, and what is not. Blocks on the disk.
+    /// The used and unused files of users in a workspace of these folders. Blocks on the disk.
     #[must_use]
     pub fn report(&self, roots: &[AbsPath], loaded: &LoadedExtensions) -> ExtensionReport {
         let policy = self.policies.of(roots).current();
@@ -229,13 +224,13 @@ impl Engine {
         self.models.replace(models).await
     }
 
-    /// Lets so many calls of each session run at once from now on, those of live sessions included.
+    /// Sets the most calls of each session that run at once, also of live sessions.
     pub fn set_concurrency(&self, concurrency: usize) {
         self.concurrency.store(concurrency, Ordering::Relaxed);
-        self.live_sessions().iter().for_each(|session| session.places.set(concurrency));
+        self.live_sessions().iter().for_each(|session| session.services().call_slots.set(concurrency));
     }
 
-    /// What is wrong with the files of agents, skills, commands and styles of a workspace and of the user, with the place.
+    /// The problems of the files of agents, skills, commands and styles of a workspace and of the user.
     pub async fn file_problems(&self, roots: Vec<AbsPath>) -> Vec<SettingsProblem> {
         self.extensions(&roots).now().await.problems()
     }
@@ -246,14 +241,14 @@ impl Engine {
         &self.tools
     }
 
-    /// Adds a hook of the program itself behind all others of its layer. Sessions that begin, or are taken up, from then on
+    /// Adds a hook of the program itself behind all others of its layer. Sessions that begin or are resumed from then on
     /// have it.
     pub fn add_hook(&self, layer: HookLayer, hook: Arc<dyn ToolHook>) {
         let mut hooks = lock(&self.hooks);
         Arc::make_mut(&mut hooks).add(layer, hook);
     }
 
-    /// The hooks that sessions of these folders would have, with those that files bring along. Reads the settings.
+    /// The hooks of sessions of these folders, with those of other files. Reads the settings.
     #[must_use]
     pub fn list_hooks(&self, roots: &[AbsPath], loaded: &LoadedExtensions) -> HookList {
         let Some(cwd) = roots.first() else { return HookList::default() };
@@ -292,12 +287,13 @@ impl Engine {
         journal.append(&record).map_err(|error| storage(error.source))?;
         let mut state = SessionState::open(&record).ok_or(SessionError::NoFolder)?;
         state.attach(&Arc::new(Shelf::create(&path.with_file_name(SHELF)).map_err(storage)?));
-        let (events, base) = (EventLog::new(state.id.clone(), 0), Newest::default());
+        let (events, base) = (EventLog::new(state.id.clone(), 0), NewestBase::default());
         let ledger = Ledger::default();
-        let session = self.start(Opened { journal, blobs, state, events, ledger, base, resumed: None });
-        session.know_settings();
+        let session =
+            self.start(OpenedSession { journal, blobs, state, events, ledger, base, resumed: None });
+        session.gate().load();
         // The folders that are new take the disk longest; the first prompt need not wait for them.
-        session.sync_soon();
+        session.core().sync_soon();
         Ok(session)
     }
 
@@ -314,7 +310,7 @@ impl Engine {
         })
     }
 
-    /// The live session of that id, or the stored one of a workspace folder taken up again. One that is being closed
+    /// The live session of that id, or the stored one of a workspace folder, resumed. A session that is being closed
     /// is waited for: two sessions must not write one journal.
     ///
     /// # Errors
@@ -328,7 +324,7 @@ impl Engine {
     }
 
     /// As [`Engine::load_session`]. The events after number `since` are kept, as far as they are kept at all; while a long
-    /// journal is read, `tell` is told how far that is.
+    /// journal is read, `tell` receives the progress.
     ///
     /// # Errors
     /// As [`Engine::load_session`].
@@ -342,9 +338,9 @@ impl Engine {
         let (engine, folders, id) = (self.clone(), folders.to_vec(), id.clone());
         unbroken(async move {
             let loading = engine.loading.lock().await;
-            match engine.take_up(&folders, &id, since, tell).await? {
-                TakenUp::Before(session) => Ok(session),
-                TakenUp::Now(session, preparing) => {
+            match engine.load(&folders, &id, since, tell).await? {
+                LoadedSession::Live(session) => Ok(session),
+                LoadedSession::Opened(session, preparing) => {
                     engine.make_ready(&session, preparing, loading).await;
                     Ok(session)
                 }
@@ -353,16 +349,16 @@ impl Engine {
         .await
     }
 
-    /// The live session of that id, or the stored one of a folder; while nobody else loads one.
-    async fn take_up(
+    /// The live session of that id, or the stored one of a folder. The caller holds the loading lock.
+    async fn load(
         &self,
         folders: &[AbsPath],
         id: &SessionId,
         since: Option<u64>,
         tell: impl Fn(Loading) + Send + 'static,
-    ) -> Result<TakenUp, SessionError> {
+    ) -> Result<LoadedSession, SessionError> {
         if let Ok(session) = self.session(id) {
-            return Ok(TakenUp::Before(session));
+            return Ok(LoadedSession::Live(session));
         }
         let closing = self.sessions().get(id).cloned();
         if let Some(session) = closing {
@@ -373,10 +369,10 @@ impl Engine {
         let open = move |path: &Path| open_session(&disk, path, &beginning, since, &tell);
         let opened = in_background(path, open).await?;
         let preparing = self.prepare(id);
-        Ok(TakenUp::Now(self.start(opened), preparing))
+        Ok(LoadedSession::Opened(self.start(opened), preparing))
     }
 
-    /// The stored sessions, for whoever may wait for the disk.
+    /// The stored sessions; reading them blocks on the disk.
     #[must_use]
     pub fn catalogue(&self) -> &Arc<Catalogue> {
         &self.catalogue
@@ -455,7 +451,7 @@ impl Engine {
         let paths = folders.iter().map(|folder| (path(folder), folder));
         let found = paths.filter(|_| is_session_id(id.as_str())).find(|(path, _)| !is_absent(path));
         let (path, folder) = found.ok_or_else(|| SessionError::Unknown(id.clone()))?;
-        // Looked at before it is opened: opening would make what a link leads to.
+        // Checked before it is opened: opening would create the target of a link.
         let is_file = fs::metadata(&path).map(|metadata| metadata.is_file());
         let no_file = || Err(io::Error::new(io::ErrorKind::InvalidData, "it is no file"));
         match is_file.and_then(|is_file| if is_file { Ok(()) } else { no_file() }) {
@@ -470,17 +466,17 @@ impl Engine {
         Ok((beginning.mode(None)?, self.model_of(&beginning)))
     }
 
-    fn start(&self, opened: Opened) -> Arc<Session> {
-        let Opened { journal, blobs, state, events, ledger, base, resumed } = opened;
+    fn start(&self, opened: OpenedSession) -> Arc<Session> {
+        let OpenedSession { journal, blobs, state, events, ledger, base, resumed } = opened;
         let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone())
             .saving_before_commands(self.save_before_commands);
         let outputs = AbsPath::new(journal.path().with_file_name(OUTPUT)).ok();
         let tasks = Tasks::new(outputs.map(Outputs::new).map(Arc::new), Arc::clone(&self.background));
         // Rules that were good once are good still.
-        let own = state.deliveries.clone().and_then(|rules| Deliveries::new(rules).ok());
+        let own = state.config.deliveries.clone().and_then(|rules| Deliveries::new(rules).ok());
         let lease = Lease::beside(journal.path());
         let servers = self.servers(&state.roots);
-        let parts = Parts {
+        let parts = SessionParts {
             workspace: Arc::new(workspace),
             shell: Arc::new(
                 Shell::new(state.cwd.clone()).withholding(self.secrets.clone()).with_tasks(Arc::new(tasks)),
@@ -499,7 +495,7 @@ impl Engine {
             ledger,
             events,
             base,
-            desk: Arc::new(self.clone()),
+            directory: Arc::new(self.clone()),
             worktrees: self.worktrees.clone(),
         };
         let session = Session::start(parts, resumed);
@@ -527,23 +523,9 @@ fn beside(home: &AbsPath) -> AbsPath {
 }
 
 /// A session that was loaded.
-enum TakenUp {
+enum LoadedSession {
     /// It was live.
-    Before(Arc<Session>),
-    /// It was not, and is to be made ready.
-    Now(Arc<Session>, Preparing),
-}
-
-/// A folder name for a workspace: readable, and different for different paths.
-pub(crate) fn slug(workspace: &AbsPath) -> String {
-    use sha2::{Digest, Sha256};
-    let digest = Sha256::digest(workspace.as_path().as_os_str().as_encoded_bytes());
-    let name: String = workspace
-        .file_name()
-        .chars()
-        .map(|char| if char.is_ascii_alphanumeric() { char } else { '-' })
-        .take(40)
-        .collect();
-    let hash: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-    format!("{name}-{hash}")
+    Live(Arc<Session>),
+    /// It was opened, and is to be made ready.
+    Opened(Arc<Session>, PreparationGuard),
 }

@@ -1,4 +1,4 @@
-//! What would become of a call, and why: for people who write rules, without running anything.
+//! Explains the decision on a call, for people who write rules, without running anything.
 //!
 //! Rule: the verdict is the gate's own. Paths are judged by their text and by where they lead on this machine, when they
 //! exist; nothing is read but that, and nothing is run.
@@ -23,7 +23,7 @@ use kode_tool::declared::declared;
 /// A question about one call.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Question {
+pub struct PermissionQuery {
     /// The mode; `default` when it is not given.
     #[serde(default)]
     pub mode: Option<String>,
@@ -42,29 +42,29 @@ pub struct Question {
     pub input: Value,
 }
 
-/// Rules as they stand in settings.
+/// Rules as in settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct RuleTexts {
-    /// What runs unasked.
+    /// Allow rules.
     pub allow: Vec<String>,
-    /// What is asked for each time.
+    /// Ask rules.
     pub ask: Vec<String>,
-    /// What is refused.
+    /// Deny rules.
     pub deny: Vec<String>,
 }
 
-/// What would become of a call.
+/// The decision on a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// What would happen.
+    /// The decision.
     #[serde(serialize_with = "by_name")]
     pub decision: Behavior,
     /// The rule that decided; absent when none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// Where that rule stands.
+    /// The place of that rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Why, for people.
@@ -83,7 +83,7 @@ fn by_name<S: serde::Serializer>(behavior: &Behavior, serializer: S) -> Result<S
 
 /// Why a question has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unanswerable {
+pub enum ExplainError {
     /// A folder is not absolute.
     #[error("`{0}` is not an absolute path; give `workspace` and `cwd` in full")]
     NotAbsolute(String),
@@ -92,8 +92,8 @@ pub enum Unanswerable {
     UnknownMode(String, String),
 }
 
-/// What is in force where the question does not say otherwise.
-pub struct Setting<'a> {
+/// The defaults of a query.
+pub struct ExplanationContext<'a> {
     /// The folder of the question when it names none.
     pub folder: &'a AbsPath,
     /// The rules when the question gives none.
@@ -102,7 +102,7 @@ pub struct Setting<'a> {
     pub order: Order,
     /// Which files hold secrets.
     pub sensitive: &'a Sensitive,
-    /// What holds commands back.
+    /// The sandbox of commands.
     pub confinement: &'a Confinement,
     /// Folders beside the workspace that count as part of it.
     pub additional: &'a [AbsPath],
@@ -110,12 +110,15 @@ pub struct Setting<'a> {
     pub tools: &'a Registry,
 }
 
-/// Says what would become of a call.
+/// Decides on a call.
 ///
 /// # Errors
-/// [`Unanswerable`], naming the field.
-pub fn explain(question: &Question, setting: &Setting<'_>) -> Result<Explanation, Unanswerable> {
-    let folder = |text: &String| AbsPath::new(text).map_err(|_| Unanswerable::NotAbsolute(text.clone()));
+/// [`ExplainError`], naming the field.
+pub fn explain(
+    question: &PermissionQuery,
+    setting: &ExplanationContext<'_>,
+) -> Result<Explanation, ExplainError> {
+    let folder = |text: &String| AbsPath::new(text).map_err(|_| ExplainError::NotAbsolute(text.clone()));
     let workspace =
         question.workspace.as_ref().map(folder).transpose()?.unwrap_or_else(|| setting.folder.clone());
     let cwd = question.cwd.as_ref().map(folder).transpose()?.unwrap_or_else(|| workspace.clone());
@@ -123,7 +126,7 @@ pub fn explain(question: &Question, setting: &Setting<'_>) -> Result<Explanation
         None => Mode::Default,
         Some(name) => Mode::parse(name).ok_or_else(|| {
             let known: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
-            Unanswerable::UnknownMode(name.clone(), known.join(", "))
+            ExplainError::UnknownMode(name.clone(), known.join(", "))
         })?,
     };
     let home = std::env::home_dir().and_then(|home| AbsPath::new(home).ok());
@@ -196,7 +199,7 @@ fn proposed(verdict: &gate::Verdict, touches: &[Touch], workspace: &AbsPath) -> 
     }
 }
 
-/// Rules from their texts; those that cannot be read are told.
+/// Rules from their texts, and the problems of unreadable ones.
 fn placed(texts: &RuleTexts, root: &AbsPath) -> (Vec<PlacedRule>, Vec<SettingsProblem>) {
     let lists = [(Behavior::Allow, &texts.allow), (Behavior::Ask, &texts.ask), (Behavior::Deny, &texts.deny)];
     let (mut rules, mut problems) = (Vec::new(), Vec::new());

@@ -1,32 +1,74 @@
-//! Hooks: what the user has run at certain moments of a session, to look on, to refuse, to change or to add.
+//! Hooks: commands, requests and questions that the user has run at certain events of a session.
 //!
-//! Rule: a hook that is not in force is never run; what a hook says is data that is checked like anything else that comes
-//! from outside; and a hook that fails, hangs or says nonsense decides nothing. Where no hook is configured, nothing is
-//! done and nothing is waited for.
+//! Rule: a hook that is not in force never runs. Its output is checked like any other input from outside; a hook that fails,
+//! hangs or prints nonsense decides nothing. Without configured hooks nothing is done and nothing is waited for.
 
-pub(crate) mod brought;
+pub(crate) mod call;
+pub(crate) mod carried;
 pub(crate) mod combine;
-pub(crate) mod compaction;
+mod compaction;
 pub(crate) mod environment;
-pub(crate) mod fire;
+mod fire;
 mod http;
 pub mod in_process;
+mod lifecycle;
 pub mod list;
-pub(crate) mod moments;
 pub(crate) mod output;
 mod prompt;
 pub(crate) mod run;
 pub(crate) mod state;
-pub(crate) mod tool;
 pub(crate) mod transcript;
 pub(crate) mod update;
 
-pub use in_process::{HookCall, HookChain, HookLayer, PostUpdate, PreDecision, ToolHook};
-pub use list::{Bringer, BringerKind, HookInfo, HookList, LastRun};
-pub use state::{EndReason, StartSource};
+use std::sync::Arc;
 
-/// The longest text of a hook that is put into a conversation as it is, in characters; what is longer goes on in a file.
+use crate::core::Core;
+use crate::core::environment::Environment;
+use crate::extensions::SessionExtensions;
+use crate::gate::Gatekeeper;
+use crate::models::SessionModels;
+use state::HookState;
+
+pub use in_process::{HookCall, HookChain, HookLayer, PostUpdate, PreDecision, ToolHook};
+pub(crate) use lifecycle::{Admission, IDLE, StopDecision, reject_prompt};
+pub use lifecycle::{EndReason, StartSource};
+pub use list::{HookInfo, HookList, HookOwner, HookOwnerKind, LastRun};
+
+/// The longest text of a hook that is put into a conversation, in characters; the rest is written to a file.
 pub const MAX_TEXT: usize = 10_000;
 
-/// So many hooks of one session run at the same time.
+/// The most hooks of one session that run at the same time.
 pub const MAX_AT_ONCE: usize = 5;
+
+/// Runs the hooks of a session.
+pub struct HookRunner {
+    core: Arc<Core>,
+    environment: Environment,
+    gate: Arc<Gatekeeper>,
+    models: Arc<SessionModels>,
+    extensions: Arc<SessionExtensions>,
+    state: HookState,
+}
+
+/// The components that hooks are run with.
+pub(crate) struct HookParts<'a> {
+    pub(crate) core: &'a Arc<Core>,
+    pub(crate) environment: &'a Environment,
+    pub(crate) gate: &'a Arc<Gatekeeper>,
+    pub(crate) models: &'a Arc<SessionModels>,
+    pub(crate) extensions: &'a Arc<SessionExtensions>,
+}
+
+impl HookRunner {
+    /// The hooks of a session that begins in the way of `start`; `chain` are those of the program itself.
+    pub(crate) fn new(parts: &HookParts<'_>, chain: Arc<HookChain>, start: StartSource) -> Arc<Self> {
+        Arc::new(Self {
+            core: Arc::clone(parts.core),
+            environment: parts.environment.clone(),
+            gate: Arc::clone(parts.gate),
+            models: Arc::clone(parts.models),
+            extensions: Arc::clone(parts.extensions),
+            state: HookState::new(chain, start),
+        })
+    }
+}

@@ -1,7 +1,7 @@
-//! What a prompt is made of: the words of the user, and what they point at.
+//! The content of a prompt: the words of the user, and the files and other things that they point at.
 //!
-//! Rule: a prompt is in the journal as it was handed in before anything is looked up for it; what it points at is
-//! read when its turn begins, so that a prompt that waited sees the files as they are then.
+//! Rule: the journal has a prompt as it was submitted before anything is read for it. What it points at is read when its
+//! turn begins, so that a prompt that waited has the files as they are then.
 
 mod attach;
 pub mod complete;
@@ -10,35 +10,49 @@ pub mod mention;
 pub mod note;
 mod render;
 
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
-use kode_record::options::TurnOptions;
-use kode_record::prompt::PromptPart;
+use crate::core::Core;
+use crate::core::editor::EditorMemo;
+use crate::core::environment::Environment;
+use crate::gate::Gatekeeper;
+use crate::instructions::InstructionLoader;
+use crate::servers::SessionServers;
 
-/// What the user asks.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Prompt {
-    /// The text, as shown in the transcript.
-    pub text: String,
-    /// What goes with it to the model.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<PromptPart>,
-    /// How its turn goes.
-    #[serde(default, skip_serializing_if = "TurnOptions::is_default")]
-    pub options: TurnOptions,
+/// Reads what the prompts of a session point at, and writes its notes.
+pub(crate) struct InputReader {
+    core: Arc<Core>,
+    environment: Environment,
+    gate: Arc<Gatekeeper>,
+    servers: Arc<SessionServers>,
+    instructions: Arc<InstructionLoader>,
+    editor: Arc<EditorMemo>,
 }
 
-impl Prompt {
-    /// A prompt of words alone.
-    #[must_use]
-    pub fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), ..Self::default() }
+/// The components that input is read with.
+pub(crate) struct InputParts<'a> {
+    pub(crate) core: &'a Arc<Core>,
+    pub(crate) environment: &'a Environment,
+    pub(crate) gate: &'a Arc<Gatekeeper>,
+    pub(crate) servers: &'a Arc<SessionServers>,
+    pub(crate) instructions: &'a Arc<InstructionLoader>,
+    pub(crate) editor: &'a Arc<EditorMemo>,
+}
+
+impl InputReader {
+    pub(crate) fn new(parts: &InputParts<'_>) -> Arc<Self> {
+        Arc::new(Self {
+            core: Arc::clone(parts.core),
+            environment: parts.environment.clone(),
+            gate: Arc::clone(parts.gate),
+            servers: Arc::clone(parts.servers),
+            instructions: Arc::clone(parts.instructions),
+            editor: Arc::clone(parts.editor),
+        })
     }
 
-    /// Whether nothing is asked: what the editor shows is no question.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.text.trim().is_empty() && self.parts.iter().all(|part| matches!(part, PromptPart::Editor(_)))
+    /// Forgets the editor's content: the conversation contains it no more.
+    pub(crate) fn forget_editor(&self) {
+        self.editor.forget();
     }
 }

@@ -1,10 +1,11 @@
-//! The stored sessions of a user: what there is, what is in it, how large it is, and how it is put away or deleted.
+//! The stored sessions of a user: list, search, size, archive and removal.
 //!
 //! Rule: the journals are the truth, and everything kept beside them is made from them again when it is missing, damaged or
 //! old. A session that cannot be read costs itself alone, and what another process has open is left alone.
 
 mod cleanup;
 mod digest;
+mod error;
 mod index;
 mod lines;
 mod list;
@@ -21,9 +22,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use crate::engine::{JOURNAL, SessionError};
-use crate::session::title::tidy;
-use index::Folder;
+use crate::state::titles::tidy;
+use index::IndexedFolder;
 use kode_base::ids::SessionId;
 use kode_base::paths::AbsPath;
 use kode_journal::Journal;
@@ -32,12 +32,27 @@ use kode_record::event::log::LIFE_JUMP;
 use kode_record::record::Record;
 use kode_record::title::TitledBy;
 
-pub use cleanup::{Cleaned, CleanupOptions};
+pub use cleanup::{CleanupOptions, CleanupReport};
 pub use digest::title;
-pub use list::{Archived, BadCursor, ListSessions, Presence, SessionPage, SessionSummary, Totals};
+pub use error::SessionError;
+pub use list::{
+    ArchiveFilter, BadCursor, ListSessions, SessionPage, SessionPresence, SessionSummary, SessionTotals,
+};
 pub use search::{BadQuery, Hit, HitKind, MAX_HITS, SearchPage, SearchSessions};
 pub use size::SessionSize;
 pub(crate) use sweep::sweep;
+
+/// The name of a session's journal in its folder.
+pub(crate) const JOURNAL: &str = "journal.jsonl";
+
+/// The name of a session's folder of blobs.
+pub(crate) const BLOBS: &str = "blobs";
+
+/// The name of a session's folder of command output.
+pub(crate) const OUTPUT: &str = "output";
+
+/// The prefix of the folder of a session that is being written. No session id has it.
+pub(crate) const UNFINISHED: &str = ".new-";
 
 /// The folder of all sessions in that of the user's state.
 const SESSIONS: &str = "sessions";
@@ -50,20 +65,20 @@ const TRASH_PREFIX: &str = ".trash-";
 pub struct Catalogue {
     /// The folder of all sessions.
     root: PathBuf,
-    /// What is known of the sessions of each workspace.
-    folders: Mutex<HashMap<PathBuf, Folder>>,
+    /// The known sessions of each workspace.
+    folders: Mutex<HashMap<PathBuf, IndexedFolder>>,
 }
 
 /// Whose sessions are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Workspaces {
+pub enum WorkspaceFilter {
     /// Those of sessions that work in one of these folders.
     These(Vec<AbsPath>),
     /// All there are.
     All,
 }
 
-/// So many sessions are named in words where several are meant.
+/// The most sessions that an error names.
 const NAMED: usize = 5;
 
 /// Why the beginning of an id names no session.
@@ -75,7 +90,7 @@ pub enum FindError {
     /// Several do.
     #[error("several sessions begin with `{wanted}`: {}", found.get(..NAMED).unwrap_or(found).join(", "))]
     Several {
-        /// What was wanted.
+        /// The given beginning.
         wanted: String,
         /// Their ids.
         found: Vec<String>,
@@ -91,14 +106,14 @@ impl Catalogue {
 
     /// The folder of the sessions of a workspace folder.
     pub(crate) fn folder(&self, workspace: &AbsPath) -> PathBuf {
-        self.root.join(crate::engine::slug(workspace))
+        self.root.join(slug(workspace))
     }
 
     /// The folder of a stored session.
     ///
     /// # Errors
     /// [`SessionError::Unknown`].
-    pub fn find(&self, workspaces: &Workspaces, id: &SessionId) -> Result<PathBuf, SessionError> {
+    pub fn find(&self, workspaces: &WorkspaceFilter, id: &SessionId) -> Result<PathBuf, SessionError> {
         let unknown = || SessionError::Unknown(id.clone());
         if !is_session_id(id.as_str()) {
             return Err(unknown());
@@ -107,11 +122,11 @@ impl Catalogue {
         folders.map(|folder| folder.join(id.as_str())).find(|folder| folder.is_dir()).ok_or_else(unknown)
     }
 
-    /// The one session whose id begins with `wanted`, with or without what all ids begin with.
+    /// The one session whose id begins with `wanted`, with or without the prefix of all ids.
     ///
     /// # Errors
     /// [`FindError`].
-    pub fn complete(&self, workspaces: &Workspaces, wanted: &str) -> Result<SessionId, FindError> {
+    pub fn complete(&self, workspaces: &WorkspaceFilter, wanted: &str) -> Result<SessionId, FindError> {
         let names = self.folders_of(workspaces).into_iter().flat_map(|folder| session_names(&folder));
         let is_meant = |name: &String| {
             name.starts_with(wanted) || name.strip_prefix("ses_").is_some_and(|id| id.starts_with(wanted))
@@ -134,7 +149,12 @@ impl Catalogue {
     ///
     /// # Errors
     /// [`SessionError`]: a title that cannot be taken, unknown, or open elsewhere.
-    pub fn rename(&self, workspaces: &Workspaces, id: &SessionId, title: &str) -> Result<(), SessionError> {
+    pub fn rename(
+        &self,
+        workspaces: &WorkspaceFilter,
+        id: &SessionId,
+        title: &str,
+    ) -> Result<(), SessionError> {
         let title = tidy(title)?;
         self.append(workspaces, id, &Record::Titled { title, by: TitledBy::User })
     }
@@ -145,7 +165,7 @@ impl Catalogue {
     /// [`SessionError`]: unknown, or open elsewhere.
     pub fn archive(
         &self,
-        workspaces: &Workspaces,
+        workspaces: &WorkspaceFilter,
         id: &SessionId,
         archived: bool,
     ) -> Result<(), SessionError> {
@@ -153,7 +173,12 @@ impl Catalogue {
     }
 
     /// Adds a fact to the journal of a session, under its lock.
-    fn append(&self, workspaces: &Workspaces, id: &SessionId, record: &Record) -> Result<(), SessionError> {
+    fn append(
+        &self,
+        workspaces: &WorkspaceFilter,
+        id: &SessionId,
+        record: &Record,
+    ) -> Result<(), SessionError> {
         let path = self.find(workspaces, id)?.join(JOURNAL);
         let storage = |source| SessionError::Storage { path: path.clone(), source };
         if !path.is_file() {
@@ -161,7 +186,7 @@ impl Catalogue {
         }
         let journal =
             Journal::open_patiently(disk::real(), &path, OpenMode::Existing, None).map_err(storage)?;
-        // Like a life of the session that does nothing else: nobody can have seen its numbers.
+        // Like a run of the session that does nothing else: no client can have seen its numbers.
         let seq = index::refresh(&path).map_or(0, |digest| digest.seq.saturating_add(LIFE_JUMP));
         let append = |line| journal.append_line(line, seq);
         journal.prepare(record).and_then(append).map_err(|error| storage(error.source))?;
@@ -172,15 +197,15 @@ impl Catalogue {
     }
 
     /// The folders in which there are sessions, for these workspaces.
-    fn folders_of(&self, workspaces: &Workspaces) -> Vec<PathBuf> {
+    fn folders_of(&self, workspaces: &WorkspaceFilter) -> Vec<PathBuf> {
         match workspaces {
-            Workspaces::These(folders) => {
+            WorkspaceFilter::These(folders) => {
                 let mut found: Vec<_> = folders.iter().map(|folder| self.folder(folder)).collect();
                 found.sort();
                 found.dedup();
                 found
             }
-            Workspaces::All => {
+            WorkspaceFilter::All => {
                 let entries = std::fs::read_dir(&self.root).into_iter().flatten().flatten();
                 let is_folder = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
                 entries.filter(is_folder).map(|entry| entry.path()).collect()
@@ -188,12 +213,12 @@ impl Catalogue {
         }
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Folder>> {
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, IndexedFolder>> {
         self.folders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Writes what the list says of a session beside its journal.
+/// Writes the digest of a session beside its journal.
 pub(crate) fn refresh(journal: &Path) {
     index::refresh(journal);
 }
@@ -209,8 +234,22 @@ fn session_names(folder: &Path) -> impl Iterator<Item = String> + use<> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| {
         let name = entry.file_name().into_string().ok()?;
-        // Where the file system does not say what it is, finding a journal in it does.
+        // Where the file system does not report its kind, a journal in it identifies it.
         let is_folder = entry.file_type().map_or(true, |kind| kind.is_dir());
         (is_folder && is_session_id(&name)).then_some(name)
     })
+}
+
+/// The folder name of a workspace: readable, and different for different paths.
+pub(crate) fn slug(workspace: &AbsPath) -> String {
+    use sha2::{Digest, Sha256};
+    let digest = Sha256::digest(workspace.as_path().as_os_str().as_encoded_bytes());
+    let name: String = workspace
+        .file_name()
+        .chars()
+        .map(|char| if char.is_ascii_alphanumeric() { char } else { '-' })
+        .take(40)
+        .collect();
+    let hash: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    format!("{name}-{hash}")
 }

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kode_engine::agent::engine::{Attached, SessionError};
-use kode_engine::agent::input::Prompt;
-use kode_engine::agent::session::{Session, Submitted};
+use kode_engine::agent::engine::{AttachedSession, SessionError};
+use kode_engine::agent::prompt::Prompt;
+use kode_engine::agent::session::Session;
+use kode_engine::agent::session::prompts::SubmitOutcome;
 use kode_engine::base::ids::SessionId;
 use kode_engine::record::event::RunState;
 use kode_engine::text::document::DocumentSnapshot;
@@ -105,13 +106,13 @@ pub(crate) async fn send(
         return Err(busy("a turn of this conversation runs"));
     }
     let since = session.events().newest();
-    let sent = session.submit(Prompt::text(prompt)).map_err(error::submit)?;
+    let sent = session.prompts().submit(Prompt::from(prompt)).map_err(error::submit)?;
     let (turn, only) = match &sent {
-        Submitted::Started(turn) | Submitted::Steering { turn, .. } => (turn.clone(), None),
-        Submitted::Answered { turn, item } => (turn.clone(), Some(item.clone())),
-        Submitted::Queued(id) => {
+        SubmitOutcome::Started(turn) | SubmitOutcome::Steering { turn, .. } => (turn.clone(), None),
+        SubmitOutcome::Answered { turn, item } => (turn.clone(), Some(item.clone())),
+        SubmitOutcome::Queued(id) => {
             // Somebody else was quicker. What waits would be answered where nobody looks.
-            session.remove_queued(id).map_err(error::queue)?;
+            session.prompts().remove_queued(id).map_err(error::queue)?;
             return Err(busy("a turn of this conversation has just begun"));
         }
     };
@@ -190,8 +191,8 @@ async fn conversation(agent: &Agent, id: &SessionId) -> Result<Arc<Session>, Req
         other => error::session(other),
     };
     match agent.load_session(id, None, EventFilter::default()).await.map_err(gone)? {
-        Attached::Live(session) => Ok(session),
-        Attached::Following(_) => agent.session_for_prompt(id).await.map_err(error::session),
+        AttachedSession::Live(session) => Ok(session),
+        AttachedSession::Following(_) => agent.session_for_prompt(id).await.map_err(error::session),
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn list(agent: &Agent, list: &ListEditsArgument) -> Result<Value, Req
     let sessions = sessions(agent, list.session_id.as_ref())?;
     let mut files = Vec::new();
     for session in sessions {
-        let of_session = session.review().into_iter();
+        let of_session = session.edits().review().into_iter();
         files.extend(of_session.map(|file| (session.id().clone(), path(&session, &file.target), file)));
     }
     Ok(listed(&files))

@@ -41,7 +41,7 @@ pub(crate) fn waiting(agent: &Agent, facts: &ClientFacts) -> Vec<PermissionPromp
     }
     let mut sessions = agent.engine.live_sessions();
     sessions.sort_by(|a, b| a.id().cmp(b.id()));
-    sessions.iter().flat_map(|session| session.pending()).take(SHOWN_PROMPTS).collect()
+    sessions.iter().flat_map(|session| session.requests().permissions()).take(SHOWN_PROMPTS).collect()
 }
 
 /// The actions that answer prompts, wherever the cursor is.
@@ -128,7 +128,7 @@ fn place(
     session: &Session,
     prompt: &PermissionPrompt,
 ) -> Option<(Url, Range)> {
-    session.review().into_iter().find_map(|file| {
+    session.edits().review().into_iter().find_map(|file| {
         let hunk = file.hunks.iter().find(|hunk| hunk.permission.as_ref() == Some(&prompt.id))?;
         let start: Position = HunkLocation::of(&file.text, hunk).start();
         let open = connection.documents.snapshot_of(&file.target).map(|document| document.uri);

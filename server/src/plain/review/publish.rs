@@ -199,7 +199,7 @@ fn current(front_end: &PlainFrontEnd) -> Vec<DocumentDiagnostics> {
     front_end.publisher.lock().tools.retain(|id, _| known(id));
     let mut files: BTreeMap<Url, (Option<i32>, Vec<Diagnostic>)> = BTreeMap::new();
     for session in &sessions {
-        for file in session.review() {
+        for file in session.edits().review() {
             let open = front_end.connection.documents.snapshot_of(&file.target).map(|document| document.uri);
             let uri = open.unwrap_or_else(|| convert::uri(&file.target).as_str().to_owned());
             let Ok(uri) = Url::parse(&uri) else {
@@ -258,7 +258,7 @@ fn tools<'a>(
         unknown.is_empty()
     };
     if !look_up(&session.snapshot(NEWEST_ITEMS).items) {
-        look_up(&session.edit_items());
+        look_up(&session.history().edit_items());
     }
     tools.extend(unknown.into_iter().map(|call| (call, None)));
     front_end.publisher.lock().tools.insert(session.id().clone(), tools.clone());

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use kode_engine::agent::edits::review::{AmendedPolicy, ResolveError};
 use kode_engine::agent::session::Session;
-use kode_engine::agent::session::review::{Amended, ResolveError};
 use kode_engine::base::ids::{HunkId, ResolutionId, SessionId, TurnId};
 use kode_engine::text::edit::ledger::review::{FileReview, HunkState, HunkView, ReviewAction, Selection};
 use lsp_types::{Command, Url};
@@ -31,7 +31,7 @@ pub(crate) struct EditsArgument {
     turn_id: Option<TurnId>,
     all: bool,
     session_id: Option<SessionId>,
-    amended: Amended,
+    amended: AmendedPolicy,
 }
 
 /// The argument of [`REVERT`].
@@ -60,11 +60,11 @@ pub(crate) fn resolve(
     edits: &EditsArgument,
 ) -> Result<Value, RequestError> {
     let sessions = sessions(agent, edits.session_id.as_ref())?;
-    let reviews: Vec<_> = sessions.iter().map(|session| session.review()).collect();
+    let reviews: Vec<_> = sessions.iter().map(|session| session.edits().review()).collect();
     let (mut begun, mut refused) = (Vec::new(), Vec::new());
     for (place, selection) in selections(&reviews, action, edits)? {
         let session = &sessions[place];
-        match session.resolve(&selection, action, edits.amended) {
+        match session.edits().resolve(&selection, action, edits.amended) {
             Ok(id) => begun.push(json!({ "sessionId": session.id(), "resolutionId": id })),
             Err(error) => refused.push(error),
         }
@@ -92,7 +92,7 @@ pub(crate) fn revert(
     sessions.sort_by_key(|session| last.as_ref() != Some(session.id()));
     let mut refused = ResolveError::UnknownResolution;
     for session in sessions {
-        match session.revert(revert.resolution_id.as_ref()) {
+        match session.edits().revert(revert.resolution_id.as_ref()) {
             Ok(id) => return Ok(json!({ "sessionId": session.id(), "resolutionId": id })),
             Err(ResolveError::UnknownResolution) => {}
             Err(error) => refused = error,
@@ -129,7 +129,7 @@ fn selections(
             let in_file = |file: &&FileReview| target.as_ref().is_none_or(|target| file.target == *target);
             let in_turn = |hunk: &&HunkView| edits.turn_id.as_ref().is_none_or(|turn| hunk.turn == *turn);
             let waits = |hunk: &&HunkView| {
-                let conflict = hunk.state == HunkState::Conflict && edits.amended == Amended::Undo;
+                let conflict = hunk.state == HunkState::Conflict && edits.amended == AmendedPolicy::Undo;
                 waits_for(action, hunk) || (conflict && action == ReviewAction::Undo)
             };
             let ids = |files: &Vec<FileReview>| {

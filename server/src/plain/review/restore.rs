@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
-use kode_engine::agent::session::Session;
-use kode_engine::agent::session::review::{
+use kode_engine::agent::edits::review::{
     CheckpointView, ResolveError, RestorePreview, RestoreWhat, UserEdits,
 };
+use kode_engine::agent::session::Session;
 use kode_engine::base::ids::{CheckpointId, SessionId};
 use kode_engine::base::paths::Target;
 use lsp_types::request::ShowMessageRequest;
@@ -136,12 +136,12 @@ async fn carry_out(
 ) -> Result<Value, ResolveError> {
     let what = restore.what.unwrap_or(RestoreWhat::Both);
     if restore.dry_run {
-        let preview = session.preview_restore(checkpoint, what, restore.user_edits).await?;
+        let preview = session.edits().preview_restore(checkpoint, what, restore.user_edits).await?;
         let answer = previewed(&preview, |target| path(session, target));
         super::publish::tell(connection, answer["text"].as_str().unwrap_or_default());
         return Ok(answer);
     }
-    let id = session.restore(checkpoint, what, restore.user_edits)?;
+    let id = session.edits().restore(checkpoint, what, restore.user_edits)?;
     Ok(json!({ "sessionId": session.id(), "resolutionId": id }))
 }
 
@@ -151,7 +151,7 @@ fn known(agent: &Agent, session: Option<&SessionId>) -> Result<Vec<SessionCheckp
     let mut known: Vec<_> = sessions
         .iter()
         .flat_map(|session| {
-            session.checkpoints().into_iter().map(|checkpoint| (Arc::clone(session), checkpoint))
+            session.edits().checkpoints().into_iter().map(|checkpoint| (Arc::clone(session), checkpoint))
         })
         .collect();
     known.sort_by(|(_, a), (_, b)| (b.timestamp, &b.id).cmp(&(a.timestamp, &a.id)));
@@ -234,7 +234,7 @@ fn previewed(preview: &RestorePreview, path: impl Fn(&Target) -> String) -> Valu
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use kode_engine::agent::session::review::RestoreFile;
+    use kode_engine::agent::edits::review::RestoreFile;
     use kode_engine::base::ids::{ItemId, TurnId};
     use kode_engine::base::paths::AbsPath;
 

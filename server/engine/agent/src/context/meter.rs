@@ -6,19 +6,20 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use crate::context::tokens::{Counter, Parts};
-use crate::session::conversation::Conversation;
-use crate::session::standing::Standing;
-use crate::session::thread::Reported;
-use crate::session::{Session, lock};
+use crate::context::ContextBuilder;
+use crate::context::tokens::{Counter, TokenParts};
+use crate::conversation::Conversation;
+use crate::core::lock;
+use crate::instructions::Instructions;
+use crate::state::thread::ReportedUsage;
 use kode_base::ids::AgentId;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
 use kode_config::agents::AgentTypes;
 use kode_config::extension::Catalog;
 use kode_config::in_force::EffectivePolicy;
+use kode_model::Message;
 use kode_model::profile::Profile;
-use kode_model::{Message, ModelError};
 use kode_record::context::{ContextParts, ContextUse};
 use kode_record::tokens::CountSource;
 use kode_tool::Registry;
@@ -38,54 +39,39 @@ pub(crate) struct Meters {
     meters: Mutex<HashMap<Option<AgentId>, Meter>>,
     /// How much longer requests are than counted, by model.
     corrections: Mutex<HashMap<String, f64>>,
-    /// What the session's own conversation measured last.
+    /// The last measurement of the session's own conversation.
     last: Mutex<Option<ContextUse>>,
 }
 
-/// What is counted of one conversation.
+/// The counts of one conversation.
 struct Meter {
     model: String,
     counter: Counter,
-    /// As [`crate::session::thread::Thread::rewrites`] when it was counted.
+    /// As [`crate::state::thread::Thread::rewrites`] when it was counted.
     rewrites: u64,
     /// The tokens of each message.
     sizes: Vec<u64>,
-    parts: Parts,
-    /// What the last message added: it is counted again when it has grown.
-    last: Parts,
-    fixed: Option<(FixedOf, Fixed)>,
-    /// The last report, and what stood in every request when it came.
-    noted: Option<(Reported, u64)>,
+    parts: TokenParts,
+    /// The size of the last message, which is counted again when it has grown.
+    last: TokenParts,
+    fixed: Option<(FixedKey, FixedSize)>,
+    /// The last report, and the size of the parts of every request at that time.
+    noted: Option<(ReportedUsage, u64)>,
 }
 
-/// What decides what stands in every request.
-struct FixedOf {
+/// The inputs of the parts of every request.
+struct FixedKey {
     modes: (Mode, Mode),
     cwd: AbsPath,
     can_diagnose: bool,
     catalog: Arc<Catalog>,
     in_force: Arc<EffectivePolicy>,
     agents: Arc<AgentTypes>,
-    standing: Arc<Standing>,
+    instructions: Arc<Instructions>,
     tools: Arc<Registry>,
 }
 
-impl FixedOf {
-    fn of(conversation: &Conversation<'_>) -> Self {
-        let session = conversation.session;
-        let mode = session.mode();
-        Self {
-            modes: (mode, conversation.mode(mode)),
-            cwd: session.cwd(),
-            can_diagnose: session.can_diagnose(),
-            catalog: session.catalog(),
-            in_force: session.in_force(),
-            agents: session.agents.types(),
-            standing: session.standing(),
-            tools: Arc::clone(&conversation.tools),
-        }
-    }
-
+impl FixedKey {
     fn is_same(&self, other: &Self) -> bool {
         self.modes == other.modes
             && self.cwd == other.cwd
@@ -93,48 +79,48 @@ impl FixedOf {
             && Arc::ptr_eq(&self.catalog, &other.catalog)
             && Arc::ptr_eq(&self.in_force, &other.in_force)
             && Arc::ptr_eq(&self.agents, &other.agents)
-            && Arc::ptr_eq(&self.standing, &other.standing)
+            && Arc::ptr_eq(&self.instructions, &other.instructions)
             && Arc::ptr_eq(&self.tools, &other.tools)
     }
 }
 
-/// What stands in every request, in tokens.
+/// The size of the parts of every request, in tokens.
 #[derive(Clone, Copy, Default)]
-struct Fixed {
+struct FixedSize {
     system: u64,
     tools: u64,
     memory: u64,
 }
 
-impl Fixed {
+impl FixedSize {
     fn total(self) -> u64 {
         self.system + self.tools + self.memory
     }
 }
 
-/// What was added to a conversation since it was last counted.
-struct Added {
+/// The messages that were added to a conversation since it was last counted.
+struct NewMessages {
     rewrites: u64,
     from: usize,
     messages: Vec<Message>,
     /// Blocks of the first message that tell of a compaction.
     summary: usize,
-    reported: Option<Reported>,
+    reported: Option<ReportedUsage>,
 }
 
-/// What a conversation takes.
+/// The size of a conversation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Measured {
+pub(crate) struct Measurement {
     pub(crate) usage: ContextUse,
-    /// What stands in every request.
+    /// The tokens of the parts of every request.
     pub(crate) fixed: u64,
     /// How much longer requests of this model are than counted.
     pub(crate) correction: f64,
 }
 
-/// What a conversation takes, message by message.
-pub(crate) struct Whole {
-    pub(crate) measured: Measured,
+/// The size of a conversation, message by message.
+pub(crate) struct MessageSizes {
+    pub(crate) measured: Measurement,
     /// The tokens of each message, counted and not corrected.
     pub(crate) sizes: Vec<u64>,
     pub(crate) counter: Counter,
@@ -167,39 +153,49 @@ fn ratio(tokens: u64, to: u64) -> f64 {
     tokens as f64 / to.max(1) as f64
 }
 
-impl Conversation<'_> {
-    /// What the conversation takes.
-    pub(crate) fn measure(&self, profile: &Profile) -> Measured {
-        self.measure_by(profile, |_, measured| measured)
+impl ContextBuilder {
+    /// Measures a conversation.
+    pub(crate) fn measure(&self, conversation: &Conversation, profile: &Profile) -> Measurement {
+        self.measure_by(conversation, profile, |_, measured| measured)
     }
 
-    /// What the conversation takes, with the tokens of each message.
-    pub(crate) fn measure_whole(&self, profile: &Profile) -> Whole {
-        // Taken while measuring: somebody else may measure the conversation at any time.
-        self.measure_by(profile, |meter, measured| Whole {
+    /// Measures a conversation, with the tokens of each message.
+    pub(crate) fn measure_whole(&self, conversation: &Conversation, profile: &Profile) -> MessageSizes {
+        // Taken while measuring: another task may measure the conversation at any time.
+        self.measure_by(conversation, profile, |meter, measured| MessageSizes {
             measured,
             sizes: meter.sizes.clone(),
             counter: meter.counter,
         })
     }
 
-    fn measure_by<T>(&self, profile: &Profile, look: impl FnOnce(&Meter, Measured) -> T) -> T {
-        let meters = &self.session.meters;
-        let known = lock(&meters.meters).remove(&self.agent);
+    /// The fill of the session's own context window, as measured last; `None` before it was measured.
+    pub(crate) fn last_use(&self) -> Option<ContextUse> {
+        *lock(&self.meters.last)
+    }
+
+    fn measure_by<T>(
+        &self,
+        conversation: &Conversation,
+        profile: &Profile,
+        look: impl FnOnce(&Meter, Measurement) -> T,
+    ) -> T {
+        let (meters, thread) = (&self.meters, &conversation.thread);
+        let known = lock(&meters.meters).remove(&thread.agent);
         let mut meter = known.filter(|meter| meter.model == profile.model).unwrap_or_else(|| Meter {
             model: profile.model.clone(),
             counter: Counter::of(&profile.model),
             rewrites: 0,
             sizes: Vec::new(),
-            parts: Parts::default(),
-            last: Parts::default(),
+            parts: TokenParts::default(),
+            last: TokenParts::default(),
             fixed: None,
             noted: None,
         });
-        let added = self.read(|thread| {
+        let added = thread.read(|thread| {
             let is_same = meter.rewrites == thread.rewrites() && meter.sizes.len() <= thread.messages.len();
             let from = if is_same { meter.sizes.len().saturating_sub(1) } else { 0 };
-            Added {
+            NewMessages {
                 rewrites: thread.rewrites(),
                 from,
                 messages: thread.messages.get(from..).unwrap_or_default().to_vec(),
@@ -208,72 +204,87 @@ impl Conversation<'_> {
             }
         });
         let reported = meter.take_in(added);
-        let fixed = meter.fixed(self);
+        let fixed = self.fixed_size(&mut meter, conversation);
         let measured = meters.read(&mut meter, fixed, reported, self.limits(profile));
-        if self.agent.is_none() {
+        if conversation.is_main() {
             *lock(&meters.last) = Some(measured.usage);
         }
         let seen = look(&meter, measured);
-        lock(&meters.meters).insert(self.agent.clone(), meter);
+        lock(&meters.meters).insert(thread.agent.clone(), meter);
         seen
     }
 
+    /// The size of the parts of every request, counted again when they may have changed.
+    fn fixed_size(&self, meter: &mut Meter, conversation: &Conversation) -> FixedSize {
+        let key = self.fixed_key(conversation);
+        match &meter.fixed {
+            Some((known, fixed)) if known.is_same(&key) => *fixed,
+            Some(_) | None => {
+                let fixed = self.count_fixed(conversation, meter.counter);
+                meter.fixed = Some((key, fixed));
+                fixed
+            }
+        }
+    }
+
+    fn fixed_key(&self, conversation: &Conversation) -> FixedKey {
+        let mode = self.core.state().config.mode;
+        let workspace = &self.environment.workspace;
+        FixedKey {
+            modes: (mode, conversation.mode(mode)),
+            cwd: workspace.cwd(),
+            can_diagnose: workspace.can_diagnose(),
+            catalog: self.extensions.catalog(),
+            in_force: self.gate.in_force(),
+            agents: self.extensions.agent_types(),
+            instructions: self.instructions.current(),
+            tools: Arc::clone(&conversation.tools),
+        }
+    }
+
+    fn count_fixed(&self, conversation: &Conversation, counter: Counter) -> FixedSize {
+        let (system, tools) = self.fixed(conversation);
+        // The whole is counted as it is sent, so that the parts add up to it.
+        let (all, memory) = (counter.text(&system.text()), counter.text(&system.memory));
+        FixedSize {
+            system: all.saturating_sub(memory),
+            tools: tools.iter().map(|tool| counter.tool(tool)).sum(),
+            memory: memory.min(all),
+        }
+    }
+
     fn limits(&self, profile: &Profile) -> (u64, Option<u64>, u64) {
-        let preferences = &self.session.in_force().policy.preferences;
+        let preferences = &self.gate.in_force().policy.preferences;
         let window = profile.context_window;
         let trigger = trigger(window, preferences.compact_threshold, profile.max_tokens);
         (window, preferences.auto_compact.then_some(trigger), reserved(window, profile.max_tokens))
     }
 }
 
-fn fixed(conversation: &Conversation<'_>, counter: Counter) -> Fixed {
-    let (system, tools) = crate::context::fixed(conversation);
-    // The whole is counted as it is sent, so that the parts add up to it.
-    let (all, memory) = (counter.text(&system.text()), counter.text(&system.memory));
-    Fixed {
-        system: all.saturating_sub(memory),
-        tools: tools.iter().map(|tool| counter.tool(tool)).sum(),
-        memory: memory.min(all),
-    }
-}
-
 /// Counts messages, of which the first blocks of number 0 tell of a compaction.
-fn count(messages: &[Message], from: usize, summary: usize, counter: Counter) -> Vec<Parts> {
+fn count(messages: &[Message], from: usize, summary: usize, counter: Counter) -> Vec<TokenParts> {
     let of = |(at, message)| counter.message(message, if from + at == 0 { summary } else { 0 });
     messages.iter().enumerate().map(of).collect()
 }
 
 impl Meter {
     fn forget(&mut self) {
-        (self.sizes, self.parts, self.last) = (Vec::new(), Parts::default(), Parts::default());
+        (self.sizes, self.parts, self.last) = (Vec::new(), TokenParts::default(), TokenParts::default());
         (self.fixed, self.noted) = (None, None);
     }
 
-    /// What stands in every request, counted again when it may have become something else.
-    fn fixed(&mut self, conversation: &Conversation<'_>) -> Fixed {
-        let of = FixedOf::of(conversation);
-        match &self.fixed {
-            Some((known, fixed)) if known.is_same(&of) => *fixed,
-            Some(_) | None => {
-                let fixed = fixed(conversation, self.counter);
-                self.fixed = Some((of, fixed));
-                fixed
-            }
-        }
-    }
-
-    fn add(&mut self, parts: Parts) {
+    fn add(&mut self, parts: TokenParts) {
         self.sizes.push(parts.total());
         self.parts += parts;
         self.last = parts;
     }
 
-    fn take_in(&mut self, added: Added) -> Option<Reported> {
-        let Added { rewrites, from, messages, summary, reported } = added;
+    fn take_in(&mut self, added: NewMessages) -> Option<ReportedUsage> {
+        let NewMessages { rewrites, from, messages, summary, reported } = added;
         if from == 0 {
             let (fixed, noted) = (self.fixed.take(), self.noted.take());
             self.forget();
-            // What stands in every request is counted again when the history has become another one.
+            // The parts of every request are counted again when the history was rewritten.
             if rewrites == self.rewrites {
                 (self.fixed, self.noted) = (fixed, noted);
             }
@@ -287,18 +298,13 @@ impl Meter {
 }
 
 impl Meters {
-    /// What the session's own conversation measured last; `None` before it was measured.
-    pub(crate) fn last(&self) -> Option<ContextUse> {
-        *lock(&self.last)
-    }
-
     fn read(
         &self,
         meter: &mut Meter,
-        fixed: Fixed,
-        reported: Option<Reported>,
+        fixed: FixedSize,
+        reported: Option<ReportedUsage>,
         (window, trigger, reserved): (u64, Option<u64>, u64),
-    ) -> Measured {
+    ) -> Measurement {
         let (before, after) = match &reported {
             Some(reported) => meter.sizes.split_at(reported.messages),
             None => (&[][..], meter.sizes.as_slice()),
@@ -308,7 +314,7 @@ impl Meters {
         let (is_known, fixed_then) =
             known.map_or((false, fixed.total()), |(_, fixed_then)| (true, *fixed_then));
         let counted_then = fixed_then + before;
-        // A report that is far from the count tells of something else, such as what was not cached.
+        // A report that is far from the count is about something else, such as uncached tokens.
         let reported = reported.filter(|reported| {
             let ratio = ratio(reported.tokens, counted_then);
             (MAX_CORRECTION.recip()..=MAX_CORRECTION).contains(&ratio)
@@ -332,7 +338,7 @@ impl Meters {
         };
         meter.noted = reported.map(|reported| (reported, fixed_then));
         let part = |tokens| scaled(tokens, correction);
-        let Parts { user, assistant, results, images, summary } = meter.parts;
+        let TokenParts { user, assistant, results, images, summary } = meter.parts;
         let parts = ContextParts {
             system: part(fixed.system),
             tools: part(fixed.tools),
@@ -344,19 +350,6 @@ impl Meters {
             summary: part(summary),
         };
         let usage = ContextUse { tokens, source, window, trigger, reserved, parts };
-        Measured { usage, fixed: fixed.total(), correction }
-    }
-}
-
-impl Session {
-    /// How full the context window of the session's own conversation is now.
-    ///
-    /// # Errors
-    /// When its model profile cannot be used.
-    pub fn context_use(&self) -> Result<ContextUse, ModelError> {
-        let conversation = Conversation::main(self);
-        let models = self.models();
-        let profile = models.profile(&conversation.model())?;
-        Ok(conversation.measure(profile).usage)
+        Measurement { usage, fixed: fixed.total(), correction }
     }
 }

@@ -3,9 +3,9 @@
 //! Rule: it is the same for all requests of a session as long as nobody changes mode, style or instructions: a date that
 //! moves on or a list in another order would make every cached prompt worthless. Its parts always come in one order.
 
-use crate::session::SessionState;
-use crate::session::conversation::Assignment;
-use crate::session::standing::Standing;
+use crate::conversation::Assignment;
+use crate::instructions::Instructions;
+use crate::state::SessionState;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
 
@@ -13,24 +13,24 @@ const BASE_PROMPT: &str = include_str!("../prompts/base.md");
 const CODING_PROMPT: &str = include_str!("../prompts/coding.md");
 const PLAN_PROMPT: &str = include_str!("../prompts/plan.md");
 
-/// What all sub-agents are told, whoever has written their prompt.
+/// The text for all sub-agents, whatever their prompt.
 const AGENT_RULES: &str = include_str!("../prompts/agent-rules.md");
 
 /// Between the parts of the system prompt.
 const RULE_LINE: &str = "\n\n---\n\n";
 
-/// What stands above the instruction files.
+/// The heading of the instruction files.
 const MEMORY_HEAD: &str =
     "# Instructions of the user and the project\nOf two that contradict each other the later one counts.";
 
 /// The system prompt in its parts, as they come. A part that says nothing is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SystemPrompt {
-    /// Where the work is done, and what the model is to do and how.
+    /// The environment, the role and the manner of work.
     pub(super) base: String,
     /// Instructions from files of the user and the project.
     pub(super) memory: String,
-    /// How is answered, and what settings append.
+    /// The output style, and text that settings append.
     pub(super) added: String,
 }
 
@@ -46,31 +46,35 @@ impl SystemPrompt {
 pub(super) fn system_prompt(
     state: &SessionState,
     assignment: Option<&Assignment>,
-    standing: &Standing,
+    instructions: &Instructions,
     servers: &str,
 ) -> SystemPrompt {
-    let isolated = assignment.and_then(|assignment| assignment.isolated.as_ref());
-    let elsewhere = isolated.map(|isolated| isolated.workspace.cwd());
-    let mut facts = Facts {
+    let isolation = assignment.and_then(|assignment| assignment.isolation.as_ref());
+    let elsewhere = isolation.map(|isolation| isolation.workspace.cwd());
+    let mut facts = SystemFacts {
         cwd: &state.cwd,
         roots: &state.roots,
         date: started(state),
-        branch: standing.branch.as_deref(),
-        overview: &standing.overview,
+        branch: instructions.branch.as_deref(),
+        overview: &instructions.overview,
     };
-    if let (Some(isolated), Some(cwd)) = (isolated, &elsewhere) {
-        // What lay in the workspace need not be in a worktree.
-        let (branch, overview) = (Some(isolated.worktree.branch.as_str()), "");
-        facts = Facts { cwd, roots: isolated.workspace.roots(), branch, overview, ..facts };
+    if let (Some(isolation), Some(cwd)) = (isolation, &elsewhere) {
+        // Files of the workspace may be missing in a worktree.
+        let (branch, overview) = (Some(isolation.worktree.branch.as_str()), "");
+        facts = SystemFacts { cwd, roots: isolation.workspace.roots(), branch, overview, ..facts };
     }
-    let prompt =
-        compose(&facts, state.mode, assignment.map(|assignment| assignment.prompt.as_str()), standing);
-    // Last: servers come and go, and what stands before them stays the same.
+    let prompt = compose(
+        &facts,
+        state.config.mode,
+        assignment.map(|assignment| assignment.prompt.as_str()),
+        instructions,
+    );
+    // Last: servers come and go, and the text before them stays the same.
     SystemPrompt { added: joined([prompt.added.as_str(), servers]), ..prompt }
 }
 
-/// What is known of where the work is done.
-struct Facts<'a> {
+/// The facts of the environment.
+struct SystemFacts<'a> {
     cwd: &'a AbsPath,
     roots: &'a [AbsPath],
     date: jiff::civil::Date,
@@ -78,8 +82,13 @@ struct Facts<'a> {
     overview: &'a str,
 }
 
-fn compose(facts: &Facts<'_>, mode: Mode, agent: Option<&str>, standing: &Standing) -> SystemPrompt {
-    let memory = match standing.memory.text() {
+fn compose(
+    facts: &SystemFacts<'_>,
+    mode: Mode,
+    agent: Option<&str>,
+    instructions: &Instructions,
+) -> SystemPrompt {
+    let memory = match instructions.memory.text() {
         "" => String::new(),
         memory => format!("{MEMORY_HEAD}\n\n{memory}"),
     };
@@ -87,10 +96,10 @@ fn compose(facts: &Facts<'_>, mode: Mode, agent: Option<&str>, standing: &Standi
     let (base, added) = match agent {
         Some(prompt) => (joined([environment.as_str(), prompt, AGENT_RULES]), String::new()),
         None => {
-            let style = style(mode, standing).unwrap_or_default();
-            let appended = standing.appended.as_deref().unwrap_or_default();
-            let base = joined([environment.as_str(), &base(mode, standing)]);
-            (base, joined([style.as_str(), &language(standing), appended]))
+            let style = style(mode, instructions).unwrap_or_default();
+            let appended = instructions.appended.as_deref().unwrap_or_default();
+            let base = joined([environment.as_str(), &base(mode, instructions)]);
+            (base, joined([style.as_str(), &language(instructions), appended]))
         }
     };
     SystemPrompt { base, memory: memory.trim().to_owned(), added }
@@ -102,7 +111,7 @@ fn joined<const N: usize>(parts: [&str; N]) -> String {
     said.collect::<Vec<_>>().join(RULE_LINE)
 }
 
-fn base(mode: Mode, standing: &Standing) -> String {
+fn base(mode: Mode, instructions: &Instructions) -> String {
     match mode {
         Mode::Plan => PLAN_PROMPT.to_owned(),
         Mode::Default
@@ -110,7 +119,7 @@ fn base(mode: Mode, standing: &Standing) -> String {
         | Mode::DontAsk
         | Mode::BypassPermissions
         | Mode::Approval
-        | Mode::Readonly => match standing.style.keeps_coding {
+        | Mode::Readonly => match instructions.style.keeps_coding {
             true => format!("{}\n\n{}", BASE_PROMPT.trim(), CODING_PROMPT.trim()),
             false => BASE_PROMPT.to_owned(),
         },
@@ -118,16 +127,16 @@ fn base(mode: Mode, standing: &Standing) -> String {
 }
 
 /// How is answered. A plan has a form of its own, to which only a style that somebody chose is added.
-fn style(mode: Mode, standing: &Standing) -> Option<String> {
-    let is_wanted = mode != Mode::Plan || !standing.style.is_default();
-    is_wanted.then(|| standing.style.text.clone())
+fn style(mode: Mode, instructions: &Instructions) -> Option<String> {
+    let is_wanted = mode != Mode::Plan || !instructions.style.is_default();
+    is_wanted.then(|| instructions.style.text.clone())
 }
 
-fn language(standing: &Standing) -> String {
-    match &standing.language {
-        // A name is one line: what stands in a settings file must not be able to begin another.
+fn language(instructions: &Instructions) -> String {
+    match &instructions.language {
+        // A name is one line: text of a settings file must not be able to begin another.
         Some(language) => format!("Answer in {}.", language.split_whitespace().collect::<Vec<_>>().join(" ")),
-        None => match &standing.locale {
+        None => match &instructions.locale {
             Some(locale) => format!(
                 "Answer in the language of the user's message; where that does not tell one, in that of the user's editor \
                  ({locale})."
@@ -143,7 +152,7 @@ fn started(state: &SessionState) -> jiff::civil::Date {
     first.to_zoned(jiff::tz::TimeZone::system()).date()
 }
 
-fn environment(facts: &Facts<'_>) -> String {
+fn environment(facts: &SystemFacts<'_>) -> String {
     let mut lines = vec![
         format!("Date: {}", facts.date),
         format!("System: {} {}", std::env::consts::OS, std::env::consts::ARCH),

@@ -7,18 +7,18 @@ mod estimate;
 
 use kode_model::{Block, Image, Message, ToolDeclaration};
 
-use estimate::{Family, estimate};
+use estimate::{TokenizerFamily, estimate};
 
-/// What a message takes beside its content: its role, its beginning and its end.
+/// The tokens of a message besides its content: its role, its beginning and its end.
 const MESSAGE_TOKENS: u64 = 4;
 
-/// What a call or a result takes beside its content: its id, its kind.
+/// The tokens of a call or a result besides its content: its id, its kind.
 const CALL_TOKENS: u64 = 12;
 
-/// What a tool takes beside its texts.
+/// The tokens of a tool besides its texts.
 const TOOL_TOKENS: u64 = 10;
 
-/// What a picture takes: providers scale larger ones down to about this.
+/// The tokens of an image: providers scale larger ones down to about this.
 const IMAGE_TOKENS: u64 = 1_600;
 
 /// Bytes of encrypted reasoning to a token.
@@ -27,12 +27,12 @@ const HIDDEN_BYTES: u64 = 4;
 /// Estimates tokens for one model.
 #[derive(Clone, Copy)]
 pub(crate) struct Counter {
-    family: Family,
+    family: TokenizerFamily,
 }
 
-/// What parts of messages take.
+/// The tokens of the parts of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Parts {
+pub(crate) struct TokenParts {
     pub(crate) user: u64,
     pub(crate) assistant: u64,
     pub(crate) results: u64,
@@ -40,13 +40,13 @@ pub(crate) struct Parts {
     pub(crate) summary: u64,
 }
 
-impl Parts {
+impl TokenParts {
     pub(crate) fn total(&self) -> u64 {
         self.user + self.assistant + self.results + self.images + self.summary
     }
 }
 
-impl std::ops::AddAssign for Parts {
+impl std::ops::AddAssign for TokenParts {
     fn add_assign(&mut self, other: Self) {
         self.user += other.user;
         self.assistant += other.assistant;
@@ -56,7 +56,7 @@ impl std::ops::AddAssign for Parts {
     }
 }
 
-impl std::ops::SubAssign for Parts {
+impl std::ops::SubAssign for TokenParts {
     fn sub_assign(&mut self, other: Self) {
         self.user -= other.user;
         self.assistant -= other.assistant;
@@ -69,7 +69,7 @@ impl std::ops::SubAssign for Parts {
 impl Counter {
     /// The counter for a model, by its name.
     pub(crate) fn of(model: &str) -> Self {
-        Self { family: Family::of(model) }
+        Self { family: TokenizerFamily::of(model) }
     }
 
     /// The tokens of a text.
@@ -78,12 +78,12 @@ impl Counter {
     }
 
     /// The tokens of a message. Its first `summary` blocks are counted as a summary.
-    pub(crate) fn message(self, message: &Message, summary: usize) -> Parts {
-        let mut parts = Parts::default();
+    pub(crate) fn message(self, message: &Message, summary: usize) -> TokenParts {
+        let mut parts = TokenParts::default();
         for (at, block) in message.content.iter().enumerate() {
             let mut counted = self.block(block, message.role == kode_model::Role::Assistant);
             if at < summary {
-                counted = Parts { summary: counted.total(), ..Parts::default() };
+                counted = TokenParts { summary: counted.total(), ..TokenParts::default() };
             }
             parts += counted;
         }
@@ -106,31 +106,31 @@ impl Counter {
         texts + self.text(&tool.input_schema.to_string()) + TOOL_TOKENS
     }
 
-    /// A picture, or a document: providers count its text, and each page once more as a picture.
+    /// The tokens of an image or a document: providers count its text, and each page as an image.
     fn image(self, image: &Image) -> u64 {
         let text = image.text.as_deref().map_or(0, |text| self.text(text));
         let pages = u64::try_from(image.pages()).unwrap_or(u64::MAX).max(1);
         text.saturating_add(pages.saturating_mul(IMAGE_TOKENS))
     }
 
-    fn block(self, block: &Block, is_assistant: bool) -> Parts {
+    fn block(self, block: &Block, is_assistant: bool) -> TokenParts {
         let said = |tokens| match is_assistant {
-            true => Parts { assistant: tokens, ..Parts::default() },
-            false => Parts { user: tokens, ..Parts::default() },
+            true => TokenParts { assistant: tokens, ..TokenParts::default() },
+            false => TokenParts { user: tokens, ..TokenParts::default() },
         };
         match block {
             Block::Text { text } | Block::Thinking { thinking: text, .. } => said(self.text(text)),
             Block::RedactedThinking { data } => {
                 said(u64::try_from(data.len()).unwrap_or(u64::MAX).div_ceil(HIDDEN_BYTES))
             }
-            Block::Image(image) => Parts { images: self.image(image), ..Parts::default() },
+            Block::Image(image) => TokenParts { images: self.image(image), ..TokenParts::default() },
             Block::ToolUse { name, input, .. } => {
                 said(self.text(name) + self.text(&input.to_string()) + CALL_TOKENS)
             }
-            Block::ToolResult { content, images, .. } => Parts {
+            Block::ToolResult { content, images, .. } => TokenParts {
                 results: self.text(content) + CALL_TOKENS,
                 images: images.iter().map(|image| self.image(image)).sum(),
-                ..Parts::default()
+                ..TokenParts::default()
             },
         }
     }

@@ -11,70 +11,73 @@ use std::time::Duration;
 use tokio::sync::{MutexGuard, Notify};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::engine::opened::{Opened, in_background, open_session};
-use crate::engine::{Engine, SessionError, TakenUp};
-use crate::session::follower::Following;
-use crate::session::{Loading, Session, lock};
+use crate::core::lock;
+use crate::engine::opened::{OpenedSession, in_background, open_session};
+use crate::engine::{Engine, LoadedSession};
+use crate::history::Loading;
+use crate::history::following::FollowedSession;
+use crate::session::Session;
+use crate::sessions::{JOURNAL, SessionError};
 use kode_base::blocking;
 use kode_base::ids::{AskId, SessionId};
 use kode_base::paths::AbsPath;
 use kode_journal::lease::{Lease, LeaseRefusal, LeaseRequest, SessionWriter, TAKE_OVER_LIMIT};
 use kode_record::event::Event;
 
-/// So many writers are asked one after the other, where each begins to write while its predecessor is asked.
+/// The most writers that are asked, one after the other, where each replaces its predecessor meanwhile.
 const MAX_ASKS: usize = 3;
 
-/// So long a turn may take to end after it was cancelled for another process.
+/// The most time that a turn cancelled for another process has to end.
 const RELEASE_LIMIT: Duration = Duration::from_secs(5);
 
-/// What is asked is looked for so often where the system says nothing of it.
+/// The interval of polling for requests where the system reports none.
 const POLL: Duration = Duration::from_secs(2);
 
 /// The sessions that other processes write.
-pub(super) type Followed = Arc<Mutex<HashMap<SessionId, Arc<Following>>>>;
+pub(super) type FollowedSessions = Arc<Mutex<HashMap<SessionId, Arc<FollowedSession>>>>;
 
 /// Live sessions that are not ready for anybody.
 pub(super) type Preparations = Arc<Mutex<HashSet<SessionId>>>;
 
 /// A session is not ready as long as this is there.
-pub(super) struct Preparing {
+pub(super) struct PreparationGuard {
     all: Preparations,
     id: SessionId,
 }
 
-impl Drop for Preparing {
+impl Drop for PreparationGuard {
     fn drop(&mut self) {
         lock(&self.all).remove(&self.id);
     }
 }
 
-/// Goes on with what must not be left half done, also when whoever waits for it is gone.
+/// Completes work that must not be left half done, also when its caller is gone.
 pub(super) async fn unbroken<T: Send + 'static>(
     work: impl Future<Output = Result<T, SessionError>> + Send + 'static,
 ) -> Result<T, SessionError> {
     tokio::spawn(work).await.unwrap_or_else(|error| {
         tracing::error!(%error, "loading a session broke off");
-        let path = std::path::PathBuf::from(crate::engine::JOURNAL);
+        let path = std::path::PathBuf::from(JOURNAL);
         Err(SessionError::Storage { path, source: io::Error::other(error) })
     })
 }
 
 /// A session as it can be had here.
 #[derive(Clone)]
-pub enum Attached {
+pub enum AttachedSession {
     /// This process writes it.
     Live(Arc<Session>),
     /// Another process writes it, or the one that did has ended.
-    Following(Arc<Following>),
+    Following(Arc<FollowedSession>),
 }
 
 impl Engine {
-    /// Names the client that this engine works for: others are told who has a session open.
+    /// Sets the name of the client: other processes see it as the holder of a session.
     pub fn name_client(&self, name: &str) {
         name.clone_into(&mut lock(&self.client));
     }
 
-    /// The session of that id as it can be had: live here, taken up from its journal, or followed where another process
+    /// The session of that id as it can be had: live here, resumed from its journal, or followed where another process
     /// writes it.
     ///
     /// # Errors
@@ -85,7 +88,7 @@ impl Engine {
         id: &SessionId,
         since: Option<u64>,
         tell: impl Fn(Loading) + Send + 'static,
-    ) -> Result<Attached, SessionError> {
+    ) -> Result<AttachedSession, SessionError> {
         let (engine, folders, id) = (self.clone(), folders.to_vec(), id.clone());
         unbroken(async move { engine.attach_to(&folders, &id, since, tell).await }).await
     }
@@ -96,27 +99,27 @@ impl Engine {
         id: &SessionId,
         since: Option<u64>,
         tell: impl Fn(Loading) + Send + 'static,
-    ) -> Result<Attached, SessionError> {
+    ) -> Result<AttachedSession, SessionError> {
         let loading = self.loading.lock().await;
         if let Some(following) = self.following(id) {
-            return Ok(Attached::Following(following));
+            return Ok(AttachedSession::Following(following));
         }
-        match self.take_up(folders, id, since, tell).await {
-            Ok(TakenUp::Before(session)) => Ok(Attached::Live(session)),
-            Ok(TakenUp::Now(session, preparing)) => {
+        match self.load(folders, id, since, tell).await {
+            Ok(LoadedSession::Live(session)) => Ok(AttachedSession::Live(session)),
+            Ok(LoadedSession::Opened(session, preparing)) => {
                 self.make_ready(&session, preparing, loading).await;
-                Ok(Attached::Live(session))
+                Ok(AttachedSession::Live(session))
             }
             Err(SessionError::Storage { path, source }) if source.kind() == io::ErrorKind::ResourceBusy => {
                 let of = path.clone();
                 let (_, folder) = self.stored_journal(folders, id)?;
                 let beginning = self.beginning_in(id, folder)?;
-                let opened = blocking(move || Following::open(&of, &beginning, None)).await;
+                let opened = blocking(move || FollowedSession::open(&of, &beginning, None)).await;
                 let opened = opened.map_err(|source| SessionError::Storage { path: path.clone(), source })?;
                 let following = opened.ok_or(SessionError::Corrupted { path, skipped: 0 })?;
                 lock(&self.followed).insert(id.clone(), Arc::clone(&following));
                 following.start();
-                Ok(Attached::Following(following))
+                Ok(AttachedSession::Following(following))
             }
             Err(error) => Err(error),
         }
@@ -126,49 +129,51 @@ impl Engine {
     ///
     /// # Errors
     /// [`SessionError::Unknown`] when it is neither live nor followed.
-    pub fn attached(&self, id: &SessionId) -> Result<Attached, SessionError> {
+    pub fn attached(&self, id: &SessionId) -> Result<AttachedSession, SessionError> {
         match self.following(id) {
-            Some(following) => Ok(Attached::Following(following)),
-            None => self.session(id).map(Attached::Live),
+            Some(following) => Ok(AttachedSession::Following(following)),
+            None => self.session(id).map(AttachedSession::Live),
         }
     }
 
     /// All sessions that are live or followed here, the newest first.
     #[must_use]
-    pub fn all_attached(&self) -> Vec<Attached> {
-        let mut all: Vec<(SessionId, Attached)> = self
+    pub fn all_attached(&self) -> Vec<AttachedSession> {
+        let mut all: Vec<(SessionId, AttachedSession)> = self
             .live_sessions()
             .into_iter()
-            .map(|session| (session.id().clone(), Attached::Live(session)))
+            .map(|session| (session.id().clone(), AttachedSession::Live(session)))
             .collect();
         let followed = lock(&self.followed);
         let followed = followed.iter().filter(|(_, following)| !following.is_stopped());
-        all.extend(followed.map(|(id, following)| (id.clone(), Attached::Following(Arc::clone(following)))));
+        all.extend(
+            followed.map(|(id, following)| (id.clone(), AttachedSession::Following(Arc::clone(following)))),
+        );
         all.sort_by(|(a, _), (b, _)| b.cmp(a));
         all.into_iter().map(|(_, attached)| attached).collect()
     }
 
-    /// From now on nobody gets the session of that id, until it is ready.
-    pub(super) fn prepare(&self, id: &SessionId) -> Preparing {
+    /// Withholds the session of that id until it is ready.
+    pub(super) fn prepare(&self, id: &SessionId) -> PreparationGuard {
         lock(&self.preparing).insert(id.clone());
-        Preparing { all: Arc::clone(&self.preparing), id: id.clone() }
+        PreparationGuard { all: Arc::clone(&self.preparing), id: id.clone() }
     }
 
-    /// Does what a session needs that was taken up from its journal. Others are loaded as soon as it can be used.
+    /// Makes a resumed session ready. Others are loaded as soon as it can be used.
     pub(super) async fn make_ready(
         &self,
         session: &Arc<Session>,
-        preparing: Preparing,
+        preparing: PreparationGuard,
         loading: MutexGuard<'_, ()>,
     ) {
-        session.enter_lost_changes().await;
-        session.look_for_losses().await;
+        session.edits().enter_lost_changes().await;
+        session.check_losses().await;
         drop(preparing);
         drop(loading);
-        // Whoever loads it sees the texts as they are, and not as they were when the session ended.
-        session.catch_up_with_texts().await;
-        session.finish_restore().await;
-        session.asked_again().await;
+        // The caller sees the current texts, not those at the end of the session.
+        session.edits().catch_up_with_texts().await;
+        session.edits().finish_restore().await;
+        session.requests_repeated().await;
     }
 
     /// The live session of that id; one that is being made ready is waited for.
@@ -191,7 +196,7 @@ impl Engine {
 
     /// The session of that id that another process writes, as far as it is followed here.
     #[must_use]
-    pub fn following(&self, id: &SessionId) -> Option<Arc<Following>> {
+    pub fn following(&self, id: &SessionId) -> Option<Arc<FollowedSession>> {
         lock(&self.followed).get(id).filter(|following| !following.is_stopped()).cloned()
     }
 
@@ -199,7 +204,7 @@ impl Engine {
     /// prompt means.
     ///
     /// # Errors
-    /// As [`Engine::session`], and what keeps it from being taken over.
+    /// As [`Engine::session`], and the errors of taking it over.
     pub async fn session_for_prompt(&self, id: &SessionId) -> Result<Arc<Session>, SessionError> {
         if let Some(following) = self.following(id)
             && let Some(session) = self.take_free(&following).await?
@@ -209,10 +214,10 @@ impl Engine {
         self.ready_session(id).await
     }
 
-    /// Makes this process the one that writes a session that it follows. With `force` what runs there is cancelled.
+    /// Makes this process the writer of a session that it follows. With `force` running work is cancelled there.
     ///
     /// # Errors
-    /// [`SessionError`]: it is not followed, its writer declines, does not answer, or somebody else was first.
+    /// [`SessionError`]: it is not followed, its writer declines or does not answer, or another process was first.
     pub async fn take_over(&self, id: &SessionId, force: bool) -> Result<Arc<Session>, SessionError> {
         let Some(following) = self.following(id) else { return self.ready_session(id).await };
         let _one_at_a_time = following.taking.lock().await;
@@ -230,10 +235,10 @@ impl Engine {
         Err(SessionError::Followed { by: following.writer().map(Box::new) })
     }
 
-    /// Asks whoever is noted as the writer. `None` when meanwhile another one is: what was asked is none of its business.
+    /// Asks the recorded writer. `None` when there is another writer meanwhile, to which the request does not apply.
     async fn ask_for(
         &self,
-        following: &Arc<Following>,
+        following: &Arc<FollowedSession>,
         force: bool,
     ) -> Result<Option<Arc<Session>>, SessionError> {
         let (lease, ask) = (following.lease.clone(), AskId::generate());
@@ -254,7 +259,7 @@ impl Engine {
 
     async fn wait_for_lease(
         &self,
-        following: &Arc<Following>,
+        following: &Arc<FollowedSession>,
         ask: &AskId,
         writer: Option<&SessionWriter>,
     ) -> Result<Option<Arc<Session>>, SessionError> {
@@ -271,7 +276,7 @@ impl Engine {
             if let Some(session) = self.take_free(following).await? {
                 return Ok(Some(session));
             }
-            // Somebody else was first, or began to write while this one asked.
+            // Another process was first, or began to write while this one asked.
             if now.is_some_and(|now| writer.is_some_and(|asked| asked.lease != now.lease)) {
                 return Ok(None);
             }
@@ -285,13 +290,19 @@ impl Engine {
         }
     }
 
-    /// Takes a session over if nobody writes it.
-    async fn take_free(&self, following: &Arc<Following>) -> Result<Option<Arc<Session>>, SessionError> {
+    /// Takes a session over if it has no writer.
+    async fn take_free(
+        &self,
+        following: &Arc<FollowedSession>,
+    ) -> Result<Option<Arc<Session>>, SessionError> {
         let (engine, following) = (self.clone(), Arc::clone(following));
         unbroken(async move { engine.take_if_free(&following).await }).await
     }
 
-    async fn take_if_free(&self, following: &Arc<Following>) -> Result<Option<Arc<Session>>, SessionError> {
+    async fn take_if_free(
+        &self,
+        following: &Arc<FollowedSession>,
+    ) -> Result<Option<Arc<Session>>, SessionError> {
         let loading = self.loading.lock().await;
         if following.is_stopped() {
             return self.session(following.id()).map(Some);
@@ -313,12 +324,12 @@ impl Engine {
             }
         };
         let (last, preparing) = (Arc::clone(following), self.prepare(following.id()));
-        // Nobody writes any more: what is read now is the end of what was told there.
+        // It has no writer any more: this read has its last events.
         blocking(move || last.finish()).await;
         let log = following.events();
         log.begin_life();
         lock(&self.followed).remove(following.id());
-        let session = self.start(Opened { events: Arc::clone(log), ..opened });
+        let session = self.start(OpenedSession { events: Arc::clone(log), ..opened });
         self.make_ready(&session, preparing, loading).await;
         Ok(Some(session))
     }
@@ -328,7 +339,7 @@ impl Engine {
         let writer = SessionWriter::this(&lock(&self.client));
         let told = Event::LeaseChanged { writer: Some(Box::new(writer.clone())), is_mine: true };
         session.events().tell_aside(told);
-        let holder = Holder {
+        let holder = LeaseHolder {
             session: Arc::clone(session),
             lease,
             writer,
@@ -339,16 +350,16 @@ impl Engine {
     }
 }
 
-/// What a live session needs to let go of its journal.
-struct Holder {
+/// The parts of a live session that hand over its journal.
+struct LeaseHolder {
     session: Arc<Session>,
     lease: Lease,
     writer: SessionWriter,
-    followed: Followed,
+    followed: FollowedSessions,
     loading: Arc<tokio::sync::Mutex<()>>,
 }
 
-impl Holder {
+impl LeaseHolder {
     async fn hold(self) {
         let wake = Arc::new(Notify::new());
         let (lease, writer, waker) = (self.lease.clone(), self.writer.clone(), Arc::clone(&wake));
@@ -369,7 +380,7 @@ impl Holder {
             }
             tokio::select! {
                 biased;
-                () = self.session.closing() => break,
+                () = self.session.core().closing() => break,
                 () = wake.notified() => {}
                 () = sleep(POLL) => {}
             }
@@ -380,10 +391,10 @@ impl Holder {
 
     /// Ends the session here, lets the other process write it, and follows it from then on; or says why not.
     async fn let_go(&self, force: bool) -> Option<LeaseRefusal> {
-        if !force && let Some(why) = self.session.at_work() {
+        if !force && let Some(why) = self.session.work() {
             return Some(why);
         }
-        // Whoever loads the session meanwhile must not take the lock again.
+        // A caller that loads the session meanwhile must not take the lock again.
         let loading = self.loading.lock().await;
         if self.session.is_closing() {
             drop(loading);
@@ -391,19 +402,19 @@ impl Holder {
             self.withdraw().await;
             return None;
         }
-        let path = self.session.journal_path();
+        let path = self.session.core().journal().path().to_path_buf();
         if force {
-            if self.session.cancel_turn() {
+            if self.session.turns().cancel() {
                 self.wait_until_idle().await;
             }
-            self.session.close_for_another();
-        } else if let Err(why) = self.session.close_for_another_if_idle() {
+            self.session.hand_over();
+        } else if let Err(why) = self.session.hand_over_if_idle() {
             return Some(why);
         }
         self.session.closed().await;
         let log = Arc::clone(self.session.events());
-        let beginning = self.session.opened();
-        let opened = blocking(move || Following::open(&path, &beginning, Some(log))).await;
+        let beginning = self.session.core().opened();
+        let opened = blocking(move || FollowedSession::open(&path, &beginning, Some(log))).await;
         match opened {
             Ok(Some(following)) => {
                 lock(&self.followed).insert(following.id().clone(), Arc::clone(&following));

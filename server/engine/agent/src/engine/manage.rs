@@ -1,12 +1,14 @@
-//! Sessions as a list: what there is, and naming, putting away and deleting one.
+//! Sessions as a list: listing, renaming, archiving and deleting.
 //!
-//! Rule: a session may be live or only stored, and whoever asks need not know; while one is loaded nobody changes the list.
+//! Rule: a session may be live or only stored; callers need not know. The list does not change while a session is loaded.
 
 use std::sync::Arc;
 
-use super::{Engine, SessionError};
+use super::Engine;
 use crate::session::Session;
-use crate::sessions::{BadCursor, Catalogue, ListSessions, Presence, SessionPage, Workspaces};
+use crate::sessions::{
+    BadCursor, Catalogue, ListSessions, SessionError, SessionPage, SessionPresence, WorkspaceFilter,
+};
 use kode_base::blocking;
 use kode_base::ids::SessionId;
 
@@ -18,11 +20,11 @@ impl Engine {
     pub fn list_sessions(&self, query: &ListSessions) -> Result<SessionPage, BadCursor> {
         self.catalogue.list(query, &|id| {
             let session = self.sessions().get(id).cloned()?;
-            // One that is ending holds its journal still, and is nobody else's.
+            // A closing session still has its journal, and no other process does.
             Some(if session.is_closing() {
-                Presence::Stored
+                SessionPresence::Stored
             } else {
-                Presence::Live(session.snapshot(0).state)
+                SessionPresence::Live(session.snapshot(0).state)
             })
         })
     }
@@ -33,7 +35,7 @@ impl Engine {
     /// [`SessionError`]: a title that cannot be taken, unknown, or open elsewhere.
     pub async fn rename_session(
         &self,
-        workspaces: &Workspaces,
+        workspaces: &WorkspaceFilter,
         id: &SessionId,
         title: &str,
     ) -> Result<(), SessionError> {
@@ -54,15 +56,15 @@ impl Engine {
     /// [`SessionError`]: unknown, or open elsewhere.
     pub async fn archive_session(
         &self,
-        workspaces: &Workspaces,
+        workspaces: &WorkspaceFilter,
         id: &SessionId,
         archived: bool,
     ) -> Result<(), SessionError> {
         let _one_at_a_time = self.loading.lock().await;
         match self.live_or_gone(id).await {
             Some(session) if session.archive(archived) => {
-                // A power cut must not take it out again: what is not put away is cleaned up some day.
-                session.sync().await;
+                // Survives a power cut: a session that is not archived is cleaned up some day.
+                session.core().sync().await;
                 Ok(())
             }
             Some(_) => Err(SessionError::Unknown(id.clone())),
@@ -78,7 +80,11 @@ impl Engine {
     ///
     /// # Errors
     /// [`SessionError`]: a turn runs, unknown, or open elsewhere.
-    pub async fn delete_session(&self, workspaces: &Workspaces, id: &SessionId) -> Result<(), SessionError> {
+    pub async fn delete_session(
+        &self,
+        workspaces: &WorkspaceFilter,
+        id: &SessionId,
+    ) -> Result<(), SessionError> {
         let _one_at_a_time = self.loading.lock().await;
         let mut workspaces = workspaces.clone();
         if let Some(session) = self.live_or_gone(id).await {
@@ -86,14 +92,14 @@ impl Engine {
                 return Err(SessionError::Running(id.clone()));
             }
             session.closed().await;
-            workspaces = Workspaces::These(session.roots());
+            workspaces = WorkspaceFilter::These(session.roots());
         }
         self.sessions().remove(id);
         let deleted = id.clone();
         let done =
             self.stored(&workspaces, move |stored, workspaces| stored.delete(workspaces, &deleted)).await;
         if matches!(done, Ok(()) | Err(SessionError::Unknown(_))) {
-            // Nobody takes over what is no more.
+            // A deleted session cannot be taken over.
             self.end_following(id);
         }
         done
@@ -112,8 +118,8 @@ impl Engine {
     /// Does something with stored sessions on a thread that may wait.
     async fn stored<T: Send + 'static>(
         &self,
-        workspaces: &Workspaces,
-        act: impl FnOnce(&Catalogue, &Workspaces) -> T + Send + 'static,
+        workspaces: &WorkspaceFilter,
+        act: impl FnOnce(&Catalogue, &WorkspaceFilter) -> T + Send + 'static,
     ) -> T {
         let (catalogue, workspaces) = (Arc::clone(&self.catalogue), workspaces.clone());
         blocking(move || act(&catalogue, &workspaces)).await

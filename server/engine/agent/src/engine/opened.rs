@@ -8,36 +8,37 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use super::{BLOBS, SessionError};
-use crate::session::base::Newest;
-use crate::session::replay::Replay;
-use crate::session::{Loading, SessionState, open};
+use crate::history::base::NewestBase;
+use crate::history::{Loading, open};
+use crate::sessions::{BLOBS, SessionError};
+use crate::state::SessionState;
+use crate::state::replay::Replay;
 use kode_journal::disk::{Disk, OpenMode};
 use kode_journal::{Blobs, Journal};
 use kode_record::event::EventLog;
 use kode_record::record::Record;
 use kode_text::edit::ledger::Ledger;
 
-/// A session that took so long to open gets a base at once.
+/// The time to open a session from which on it gets a base at once.
 const LONG_OPENING: Duration = Duration::from_millis(250);
 
 /// A session as it lies on disk.
-pub(super) struct Opened {
+pub(super) struct OpenedSession {
     pub(super) journal: Journal,
     pub(super) blobs: Blobs,
     pub(super) state: SessionState,
     pub(super) events: Arc<EventLog>,
     pub(super) ledger: Ledger,
-    pub(super) base: Newest,
+    pub(super) base: NewestBase,
     /// Lines of the journal that could not be read; `None` for a session that has just begun.
     pub(super) resumed: Option<u64>,
 }
 
-/// Has `open` read a journal on a thread that may wait. A fault of ours in what the journal says is not its absence.
+/// Reads a journal with `open` on a blocking thread. A panic on its content is reported as a corrupted journal.
 pub(super) async fn in_background(
     journal: PathBuf,
-    open: impl FnOnce(&Path) -> Result<Opened, SessionError> + Send + 'static,
-) -> Result<Opened, SessionError> {
+    open: impl FnOnce(&Path) -> Result<OpenedSession, SessionError> + Send + 'static,
+) -> Result<OpenedSession, SessionError> {
     let path = journal.clone();
     tokio::task::spawn_blocking(move || open(&journal)).await.unwrap_or_else(|error| {
         tracing::error!(%error, path = %path.display(), "a session could not be folded");
@@ -53,8 +54,8 @@ pub(super) fn open_session(
     beginning: &Record,
     since: Option<u64>,
     tell: &dyn Fn(Loading),
-) -> Result<Opened, SessionError> {
-    // Opened first: from then on nobody else writes what is read. It is not made: it may be deleted just now.
+) -> Result<OpenedSession, SessionError> {
+    // Opened first: from then on no other process writes it. It is not created: it may be deleted just now.
     let (journal, blobs) = match (open_journal(disk, path, OpenMode::Existing), beginning) {
         (Err(SessionError::Storage { source, .. }), Record::Opened { session, .. })
             if source.kind() == io::ErrorKind::NotFound =>
@@ -64,10 +65,10 @@ pub(super) fn open_session(
         (opened, _) => opened?,
     };
     let began = Instant::now();
-    let source = open::Source { disk: &**disk, journal: path, blobs: &blobs, beginning };
+    let source = open::OpeningSource { disk: &**disk, journal: path, blobs: &blobs, beginning };
     let opening = open::open(&source, since, tell)
         .map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
-    let open::Opening { replay, ledger, mut base, read } = opening;
+    let open::OpenedJournal { replay, ledger, mut base, read } = opening;
     let took = began.elapsed();
     base.is_wanted = took >= LONG_OPENING;
     let (from, ms) = (base.offset, took.as_millis());
@@ -76,12 +77,12 @@ pub(super) fn open_session(
     let Some(Replay { mut state, kept }) = replay else {
         return Err(SessionError::Corrupted { path: path.to_path_buf(), skipped });
     };
-    // The name of the folder is what it is known by, whatever a damaged or foreign line says.
+    // The id is the name of the folder, whatever a damaged or foreign line contains.
     if let Record::Opened { session, .. } = beginning {
         state.id.clone_from(session);
     }
     let events = EventLog::next_life(state.id.clone(), kept);
-    Ok(Opened { journal, blobs, state, events, ledger, base, resumed: Some(skipped) })
+    Ok(OpenedSession { journal, blobs, state, events, ledger, base, resumed: Some(skipped) })
 }
 
 /// The journal at a place, and the blobs beside it.
@@ -96,7 +97,7 @@ pub(super) fn open_journal(
     Ok((journal, blobs))
 }
 
-/// Whether nothing is at a place. Something that must not be looked at is there.
+/// Whether nothing is at a place. An unreadable entry counts as something.
 pub(super) fn is_absent(path: &Path) -> bool {
     let none = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
     fs::symlink_metadata(path).is_err_and(|error| none.contains(&error.kind()))

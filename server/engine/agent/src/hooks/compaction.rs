@@ -1,13 +1,14 @@
-//! Hooks before and after a conversation is compacted.
+//! Hooks before and after a compaction.
 //!
-//! Rule: a hook that blocks leaves the conversation as it is; the same moment has two names, and hooks of both run.
+//! Rule: a hook that blocks leaves the conversation as it is. The event before has two names, and hooks of both run.
 
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::fire::Moment;
-use super::state::StartSource;
-use crate::session::conversation::Conversation;
+use super::HookRunner;
+use super::fire::HookTrigger;
+use super::lifecycle::StartSource;
+use crate::conversation::Conversation;
 use kode_base::ids::TurnId;
 use kode_config::hooks::event::HookEvent;
 use kode_record::compaction::{Cause, Compaction};
@@ -19,10 +20,11 @@ fn trigger(cause: Cause) -> &'static str {
     }
 }
 
-impl Conversation<'_> {
-    /// Has hooks look at a compaction that is about to begin. Why one holds it back, if one does.
+impl HookRunner {
+    /// Runs the hooks before a compaction. Returns the reason of a hook that blocks it.
     pub(crate) async fn before_compaction(
         &self,
+        conversation: &Conversation,
         turn: &TurnId,
         (cause, focus): (Cause, Option<&str>),
         (messages, tokens): (u64, u64),
@@ -30,7 +32,7 @@ impl Conversation<'_> {
     ) -> Option<String> {
         let mut reasons = Vec::new();
         for event in [HookEvent::PreCompact, HookEvent::Compaction] {
-            if !self.has_hooks(event) {
+            if !self.has_hooks(conversation, event) {
                 continue;
             }
             let mut fields = Map::new();
@@ -40,34 +42,35 @@ impl Conversation<'_> {
                 fields.insert("messages_before".to_owned(), json!(messages));
                 fields.insert("tokens_before".to_owned(), json!(tokens));
             }
-            let mut moment = Moment::new(event, Some(turn), Value::Object(fields));
-            moment.value = Some(trigger(cause));
-            let fired = self.fire(moment, cancel).await;
-            reasons.extend(fired.block);
-            if self.note_stop(turn, fired.stop) && reasons.is_empty() {
+            let mut input = HookTrigger::new(event, Some(turn), Value::Object(fields));
+            input.value = Some(trigger(cause));
+            let reply = self.fire(conversation, input, cancel).await;
+            reasons.extend(reply.block);
+            if self.note_stop(turn, reply.stop) && reasons.is_empty() {
                 reasons.push("a hook stopped the turn".to_owned());
             }
         }
         (!reasons.is_empty()).then(|| reasons.join("\n"))
     }
 
-    /// Tells hooks of a compaction, and that the session begins anew in a way.
+    /// Runs the hooks after a compaction, and those of the session's new beginning.
     pub(crate) async fn after_compaction(
         &self,
+        conversation: &Conversation,
         turn: &TurnId,
         done: &Compaction,
         cancel: &CancellationToken,
     ) {
-        if self.has_hooks(HookEvent::PostCompact) {
+        if self.has_hooks(conversation, HookEvent::PostCompact) {
             let trigger = trigger(done.cause);
             let fields = json!({ "trigger": trigger, "compact_summary": done.summary });
-            let mut moment = Moment::new(HookEvent::PostCompact, Some(turn), fields);
-            moment.value = Some(trigger);
-            let fired = self.fire(moment, cancel).await;
-            self.note_stop(turn, fired.stop);
+            let mut input = HookTrigger::new(HookEvent::PostCompact, Some(turn), fields);
+            input.value = Some(trigger);
+            let reply = self.fire(conversation, input, cancel).await;
+            self.note_stop(turn, reply.stop);
         }
-        if self.agent.is_none() {
-            self.fire_start_of(StartSource::Compact, turn, cancel).await;
+        if conversation.is_main() {
+            self.start_of(conversation, StartSource::Compact, turn, cancel).await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What hooks of a session's beginning export: the environment of its later commands.
+//! The exports of hooks at a session's beginning: the environment of its later commands.
 //!
 //! Rule: the file is run by a shell with the rights of the hook that wrote it, once, right after the hook; what comes of it
 //! is data, of bounded size.
@@ -8,29 +8,29 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::HookRunner;
 use super::transcript::replace;
-use crate::session::Session;
 use kode_base::blocking;
 use kode_base::paths::AbsPath;
 use kode_process::sandbox::Sandbox;
 use kode_process::shell::piped::PipedSpec;
 
-/// So long the file may take to run.
+/// The most time to run the file.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// So much of what comes of it is looked at, in bytes.
+/// The most bytes of its output that are read.
 const MAX_BYTES: usize = 256 << 10;
 
-/// So many variables are taken over.
+/// The most variables that are taken over.
 const MAX_VARIABLES: usize = 200;
 
 /// Stands between the environment before and after.
 const MARK: &str = "KODE_LS_ENVIRONMENT_FOLLOWS";
 
-/// What a shell changes by itself.
+/// The variables that a shell changes by itself.
 const ITS_OWN: [&str; 5] = ["_", "SHLVL", "PWD", "OLDPWD", "SHELLOPTS"];
 
-/// A file in which a hook writes what it exports.
+/// A file for a hook's exports.
 pub(super) struct EnvironmentFile(AbsPath);
 
 impl EnvironmentFile {
@@ -38,8 +38,8 @@ impl EnvironmentFile {
     pub(super) const VARIABLE: &str = "CLAUDE_ENV_FILE";
 
     /// Makes an empty one, where the hook can write it.
-    pub(super) async fn make(session: &Session, sandbox: Option<&Arc<Sandbox>>) -> Option<Self> {
-        let folder = sandbox.map(|sandbox| sandbox.scratch().clone()).or_else(|| session.own_folder())?;
+    pub(super) async fn make(hooks: &HookRunner, sandbox: Option<&Arc<Sandbox>>) -> Option<Self> {
+        let folder = sandbox.map(|sandbox| sandbox.scratch().clone()).or_else(|| hooks.own_folder())?;
         let path = folder.join(format!("hook-env-{}.sh", uuid::Uuid::now_v7().simple()));
         let made = path.clone();
         match blocking(move || replace(made.as_path(), b"")).await {
@@ -55,8 +55,8 @@ impl EnvironmentFile {
         &self.0
     }
 
-    /// Runs the file if anything was written, hands what it exports to the session's later commands, and removes it.
-    pub(super) async fn take_over(&self, session: &Session, hook: &PipedSpec, cancel: &CancellationToken) {
+    /// Runs the file if it is not empty, gives its exports to the session's later commands, and removes it.
+    pub(super) async fn apply(&self, hooks: &HookRunner, hook: &PipedSpec, cancel: &CancellationToken) {
         let path = self.0.clone();
         let is_written = blocking(move || {
             std::fs::symlink_metadata(path.as_path()).is_ok_and(|file| file.is_file() && file.len() > 0)
@@ -73,8 +73,8 @@ impl EnvironmentFile {
                 max_bytes: MAX_BYTES,
                 ..hook.clone()
             };
-            match session.shell.run_piped(spec, cancel).await {
-                Ok(piped) => session.shell.export(exported(&piped.stdout)),
+            match hooks.environment.shell.run_piped(spec, cancel).await {
+                Ok(piped) => hooks.environment.shell.export(exported(&piped.stdout)),
                 Err(error) => tracing::warn!(error, "what a hook exports could not be read"),
             }
         }

@@ -1,7 +1,7 @@
-//! A moment comes: the hooks that are for it run, beside each other, and what they say is made into one.
+//! Running the hooks of an event: side by side, with one combined reply.
 //!
-//! Rule: where there is no hook for a moment, nothing is looked up and nothing waits. Each run is told as an event; what
-//! went wrong is told to the user once in a turn.
+//! Rule: without a hook for an event nothing is read and nothing waits. Each run is published as an event; the user is
+//! notified of a problem once in a turn.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,13 +11,14 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::combine::{One, combine};
+use super::HookRunner;
+use super::combine::{HandlerReply, combine};
 use super::list::LastRun;
-use super::output::{Choice, Ended, PermissionAnswer, Run, Said, read};
-use super::run::Command;
+use super::output::{HandlerExit, HandlerOutput, HandlerRun, HookChoice, PermissionAnswer, read};
+use super::run::HookCommand;
 use super::{MAX_TEXT, http, prompt, transcript};
-use crate::session::conversation::Conversation;
-use crate::session::{Session, lock};
+use crate::conversation::Conversation;
+use crate::core::lock;
 use kode_base::blocking;
 use kode_base::ids::TurnId;
 use kode_base::mode::Mode;
@@ -31,32 +32,32 @@ use kode_process::outcome::Exit;
 use kode_record::event::{Event, NoticeKind, NoticeLevel};
 use kode_record::hook::HookOutcome;
 
-/// A moment at which hooks may run.
+/// An event at which hooks may run.
 #[derive(Clone)]
-pub(crate) struct Moment<'a> {
+pub(crate) struct HookTrigger<'a> {
     pub(crate) event: HookEvent,
-    /// What matchers are compared with.
+    /// The value that matchers are compared with.
     pub(crate) value: Option<&'a str>,
-    /// What hooks are told besides what they are told always.
+    /// The fields of this event.
     pub(crate) fields: Map<String, Value>,
     pub(crate) call: Option<&'a GateCase<'a>>,
     /// The turn, where one runs.
     pub(crate) turn: Option<&'a TurnId>,
-    /// The most time there is, whatever handlers say.
+    /// The most time, whatever the timeouts of handlers.
     pub(crate) limit: Option<Duration>,
 }
 
-/// What came of a moment.
+/// The combined reply of the hooks of an event.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Fired {
-    /// How many hooks ran.
+pub(crate) struct HookReply {
+    /// The number of hooks that ran.
     pub(crate) ran: usize,
-    pub(crate) choice: Option<(Choice, String)>,
-    /// Why something is held back, or has to go on.
+    pub(crate) choice: Option<(HookChoice, String)>,
+    /// Why the event is blocked.
     pub(crate) block: Option<String>,
     pub(crate) updated_input: Option<Value>,
     pub(crate) updated_output: Option<Value>,
-    /// What the model is told, each of bounded length.
+    /// Texts for the model, each of bounded length.
     pub(crate) context: Vec<String>,
     /// Why the turn stops.
     pub(crate) stop: Option<String>,
@@ -64,13 +65,13 @@ pub(crate) struct Fired {
     pub(crate) permission_is_of_workspace: bool,
     pub(crate) session_title: Option<String>,
     pub(crate) initial_message: Option<String>,
-    /// What the user is told.
+    /// Messages for the user.
     pub(super) messages: Vec<String>,
     pub(super) problems: Vec<String>,
 }
 
-impl<'a> Moment<'a> {
-    /// A moment of a turn without a call.
+impl<'a> HookTrigger<'a> {
+    /// An event without a call.
     pub(crate) fn new(event: HookEvent, turn: Option<&'a TurnId>, fields: Value) -> Self {
         let fields = match fields {
             Value::Object(fields) => fields,
@@ -80,8 +81,8 @@ impl<'a> Moment<'a> {
     }
 }
 
-impl Fired {
-    /// Everything in it that is put into a conversation or shown.
+impl HookReply {
+    /// The texts that are put into a conversation or shown.
     fn texts(&mut self) -> impl Iterator<Item = &mut String> {
         let answer = self.permission.as_mut().and_then(|answer| answer.message.as_mut());
         let choice = self.choice.as_mut().map(|(_, reason)| reason);
@@ -90,15 +91,24 @@ impl Fired {
     }
 }
 
-/// What is told to hooks as they are started: the same but for where the transcript is.
-pub(super) struct Payload {
+/// The input of hooks: the same for all but the place of the transcript.
+pub(super) struct HookPayload {
     fields: Map<String, Value>,
     transcript: Option<AbsPath>,
-    /// Where those find it that run in the sandbox.
+    /// Its place inside the sandbox.
     transcript_inside: Option<AbsPath>,
 }
 
-impl Payload {
+/// The hooks of one event while they run.
+struct HookFiring<'a> {
+    conversation: &'a Conversation,
+    trigger: &'a HookTrigger<'a>,
+    payload: &'a HookPayload,
+    in_force: &'a EffectivePolicy,
+    cancel: &'a CancellationToken,
+}
+
+impl HookPayload {
     /// As one JSON object.
     pub(super) fn json(&self, is_inside: bool) -> String {
         let transcript = if is_inside { &self.transcript_inside } else { &self.transcript };
@@ -109,199 +119,191 @@ impl Payload {
     }
 }
 
-impl Session {
-    /// The folder of the session's own files.
-    pub(super) fn own_folder(&self) -> Option<AbsPath> {
-        self.journal_folder().and_then(|folder| AbsPath::new(folder).ok())
-    }
-}
-
-impl Conversation<'_> {
-    /// Runs the hooks of a moment and makes one of what they say.
-    pub(crate) async fn fire(&self, moment: Moment<'_>, cancel: &CancellationToken) -> Fired {
-        if !self.has_hooks(moment.event) {
-            return Fired::default();
+impl HookRunner {
+    /// Runs the hooks of an event in a conversation and combines their replies.
+    pub(super) async fn fire(
+        &self,
+        conversation: &Conversation,
+        trigger: HookTrigger<'_>,
+        cancel: &CancellationToken,
+    ) -> HookReply {
+        if !self.has_hooks(conversation, trigger.event) {
+            return HookReply::default();
         }
-        // Whoever approves and whoever swaps a script is heard at once: the files are looked at again.
-        let in_force = self.session.look().await;
-        let handlers = self.at(&in_force, &moment).await;
+        // Approvals and script edits take effect immediately, so the files are read again.
+        let in_force = self.gate.refreshed().await;
+        let handlers = self.handlers(conversation, &trigger, &in_force).await;
         if handlers.is_empty() {
-            return Fired::default();
+            return HookReply::default();
         }
-        let payload = self.payload(&moment, &handlers, &in_force).await;
-        let runs = handlers.iter().map(|handler| self.run(handler, &moment, &payload, &in_force, cancel));
-        let mut fired = combine(join_all(runs).await);
-        for text in fired.texts() {
+        let payload = self.payload(conversation, &trigger, &handlers, &in_force).await;
+        let firing =
+            HookFiring { conversation, trigger: &trigger, payload: &payload, in_force: &in_force, cancel };
+        let runs = handlers.iter().map(|handler| self.run(handler, &firing));
+        let mut reply = combine(join_all(runs).await);
+        for text in reply.texts() {
             *text = self.bounded(std::mem::take(text)).await;
         }
-        self.tell(&moment, &mut fired);
-        fired
+        self.report(&trigger, &mut reply);
+        reply
     }
 
-    async fn at(&self, in_force: &EffectivePolicy, moment: &Moment<'_>) -> Vec<Arc<HookHandler>> {
-        let brought = self.brought_hooks(in_force).await;
-        let subject = MatchSubject { value: moment.value, call: moment.call, workspace: self.workspace() };
-        let handlers = in_force.hooks.at(moment.event, subject, Vec::new());
-        let mut handlers = brought.at(moment.event, subject, handlers);
-        handlers.retain(|handler| !handler.once || self.session.hooks.may_run_once(handler.key));
+    async fn handlers(
+        &self,
+        conversation: &Conversation,
+        trigger: &HookTrigger<'_>,
+        in_force: &EffectivePolicy,
+    ) -> Vec<Arc<HookHandler>> {
+        let carried = self.carried_hooks(conversation, in_force).await;
+        let subject =
+            MatchSubject { value: trigger.value, call: trigger.call, workspace: conversation.workspace() };
+        let handlers = in_force.hooks.at(trigger.event, subject, Vec::new());
+        let mut handlers = carried.at(trigger.event, subject, handlers);
+        handlers.retain(|handler| !handler.once || self.state.may_run_once(handler.key));
         handlers
     }
 
-    /// What all hooks of a moment are told.
+    /// The input of all hooks of an event.
     async fn payload(
         &self,
-        moment: &Moment<'_>,
+        conversation: &Conversation,
+        trigger: &HookTrigger<'_>,
         handlers: &[Arc<HookHandler>],
         in_force: &EffectivePolicy,
-    ) -> Payload {
-        let session = self.session;
+    ) -> HookPayload {
         let mut fields = Map::new();
         let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
-        put("session_id", json!(session.id()));
-        if let Some(turn) = moment.turn {
+        put("session_id", json!(self.core.id()));
+        if let Some(turn) = trigger.turn {
             put("prompt_id", json!(turn));
         }
         // In its place, whatever else there is.
         put("transcript_path", Value::Null);
-        put("cwd", json!(self.workspace().cwd().to_string()));
-        put("permission_mode", json!(mode_name(self.mode(session.mode()))));
-        put("hook_event_name", json!(moment.event.name()));
+        put("cwd", json!(conversation.workspace().cwd().to_string()));
+        put("permission_mode", json!(mode_name(conversation.current_mode())));
+        put("hook_event_name", json!(trigger.event.name()));
         let effort = {
-            let state = session.state();
-            self.effort(state.effort.or(in_force.policy.preferences.effort), &state)
+            let state = self.core.state();
+            conversation.effort(state.config.effort.or(in_force.policy.preferences.effort), &state)
         };
         if let Some(effort) = effort {
             put("effort", json!({ "level": effort }));
         }
-        if let Some(agent) = &self.agent {
+        if let Some(agent) = conversation.agent() {
             put("agent_id", json!(agent));
-            let kind = self.assignment.as_ref().map(|assignment| assignment.kind.clone());
-            let kind = kind.or_else(|| session.state().agents.get(agent).map(|agent| agent.kind.clone()));
+            let kind = conversation.assignment.as_ref().map(|assignment| assignment.kind.clone());
+            let kind = kind.or_else(|| self.core.state().agents.get(agent).map(|agent| agent.kind.clone()));
             put("agent_type", json!(kind));
         }
-        put("project_dir", json!(session.workspace.cwd().to_string()));
+        put("project_dir", json!(self.environment.workspace.cwd().to_string()));
         put("timestamp", json!(Timestamp::now().to_string()));
-        fields.extend(moment.fields.clone());
-        let inside = handlers.iter().find_map(|handler| Command::sandbox_of(handler, in_force));
-        let is_outside = handlers.iter().any(|handler| Command::sandbox_of(handler, in_force).is_none());
-        let transcript = match session.own_folder().filter(|_| is_outside) {
-            Some(folder) => session.transcript_in(&folder, None).await,
+        fields.extend(trigger.fields.clone());
+        let inside = handlers.iter().find_map(|handler| HookCommand::sandbox_of(handler, in_force));
+        let is_outside = handlers.iter().any(|handler| HookCommand::sandbox_of(handler, in_force).is_none());
+        let transcript = match self.own_folder().filter(|_| is_outside) {
+            Some(folder) => self.transcript_in(&folder, None).await,
             None => None,
         };
         let transcript_inside = match &inside {
-            Some(sandbox) => session.transcript_in(sandbox.scratch(), None).await,
+            Some(sandbox) => self.transcript_in(sandbox.scratch(), None).await,
             None => None,
         };
-        if let (HookEvent::SubagentStop, Some(agent)) = (moment.event, &self.agent) {
+        if let (HookEvent::SubagentStop, Some(agent)) = (trigger.event, conversation.agent()) {
             let folder =
-                inside.as_ref().map(|sandbox| sandbox.scratch().clone()).or_else(|| session.own_folder());
+                inside.as_ref().map(|sandbox| sandbox.scratch().clone()).or_else(|| self.own_folder());
             if let Some(folder) = folder
-                && let Some(path) = session.transcript_in(&folder, Some(agent)).await
+                && let Some(path) = self.transcript_in(&folder, Some(agent)).await
             {
                 fields.insert("agent_transcript_path".to_owned(), json!(path.to_string()));
             }
         }
-        Payload { fields, transcript, transcript_inside }
+        HookPayload { fields, transcript, transcript_inside }
     }
 
     /// Runs one hook to its end.
-    async fn run(
-        &self,
-        handler: &Arc<HookHandler>,
-        moment: &Moment<'_>,
-        payload: &Payload,
-        in_force: &EffectivePolicy,
-        cancel: &CancellationToken,
-    ) -> One {
-        let session = self.session;
+    async fn run(&self, handler: &Arc<HookHandler>, firing: &HookFiring<'_>) -> HandlerReply {
         let began = Instant::now();
-        let limit = moment.limit.map_or(handler.timeout, |limit| limit.min(handler.timeout));
-        let said = if handler.is_async {
-            self.start_in_background(handler, payload, in_force)
+        let limit = firing.trigger.limit.map_or(handler.timeout, |limit| limit.min(handler.timeout));
+        let output = if handler.is_async {
+            self.start_in_background(handler, firing)
         } else {
             let running = async {
-                let place = session.hooks.places.acquire().await;
-                let ended = self.ended(handler, payload, in_force, limit, cancel).await;
-                drop(place);
-                read(moment.event, &ended)
+                let permit = self.state.permits.acquire().await;
+                let ended = self.ended(handler, firing, limit).await;
+                drop(permit);
+                read(firing.trigger.event, &ended)
             };
             tokio::select! {
-                said = running => said,
-                // Waiting for a place has an end as well.
-                () = cancel.cancelled() => Said { outcome: Some(HookOutcome::Cancelled), ..Said::default() },
+                output = running => output,
+                // Waiting for a permit ends as well.
+                () = firing.cancel.cancelled() => {
+                    HandlerOutput { outcome: Some(HookOutcome::Cancelled), ..HandlerOutput::default() }
+                }
             }
         };
         let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.note_run(handler, &said, duration_ms);
-        One { said, head: handler.action.head(), is_of_workspace: handler.is_of_workspace() }
+        self.note_run(handler, &output, duration_ms);
+        HandlerReply { output, head: handler.action.head(), is_of_workspace: handler.is_of_workspace() }
     }
 
-    async fn ended(
-        &self,
-        handler: &HookHandler,
-        payload: &Payload,
-        in_force: &EffectivePolicy,
-        limit: Duration,
-        cancel: &CancellationToken,
-    ) -> Run {
+    async fn ended(&self, handler: &HookHandler, firing: &HookFiring<'_>, limit: Duration) -> HandlerRun {
+        let HookFiring { payload, in_force, cancel, .. } = *firing;
         let head = handler.action.head();
-        let done = |exit, stdout, stderr, missing| Run { exit, stdout, stderr, missing, head: head.clone() };
+        let done =
+            |exit, stdout, stderr, missing| HandlerRun { exit, stdout, stderr, missing, head: head.clone() };
         let (exit, stdout) = match &handler.action {
             HookAction::Command { .. } => {
-                let command = Command::new(self.session, handler, payload, in_force, limit).await;
+                let command = HookCommand::new(self, handler, payload, in_force, limit).await;
                 let ended = match &command {
-                    Ok(command) => command.run(self.session, cancel).await,
+                    Ok(command) => command.run(self, cancel).await,
                     Err(reason) => Err(reason.clone()),
                 };
                 return match (ended, command) {
                     (Ok(piped), Ok(command)) => {
                         let missing = command.missing(&piped.stderr);
-                        done(Ended::Exit(piped.exit), piped.stdout, piped.stderr, missing)
+                        done(HandlerExit::Exit(piped.exit), piped.stdout, piped.stderr, missing)
                     }
                     (Err(reason), _) | (_, Err(reason)) => {
-                        done(Ended::NotStarted(reason), String::new(), String::new(), None)
+                        done(HandlerExit::NotStarted(reason), String::new(), String::new(), None)
                     }
                 };
             }
             HookAction::Http { url, headers, allowed } => {
-                let lookup = |name: &str| Command::variable(self.session, handler, name);
+                let lookup = |name: &str| HookCommand::variable(self, handler, name);
                 let request =
-                    http::Request { url, headers, allowed, body: payload.json(false), lookup: &lookup };
+                    http::HookRequest { url, headers, allowed, body: payload.json(false), lookup: &lookup };
                 within(limit, cancel, http::post(request)).await
             }
             HookAction::Prompt { prompt, model } => {
                 let question = prompt::question(prompt, &payload.json(false));
-                within(limit, cancel, prompt::ask(self, question, model.as_deref(), cancel)).await
+                let asking = self.ask_model(firing.conversation, question, model.as_deref(), cancel);
+                within(limit, cancel, asking).await
             }
         };
         done(exit, stdout, String::new(), None)
     }
 
-    /// Starts a hook that nobody waits for.
-    fn start_in_background(
-        &self,
-        handler: &Arc<HookHandler>,
-        payload: &Payload,
-        in_force: &EffectivePolicy,
-    ) -> Said {
-        let session = self.session;
-        let Ok(place) = Arc::clone(&session.hooks.background).try_acquire_owned() else {
+    /// Starts a hook in the background.
+    fn start_in_background(&self, handler: &Arc<HookHandler>, firing: &HookFiring<'_>) -> HandlerOutput {
+        let Ok(permit) = Arc::clone(&self.state.background).try_acquire_owned() else {
             let error =
                 format!("`{}` was not started: too many hooks run in the background", handler.action.head());
-            return Said { outcome: Some(HookOutcome::Failed), error: Some(error), ..Said::default() };
+            let outcome = Some(HookOutcome::Failed);
+            return HandlerOutput { outcome, error: Some(error), ..HandlerOutput::default() };
         };
-        let spec = match Command::spec(session, handler, payload, in_force, handler.timeout) {
+        let spec = HookCommand::spec(self, handler, firing.payload, firing.in_force, handler.timeout);
+        let spec = match spec {
             Ok(spec) => spec,
             Err(error) => {
-                return Said { outcome: Some(HookOutcome::NotSetUp), error: Some(error), ..Said::default() };
+                let outcome = Some(HookOutcome::NotSetUp);
+                return HandlerOutput { outcome, error: Some(error), ..HandlerOutput::default() };
             }
         };
-        let (shell, events, cancel) =
-            (Arc::clone(&session.shell), Arc::clone(session.events()), session.cancel_token());
-        let (handler, last) = (Arc::clone(handler), Arc::clone(session.hooks.last()));
+        let (core, shell) = (Arc::clone(&self.core), Arc::clone(&self.environment.shell));
+        let (handler, last) = (Arc::clone(handler), Arc::clone(self.state.last()));
         tokio::spawn(async move {
             let began = Instant::now();
-            let ended = shell.run_piped(spec, &cancel).await;
+            let ended = shell.run_piped(spec, &core.cancel_token()).await;
             let outcome = match &ended {
                 Ok(piped) => match piped.exit {
                     Exit::Code(0) => HookOutcome::Ok,
@@ -316,47 +318,47 @@ impl Conversation<'_> {
             let at = Timestamp::now();
             lock(&last).insert(handler.key, LastRun { at, outcome, duration_ms, message: message.clone() });
             let (event, name) = (handler.event.name().to_owned(), handler.action.head());
-            events.publish(Event::HookRan { event, name, duration_ms, outcome, message });
-            drop(place);
+            core.publish(Event::HookRan { event, name, duration_ms, outcome, message });
+            drop(permit);
         });
-        Said { outcome: Some(HookOutcome::InBackground), ..Said::default() }
+        HandlerOutput { outcome: Some(HookOutcome::InBackground), ..HandlerOutput::default() }
     }
 
-    fn note_run(&self, handler: &HookHandler, said: &Said, duration_ms: u64) {
-        let (outcome, message) = (said.outcome(), said.message());
+    fn note_run(&self, handler: &HookHandler, output: &HandlerOutput, duration_ms: u64) {
+        let (outcome, message) = (output.outcome(), output.message());
         let run = LastRun { at: Timestamp::now(), outcome, duration_ms, message: message.clone() };
-        lock(self.session.hooks.last()).insert(handler.key, run);
+        lock(self.state.last()).insert(handler.key, run);
         let (event, name) = (handler.event.name().to_owned(), handler.action.head());
-        self.session.publish(Event::HookRan { event, name, duration_ms, outcome, message });
+        self.core.publish(Event::HookRan { event, name, duration_ms, outcome, message });
     }
 
-    /// Tells the user what hooks want them to know, and what went wrong.
-    fn tell(&self, moment: &Moment<'_>, fired: &mut Fired) {
-        let problems = std::mem::take(&mut fired.problems);
-        let Some(turn) = moment.turn else {
+    /// Notifies the user of the messages and problems of hooks.
+    fn report(&self, trigger: &HookTrigger<'_>, reply: &mut HookReply) {
+        let problems = std::mem::take(&mut reply.problems);
+        let Some(turn) = trigger.turn else {
             problems
                 .iter()
-                .for_each(|problem| tracing::warn!(event = moment.event.name(), problem, "a hook failed"));
+                .for_each(|problem| tracing::warn!(event = trigger.event.name(), problem, "a hook failed"));
             return;
         };
-        // What a sub-agent's hooks say is for the user as well.
-        let main = Conversation::main(self.session);
-        for message in std::mem::take(&mut fired.messages) {
+        // The messages of a sub-agent's hooks are for the user as well.
+        let main = self.main_thread();
+        for message in std::mem::take(&mut reply.messages) {
             main.notice_of(NoticeKind::Hook, turn, (NoticeLevel::Info, &message, ""));
         }
         for problem in problems {
-            if self.session.hooks.is_news(turn, moment.event, &problem) {
-                let text = format!("A hook of {}: {problem}.", moment.event.name());
+            if self.state.is_news(turn, trigger.event, &problem) {
+                let text = format!("A hook of {}: {problem}.", trigger.event.name());
                 let hint = "It held nothing back. `agent/hooks/list` tells where it stands.";
                 main.notice_of(NoticeKind::Hook, turn, (NoticeLevel::Warning, &text, hint));
             }
         }
     }
 
-    /// A text as it may be put into a conversation: what is too long goes on in a file whose path it tells.
+    /// A text as it may be put into a conversation: the rest of a long one is written to a file whose path it names.
     async fn bounded(&self, text: String) -> String {
         let Some((end, _)) = text.char_indices().nth(MAX_TEXT) else { return text };
-        let folder = self.session.shell.tasks().outputs().map(|outputs| outputs.folder().clone());
+        let folder = self.environment.shell.tasks().outputs().map(|outputs| outputs.folder().clone());
         let rest = text[end..].chars().count();
         let mut shown = text[..end].to_owned();
         let kept = match folder {
@@ -368,7 +370,7 @@ impl Conversation<'_> {
                     transcript::replace(path.as_path(), text.as_bytes())
                 });
                 written.await.map(|()| file).inspect_err(|error| {
-                    tracing::warn!(%error, "the rest of what a hook says could not be kept");
+                    tracing::warn!(%error, "the rest of a hook's text could not be kept");
                 })
             }
             None => Err(std::io::ErrorKind::NotFound.into()),
@@ -379,6 +381,11 @@ impl Conversation<'_> {
         });
         shown
     }
+
+    /// The folder of the session's own files.
+    pub(super) fn own_folder(&self) -> Option<AbsPath> {
+        self.core.folder().and_then(|folder| AbsPath::new(folder).ok())
+    }
 }
 
 /// How something other than a command ended within its time: with a text, or in its own way.
@@ -386,14 +393,14 @@ async fn within(
     limit: Duration,
     cancel: &CancellationToken,
     work: impl Future<Output = Result<String, String>>,
-) -> (Ended, String) {
+) -> (HandlerExit, String) {
     tokio::select! {
         biased;
-        () = cancel.cancelled() => (Ended::Exit(Exit::Cancelled), String::new()),
+        () = cancel.cancelled() => (HandlerExit::Exit(Exit::Cancelled), String::new()),
         ended = tokio::time::timeout(limit, work) => match ended {
-            Ok(Ok(text)) => (Ended::Exit(Exit::Code(0)), text),
-            Ok(Err(reason)) => (Ended::Failed(reason), String::new()),
-            Err(_) => (Ended::Exit(Exit::TimedOut), String::new()),
+            Ok(Ok(text)) => (HandlerExit::Exit(Exit::Code(0)), text),
+            Ok(Err(reason)) => (HandlerExit::Failed(reason), String::new()),
+            Err(_) => (HandlerExit::Exit(Exit::TimedOut), String::new()),
         },
     }
 }

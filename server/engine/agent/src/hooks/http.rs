@@ -1,4 +1,4 @@
-//! Hooks that are requests: what the event tells is posted, and the answer says what a command would print.
+//! Hooks that are HTTP requests: the input is posted, and the response is read like the output of a command.
 //!
 //! Rule: a request goes where the settings say and nowhere else: no redirect is followed. Headers hold only the variables
 //! that the handler names. Every answer but a good one decides nothing.
@@ -16,7 +16,7 @@ use kode_net::http::client_builder;
 const MAX_ANSWER: usize = 1 << 20;
 
 /// A request to make.
-pub(super) struct Request<'a> {
+pub(super) struct HookRequest<'a> {
     pub(super) url: &'a str,
     pub(super) headers: &'a [(String, String)],
     /// Variables of the environment that headers may hold.
@@ -29,9 +29,9 @@ pub(super) struct Request<'a> {
 /// Posts it. Answers the body of a good answer.
 ///
 /// # Errors
-/// What is wrong, for people; no value of a header is in it.
-pub(super) async fn post(request: Request<'_>) -> Result<String, String> {
-    let Request { url, headers, allowed, body, lookup } = request;
+/// The error, for people; without values of headers.
+pub(super) async fn post(request: HookRequest<'_>) -> Result<String, String> {
+    let HookRequest { url, headers, allowed, body, lookup } = request;
     let url = expand(url, lookup)
         .complete()
         .map_err(|name| format!("the variable {name} of its address is not set"))?;

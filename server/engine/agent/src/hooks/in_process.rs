@@ -16,17 +16,17 @@ use kode_base::call::ToolError;
 use kode_base::ids::{AgentId, CallId, SessionId};
 use kode_tool::ToolOutput;
 
-/// So long one hook may take; then it is as if it were not there.
+/// The most time of one hook; after it the hook is ignored.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Where a hook belongs: what is general comes before what is particular.
+/// The layer of a hook: general ones run before specific ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HookLayer {
-    /// What all agents of a kind have.
+    /// Hooks of all agents of a kind.
     Template,
-    /// What tunes single tools.
+    /// Hooks of single tools.
     ToolTune,
-    /// What this agent has.
+    /// Hooks of this agent.
     Agent,
 }
 
@@ -45,13 +45,13 @@ pub struct HookCall<'a> {
     pub input: &'a Value,
 }
 
-/// What a hook says before a call.
+/// The decision of a hook before a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum PreDecision {
     /// Nothing.
     #[default]
     Continue,
-    /// Nobody need be asked; rules that deny or ask count all the same.
+    /// No question is needed; rules that deny or ask apply nevertheless.
     Allow,
     /// The user is asked.
     Ask {
@@ -70,7 +70,7 @@ pub enum PreDecision {
     },
 }
 
-/// What a hook makes of a result; what is `None` stays as it is.
+/// A hook's changes of a result; `None` leaves a part as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PostUpdate {
     /// The text for the model.
@@ -79,7 +79,7 @@ pub struct PostUpdate {
     pub display: Option<String>,
     /// The result for machines.
     pub structured: Option<Value>,
-    /// What the model is told besides, also where the call failed.
+    /// More text for the model, also where the call failed.
     pub context: Option<String>,
 }
 
@@ -96,7 +96,7 @@ pub trait ToolHook: Send + Sync {
         PreDecision::Continue
     }
 
-    /// Is told the result as the hooks before have left it.
+    /// Receives the result as the hooks before have left it.
     async fn post_tool_use(
         &self,
         _call: HookCall<'_>,
@@ -110,9 +110,9 @@ pub trait ToolHook: Send + Sync {
 #[derive(Clone, Default)]
 pub struct HookChain(Vec<(HookLayer, Arc<dyn ToolHook>)>);
 
-/// What the chain says before a call.
+/// The decision of the chain before a call.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Chained {
+pub(crate) struct ChainReply {
     /// The strictest decision.
     pub(crate) decision: PreDecision,
     /// The arguments, where one has changed them.
@@ -139,8 +139,8 @@ impl HookChain {
     }
 
     /// Asks all, up to the first that refuses.
-    pub(crate) async fn before(&self, call: HookCall<'_>) -> Chained {
-        let mut chained = Chained::default();
+    pub(crate) async fn before(&self, call: HookCall<'_>) -> ChainReply {
+        let mut chained = ChainReply::default();
         for (layer, hook) in self.0.iter().filter(|(_, hook)| hook.wants(call.tool)) {
             let now = HookCall { input: chained.input.as_ref().unwrap_or(call.input), ..call };
             let said = timeout(LIMIT, hook.pre_tool_use(now)).await.unwrap_or_else(|_| {
@@ -157,14 +157,14 @@ impl HookChain {
                 PreDecision::Ask { .. } if matches!(chained.decision, PreDecision::Ask { .. }) => {}
                 PreDecision::Ask { reason } => chained.decision = PreDecision::Ask { reason },
                 PreDecision::Deny { reason } => {
-                    return Chained { decision: PreDecision::Deny { reason }, input: None };
+                    return ChainReply { decision: PreDecision::Deny { reason }, input: None };
                 }
             }
         }
         chained
     }
 
-    /// Has all look at a result, one after the other. Answers what the model is told besides.
+    /// Passes a result to all hooks, one after the other. Returns more texts for the model.
     pub(crate) async fn after(
         &self,
         call: HookCall<'_>,
@@ -199,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    /// Notes that it was asked, and says what it was told to say.
+    /// Counts its calls, and returns a fixed decision.
     struct Scripted {
         name: &'static str,
         says: PreDecision,
@@ -231,7 +231,7 @@ mod tests {
             self.chain.add(layer, Arc::new(Scripted { name, says, update, asked }));
         }
 
-        async fn before(&self) -> (Chained, Vec<String>) {
+        async fn before(&self) -> (ChainReply, Vec<String>) {
             let (session, call) = (SessionId::generate(), CallId::generate());
             let input = json!({ "v": 0 });
             let call = HookCall { session: &session, agent: None, call: &call, tool: "Read", input: &input };
@@ -251,7 +251,7 @@ mod tests {
         bench.add(Template, "second", update(2), PostUpdate::default());
         let (chained, asked) = bench.before().await;
         assert_eq!(asked, ["first {\"v\":0}", "second {\"v\":1}", "tool {\"v\":2}", "agent {\"v\":2}"]);
-        assert_eq!(chained, Chained { decision: PreDecision::Allow, input: Some(json!({ "v": 2 })) });
+        assert_eq!(chained, ChainReply { decision: PreDecision::Allow, input: Some(json!({ "v": 2 })) });
     }
 
     #[tokio::test]

@@ -1,13 +1,14 @@
-//! The hooks there are, for people: what would run when, where it stands, and how it ended last.
+//! The list of hooks, for people: command, event, source and last run.
 //!
-//! Rule: what does not run is listed with the reason; nothing is run by listing.
+//! Rule: a hook that does not run is listed with the reason; listing runs nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::session::{Session, lock};
+use super::HookRunner;
+use crate::core::lock;
 use kode_base::blocking;
 use kode_config::agents::AgentTypes;
 use kode_config::extension::{Catalog, ExtensionKind};
@@ -19,29 +20,29 @@ use kode_config::settings::declared::Approval;
 use kode_permission::rules::{RuleSource, SettingsProblem};
 use kode_record::hook::HookOutcome;
 
-/// All hooks, and what is wrong with them.
+/// All hooks, and their problems.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HookList {
     /// Whether all of them are switched off.
     pub is_disabled: bool,
-    /// The hooks: those of settings, the strongest layer first, then those that other files bring along.
+    /// The hooks: those of settings, the strongest layer first, then those of other files.
     pub hooks: Vec<HookInfo>,
-    /// What is wrong, and where.
+    /// The problems, with their places.
     pub problems: Vec<SettingsProblem>,
 }
 
-/// What brings a hook along that stands in no settings file.
+/// The owner of a hook that is in no settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bringer {
-    /// What it is.
-    pub kind: BringerKind,
-    /// What it is called.
+pub struct HookOwner {
+    /// The kind of file.
+    pub kind: HookOwnerKind,
+    /// The name.
     pub name: String,
 }
 
 /// A kind of file that brings hooks along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BringerKind {
+pub enum HookOwnerKind {
     /// A type of sub-agent: they run while one of it works.
     Agent,
     /// A skill: they run from its use on.
@@ -50,7 +51,7 @@ pub enum BringerKind {
     Command,
 }
 
-impl BringerKind {
+impl HookOwnerKind {
     /// The name in lists.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -65,19 +66,19 @@ impl BringerKind {
 /// A hook as people see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HookInfo {
-    /// What brings it along; `None` for one of the settings, which runs always.
-    pub bringer: Option<Bringer>,
+    /// Its owner; `None` for a hook of the settings, which always runs.
+    pub owner: Option<HookOwner>,
     /// The event, as the file names it.
     pub event: String,
     /// Whether the event ever comes here.
     pub is_fired: bool,
-    /// What it is for, as the file says it.
+    /// The event, as written in the file.
     pub matcher: Option<String>,
     /// The type of the handler.
     pub kind: String,
-    /// The beginning of what it runs.
+    /// The beginning of its command.
     pub head: String,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
     /// Whether it may run.
     pub approval: Approval,
@@ -98,14 +99,14 @@ pub struct LastRun {
     pub outcome: HookOutcome,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
-    /// What it said, in one line.
+    /// Its output, in one line.
     pub message: Option<String>,
 }
 
 /// The declared hooks, the strongest layer first, with how each ended last.
-fn infos(hooks: &Hooks, last: &HashMap<u64, LastRun>, bringer: Option<&Bringer>) -> Vec<HookInfo> {
+fn infos(hooks: &Hooks, last: &HashMap<u64, LastRun>, owner: Option<&HookOwner>) -> Vec<HookInfo> {
     let info = |listed: &DeclaredHook| HookInfo {
-        bringer: bringer.cloned(),
+        owner: owner.cloned(),
         is_fired: HookEvent::of_name(&listed.event).is_some(),
         event: listed.event.clone(),
         matcher: listed.matcher.clone(),
@@ -131,11 +132,11 @@ impl HookList {
     ) -> Self {
         let of_agents = agents
             .iter()
-            .filter_map(|agent| Some((BringerKind::Agent, agent.name.clone(), agent.hooks.as_ref()?)));
+            .filter_map(|agent| Some((HookOwnerKind::Agent, agent.name.clone(), agent.hooks.as_ref()?)));
         let of_catalog = catalog.all().filter_map(|extension| {
             let kind = match extension.kind {
-                ExtensionKind::Skill => BringerKind::Skill,
-                ExtensionKind::Command => BringerKind::Command,
+                ExtensionKind::Skill => HookOwnerKind::Skill,
+                ExtensionKind::Command => HookOwnerKind::Command,
             };
             Some((kind, extension.name.clone(), extension.hooks.as_ref()?))
         });
@@ -146,27 +147,27 @@ impl HookList {
         };
         for (kind, name, hooks) in of_agents.chain(of_catalog) {
             let is_approved = |wish: &TrustRequest| source.is_approved(wish);
-            let entries = hooks.settled(kind == BringerKind::Agent, &is_approved);
+            let entries = hooks.settled(kind == HookOwnerKind::Agent, &is_approved);
             let settled = Hooks::of_entries(entries, settings.is_disabled, &hooks.at.root);
-            list.hooks.extend(infos(&settled, last, Some(&Bringer { kind, name })));
+            list.hooks.extend(infos(&settled, last, Some(&HookOwner { kind, name })));
             list.problems.extend(settled.problems);
         }
         list
     }
 }
 
-impl Session {
-    /// What the settings declared of hooks when they were looked at last.
+impl HookRunner {
+    /// The declared hooks of the settings, as of the last refresh.
     #[must_use]
-    pub fn hooks(&self) -> Arc<Hooks> {
-        Arc::clone(&self.in_force().hooks)
+    pub fn declared(&self) -> Arc<Hooks> {
+        Arc::clone(&self.gate.in_force().hooks)
     }
 
-    /// The hooks of this session, as settings and other files were when they were looked at last.
-    pub async fn list_hooks(&self) -> HookList {
-        let last = lock(self.hooks.last()).clone();
-        let (hooks, source) = (self.hooks(), self.policy_source());
-        let (agents, catalog) = (self.agents.types(), self.catalog());
+    /// The hooks of the session, as settings and other files were read last.
+    pub async fn list(&self) -> HookList {
+        let last = lock(self.state.last()).clone();
+        let (hooks, source) = (self.declared(), self.gate.source());
+        let (agents, catalog) = (self.extensions.agent_types(), self.extensions.catalog());
         blocking(move || HookList::of(&hooks, (&agents, &catalog), &*source, &last)).await
     }
 }

@@ -1,37 +1,37 @@
-//! What one run of a hook says: exit code, JSON and plain text, made into one value.
+//! The output of one run of a hook: exit code, JSON and plain text, parsed into one value.
 //!
 //! Rule: exit code 2 blocks where the event can block, whatever else is said; other codes and broken JSON never do; what is
 //! not understood is told and decides nothing.
 
 use serde_json::{Map, Value};
 
-use super::update::{self, Update};
+use super::update::{self, PermissionUpdate};
 use kode_config::hooks::event::{BlockEffect, HookEvent};
 use kode_process::outcome::Exit;
 use kode_record::hook::HookOutcome;
 
-/// What a person or the model is told where a hook gives no reason.
+/// The reason where a hook gives none.
 const NO_REASON: &str = "it gives no reason";
 
 /// Words in the name of a hook that is meant to hold something back.
 const GUARDS: [&str; 9] =
     ["guard", "block", "deny", "protect", "prevent", "forbid", "check", "validate", "verify"];
 
-/// How a run ended, as far as it matters to what was said.
+/// The end of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Run {
-    pub(super) exit: Ended,
+pub(super) struct HandlerRun {
+    pub(super) exit: HandlerExit,
     pub(super) stdout: String,
     pub(super) stderr: String,
-    /// What was run, in one line.
+    /// The command, in one line.
     pub(super) head: String,
-    /// What it names that is not there.
+    /// The missing programs and scripts that it names.
     pub(super) missing: Option<String>,
 }
 
 /// How something that was run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum HandlerExit {
     /// As a process does.
     Exit(Exit),
     /// It could not be started.
@@ -40,14 +40,14 @@ pub(super) enum Ended {
     Failed(String),
 }
 
-/// What a hook decides about a call, the weakest first.
+/// The decision of a hook on a call, the weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Choice {
-    /// Nobody need be asked.
+pub(crate) enum HookChoice {
+    /// No question to the user is needed.
     Allow,
     /// The user is asked.
     Ask,
-    /// Somebody else decides: here the user.
+    /// Another party decides: here the user.
     Defer,
     /// It does not run.
     Deny,
@@ -58,17 +58,17 @@ pub(crate) enum Choice {
 pub(crate) struct PermissionAnswer {
     pub(crate) allow: bool,
     pub(crate) updated_input: Option<Value>,
-    pub(crate) updates: Vec<Update>,
+    pub(crate) updates: Vec<PermissionUpdate>,
     pub(crate) message: Option<String>,
     /// Whether the turn ends.
     pub(crate) interrupt: bool,
 }
 
-/// What a hook says.
+/// The output of a hook.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Said {
-    pub(crate) choice: Option<(Choice, String)>,
-    /// Why something is held back or has to go on.
+pub(crate) struct HandlerOutput {
+    pub(crate) choice: Option<(HookChoice, String)>,
+    /// The reason to block, or to continue.
     pub(crate) block: Option<String>,
     pub(crate) updated_input: Option<Value>,
     pub(crate) context: Option<String>,
@@ -79,14 +79,14 @@ pub(crate) struct Said {
     pub(crate) permission: Option<PermissionAnswer>,
     pub(crate) session_title: Option<String>,
     pub(crate) initial_message: Option<String>,
-    /// What went wrong, for the user.
+    /// The error, for the user.
     pub(crate) error: Option<String>,
-    /// What should be written otherwise.
+    /// Advice on the output's form.
     pub(crate) notes: Vec<String>,
     pub(crate) outcome: Option<HookOutcome>,
 }
 
-impl Said {
+impl HandlerOutput {
     /// How the run ended, in one word.
     pub(crate) fn outcome(&self) -> HookOutcome {
         if let Some(outcome) = self.outcome {
@@ -95,8 +95,8 @@ impl Said {
         match &self.choice {
             _ if self.stop.is_some() => HookOutcome::Stopped,
             _ if self.block.is_some() => HookOutcome::Blocked,
-            Some((Choice::Deny, _)) => HookOutcome::Blocked,
-            Some((Choice::Ask | Choice::Defer, _)) => HookOutcome::Asked,
+            Some((HookChoice::Deny, _)) => HookOutcome::Blocked,
+            Some((HookChoice::Ask | HookChoice::Defer, _)) => HookOutcome::Asked,
             _ if self.permission.as_ref().is_some_and(|answer| !answer.allow) => HookOutcome::Blocked,
             _ if self.error.is_some() => HookOutcome::Failed,
             _ if self.updated_input.is_some()
@@ -107,11 +107,11 @@ impl Said {
             {
                 HookOutcome::Changed
             }
-            Some((Choice::Allow, _)) | None => HookOutcome::Ok,
+            Some((HookChoice::Allow, _)) | None => HookOutcome::Ok,
         }
     }
 
-    /// What is told of the run, in one line.
+    /// The report of the run, in one line.
     pub(crate) fn message(&self) -> Option<String> {
         let refused = self.permission.as_ref().and_then(|answer| answer.message.as_ref());
         let reason = self.choice.as_ref().map(|(_, reason)| reason).filter(|reason| !reason.is_empty());
@@ -124,44 +124,47 @@ impl Said {
     }
 }
 
-/// What a run says at an event.
-pub(super) fn read(event: HookEvent, run: &Run) -> Said {
+/// The output of a run at an event.
+pub(super) fn read(event: HookEvent, run: &HandlerRun) -> HandlerOutput {
     let code = match &run.exit {
-        Ended::NotStarted(reason) => {
-            return Said::failed(
+        HandlerExit::NotStarted(reason) => {
+            return HandlerOutput::failed(
                 HookOutcome::NotSetUp,
                 format!("`{}` could not be started: {reason}", run.head),
             );
         }
-        Ended::Failed(reason) => {
-            return Said::failed(HookOutcome::Failed, format!("`{}`: {reason}", run.head));
+        HandlerExit::Failed(reason) => {
+            return HandlerOutput::failed(HookOutcome::Failed, format!("`{}`: {reason}", run.head));
         }
-        Ended::Exit(Exit::TimedOut) => {
+        HandlerExit::Exit(Exit::TimedOut) => {
             let error = format!("`{}` took too long and was stopped; it decides nothing", run.head);
-            return Said::failed(HookOutcome::TimedOut, error);
+            return HandlerOutput::failed(HookOutcome::TimedOut, error);
         }
-        Ended::Exit(Exit::Cancelled) => {
-            return Said { outcome: Some(HookOutcome::Cancelled), ..Said::default() };
+        HandlerExit::Exit(Exit::Cancelled) => {
+            return HandlerOutput { outcome: Some(HookOutcome::Cancelled), ..HandlerOutput::default() };
         }
-        Ended::Exit(Exit::Signal(signal)) => {
-            return Said::failed(HookOutcome::Failed, format!("`{}` was ended by signal {signal}", run.head));
+        HandlerExit::Exit(Exit::Signal(signal)) => {
+            return HandlerOutput::failed(
+                HookOutcome::Failed,
+                format!("`{}` was ended by signal {signal}", run.head),
+            );
         }
-        Ended::Exit(Exit::Code(code)) => *code,
+        HandlerExit::Exit(Exit::Code(code)) => *code,
     };
     if let Some(missing) = run.missing.as_ref().filter(|_| code != 0) {
         let error = format!("`{}` is not set up: {missing}; it decides nothing", run.head);
-        return Said::failed(HookOutcome::NotSetUp, error);
+        return HandlerOutput::failed(HookOutcome::NotSetUp, error);
     }
     let mut said = match parsed(run.stdout.trim()) {
-        Parsed::Strict(object) => of_object(event, &object),
-        Parsed::Loose(object) if code == 0 => {
+        ParsedOutput::Strict(object) => of_object(event, &object),
+        ParsedOutput::Loose(object) if code == 0 => {
             let note = "its JSON does not stand alone on standard output; print nothing else";
             let mut said = of_object(event, &object);
             said.notes.push(note.to_owned());
             said
         }
-        Parsed::Loose(_) | Parsed::Text => of_text(event, code, &run.stdout),
-        Parsed::Broken(error) => Said {
+        ParsedOutput::Loose(_) | ParsedOutput::Text => of_text(event, code, &run.stdout),
+        ParsedOutput::Broken(error) => HandlerOutput {
             notes: vec![format!("what it printed looks like JSON and is none: {error}")],
             ..of_text(event, code, &run.stdout)
         },
@@ -169,7 +172,7 @@ pub(super) fn read(event: HookEvent, run: &Run) -> Said {
     match code {
         0 => said,
         2 => blocked(event, said, run),
-        126 | 127 => Said::failed(
+        126 | 127 => HandlerOutput::failed(
             HookOutcome::NotSetUp,
             format!("`{}` could not be started: {}", run.head, first_line(&run.stderr, "it was not found")),
         ),
@@ -190,16 +193,16 @@ pub(super) fn read(event: HookEvent, run: &Run) -> Said {
     }
 }
 
-impl Said {
-    /// Whether it says nothing that counts.
+impl HandlerOutput {
+    /// Whether it has no effect.
     fn is_empty(&self) -> bool {
         let said = Self { notes: Vec::new(), ..self.clone() };
         said == Self::default()
     }
 }
 
-/// What exit code 2 means at an event.
-fn blocked(event: HookEvent, mut said: Said, run: &Run) -> Said {
+/// The effect of exit code 2 at an event.
+fn blocked(event: HookEvent, mut said: HandlerOutput, run: &HandlerRun) -> HandlerOutput {
     let given = said.choice.take().map(|(_, reason)| reason).filter(|reason| !reason.is_empty());
     let reason = said.block.take().or(given);
     let reason = reason.unwrap_or_else(|| match run.stderr.trim() {
@@ -209,7 +212,7 @@ fn blocked(event: HookEvent, mut said: Said, run: &Run) -> Said {
     match event.blocking() {
         BlockEffect::Blocks if event == HookEvent::PreToolUse => {
             said.updated_input = None;
-            said.choice = Some((Choice::Deny, reason));
+            said.choice = Some((HookChoice::Deny, reason));
         }
         BlockEffect::Blocks => {
             said.context = None;
@@ -222,32 +225,32 @@ fn blocked(event: HookEvent, mut said: Said, run: &Run) -> Said {
     said
 }
 
-enum Parsed {
+enum ParsedOutput {
     /// The whole of it is one object.
     Strict(Map<String, Value>),
-    /// Somewhere in it is an object that says what hooks say.
+    /// It contains an object with hook fields.
     Loose(Map<String, Value>),
-    /// It begins like an object and is none.
+    /// It begins like an object but is not valid JSON.
     Broken(String),
     /// Anything else.
     Text,
 }
 
-fn parsed(stdout: &str) -> Parsed {
+fn parsed(stdout: &str) -> ParsedOutput {
     let strict = stdout.starts_with('{').then(|| serde_json::from_str(stdout));
     if let Some(Ok(object)) = strict {
-        return Parsed::Strict(object);
+        return ParsedOutput::Strict(object);
     }
     if let Some(object) = object_in(stdout) {
-        return Parsed::Loose(object);
+        return ParsedOutput::Loose(object);
     }
     match strict {
-        Some(Err(error)) => Parsed::Broken(error.to_string()),
-        Some(Ok(_)) | None => Parsed::Text,
+        Some(Err(error)) => ParsedOutput::Broken(error.to_string()),
+        Some(Ok(_)) | None => ParsedOutput::Text,
     }
 }
 
-/// The first object in a text that has the fields of what hooks say.
+/// The first object in a text that has hook fields.
 fn object_in(text: &str) -> Option<Map<String, Value>> {
     const TRIES: usize = 50;
     const FIELDS: [&str; 7] = [
@@ -266,16 +269,16 @@ fn object_in(text: &str) -> Option<Map<String, Value>> {
     })
 }
 
-/// What plain text means at an event.
-fn of_text(event: HookEvent, code: i32, stdout: &str) -> Said {
+/// The effect of plain text at an event.
+fn of_text(event: HookEvent, code: i32, stdout: &str) -> HandlerOutput {
     let text = stdout.trim();
     let is_context = code == 0 && event.takes_plain_text() && !text.is_empty();
-    Said { context: is_context.then(|| text.to_owned()), ..Said::default() }
+    HandlerOutput { context: is_context.then(|| text.to_owned()), ..HandlerOutput::default() }
 }
 
-/// What an object means at an event.
-fn of_object(event: HookEvent, object: &Map<String, Value>) -> Said {
-    let mut said = Said::default();
+/// The effect of an object at an event.
+fn of_object(event: HookEvent, object: &Map<String, Value>) -> HandlerOutput {
+    let mut said = HandlerOutput::default();
     let empty = Map::new();
     let specific = object.get("hookSpecificOutput").and_then(Value::as_object).unwrap_or(&empty);
     if let Some(named) = specific.get("hookEventName").and_then(Value::as_str)
@@ -324,7 +327,7 @@ fn of_object(event: HookEvent, object: &Map<String, Value>) -> Said {
 }
 
 /// The old decision, as events other than those about permissions have it.
-fn of_decision(object: &Map<String, Value>, said: &mut Said) {
+fn of_decision(object: &Map<String, Value>, said: &mut HandlerOutput) {
     match object.get("decision").and_then(Value::as_str) {
         Some("block" | "deny") => {
             said.block = Some(text_of(object, "reason").unwrap_or_else(|| NO_REASON.to_owned()));
@@ -334,7 +337,7 @@ fn of_decision(object: &Map<String, Value>, said: &mut Said) {
     }
 }
 
-fn of_pre_tool_use(object: &Map<String, Value>, specific: &Map<String, Value>, said: &mut Said) {
+fn of_pre_tool_use(object: &Map<String, Value>, specific: &Map<String, Value>, said: &mut HandlerOutput) {
     let reason = text_of(specific, "permissionDecisionReason").or_else(|| text_of(object, "reason"));
     let reason = || reason.clone().unwrap_or_default();
     let stated = specific.get("permissionDecision").and_then(Value::as_str);
@@ -343,10 +346,10 @@ fn of_pre_tool_use(object: &Map<String, Value>, specific: &Map<String, Value>, s
         said.notes.push("its permissionDecision belongs into hookSpecificOutput".to_owned());
     }
     let choice = match stated.or(beside) {
-        Some("allow") => Some(Choice::Allow),
-        Some("deny") => Some(Choice::Deny),
-        Some("ask") => Some(Choice::Ask),
-        Some("defer") => Some(Choice::Defer),
+        Some("allow") => Some(HookChoice::Allow),
+        Some("deny") => Some(HookChoice::Deny),
+        Some("ask") => Some(HookChoice::Ask),
+        Some("defer") => Some(HookChoice::Defer),
         None | Some("passthrough" | "continue") => None,
         Some(other) => {
             said.notes.push(format!(
@@ -356,9 +359,9 @@ fn of_pre_tool_use(object: &Map<String, Value>, specific: &Map<String, Value>, s
         }
     };
     let old = match object.get("decision").and_then(Value::as_str) {
-        Some("approve" | "allow") => Some(Choice::Allow),
-        Some("block" | "deny") => Some(Choice::Deny),
-        Some("ask") => Some(Choice::Ask),
+        Some("approve" | "allow") => Some(HookChoice::Allow),
+        Some("block" | "deny") => Some(HookChoice::Deny),
+        Some("ask") => Some(HookChoice::Ask),
         None | Some("passthrough" | "continue") => None,
         Some(other) => {
             said.notes.push(format!("its decision `{other}` means nothing; write approve or block"));
@@ -369,7 +372,7 @@ fn of_pre_tool_use(object: &Map<String, Value>, specific: &Map<String, Value>, s
     said.updated_input = update::input_of(specific.get("updatedInput"), &mut said.notes);
 }
 
-fn of_permission_request(specific: &Map<String, Value>, said: &mut Said) {
+fn of_permission_request(specific: &Map<String, Value>, said: &mut HandlerOutput) {
     let Some(decision) = specific.get("decision").and_then(Value::as_object) else { return };
     let allow = match decision.get("behavior").and_then(Value::as_str) {
         Some("allow") => true,

@@ -1,4 +1,4 @@
-//! Hooks that are commands: with what they are started, in which sandbox, and what of them is not there.
+//! Hooks that are commands: their environment, their sandbox, and missing programs.
 //!
 //! Rule: a hook that a file of the workspace declares has no more rights than the agent's own commands; hooks of the user's
 //! and the administrator's own files have the user's rights, for the user has written them down as commands of theirs.
@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::HookRunner;
 use super::environment::EnvironmentFile;
-use super::fire::Payload;
-use crate::session::Session;
+use super::fire::HookPayload;
 use kode_base::blocking;
 use kode_base::paths::AbsPath;
 use kode_base::variables::expand;
@@ -22,7 +22,7 @@ use kode_config::in_force::EffectivePolicy;
 use kode_process::sandbox::Sandbox;
 use kode_process::shell::piped::{PipedOutcome, PipedSpec};
 
-/// So many bytes of each output are looked at.
+/// The most bytes of each output that are read.
 const MAX_OUTPUT: usize = 1 << 20;
 
 /// The shell where a handler names none.
@@ -37,21 +37,21 @@ const PROJECT: [&str; 2] = ["CLAUDE_PROJECT_DIR", "KODE_PROJECT_DIR"];
 /// The ends of the names of scripts.
 const SCRIPTS: [&str; 9] = [".sh", ".bash", ".zsh", ".py", ".js", ".mjs", ".ts", ".rb", ".pl"];
 
-/// What interpreters say of a script that is not there.
+/// The messages of interpreters about a missing script.
 const NOT_THERE: [&str; 5] =
     ["can't open", "cannot open", "No such file or directory", "Cannot find module", "not found"];
 
 /// A hook's command, ready to be started.
-pub(super) struct Command {
+pub(super) struct HookCommand {
     spec: PipedSpec,
-    /// What it exports to later commands goes here.
+    /// The file for its exports to later commands.
     file: Option<EnvironmentFile>,
     is_default_shell: bool,
     /// Scripts it names that are not there.
     absent: Vec<String>,
 }
 
-impl Command {
+impl HookCommand {
     /// The sandbox a hook runs in.
     pub(super) fn sandbox_of(handler: &HookHandler, in_force: &EffectivePolicy) -> Option<Arc<Sandbox>> {
         let HookAction::Command { command, args, .. } = &handler.action else { return None };
@@ -68,36 +68,36 @@ impl Command {
     /// # Errors
     /// Why it cannot be started.
     pub(super) async fn new(
-        session: &Session,
+        hooks: &HookRunner,
         handler: &HookHandler,
-        payload: &Payload,
+        payload: &HookPayload,
         in_force: &EffectivePolicy,
         limit: Duration,
     ) -> Result<Self, String> {
         if let Some(plugin) = handler.plugin.clone() {
             blocking(move || plugin.make_data()).await;
         }
-        let mut spec = Self::spec(session, handler, payload, in_force, limit)?;
+        let mut spec = Self::spec(hooks, handler, payload, in_force, limit)?;
         let file = match handler.event {
-            HookEvent::SessionStart => EnvironmentFile::make(session, spec.sandbox.as_ref()).await,
+            HookEvent::SessionStart => EnvironmentFile::make(hooks, spec.sandbox.as_ref()).await,
             _ => None,
         };
         if let Some(file) = &file {
             spec.variables.insert(EnvironmentFile::VARIABLE.to_owned(), file.path().to_string());
         }
         let is_default_shell = matches!(&handler.action, HookAction::Command { args: None, shell: None, .. });
-        let absent = absent(&spec, session, handler);
+        let absent = absent(&spec, hooks, handler);
         Ok(Self { spec, file, is_default_shell, absent })
     }
 
-    /// With what a hook is started.
+    /// The command and the environment of a hook.
     ///
     /// # Errors
     /// Why it cannot be.
     pub(super) fn spec(
-        session: &Session,
+        hooks: &HookRunner,
         handler: &HookHandler,
-        payload: &Payload,
+        payload: &HookPayload,
         in_force: &EffectivePolicy,
         limit: Duration,
     ) -> Result<PipedSpec, String> {
@@ -111,16 +111,15 @@ impl Command {
             .variables()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        let project = project(session, handler).to_string();
+        let project = project(hooks, handler).to_string();
         variables.extend(PROJECT.map(|name| (name.to_owned(), project.clone())));
         variables.extend(handler.plugin.iter().flat_map(|plugin| plugin.variables()));
         let (program, arguments) = match args {
             Some(args) => {
-                let put_in =
-                    |text: &String| expand(text, &|name| Self::variable(session, handler, name)).text;
+                let put_in = |text: &String| expand(text, &|name| Self::variable(hooks, handler, name)).text;
                 (put_in(command), args.iter().map(put_in).collect())
             }
-            // The shell puts the variables in: what they hold is never read as a part of the command.
+            // The shell expands the variables: their values are never parsed as a part of the command.
             None => {
                 let shell = shell.clone().unwrap_or_else(|| SHELL.to_owned());
                 (shell, vec!["-c".to_owned(), command.clone()])
@@ -129,7 +128,7 @@ impl Command {
         Ok(PipedSpec {
             program,
             arguments,
-            directory: session.workspace.cwd(),
+            directory: hooks.environment.workspace.cwd(),
             variables,
             input: payload.json(sandbox.is_some()).into_bytes(),
             limit,
@@ -138,33 +137,33 @@ impl Command {
         })
     }
 
-    /// A variable that is put into what a handler says.
-    pub(super) fn variable(session: &Session, handler: &HookHandler, name: &str) -> Option<String> {
+    /// A variable in a handler's text.
+    pub(super) fn variable(hooks: &HookRunner, handler: &HookHandler, name: &str) -> Option<String> {
         let of_plugin = || handler.plugin.as_ref().and_then(|plugin| plugin.variable(name));
-        PROJECT.contains(&name).then(|| project(session, handler).to_string()).or_else(of_plugin)
+        PROJECT.contains(&name).then(|| project(hooks, handler).to_string()).or_else(of_plugin)
     }
 
-    /// Runs it to its end, and takes over what it exports.
+    /// Runs it to its end, and takes over its exports.
     ///
     /// # Errors
     /// Why it could not be started.
     pub(super) async fn run(
         &self,
-        session: &Session,
+        hooks: &HookRunner,
         cancel: &CancellationToken,
     ) -> Result<PipedOutcome, String> {
-        let mut ended = session.shell.run_piped(self.spec.clone(), cancel).await;
+        let mut ended = hooks.environment.shell.run_piped(self.spec.clone(), cancel).await;
         if self.is_default_shell && ended.as_ref().is_err_and(|reason| is_not_found(reason)) {
             let spec = PipedSpec { program: OTHER_SHELL.to_owned(), ..self.spec.clone() };
-            ended = session.shell.run_piped(spec, cancel).await;
+            ended = hooks.environment.shell.run_piped(spec, cancel).await;
         }
         if let (Some(file), Ok(_)) = (&self.file, &ended) {
-            file.take_over(session, &self.spec, cancel).await;
+            file.apply(hooks, &self.spec, cancel).await;
         }
         ended
     }
 
-    /// What it names that is not there, if that is why it failed.
+    /// The missing program or script, if that is why it failed.
     pub(super) fn missing(&self, stderr: &str) -> Option<String> {
         let is_said = |script: &&String| {
             let name = script.rsplit('/').next().unwrap_or(script);
@@ -179,14 +178,14 @@ fn is_not_found(reason: &str) -> bool {
 }
 
 /// The folder of the project a hook is for.
-fn project(session: &Session, handler: &HookHandler) -> AbsPath {
-    if handler.is_of_workspace() { handler.root.clone() } else { session.workspace.cwd() }
+fn project(hooks: &HookRunner, handler: &HookHandler) -> AbsPath {
+    if handler.is_of_workspace() { handler.root.clone() } else { hooks.environment.workspace.cwd() }
 }
 
 /// The scripts that a command names and that are not there. It only guesses, and its word counts only beside what the
 /// interpreter says.
-fn absent(spec: &PipedSpec, session: &Session, handler: &HookHandler) -> Vec<String> {
-    let project = project(session, handler).to_string();
+fn absent(spec: &PipedSpec, hooks: &HookRunner, handler: &HookHandler) -> Vec<String> {
+    let project = project(hooks, handler).to_string();
     let words: Vec<String> = match &handler.action {
         HookAction::Command { args: None, command, .. } => words(command),
         _ => std::iter::once(&spec.program).chain(&spec.arguments).cloned().collect(),

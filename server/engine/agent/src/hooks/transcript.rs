@@ -1,4 +1,4 @@
-//! What was said in a conversation, as a file for hooks: one JSON object a line, in the form that scripts for other agents
+//! The transcript of a conversation as a file for hooks: one JSON object a line, in the form that scripts for other agents
 //! read.
 //!
 //! Rule: the file is written when a hook is about to run and only what is new is added to it; it is its user's alone. It is
@@ -15,21 +15,21 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
-use crate::session::Session;
+use super::HookRunner;
 use kode_base::blocking;
 use kode_base::ids::AgentId;
 use kode_base::paths::AbsPath;
 use kode_model::{Block, Message, Role};
 
-/// Nobody else has to read it.
+/// Readable by its user alone.
 const MODE: u32 = 0o600;
 
-/// How far the files are written.
+/// The positions up to which the files are written.
 #[derive(Debug, Default)]
-pub(super) struct Transcripts(Mutex<HashMap<PathBuf, Written>>);
+pub(super) struct Transcripts(Mutex<HashMap<PathBuf, TranscriptPosition>>);
 
 #[derive(Clone, Debug, Default)]
-struct Written {
+struct TranscriptPosition {
     /// As `Thread::rewrites` then.
     rewrites: u64,
     /// Messages that are in it in full.
@@ -40,39 +40,42 @@ struct Written {
     last: Option<String>,
 }
 
-/// What is to be added to a file.
-struct New {
+/// An update of a transcript file.
+struct TranscriptUpdate {
     path: PathBuf,
     session: String,
     cwd: String,
     is_of_agent: bool,
     /// Messages with their numbers.
     messages: Vec<(usize, Message)>,
-    written: Written,
+    written: TranscriptPosition,
     is_whole: bool,
 }
 
-impl Session {
-    /// The file of a conversation in a folder, as it is now. Without one when it cannot be written.
+impl HookRunner {
+    /// Writes the file of a conversation in a folder and returns its path; `None` when it cannot be written.
     pub(super) async fn transcript_in(&self, folder: &AbsPath, agent: Option<&AgentId>) -> Option<AbsPath> {
         let name = match agent {
-            None => format!("transcript-{}.jsonl", self.id()),
+            None => format!("transcript-{}.jsonl", self.core.id()),
             Some(agent) => format!("transcript-{agent}.jsonl"),
         };
         let path = folder.join(name);
-        // Held while it is written: two hooks that begin at the same time add to one file.
-        let mut files = self.hooks.transcripts.0.lock().await;
+        // Held while it is written: two hooks that begin at the same time append to one file.
+        let mut files = self.state.transcripts.0.lock().await;
         let known = files.get(path.as_path()).cloned();
         let new = {
-            let state = self.state();
+            let state = self.core.state();
             let thread = state.thread(agent)?;
             let is_whole = known.as_ref().is_none_or(|known| known.rewrites != thread.rewrites());
             let written = known.filter(|_| !is_whole);
-            let written = written.unwrap_or(Written { rewrites: thread.rewrites(), ..Written::default() });
+            let written = written.unwrap_or(TranscriptPosition {
+                rewrites: thread.rewrites(),
+                ..TranscriptPosition::default()
+            });
             let messages = thread.messages_from(written.messages);
-            New {
+            TranscriptUpdate {
                 path: path.as_path().to_owned(),
-                session: self.id().to_string(),
+                session: self.core.id().to_string(),
                 cwd: state.cwd.to_string(),
                 is_of_agent: agent.is_some(),
                 messages: messages.map(|(number, message)| (number, message.clone())).collect(),
@@ -94,8 +97,8 @@ impl Session {
     }
 }
 
-impl New {
-    fn write(mut self) -> io::Result<Written> {
+impl TranscriptUpdate {
+    fn write(mut self) -> io::Result<TranscriptPosition> {
         let mut lines = String::new();
         let messages = std::mem::take(&mut self.messages);
         for (number, message) in &messages {
@@ -156,7 +159,7 @@ fn block(block: &Block) -> Value {
     }
 }
 
-/// Writes a file anew, for its user alone, in the place of whatever was there.
+/// Replaces a file, readable by its user alone.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension(format!("{}.new", Uuid::now_v7().simple()));
     let written = OpenOptions::new()

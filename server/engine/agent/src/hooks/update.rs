@@ -1,11 +1,11 @@
-//! What hooks change about permissions: the entries of `updatedPermissions`.
+//! The permission changes of hooks: the entries of `updatedPermissions`.
 //!
-//! Rule: a hook of a file in the workspace never opens more than the session it runs in; what is not understood changes
-//! nothing and is told.
+//! Rule: a hook of a file in the workspace never allows more than in its session. An unknown entry changes
+//! nothing and is reported.
 
 use serde_json::{Map, Value, json};
 
-use crate::session::Session;
+use super::HookRunner;
 use kode_base::blocking;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
@@ -17,7 +17,7 @@ const MAX_ENTRIES: usize = 50;
 
 /// Where a change is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Destination {
+pub(crate) enum UpdateDestination {
     /// Until the session ends.
     Session,
     /// The user's own file of the project.
@@ -28,21 +28,21 @@ pub(crate) enum Destination {
 
 /// One change of the permissions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Update {
+pub(crate) enum PermissionUpdate {
     /// These rules are added; `replaces`: in the place of all others of their behavior.
-    Add { behavior: Behavior, rules: Vec<Rule>, destination: Destination, replaces: bool },
+    Add { behavior: Behavior, rules: Vec<Rule>, destination: UpdateDestination, replaces: bool },
     /// These rules are taken out.
-    Remove { behavior: Behavior, rules: Vec<Rule>, destination: Destination },
+    Remove { behavior: Behavior, rules: Vec<Rule>, destination: UpdateDestination },
     /// The session is put into a mode.
     Mode(Mode),
     /// These folders may be read.
     Folders(Vec<AbsPath>),
 }
 
-/// What a hook changes of the permissions.
+/// The permission changes of a hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Updates {
-    pub(crate) entries: Vec<Update>,
+pub(crate) struct PermissionUpdates {
+    pub(crate) entries: Vec<PermissionUpdate>,
     /// Whether a file of the workspace has the hook run.
     pub(crate) is_of_workspace: bool,
 }
@@ -60,7 +60,7 @@ pub(super) fn input_of(value: Option<&Value>, notes: &mut Vec<String>) -> Option
 }
 
 /// Reads the entries.
-pub(super) fn read(value: Option<&Value>, notes: &mut Vec<String>) -> Vec<Update> {
+pub(super) fn read(value: Option<&Value>, notes: &mut Vec<String>) -> Vec<PermissionUpdate> {
     let Some(entries) = value.and_then(Value::as_array) else { return Vec::new() };
     let entries = entries.iter().take(MAX_ENTRIES);
     let read = entries.filter_map(|entry| {
@@ -71,33 +71,35 @@ pub(super) fn read(value: Option<&Value>, notes: &mut Vec<String>) -> Vec<Update
     read.collect()
 }
 
-fn entry_of(entry: &Value, notes: &mut Vec<String>) -> Result<Update, String> {
+fn entry_of(entry: &Value, notes: &mut Vec<String>) -> Result<PermissionUpdate, String> {
     let entry = entry.as_object().ok_or("it is no object")?;
     let text = |name: &str| entry.get(name).and_then(Value::as_str);
     let destination = match text("destination") {
-        None | Some("session") => Destination::Session,
-        Some("localSettings") => Destination::Local,
-        Some("userSettings") => Destination::User,
+        None | Some("session") => UpdateDestination::Session,
+        Some("localSettings") => UpdateDestination::Local,
+        Some("userSettings") => UpdateDestination::User,
         Some("projectSettings") => {
             notes.push(
                 "projectSettings are everybody's; what a hook adds is kept in the user's own file of the project"
                     .to_owned(),
             );
-            Destination::Local
+            UpdateDestination::Local
         }
         Some(other) => return Err(format!("there is no destination `{other}`")),
     };
     match text("type").unwrap_or_default() {
-        kind @ ("addRules" | "replaceRules") => Ok(Update::Add {
+        kind @ ("addRules" | "replaceRules") => Ok(PermissionUpdate::Add {
             behavior: behavior(entry)?,
             rules: rules(entry)?,
             destination,
             replaces: kind == "replaceRules",
         }),
-        "removeRules" => Ok(Update::Remove { behavior: behavior(entry)?, rules: rules(entry)?, destination }),
+        "removeRules" => {
+            Ok(PermissionUpdate::Remove { behavior: behavior(entry)?, rules: rules(entry)?, destination })
+        }
         "setMode" => {
             let mode = text("mode").unwrap_or_default();
-            Mode::parse(mode).map(Update::Mode).ok_or_else(|| format!("there is no mode `{mode}`"))
+            Mode::parse(mode).map(PermissionUpdate::Mode).ok_or_else(|| format!("there is no mode `{mode}`"))
         }
         "addDirectories" => {
             let folders =
@@ -106,7 +108,7 @@ fn entry_of(entry: &Value, notes: &mut Vec<String>) -> Result<Update, String> {
                 let folder = folder.as_str().unwrap_or_default();
                 AbsPath::new(folder).map_err(|_| format!("`{folder}` is no absolute path"))
             });
-            Ok(Update::Folders(folders.collect::<Result<_, _>>()?))
+            Ok(PermissionUpdate::Folders(folders.collect::<Result<_, _>>()?))
         }
         "removeDirectories" => Err("folders are taken out in the settings only".to_owned()),
         other => Err(format!("there is no type `{other}`")),
@@ -155,9 +157,9 @@ pub(crate) fn suggestions(offers: &[Offer]) -> Value {
     entries.collect()
 }
 
-impl Session {
-    /// Makes the changes of an answer. Answers what counts for the session from now on; what was not done is in the log.
-    pub(crate) async fn take_updates(&self, updates: Updates) -> Vec<Grant> {
+impl HookRunner {
+    /// Applies the changes of an answer. Returns the new grants of the session; failed changes are in the log.
+    pub(crate) async fn apply_updates(&self, updates: PermissionUpdates) -> Vec<Grant> {
         let (grants, problems) = self.update(updates).await;
         for problem in problems {
             tracing::warn!(problem, "what a hook changes of the permissions is not done");
@@ -165,42 +167,42 @@ impl Session {
         grants
     }
 
-    async fn update(&self, updates: Updates) -> (Vec<Grant>, Vec<String>) {
+    async fn update(&self, updates: PermissionUpdates) -> (Vec<Grant>, Vec<String>) {
         let (mut grants, mut problems) = (Vec::new(), Vec::new());
-        let Updates { entries, is_of_workspace } = updates;
+        let PermissionUpdates { entries, is_of_workspace } = updates;
         for update in entries {
             match update {
-                Update::Mode(Mode::BypassPermissions) if is_of_workspace => {
+                PermissionUpdate::Mode(Mode::BypassPermissions) if is_of_workspace => {
                     problems.push("a hook of the workspace cannot switch permissions off".to_owned());
                 }
-                Update::Mode(mode) => match self.in_force().policy.allow_mode(mode) {
-                    Ok(mode) => self.configure(Some(mode), None),
+                PermissionUpdate::Mode(mode) => match self.gate.in_force().policy.allow_mode(mode) {
+                    Ok(mode) => self.core.set_mode(mode),
                     Err(error) => problems.push(error.to_string()),
                 },
-                Update::Folders(folders) => {
+                PermissionUpdate::Folders(folders) => {
                     grants.extend(folders.iter().map(|folder| Grant::Rule(format!("Read(/{folder}/**)"))));
                 }
-                Update::Add { behavior: Behavior::Allow, rules, destination, .. }
-                    if destination == Destination::Session || is_of_workspace =>
+                PermissionUpdate::Add { behavior: Behavior::Allow, rules, destination, .. }
+                    if destination == UpdateDestination::Session || is_of_workspace =>
                 {
                     let is_good = |rule: &&Rule| rule.check(Behavior::Allow).is_ok();
                     grants.extend(rules.iter().filter(is_good).map(|rule| Grant::Rule(rule.to_string())));
                 }
-                Update::Add { destination: Destination::Session, .. }
-                | Update::Remove { destination: Destination::Session, .. } => {
+                PermissionUpdate::Add { destination: UpdateDestination::Session, .. }
+                | PermissionUpdate::Remove { destination: UpdateDestination::Session, .. } => {
                     problems.push("for a session a hook can only add rules that allow".to_owned());
                 }
-                Update::Add { replaces: true, .. } if is_of_workspace => {
+                PermissionUpdate::Add { replaces: true, .. } if is_of_workspace => {
                     problems.push("a hook of the workspace cannot replace rules".to_owned());
                 }
-                Update::Add { behavior, rules, destination, replaces } => {
+                PermissionUpdate::Add { behavior, rules, destination, replaces } => {
                     let gone = if replaces { self.rules_in(behavior, destination) } else { Vec::new() };
                     problems.extend(self.change_rules(behavior, gone, rules, destination).await);
                 }
-                Update::Remove { .. } if is_of_workspace => {
+                PermissionUpdate::Remove { .. } if is_of_workspace => {
                     problems.push("a hook of the workspace cannot take rules out".to_owned());
                 }
-                Update::Remove { behavior, rules, destination } => {
+                PermissionUpdate::Remove { behavior, rules, destination } => {
                     let mut gone = self.rules_in(behavior, destination);
                     gone.retain(|placed| rules.contains(&placed.rule));
                     problems.extend(self.change_rules(behavior, gone, Vec::new(), destination).await);
@@ -210,13 +212,13 @@ impl Session {
         (grants, problems)
     }
 
-    fn rules_in(&self, behavior: Behavior, destination: Destination) -> Vec<PlacedRule> {
+    fn rules_in(&self, behavior: Behavior, destination: UpdateDestination) -> Vec<PlacedRule> {
         let layer = match destination {
-            Destination::Session => SettingsLayer::Session,
-            Destination::Local => SettingsLayer::Local,
-            Destination::User => SettingsLayer::User,
+            UpdateDestination::Session => SettingsLayer::Session,
+            UpdateDestination::Local => SettingsLayer::Local,
+            UpdateDestination::User => SettingsLayer::User,
         };
-        let in_force = self.in_force();
+        let in_force = self.gate.in_force();
         let rules = in_force.policy.rules.iter();
         rules.filter(|rule| rule.source.layer == layer && rule.behavior == behavior).cloned().collect()
     }
@@ -226,13 +228,13 @@ impl Session {
         behavior: Behavior,
         gone: Vec<PlacedRule>,
         added: Vec<Rule>,
-        destination: Destination,
+        destination: UpdateDestination,
     ) -> Vec<String> {
-        let source = self.policy_source();
+        let source = self.gate.source();
         let scope = match destination {
-            Destination::Session => Scope::Session,
-            Destination::Local => Scope::Project,
-            Destination::User => Scope::User,
+            UpdateDestination::Session => Scope::Session,
+            UpdateDestination::Local => Scope::Project,
+            UpdateDestination::User => Scope::User,
         };
         blocking(move || {
             let removed = gone.iter().filter_map(|placed| {

@@ -27,22 +27,22 @@ const MAX_RESOURCES: usize = 10;
 /// The most files that are known of one workspace.
 const MAX_FILES: usize = 200_000;
 
-/// A list of files is good for so long.
+/// The most age of a list of files.
 const MAX_AGE: Duration = Duration::from_secs(10);
 
-/// So many workspaces are remembered.
+/// The most workspaces with a list.
 const MAX_LISTS: usize = 8;
 
-/// The kinds of what can be meant.
+/// The kinds of completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompletionKind {
     /// A file.
     File,
     /// A folder.
     Folder,
-    /// What language servers say.
+    /// Diagnostics.
     Diagnostics,
-    /// What has changed in the repository.
+    /// A diff of the repository.
     Diff,
     /// Another conversation.
     Session,
@@ -55,43 +55,43 @@ pub enum CompletionKind {
 /// Something that can be meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// What it is.
+    /// The kind.
     pub kind: CompletionKind,
     /// As it is shown.
     pub label: String,
-    /// What stands in the text when it is chosen, its `@` or `/` included.
+    /// The inserted text, its `@` or `/` included.
     pub insert: String,
-    /// What else is to be said of it; may be empty.
+    /// More about it; may be empty.
     pub detail: String,
 }
 
 /// The word at a cursor, where it is one to complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Word<'a> {
+pub struct CursorWord<'a> {
     /// The byte of the text it begins at, its `@` or `/` included.
     pub start: usize,
     /// `@` or `/`.
     pub sign: char,
-    /// What is typed of it.
+    /// The typed part of it.
     pub typed: &'a str,
 }
 
-/// What is known beside the files.
+/// The sources of completions other than files.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct CompletionSources {
     /// The workspace folders; paths are relative to the first.
     pub roots: Vec<AbsPath>,
     /// The files that are open.
     pub open: Vec<AbsPath>,
     /// Titles and ids of other conversations, newest first.
     pub sessions: Vec<(String, String)>,
-    /// What MCP servers have: the server and the address there, and what it is called.
+    /// The resources of MCP servers: server, address and name.
     pub resources: Vec<(String, String)>,
     /// Skills and commands of files.
     pub catalog: Arc<Catalog>,
-    /// Prompts of MCP servers: the command, and what it is for.
+    /// Prompts of MCP servers: the command and its description.
     pub prompts: Vec<(String, String)>,
-    /// Whether the editor tells what its language servers say.
+    /// Whether the editor publishes diagnostics.
     pub can_diagnose: bool,
     /// Whether files that git ignores are offered too.
     pub shows_ignored: bool,
@@ -100,38 +100,38 @@ pub struct Known {
 /// The lists of files of workspaces.
 #[derive(Debug, Default)]
 pub struct Completer {
-    lists: Mutex<Lists>,
+    lists: Mutex<FileLists>,
 }
 
 /// When a list of files was made, and the list, by the first folder of the workspace and whether ignored files are in it.
-type Lists = HashMap<(AbsPath, bool), (Instant, Arc<Vec<String>>)>;
+type FileLists = HashMap<(AbsPath, bool), (Instant, Arc<Vec<String>>)>;
 
 /// The word before the cursor, the byte `cursor` of a text; `None` when there is nothing to complete.
 #[must_use]
-pub fn word_at(text: &str, cursor: usize) -> Option<Word<'_>> {
+pub fn word_at(text: &str, cursor: usize) -> Option<CursorWord<'_>> {
     let before = text.get(..cursor)?;
     let start = before
         .rfind(char::is_whitespace)
         .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
     let word = &before[start..];
     if let Some(typed) = word.strip_prefix('/').filter(|_| before[..start].trim().is_empty()) {
-        return Some(Word { start, sign: '/', typed });
+        return Some(CursorWord { start, sign: '/', typed });
     }
     let at = word.rfind('@')?;
     let is_begin = word[..at].chars().next_back().is_none_or(|char| "([{\"'`,;:<".contains(char));
-    is_begin.then(|| Word { start: start + at, sign: '@', typed: &word[at + 1..] })
+    is_begin.then(|| CursorWord { start: start + at, sign: '@', typed: &word[at + 1..] })
 }
 
 impl Completer {
-    /// What can be meant by a word, best first.
-    pub async fn complete(&self, word: Word<'_>, known: &Known) -> Vec<Completion> {
+    /// The completions of a word, best first.
+    pub async fn complete(&self, word: CursorWord<'_>, known: &CompletionSources) -> Vec<Completion> {
         match word.sign {
             '/' => commands(word.typed, known),
             _ => self.mentions(word.typed, known).await,
         }
     }
 
-    async fn mentions(&self, typed: &str, known: &Known) -> Vec<Completion> {
+    async fn mentions(&self, typed: &str, known: &CompletionSources) -> Vec<Completion> {
         let mut found = Vec::new();
         let fixed = [
             (CompletionKind::Diagnostics, "diagnostics", "what language servers say", known.can_diagnose),
@@ -199,12 +199,12 @@ impl Completer {
         files
     }
 
-    fn lists(&self) -> MutexGuard<'_, Lists> {
+    fn lists(&self) -> MutexGuard<'_, FileLists> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn commands(typed: &str, known: &Known) -> Vec<Completion> {
+fn commands(typed: &str, known: &CompletionSources) -> Vec<Completion> {
     let catalog = &known.catalog;
     let offered = BUILT_INS.iter().filter(|built_in| built_in.effect != CommandEffect::Elsewhere);
     let built_in = offered.map(|built_in| Completion {
@@ -276,7 +276,7 @@ fn shown(path: &AbsPath, roots: &[AbsPath]) -> Option<String> {
     (!text.contains(|char: char| char.is_control() || char == '"')).then(|| text.to_owned())
 }
 
-/// The best files and folders for what was typed, open ones first.
+/// The best files and folders for the typed text, open ones first.
 fn best(typed: &str, open: &BTreeSet<String>, files: &[String], room: usize) -> Vec<Completion> {
     let lower = typed.to_lowercase();
     let unlisted = open.iter().filter(|path| !files.contains(path));
@@ -356,9 +356,9 @@ mod tests {
         }
         std::fs::write(root.join(".gitignore"), "target\n").unwrap();
         let completer = Completer::default();
-        let mut known = Known { roots: vec![root.clone()], ..Known::default() };
-        let ask = async |typed: &str, known: &Known| {
-            let word = Word { start: 0, sign: '@', typed };
+        let mut known = CompletionSources { roots: vec![root.clone()], ..CompletionSources::default() };
+        let ask = async |typed: &str, known: &CompletionSources| {
+            let word = CursorWord { start: 0, sign: '@', typed };
             let found = completer.complete(word, known).await;
             found.into_iter().map(|found| found.insert).collect::<Vec<_>>()
         };
@@ -378,14 +378,14 @@ mod tests {
             std::fs::write(root.join(format!(".kode/commands/{name}.md")), text).unwrap();
         }
         let catalog = Arc::new(Catalog::load(std::slice::from_ref(&root), None));
-        let known = Known { roots: vec![root], catalog, ..Known::default() };
-        let word = Word { start: 0, sign: '/', typed: "comp" };
+        let known = CompletionSources { roots: vec![root], catalog, ..CompletionSources::default() };
+        let word = CursorWord { start: 0, sign: '/', typed: "comp" };
         let found = Completer::default().complete(word, &known).await;
         let shown: Vec<_> = found.iter().map(|found| (found.kind, found.insert.as_str())).collect();
         let command = CompletionKind::Command;
         assert_eq!(shown, [(command, "/compact "), (command, "/compare ")]);
         assert!(found[0].detail.contains("summary"), "{}", found[0].detail);
-        let word = Word { start: 0, sign: '/', typed: "zz" };
+        let word = CursorWord { start: 0, sign: '/', typed: "zz" };
         assert_eq!(Completer::default().complete(word, &known).await, []);
     }
 }

@@ -1,7 +1,7 @@
-//! Looks up the single things that go with a prompt.
+//! Reading single attachments of a prompt.
 //!
-//! Rule: what is read here is read by the machinery of the tools and under the same rules: what they would be refused, or
-//! the user would be asked for, is not attached. A plain file outside the workspace is, for the user has named it.
+//! Rule: the tools read them, under the same rules: a read that would be refused or asked for is not attached. A plain file
+//! outside the workspace is, because the user has named it.
 
 mod past;
 
@@ -11,8 +11,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::input::render::{Bounded, bounded, element, lines_of};
-use crate::session::Session;
+use crate::input::InputReader;
+use crate::input::render::{BoundedText, bounded, element, lines_of};
 use kode_base::blocking;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::ids::CallId;
@@ -34,42 +34,42 @@ const MAX_LINES: usize = 2_000;
 /// The most bytes of one file.
 const MAX_FILE_BYTES: usize = 96 << 10;
 
-/// The most bytes of a listing, of a diff, and of what is found otherwise.
+/// The most bytes of a listing, of a diff, and of any other result.
 const MAX_OTHER_BYTES: usize = 32 << 10;
 
 /// The most bytes of one pasted text.
 const MAX_PASTED_BYTES: usize = 128 << 10;
 
-/// A folder is listed so many levels deep.
+/// The levels of a folder that are listed.
 const LISTED_LEVELS: usize = 2;
 
-/// So many definitions of a symbol are shown.
+/// The most definitions of a symbol.
 const MAX_DEFINITIONS: usize = 5;
 
-/// So many lines of each.
+/// The most lines of each.
 const DEFINITION_LINES: usize = 12;
 
-/// So long git may take.
+/// The most time of git.
 const GIT_TIME: Duration = Duration::from_secs(8);
 
-/// Something that was looked up.
+/// An attachment that was read.
 #[derive(Debug)]
-pub(super) struct Found {
-    /// As people are told of it.
+pub(super) struct FoundPart {
+    /// Its description for people.
     pub(super) shown: Attachment,
-    /// What the model gets.
+    /// The blocks for the model.
     pub(super) blocks: Vec<Block>,
 }
 
-impl Found {
-    /// What cannot be attached. The model is told as well, so that it does not wonder.
+impl FoundPart {
+    /// An attachment that cannot be read. The model gets the reason as well.
     pub(super) fn problem(shown: Attachment, problem: impl Into<String>) -> Self {
         let problem = problem.into();
         let text = element("not-attached", &[("name", shown.label.clone()), ("reason", problem.clone())], "");
         Self { shown: Attachment { problem: Some(problem), ..shown }, blocks: vec![Block::Text { text }] }
     }
 
-    fn text(shown: Attachment, tag: &str, attributes: &[(&str, String)], body: &Bounded<'_>) -> Self {
+    fn text(shown: Attachment, tag: &str, attributes: &[(&str, String)], body: &BoundedText<'_>) -> Self {
         let said =
             if body.is_cut { format!("{}\n[There is more of it]", body.text) } else { body.text.into() };
         let lines = Some(u32::try_from(body.text.lines().count()).unwrap_or(u32::MAX));
@@ -79,33 +79,34 @@ impl Found {
     }
 }
 
-/// Looks things up for one prompt.
+/// Reads the attachments of one prompt.
 pub(super) struct LookUp<'a> {
-    session: &'a Session,
+    input: &'a InputReader,
     context: CallContext,
 }
 
 impl<'a> LookUp<'a> {
-    pub(super) fn new(session: &'a Session, cancel: &CancellationToken) -> Self {
+    pub(super) fn new(input: &'a InputReader, cancel: &CancellationToken) -> Self {
+        let mode = input.core.state().config.mode;
         let context = CallContext {
             call_id: CallId::generate(),
-            workspace: Arc::clone(&session.workspace),
-            shell: Arc::new(session.shell.elsewhere(session.workspace.cwd())),
+            workspace: Arc::clone(&input.environment.workspace),
+            shell: Arc::new(input.environment.shell.elsewhere(input.environment.workspace.cwd())),
             sandbox: None,
             agents: Arc::default(),
             catalog: Arc::default(),
-            may_read: session.may_read(session.mode()),
+            may_read: input.gate.may_read(mode),
             cancel: cancel.child_token(),
             progress: Arc::new(drop),
             text_limit: None,
             ask: None,
         };
-        Self { session, context }
+        Self { input, context }
     }
 
-    /// What something is called, before it is looked up.
+    /// The description of an attachment, before it is read.
     pub(super) fn named(&self, part: &PromptPart) -> Attachment {
-        let display = |target: &Target| self.session.workspace.display(target);
+        let display = |target: &Target| self.input.environment.workspace.display(target);
         let place = |target: &Target, lines: &Option<LineSpan>| match lines {
             Some(lines) => format!("{}#{}", display(target), lines_of(*lines)),
             None => display(target),
@@ -140,8 +141,8 @@ impl<'a> LookUp<'a> {
         Attachment { kind, label, path, lines: None, bytes: 0, cut: false, problem: None }
     }
 
-    /// Looks something up; `None` when there is nothing to say of it. `room` is how many bytes of text it may have.
-    pub(super) async fn find(&self, part: &PromptPart, room: usize) -> Option<Found> {
+    /// Reads an attachment; `None` where it has no content. `room` are the most bytes of its text.
+    pub(super) async fn find(&self, part: &PromptPart, room: usize) -> Option<FoundPart> {
         let shown = self.named(part);
         match part {
             PromptPart::Mention { target, lines } => Some(self.file(shown, target, *lines, room).await),
@@ -151,7 +152,7 @@ impl<'a> LookUp<'a> {
             PromptPart::Symbol { name, target: None, .. } => self.symbol(shown, name, room).await,
             PromptPart::Diagnostics { message: Some(message), .. } => {
                 let attributes = [("of", shown.label.clone())];
-                Some(Found::text(shown, "diagnostics", &attributes, &bounded(message, room)))
+                Some(FoundPart::text(shown, "diagnostics", &attributes, &bounded(message, room)))
             }
             PromptPart::Diagnostics { target, .. } => {
                 Some(self.diagnostics(shown, target.as_ref(), room).await)
@@ -160,12 +161,12 @@ impl<'a> LookUp<'a> {
             PromptPart::Session { session } => Some(self.past_session(shown, session, room).await),
             PromptPart::Resource { server, uri } => Some(self.resource(shown, server, uri, room).await),
             PromptPart::Selection { target, lines, text } => {
-                if let Err(reason) = self.session.may_mention(target) {
-                    return Some(Found::problem(shown, reason));
+                if let Err(reason) = self.input.gate.may_mention(target) {
+                    return Some(FoundPart::problem(shown, reason));
                 }
-                let path = self.session.workspace.display(target);
+                let path = self.input.environment.workspace.display(target);
                 let attributes = [("path", path), ("lines", lines_of(*lines))];
-                Some(Found::text(shown, "selection", &attributes, &bounded(text, room.min(MAX_SELECTED))))
+                Some(FoundPart::text(shown, "selection", &attributes, &bounded(text, room.min(MAX_SELECTED))))
             }
             PromptPart::Image(image) => {
                 let image = image.clone();
@@ -173,17 +174,23 @@ impl<'a> LookUp<'a> {
             }
             PromptPart::Pasted { text } => {
                 let body = bounded(text, room.min(MAX_PASTED_BYTES));
-                Some(Found::text(shown, "pasted-text", &[], &body))
+                Some(FoundPart::text(shown, "pasted-text", &[], &body))
             }
             PromptPart::Editor(context) => self.editor(shown, context, room),
         }
     }
 
-    async fn file(&self, shown: Attachment, target: &Target, lines: Option<LineSpan>, room: usize) -> Found {
-        if let Err(reason) = self.session.may_mention(target) {
-            return Found::problem(shown, reason);
+    async fn file(
+        &self,
+        shown: Attachment,
+        target: &Target,
+        lines: Option<LineSpan>,
+        room: usize,
+    ) -> FoundPart {
+        if let Err(reason) = self.input.gate.may_mention(target) {
+            return FoundPart::problem(shown, reason);
         }
-        let path = self.session.workspace.display(target);
+        let path = self.input.environment.workspace.display(target);
         if let Some(folder) = target.file()
             && tokio::fs::metadata(folder.as_path()).await.is_ok_and(|metadata| metadata.is_dir())
         {
@@ -192,9 +199,9 @@ impl<'a> LookUp<'a> {
             return match self.call(LS, input, None).await {
                 Ok(output) => {
                     let body = bounded(&output.model_text, room.min(MAX_OTHER_BYTES));
-                    Found::text(shown, "folder", &[("path", path)], &body)
+                    FoundPart::text(shown, "folder", &[("path", path)], &body)
                 }
-                Err(error) => Found::problem(shown, error.message),
+                Err(error) => FoundPart::problem(shown, error.message),
             };
         }
         let first = lines.map_or(1, |lines| lines.first as usize);
@@ -202,7 +209,7 @@ impl<'a> LookUp<'a> {
         let input = json!({ "file_path": target.to_string(), "offset": first, "limit": limit });
         match self.call(READ, input, Some(room.min(MAX_FILE_BYTES))).await {
             Ok(ToolOutput { images, .. }) if !images.is_empty() => {
-                let mut found = Found { shown, blocks: Vec::new() };
+                let mut found = FoundPart { shown, blocks: Vec::new() };
                 for image in images {
                     let text = element("image", &[("path", path.clone())], "");
                     found.blocks.push(Block::Text { text });
@@ -213,24 +220,24 @@ impl<'a> LookUp<'a> {
                 found
             }
             Ok(output) => text_of_file(shown, path, first, lines, output),
-            Err(error) => Found::problem(shown, error.message),
+            Err(error) => FoundPart::problem(shown, error.message),
         }
     }
 
-    async fn resource(&self, shown: Attachment, server: &str, uri: &str, room: usize) -> Found {
-        match self.session.servers().read_resource(server, uri).await {
+    async fn resource(&self, shown: Attachment, server: &str, uri: &str, room: usize) -> FoundPart {
+        match self.input.servers.all().read_resource(server, uri).await {
             Ok(read) => {
                 let attributes = [("server", server.to_owned()), ("uri", uri.to_owned())];
                 let body = bounded(&read.text, room.min(MAX_FILE_BYTES));
-                let mut found = Found::text(shown, "resource", &attributes, &body);
+                let mut found = FoundPart::text(shown, "resource", &attributes, &body);
                 found.blocks.extend(read.images.into_iter().map(Block::Image));
                 found
             }
-            Err(failure) => Found::problem(shown, failure.message),
+            Err(failure) => FoundPart::problem(shown, failure.message),
         }
     }
 
-    async fn symbol(&self, shown: Attachment, name: &str, room: usize) -> Option<Found> {
+    async fn symbol(&self, shown: Attachment, name: &str, room: usize) -> Option<FoundPart> {
         let last = name.rsplit([':', '.']).next().filter(|last| !last.is_empty())?;
         let keywords = "fn|struct|enum|union|trait|type|const|static|mod|macro_rules!|class|interface|namespace|module|\
                         def|defp|func|function|sub|proc|record|object|protocol|extension|val|var|let|impl|#define";
@@ -246,40 +253,41 @@ impl<'a> LookUp<'a> {
                 let body = bounded(&output.model_text, room.min(MAX_OTHER_BYTES));
                 let says_nothing = output.model_text.starts_with("No ");
                 (is_found && !says_nothing)
-                    .then(|| Found::text(shown, "symbol", &[("name", name.to_owned())], &body))
+                    .then(|| FoundPart::text(shown, "symbol", &[("name", name.to_owned())], &body))
             }
-            Err(error) => Some(Found::problem(shown, error.message)),
+            Err(error) => Some(FoundPart::problem(shown, error.message)),
         }
     }
 
-    async fn diagnostics(&self, shown: Attachment, target: Option<&Target>, room: usize) -> Found {
-        if !self.session.workspace.can_diagnose() {
-            return Found::problem(shown, "there is no editor that tells what its language servers say");
+    async fn diagnostics(&self, shown: Attachment, target: Option<&Target>, room: usize) -> FoundPart {
+        if !self.input.environment.workspace.can_diagnose() {
+            return FoundPart::problem(shown, "there is no editor that tells what its language servers say");
         }
-        if let Some(Err(reason)) = target.map(|target| self.session.may_mention(target)) {
-            return Found::problem(shown, reason);
+        if let Some(Err(reason)) = target.map(|target| self.input.gate.may_mention(target)) {
+            return FoundPart::problem(shown, reason);
         }
-        let of = target.map_or("all files".to_owned(), |target| self.session.workspace.display(target));
+        let of =
+            target.map_or("all files".to_owned(), |target| self.input.environment.workspace.display(target));
         let input = target.map_or_else(|| json!({}), |target| json!({ "path": target.to_string() }));
         match self.call(DIAGNOSTICS, input, None).await {
             Ok(output) => {
                 let body = bounded(&output.model_text, room.min(MAX_OTHER_BYTES));
-                Found::text(shown, "diagnostics", &[("of", of)], &body)
+                FoundPart::text(shown, "diagnostics", &[("of", of)], &body)
             }
-            Err(error) => Found::problem(shown, error.message),
+            Err(error) => FoundPart::problem(shown, error.message),
         }
     }
 
-    async fn diff(&self, shown: Attachment, of: &DiffOf, room: usize) -> Found {
+    async fn diff(&self, shown: Attachment, of: &DiffOf, room: usize) -> FoundPart {
         let (against, said) = match of {
             DiffOf::Head => ("HEAD".to_owned(), "HEAD"),
             DiffOf::Staged => ("--staged".to_owned(), "staged"),
             DiffOf::Revision(revision) if is_revision(revision) => {
                 (format!("'{revision}'"), revision.as_str())
             }
-            DiffOf::Revision(_) => return Found::problem(shown, "that is no revision"),
+            DiffOf::Revision(_) => return FoundPart::problem(shown, "that is no revision"),
         };
-        let directory = self.session.workspace.cwd();
+        let directory = self.input.environment.workspace.cwd();
         let command = format!("git diff --no-color --no-ext-diff --no-textconv {against} --");
         let input = json!({ "command": command });
         let touches = [Touch::Command {
@@ -288,9 +296,10 @@ impl<'a> LookUp<'a> {
             outside_sandbox: false,
         }];
         let case = GateCase { tool: "Bash", kind: ToolKind::Execute, input: &input, touches: &touches };
-        let judged = self.session.judge(&case, self.session.mode());
+        let mode = self.input.core.state().config.mode;
+        let judged = self.input.gate.judge(&case, mode);
         if judged.verdict.decision != GateDecision::Allow {
-            return Found::problem(shown, judged.verdict.reason);
+            return FoundPart::problem(shown, judged.verdict.reason);
         }
         let spec = CommandSpec { command, directory, timeout: GIT_TIME, sandbox: judged.sandbox, call: None };
         match self.context.shell.run(spec, |_| {}, &self.context.cancel).await {
@@ -301,30 +310,31 @@ impl<'a> LookUp<'a> {
                 };
                 let body = bounded(text, room.min(MAX_OTHER_BYTES));
                 let shown = Attachment { cut: outcome.output.cut > 0, ..shown };
-                Found::text(shown, "diff", &[("of", said.to_owned())], &body)
+                FoundPart::text(shown, "diff", &[("of", said.to_owned())], &body)
             }
             Ok(outcome) => {
                 let line = outcome.output.text.lines().next().unwrap_or("it failed").to_owned();
-                Found::problem(shown, format!("git: {line}"))
+                FoundPart::problem(shown, format!("git: {line}"))
             }
-            Err(error) => Found::problem(shown, error.to_string()),
+            Err(error) => FoundPart::problem(shown, error.to_string()),
         }
     }
 
-    /// What the editor shows, if it is not what it showed with the prompt before.
-    fn editor(&self, shown: Attachment, context: &EditorContext, room: usize) -> Option<Found> {
-        if !self.session.note_editor(context) {
+    /// The content of the editor, if it differs from that of the prompt before.
+    fn editor(&self, shown: Attachment, context: &EditorContext, room: usize) -> Option<FoundPart> {
+        if !self.input.editor.note(context) {
             return None;
         }
-        let display =
-            |target: &Target| self.session.workspace.display(target).replace(char::is_control, "\u{fffd}");
+        let display = |target: &Target| {
+            self.input.environment.workspace.display(target).replace(char::is_control, "\u{fffd}")
+        };
         let mut text = String::new();
         if let Some(active) = &context.active {
             text.push_str(&format!("Active file: {}\n", display(active)));
             if let Some(visible) = context.visible {
                 text.push_str(&format!("Visible lines: {}\n", lines_of(visible)));
             }
-            let may_show = || self.session.may_mention(active).is_ok();
+            let may_show = || self.input.gate.may_mention(active).is_ok();
             match context.selection {
                 Some(lines) if context.selected.is_empty() => {
                     text.push_str(&format!("Cursor: line {}\n", lines.first));
@@ -344,17 +354,17 @@ impl<'a> LookUp<'a> {
             text.push_str(&format!("Open files: {}{more}\n", open.join(", ")));
         }
         let text = text.trim_end();
-        (!text.is_empty()).then(|| Found::text(shown, "editor-context", &[], &bounded(text, room)))
+        (!text.is_empty()).then(|| FoundPart::text(shown, "editor-context", &[], &bounded(text, room)))
     }
 
-    /// Plans and runs the work of a tool that only looks, whose touches were judged before.
+    /// Plans and runs a tool that only reads, whose touches were judged before.
     async fn call(
         &self,
         tool: &'static str,
         input: Value,
         text_limit: Option<usize>,
     ) -> Result<ToolOutput, ToolError> {
-        let found = self.session.tools.find(tool).ok_or_else(|| {
+        let found = self.input.environment.tools.find(tool).ok_or_else(|| {
             let message = format!("this session has no tool {tool}");
             ToolError::new(ToolErrorKind::UnknownTool, message, "Name another thing to attach.")
         })?;
@@ -379,7 +389,7 @@ fn text_of_file(
     first: usize,
     wanted: Option<LineSpan>,
     output: ToolOutput,
-) -> Found {
+) -> FoundPart {
     let facts = output.structured.unwrap_or_default();
     let count = usize::try_from(facts["lines"].as_u64().unwrap_or_default()).unwrap_or_default();
     let total = facts["totalLines"].as_u64().and_then(|total| usize::try_from(total).ok());
@@ -396,12 +406,12 @@ fn text_of_file(
         cut: is_cut,
         ..shown
     };
-    Found { shown, blocks: vec![Block::Text { text }] }
+    FoundPart { shown, blocks: vec![Block::Text { text }] }
 }
 
-fn picture(shown: Attachment, image: Image) -> Found {
+fn picture(shown: Attachment, image: Image) -> FoundPart {
     let shown = Attachment { kind: AttachmentKind::Image, bytes: image.size(), ..shown };
-    Found { shown, blocks: vec![Block::Image(image)] }
+    FoundPart { shown, blocks: vec![Block::Image(image)] }
 }
 
 /// Whether a text can be a revision or a range of two, and nothing else.

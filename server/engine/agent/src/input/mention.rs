@@ -1,12 +1,12 @@
-//! Finds what a text points at with `@`.
+//! The mentions of a text: words that begin with `@`.
 //!
-//! Rule: this only says what a mention would mean; whether there is such a thing is found out by who looks it up, and
-//! what is not there stays text. An `@` inside a word, and one in code, is none.
+//! Rule: this only parses. The caller checks whether the thing exists; a mention of a missing one stays text. An `@` inside a
+//! word or in code is no mention.
 
 use kode_config::memory::spans::without_spans;
 use kode_record::prompt::{DiffOf, LineSpan};
 
-/// So many mentions of one text are looked up.
+/// The most mentions of one text.
 pub const MAX_MENTIONS: usize = 50;
 
 /// Ends of a word that are punctuation of the sentence and not of a name.
@@ -14,36 +14,36 @@ const PUNCTUATION: [char; 20] = [
     '.', ',', ';', ':', '!', '?', ')', ']', '}', '\'', '"', '`', '>', '*', '，', '。', '；', '：', '！', '？',
 ];
 
-/// Something that a text points at.
+/// A mention.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mention {
-    /// What is meant.
-    pub named: Named,
-    /// Whether it is in quotes: then it was meant, whether it is there or not.
+    /// The named thing.
+    pub named: MentionTarget,
+    /// Whether it is in quotes: then it is a mention even where the thing is missing.
     pub is_quoted: bool,
-    /// As it stands in the text.
+    /// Its text.
     pub written: String,
 }
 
-/// What a mention means.
+/// The thing that a mention names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Named {
+pub enum MentionTarget {
     /// A file or folder.
     Path {
         /// As written.
         path: String,
-        /// The lines that are meant.
+        /// The lines.
         lines: Option<LineSpan>,
     },
     /// A definition.
     Symbol(String),
-    /// What language servers say, about a file or all.
+    /// The diagnostics of a file, or all.
     Diagnostics(Option<String>),
-    /// What has changed in the repository.
+    /// A diff of the repository.
     Diff(DiffOf),
     /// Another conversation.
     Session(String),
-    /// Something that an MCP server has.
+    /// A resource of an MCP server.
     Resource {
         /// The server.
         server: String,
@@ -52,7 +52,7 @@ pub enum Named {
     },
 }
 
-/// What a text points at, in order, each once.
+/// The mentions of a text, in order, each once.
 #[must_use]
 pub fn mentions(text: &str) -> Vec<Mention> {
     let mut found: Vec<Mention> = Vec::new();
@@ -75,7 +75,7 @@ pub fn mentions(text: &str) -> Vec<Mention> {
     found
 }
 
-/// The lines of a text without what stands in code: fenced blocks, and spans in backquotes.
+/// The lines of a text without code: fenced blocks, and spans in backquotes.
 fn prose(text: &str) -> Vec<String> {
     let mut fence: Option<&str> = None;
     let mut lines = Vec::new();
@@ -106,11 +106,11 @@ fn mention(after: &str) -> Option<(Mention, usize)> {
             Some(_) | None => (None, 0),
         };
         let path = quoted[..end].to_owned();
-        return made(Named::Path { path, lines }, true, end + 2 + taken);
+        return made(MentionTarget::Path { path, lines }, true, end + 2 + taken);
     }
     if let Some(quoted) = after.strip_prefix("session:\"") {
         let end = quoted.find('"').filter(|end| *end > 0)?;
-        return made(Named::Session(quoted[..end].to_owned()), true, "session:\"".len() + end + 1);
+        return made(MentionTarget::Session(quoted[..end].to_owned()), true, "session:\"".len() + end + 1);
     }
     let word = word(after);
     if word.is_empty() {
@@ -125,28 +125,28 @@ fn word(text: &str) -> &str {
     text[..end].trim_end_matches(PUNCTUATION)
 }
 
-fn named(word: &str) -> Option<Named> {
+fn named(word: &str) -> Option<MentionTarget> {
     let (head, rest) = match word.split_once(':') {
         Some((head, rest)) => (head, Some(rest)),
         None => (word, None),
     };
     Some(match (head, rest) {
-        ("diagnostics", path) => Named::Diagnostics(path.map(str::to_owned)),
-        ("diff", None) => Named::Diff(DiffOf::Head),
-        ("diff", Some("staged")) => Named::Diff(DiffOf::Staged),
-        ("diff", Some(revision)) => Named::Diff(DiffOf::Revision(revision.to_owned())),
-        ("session", Some(session)) => Named::Session(session.to_owned()),
-        ("symbol", Some(name)) => Named::Symbol(is_symbol(name).then(|| name.to_owned())?),
+        ("diagnostics", path) => MentionTarget::Diagnostics(path.map(str::to_owned)),
+        ("diff", None) => MentionTarget::Diff(DiffOf::Head),
+        ("diff", Some("staged")) => MentionTarget::Diff(DiffOf::Staged),
+        ("diff", Some(revision)) => MentionTarget::Diff(DiffOf::Revision(revision.to_owned())),
+        ("session", Some(session)) => MentionTarget::Session(session.to_owned()),
+        ("symbol", Some(name)) => MentionTarget::Symbol(is_symbol(name).then(|| name.to_owned())?),
         _ => match word.strip_prefix('#') {
-            Some(name) => Named::Symbol(is_symbol(name).then(|| name.to_owned())?),
+            Some(name) => MentionTarget::Symbol(is_symbol(name).then(|| name.to_owned())?),
             None => match (resource(word), range(word)) {
                 (Some((server, uri)), _) => {
-                    Named::Resource { server: server.to_owned(), uri: uri.to_owned() }
+                    MentionTarget::Resource { server: server.to_owned(), uri: uri.to_owned() }
                 }
                 (None, Some((path, lines))) if !path.is_empty() => {
-                    Named::Path { path: path.to_owned(), lines: Some(lines) }
+                    MentionTarget::Path { path: path.to_owned(), lines: Some(lines) }
                 }
-                (None, Some(_) | None) => Named::Path { path: word.to_owned(), lines: None },
+                (None, Some(_) | None) => MentionTarget::Path { path: word.to_owned(), lines: None },
             },
         },
     })
@@ -187,8 +187,8 @@ fn range(word: &str) -> Option<(&str, LineSpan)> {
 mod tests {
     use super::*;
 
-    fn path(path: &str, lines: Option<(u32, u32)>) -> Named {
-        Named::Path { path: path.into(), lines: lines.map(|(first, last)| LineSpan { first, last }) }
+    fn path(path: &str, lines: Option<(u32, u32)>) -> MentionTarget {
+        MentionTarget::Path { path: path.into(), lines: lines.map(|(first, last)| LineSpan { first, last }) }
     }
 
     #[test]
@@ -202,18 +202,18 @@ mod tests {
             ("@\"my notes/a b.md\"#L2", path("my notes/a b.md", Some((2, 2)))),
             ("@src/", path("src/", None)),
             ("看 @src/a.rs。", path("src/a.rs", None)),
-            ("@#Session::submit", Named::Symbol("Session::submit".into())),
-            ("@symbol:main", Named::Symbol("main".into())),
-            ("@diagnostics", Named::Diagnostics(None)),
-            ("@diagnostics:src/a.rs", Named::Diagnostics(Some("src/a.rs".into()))),
-            ("@diff", Named::Diff(DiffOf::Head)),
-            ("@diff:staged", Named::Diff(DiffOf::Staged)),
-            ("@diff:main..HEAD", Named::Diff(DiffOf::Revision("main..HEAD".into()))),
-            ("@session:\"fix the parser\"", Named::Session("fix the parser".into())),
-            ("@session:ses_1", Named::Session("ses_1".into())),
+            ("@#Session::submit", MentionTarget::Symbol("Session::submit".into())),
+            ("@symbol:main", MentionTarget::Symbol("main".into())),
+            ("@diagnostics", MentionTarget::Diagnostics(None)),
+            ("@diagnostics:src/a.rs", MentionTarget::Diagnostics(Some("src/a.rs".into()))),
+            ("@diff", MentionTarget::Diff(DiffOf::Head)),
+            ("@diff:staged", MentionTarget::Diff(DiffOf::Staged)),
+            ("@diff:main..HEAD", MentionTarget::Diff(DiffOf::Revision("main..HEAD".into()))),
+            ("@session:\"fix the parser\"", MentionTarget::Session("fix the parser".into())),
+            ("@session:ses_1", MentionTarget::Session("ses_1".into())),
             (
                 "see @docs:file:///a/b.md, please",
-                Named::Resource { server: "docs".into(), uri: "file:///a/b.md".into() },
+                MentionTarget::Resource { server: "docs".into(), uri: "file:///a/b.md".into() },
             ),
         ] {
             let found: Vec<_> = mentions(text).into_iter().map(|mention| mention.named).collect();

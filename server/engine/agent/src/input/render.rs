@@ -1,20 +1,20 @@
-//! How what goes with a prompt is written for the model.
+//! The text of attachments for the model.
 //!
-//! Rule: what is quoted cannot end the element it stands in, and a cut is said.
+//! Rule: quoted text cannot end its element, and a cut is stated.
 
 use kode_record::prompt::LineSpan;
 
 /// A text, or the beginning of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bounded<'a> {
+pub(super) struct BoundedText<'a> {
     pub(super) text: &'a str,
     pub(super) is_cut: bool,
 }
 
-/// The beginning of a text that has at most so many bytes.
-pub(super) fn bounded(text: &str, room: usize) -> Bounded<'_> {
+/// The beginning of a text, of at most `room` bytes.
+pub(super) fn bounded(text: &str, room: usize) -> BoundedText<'_> {
     if text.len() <= room {
-        return Bounded { text, is_cut: false };
+        return BoundedText { text, is_cut: false };
     }
     let mut end = room;
     while !text.is_char_boundary(end) {
@@ -22,7 +22,7 @@ pub(super) fn bounded(text: &str, room: usize) -> Bounded<'_> {
     }
     // Whole lines where there are any worth the name.
     let line = text[..end].rfind('\n').filter(|at| *at > end / 2).unwrap_or(end);
-    Bounded { text: &text[..line], is_cut: true }
+    BoundedText { text: &text[..line], is_cut: true }
 }
 
 /// An element with its attributes; without a body it is empty.
@@ -63,8 +63,8 @@ mod tests {
 
     #[test]
     fn a_cut_is_at_a_line_where_there_is_one() {
-        assert_eq!(bounded("one\ntwo\nthree", 9), Bounded { text: "one\ntwo", is_cut: true });
-        assert_eq!(bounded("äöü", 3), Bounded { text: "ä", is_cut: true });
-        assert_eq!(bounded("one", 3), Bounded { text: "one", is_cut: false });
+        assert_eq!(bounded("one\ntwo\nthree", 9), BoundedText { text: "one\ntwo", is_cut: true });
+        assert_eq!(bounded("äöü", 3), BoundedText { text: "ä", is_cut: true });
+        assert_eq!(bounded("one", 3), BoundedText { text: "one", is_cut: false });
     }
 }

@@ -1,6 +1,6 @@
-//! The tasks of a live session: the one that runs its turns, and the one that keeps up with the editor.
+//! The tasks of a live session: the one that runs its turns, and the one that follows its extensions.
 //!
-//! Rule: turns run one after another, in the one task; both tasks end when the session is closed.
+//! Rule: turns run one after another, in the one task. Both tasks end when the session is closed.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -10,235 +10,198 @@ use futures::FutureExt;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::desk::Desk;
-use crate::hooks::moments::{Admission, IDLE};
-use crate::input::note;
-use crate::session::base::Due;
-use crate::session::conversation::Conversation;
-use crate::session::slash::Taken;
-use crate::session::state::Attaching;
-use crate::session::{Session, committed};
-use crate::turn::{self, Ended};
+use crate::history::base::BaseDue;
+use crate::hooks::{Admission, IDLE, reject_prompt};
+use crate::prompt::PromptKind;
+use crate::session::Session;
+use crate::session::commands::{SlashOutcome, take_command};
+use crate::session::directory::SessionDirectory;
+use crate::turn::resume::is_left_open;
+use crate::turn::services::{Services, TurnContext};
+use crate::turn::{self, TurnResult};
 use kode_base::blocking;
 use kode_base::ids::TurnId;
-use kode_config::command::is_unsaid;
 use kode_config::extension::live::LoadedExtensions;
-use kode_journal::lease::LeaseRefusal;
-
-impl Session {
-    /// What runs in it that would end with it.
-    pub(crate) fn at_work(&self) -> Option<LeaseRefusal> {
-        self.work_of(self.has_commands())
-    }
-
-    /// Ends the session for another process, unless something runs in it.
-    ///
-    /// # Errors
-    /// What runs.
-    pub(crate) fn close_for_another_if_idle(&self) -> Result<(), LeaseRefusal> {
-        // Locked to the end: no prompt is taken meanwhile.
-        let state = self.state();
-        if let Some(why) = self.work_of(state.background.running().next().is_some()) {
-            return Err(why);
-        }
-        self.goes_on.store(true, Ordering::SeqCst);
-        self.cancel.cancel();
-        self.shell.tasks().close();
-        Ok(())
-    }
-
-    fn work_of(&self, has_commands: bool) -> Option<LeaseRefusal> {
-        if self.is_busy() || self.is_resolving() {
-            Some(LeaseRefusal::TurnRunning)
-        } else if has_commands {
-            Some(LeaseRefusal::CommandsRunning)
-        } else {
-            None
-        }
-    }
-}
 
 /// The session's one task: runs turn after turn until the session is closed.
 pub(super) async fn drive(
     session: Arc<Session>,
     mut turns: mpsc::UnboundedReceiver<TurnId>,
-    desk: Arc<dyn Desk>,
+    directory: Arc<dyn SessionDirectory>,
 ) {
-    // What is wrong with the settings is told before anybody asks anything.
-    let looker = Arc::clone(&session);
-    tokio::spawn(async move { looker.look().await });
-    session.begin_first_sight();
-    if session.base.is_wanted() {
-        session.keep_base(Due::Now).await;
+    let services = Arc::clone(&session.services);
+    // Problems of the settings are published before the first prompt.
+    let gate = Arc::clone(&services.gate);
+    tokio::spawn(async move { gate.refresh().await });
+    services.instructions.begin_first_look();
+    if session.history.wants_base() {
+        session.history.write_base_if_due(BaseDue::Now).await;
     }
-    let mut is_idle_told = true;
+    let mut is_idle_notified = true;
     loop {
         let turn = tokio::select! {
             biased;
             turn = turns.recv() => turn,
-            () = session.cancel.cancelled() => None,
-            () = tokio::time::sleep(IDLE), if !is_idle_told => {
-                is_idle_told = true;
-                session.notify("idle_prompt", "Waiting", "kode-ls is waiting for your input.".to_owned());
+            () = services.core.closing() => None,
+            () = tokio::time::sleep(IDLE), if !is_idle_notified => {
+                is_idle_notified = true;
+                let message = "kode-ls is waiting for your input.".to_owned();
+                services.hooks.notify("idle_prompt", "Waiting", message);
                 continue;
             }
         };
         let Some(turn) = turn else { break };
-        let cancel = match session.active().as_ref() {
+        let cancel = match services.turns.active().as_ref() {
             Some(active) if active.id == turn => active.cancel.clone(),
             _ => continue,
         };
-        // What has changed in the settings counts from here on.
+        is_idle_notified = false;
+        prepare(&services, &turn, &cancel).await;
+        run_turn(&session, &*directory, &turn, &cancel).await;
+    }
+    end(&session).await;
+}
+
+/// Reads everything that a turn needs from the disk before its model is called.
+async fn prepare(services: &Services, turn: &TurnId, cancel: &CancellationToken) {
+    // Changed settings apply from here on.
+    tokio::select! {
+        _ = services.gate.refreshed() => {}
+        () = cancel.cancelled() => {}
+    }
+    services.edits.enter_given_news(turn);
+    // Beside each other: all of them wait for the disk, which must have the prompt before any model does.
+    let instructions = async {
+        services.instructions.load(turn, services.extensions.refresh()).await;
+        services.hooks.report_waiting(turn);
+    };
+    let servers = async {
         tokio::select! {
-            _ = session.look() => {}
+            () = services.servers.begin() => {}
             () = cancel.cancelled() => {}
         }
-        session.note_told(&turn);
-        is_idle_told = false;
-        // Beside each other: all of them wait for the disk, which has the prompt before any model does.
-        let stands = async {
-            let (surroundings, ()) = tokio::join!(session.surroundings(), session.look_for_extensions());
-            session.look_up_standing(&turn, surroundings);
-            session.tell_waiting_hooks(&turn);
-        };
-        let servers = async {
-            tokio::select! {
-                () = session.begin_servers() => {}
-                () = cancel.cancelled() => {}
-            }
-        };
-        tokio::join!(stands, servers, session.sync());
-        let ended = AssertUnwindSafe(run(&session, &*desk, &turn, &cancel)).catch_unwind().await;
-        let ended = ended.unwrap_or_else(|_| turn::failed(&Conversation::main(&session), &turn));
-        session.let_servers_start();
-        let workspace = Arc::clone(&session.workspace);
-        blocking(move || workspace.look_for_changes()).await;
-        session.gather_news();
-        if turn::is_left_open(&Conversation::main(&session), &turn, ended.reason) {
-            session.put_aside(&turn);
-        } else {
-            session.end_turn(&turn, &ended);
-            session.begin_titling(&turn);
-        }
-        session.sync().await;
-        session.keep_base(Due::Turn).await;
-        session.begin_summary();
+    };
+    tokio::join!(instructions, servers, services.core.sync());
+}
+
+/// Runs a turn and records its end.
+async fn run_turn(
+    session: &Arc<Session>,
+    directory: &dyn SessionDirectory,
+    id: &TurnId,
+    cancel: &CancellationToken,
+) {
+    let services = &session.services;
+    let conversation = services.main_conversation();
+    let turn = TurnContext { services, conversation: &conversation, id };
+    let outcome = AssertUnwindSafe(carry_out(session, directory, turn, cancel)).catch_unwind().await;
+    let outcome = outcome.unwrap_or_else(|_| turn::failed(turn));
+    services.servers.turn_ended();
+    let workspace = Arc::clone(&services.environment.workspace);
+    blocking(move || workspace.look_for_changes()).await;
+    services.edits.gather_news();
+    if is_left_open(turn, outcome.reason) {
+        session.put_aside(id);
+    } else {
+        session.prompts.end_turn(id, &outcome);
+        session.titles.begin(id);
     }
-    session.fire_session_end().await;
-    session.end_titling().await;
-    session.shell.tasks().closed().await;
-    session.leave_servers().await;
-    session.close_changes().await;
-    session.write_draft();
-    session.sync().await;
-    session.base_kept().await;
-    session.keep_base(Due::Now).await;
-    session.base_kept().await;
-    session.workspace.stop_watching();
-    session.settle_folder().await;
-    session.release_journal();
-    if !session.goes_on.load(Ordering::SeqCst) {
-        session.events.close();
+    services.core.sync().await;
+    session.history.write_base_if_due(BaseDue::Turn).await;
+    session.history.begin_summary();
+}
+
+/// Carries out the prompt of a turn, or resumes the turn.
+async fn carry_out(
+    session: &Arc<Session>,
+    directory: &dyn SessionDirectory,
+    turn: TurnContext<'_>,
+    cancel: &CancellationToken,
+) -> TurnResult {
+    if let Some(point) = session.resumption.take_point() {
+        return turn::resume(turn, point, cancel).await;
+    }
+    let services = turn.services;
+    let Some(pending) = services.core.state().running.prompt.clone() else {
+        return turn::run(turn, cancel).await;
+    };
+    let prompt = &pending.prompt;
+    match prompt.kind() {
+        PromptKind::Compaction { focus } => return turn::run_compaction(turn, focus.clone(), cancel).await,
+        PromptKind::Note(note) => {
+            services.input.take_note(turn.id, note, cancel).await;
+            return TurnResult::without_model();
+        }
+        PromptKind::Text | PromptKind::BuiltIn { .. } | PromptKind::Named { .. } => {}
+    }
+    // Hooks see what a model gets, and nothing else.
+    if !prompt.kind().is_silent() {
+        services.hooks.session_start(turn.conversation, turn.id, cancel).await;
+        match services.hooks.admit(turn.conversation, turn.id, prompt.text(), cancel).await {
+            Admission::Accepted => {}
+            Admission::Rejected(reason) => {
+                reject_prompt(&turn.conversation.thread, turn.id, &reason);
+                return TurnResult::by_hook();
+            }
+            Admission::Stopped => return TurnResult::by_hook(),
+        }
+    }
+    let item = pending.item.clone();
+    match take_command(session, directory, turn, pending, cancel).await {
+        SlashOutcome::Input(text, parts) => {
+            services.input.attach(turn.id, &item, (&text, &parts), cancel).await;
+            turn::run(turn, cancel).await
+        }
+        SlashOutcome::Answered => TurnResult::without_model(),
+        SlashOutcome::Delegation(delegation) => turn::run_delegation(turn, delegation, cancel).await,
     }
 }
 
-/// Tells when files of agents, skills, commands or styles have changed, and what is wrong with them.
-pub(super) async fn follow_extensions(session: Arc<Session>) {
-    let mut read = session.extensions.subscribe();
-    let mut told: Option<Arc<LoadedExtensions>> = read.borrow_and_update().clone();
-    if let Some(known) = &told {
-        look_at_wishes(&session, known).await;
+/// Ends the work of a session that is being closed, and writes what is left.
+async fn end(session: &Arc<Session>) {
+    let services = &session.services;
+    services.hooks.session_end().await;
+    session.titles.end().await;
+    services.environment.shell.tasks().closed().await;
+    services.servers.leave().await;
+    services.edits.close().await;
+    session.drafts.write();
+    services.core.sync().await;
+    session.history.base_written().await;
+    session.history.write_base_if_due(BaseDue::Now).await;
+    session.history.base_written().await;
+    services.environment.workspace.stop_watching();
+    session.history.settle_folder().await;
+    services.core.release_journal();
+    if !session.is_handed_over.load(Ordering::SeqCst) {
+        services.core.events().close();
+    }
+}
+
+/// Publishes changes of the files of agents, skills, commands and styles, and their problems.
+pub(super) async fn follow_extensions(services: Arc<Services>) {
+    let mut loaded = services.extensions.live().subscribe();
+    let mut published: Option<Arc<LoadedExtensions>> = loaded.borrow_and_update().clone();
+    if let Some(known) = &published {
+        take_requests(&services, known).await;
     }
     loop {
         tokio::select! {
-            () = session.cancel.cancelled() => return,
-            changed = read.changed() => if changed.is_err() { return },
+            () = services.core.closing() => return,
+            changed = loaded.changed() => if changed.is_err() { return },
         }
-        let Some(now) = read.borrow_and_update().clone() else { continue };
-        let problems = now.problems();
-        // What there is when a session begins is no change; what is wrong with it is news all the same.
-        if told.is_some() || !problems.is_empty() {
-            session.publish((&*now).into());
+        let Some(now) = loaded.borrow_and_update().clone() else { continue };
+        // The files at the beginning of a session are no change; their problems are news all the same.
+        if published.is_some() || !now.problems().is_empty() {
+            services.core.publish((&*now).into());
         }
-        look_at_wishes(&session, &now).await;
-        told = Some(now);
+        take_requests(&services, &now).await;
+        published = Some(now);
     }
 }
 
-/// Tells what files of agents, skills and commands ask for, where that is news.
-async fn look_at_wishes(session: &Arc<Session>, loaded: &LoadedExtensions) {
-    session.guard.know_wishes(loaded.wishes().cloned().collect());
-    session.look().await;
-}
-
-/// Looks up what goes with the prompt of a turn, then runs the turn; or goes on with one that was taken up.
-async fn run(session: &Arc<Session>, desk: &dyn Desk, turn: &TurnId, cancel: &CancellationToken) -> Ended {
-    if let Some(taken_up) = session.taken_up() {
-        return turn::go_on(&Conversation::main(session), turn, taken_up, cancel).await;
-    }
-    let is_prompt =
-        |attaching: &Attaching| kode_config::command::compact::asked(&attaching.prompt.text).is_none();
-    let attaching = session.state().attaching.clone().filter(is_prompt);
-    if let Some(attaching) = attaching {
-        if let Some(note) = note::of(&attaching.prompt) {
-            session.take_note(turn, note, cancel).await;
-            return Ended::without_model();
-        }
-        // What no model is asked for is nothing that hooks see.
-        if !is_unsaid(&attaching.prompt.text) {
-            let conversation = Conversation::main(session);
-            conversation.fire_session_start(turn, cancel).await;
-            match conversation.admit(turn, &attaching.prompt.text, cancel).await {
-                Admission::Taken => {}
-                Admission::Refused(reason) => {
-                    conversation.refuse_prompt(turn, &reason);
-                    return Ended::by_hook();
-                }
-                Admission::Stopped => return Ended::by_hook(),
-            }
-        }
-        let item = attaching.item.clone();
-        match session.take_command(desk, turn, attaching, cancel).await {
-            Taken::Words(prompt) => session.attach(turn, &item, &prompt, cancel).await,
-            Taken::Answered => return Ended::without_model(),
-            Taken::Delegated(delegation) => {
-                return turn::begin_with(&Conversation::main(session), turn, delegation, cancel).await;
-            }
-        }
-    }
-    turn::carry_out(&Conversation::main(session), turn, cancel).await
-}
-
-/// Keeps the ledger up with what happens in the editor until the session is closed.
-pub(super) async fn follow_documents(session: Arc<Session>) {
-    let mut seen = session.look_at_repositories().await;
-    let mut looks = tokio::time::interval(committed::LOOK_INTERVAL);
-    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            biased;
-            () = session.cancel.cancelled() => break,
-            () = session.changes.feed.arrived() => {
-                session.take_in_typing().await;
-                drop(session.sync_changes());
-                session.look_at_stale().await;
-            }
-            _ = looks.tick() => {
-                session.write_changes();
-                // What a running command changes is not entered yet: its commits are looked at afterwards.
-                if session.changes.feed.is_command_running()
-                    || session.sync_changes().ledger.applied_targets().is_empty()
-                {
-                    continue;
-                }
-                if session.changes.feed.is_command_running() {
-                    continue;
-                }
-                let now = session.look_at_repositories().await;
-                if now != std::mem::replace(&mut seen, now.clone()) {
-                    session.keep_committed().await;
-                }
-            }
-        }
-    }
+/// Hands the trust requests of agents, skills and commands to the gatekeeper, which publishes the new ones.
+async fn take_requests(services: &Services, loaded: &LoadedExtensions) {
+    services.gate.set_extension_requests(loaded.wishes().cloned().collect());
+    services.gate.refresh().await;
 }

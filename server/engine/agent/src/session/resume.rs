@@ -1,22 +1,23 @@
-//! How a session is taken up from its journal: what was unfinished is sealed or asked again, and what streamed is kept.
+//! Resuming a session from its journal: unfinished calls are sealed or asked again, and streamed text is kept.
 //!
-//! When the server ends in order, what waits for the user is left open for that.
+//! When the server ends in order, requests that wait for the user stay open for the next run.
 //!
-//! Rule: nothing runs and no model is asked by itself on taking up; only unfinished calls get a result, once, and taking
-//! up again what was taken up adds nothing but the note that it was.
+//! Rule: a resume runs nothing and calls no model. Only unfinished calls get a result, once; a second resume adds nothing but
+//! its record.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::watch;
 
+use crate::core::thread::ThreadHandle;
+use crate::core::{Core, lock};
 use crate::hooks::EndReason;
-use crate::session::conversation::Conversation;
-use crate::session::turns::ActiveTurn;
-use crate::session::{Session, SessionState, lock, new_item};
-use crate::turn::{self, AskedAgain, TakenUp};
+use crate::session::Session;
+use crate::state::SessionState;
+use crate::turn::resume::{RepeatedRequest, ResumePoint};
+use crate::turn::turns::ActiveTurn;
+use crate::turn::{interrupted, seal_except};
 use kode_base::blocking;
 use kode_base::ids::{AgentId, TurnId};
 use kode_base::mode::{Mode, WrittenMode};
@@ -28,136 +29,103 @@ use kode_record::record::{Record, TurnFigures};
 /// Why a call has no result when the server ended before it.
 const SERVER_ENDED: &str = "the server ended before the call did";
 
-/// What the model is told behind an answer that broke off when the server ended.
+/// The model's note behind an answer that broke off when the server ended.
 const BROKEN_OFF: &str = "[The program ended here, in the middle of your answer.]";
 
-/// So long loading a session waits at most until the user was asked again what they were asked before.
-const ASKING_LIMIT: Duration = Duration::from_secs(5);
+/// The most time that loading a session waits for its repeated requests.
+const REPEAT_LIMIT: Duration = Duration::from_secs(5);
 
-/// What holds back a turn that was taken up, until the user has answered.
-#[derive(Debug)]
-pub(crate) struct Resumption {
-    waiting: Mutex<Waiting>,
-    is_attended: watch::Sender<bool>,
-    /// Whether what waits for the user is left to the next life of the session.
-    is_left: AtomicBool,
-}
+/// The turn that a resumed session continues.
+#[derive(Debug, Default)]
+pub(super) struct Resumption(Mutex<ResumedTurn>);
 
 #[derive(Debug, Default)]
-struct Waiting {
-    /// What the turn's task goes on with, until it has taken it.
-    taken_up: Option<TakenUp>,
-    /// What the user is asked again.
-    asked: Vec<AskedAgain>,
+struct ResumedTurn {
+    /// The point at which the session's task resumes it, until the task has taken it.
+    point: Option<ResumePoint>,
+    /// The requests that are made again.
+    requests: Vec<RepeatedRequest>,
 }
 
-impl Default for Resumption {
-    fn default() -> Self {
-        Self {
-            waiting: Mutex::default(),
-            is_attended: watch::Sender::new(true),
-            is_left: AtomicBool::new(false),
-        }
+impl Resumption {
+    /// The resume point, for the session's task; once.
+    pub(super) fn take_point(&self) -> Option<ResumePoint> {
+        lock(&self.0).point.take()
     }
 }
 
 impl Session {
-    /// As [`Session::close`], because the server ends: what waits for the user then is not cancelled, but asked again when
-    /// the session is loaded. A turn that the user has cancelled before ends all the same.
+    /// As [`Session::close`], because the server ends: requests that wait for the user are not cancelled, but made again when
+    /// the session is loaded. A turn that the user has cancelled before ends nevertheless.
     pub(crate) fn close_with_server(&self, reason: EndReason) {
-        let goes_on = self.active().as_ref().is_some_and(|active| !active.cancel.is_cancelled());
-        if goes_on {
-            self.resumption.is_left.store(true, Ordering::SeqCst);
+        let continues =
+            self.services.turns.active().as_ref().is_some_and(|active| !active.cancel.is_cancelled());
+        if continues {
+            self.services.requests.keep_for_next_run();
         }
         self.close_for(reason);
     }
 
-    /// Whether the server ends, so that what waits for the user is not at an end.
-    pub(crate) fn is_left_to_next_life(&self) -> bool {
-        self.resumption.is_left.load(Ordering::SeqCst)
-    }
-
-    /// Ends the work at a turn that stays open in the books, for the next life of the session to go on with.
+    /// Ends the work on a turn that stays open in the journal, for the next run of the session.
     pub(super) fn put_aside(&self, turn: &TurnId) {
-        let _nobody_looks_meanwhile = self.state();
-        *self.active() = None;
-        tracing::info!(session = %self.id, %turn, "the turn waits for the user, and is left open");
+        let _state = self.core().state();
+        *self.services.turns.active() = None;
+        tracing::info!(session = %self.id(), %turn, "the turn waits for the user, and is left open");
     }
 
-    /// Brings a session that was read from its journal into a state from which it can go on.
-    pub(super) fn take_up(&self, skipped_records: u64) {
-        let strategy = self.strategy();
-        let taken_up = TakenUp::of(self);
-        self.keep_what_streamed();
-        let sealed = self.seal_lost_calls(taken_up.as_ref());
-        self.withdraw_all_proposals();
-        self.end_lost_tasks();
-        self.end_lost_agents(taken_up.as_ref());
-        let mut state = self.state();
-        if let Some(turn) = state.turn.clone() {
-            match taken_up {
-                Some(taken_up) => self.go_on_with(&state, turn, taken_up),
-                None => self.break_off(&mut state, turn),
+    /// Brings a session that was read from its journal into a state from which it can continue.
+    pub(super) fn resume(&self, skipped_records: u64) {
+        let strategy = strategy(self.core());
+        let point = ResumePoint::of(self.core());
+        keep_streamed(self.core());
+        let sealed = seal_lost_calls(self.core(), point.as_ref());
+        self.services.edits.withdraw_all_proposals();
+        self.tasks.end_lost();
+        end_lost_agents(self.core(), point.as_ref());
+        let mut state = self.core().state();
+        if let Some(turn) = state.running.id.clone() {
+            match point {
+                Some(point) => self.resume_turn(&state, turn, point),
+                None => break_off(self.core(), &mut state, turn),
             }
         }
         if skipped_records > 0 {
-            self.note_damage(&mut state, skipped_records);
+            note_damage(self.core(), &mut state, skipped_records);
         }
         let (sealed, states) = sealed
             .into_iter()
             .map(|sealed| (sealed.call, sealed.state.unwrap_or(CallState::Pending)))
             .unzip();
-        // Written every time: what is told in this life is numbered above all that was told in an earlier one.
-        self.commit_locked(&mut state, Record::Resumed { sealed, skipped_records, states, strategy });
+        // Written every time: the events of this run have higher numbers than those of every earlier one.
+        self.core().commit_to(&mut state, Record::Resumed { sealed, skipped_records, states, strategy });
         self.replace_lost_model(&mut state);
         // Prompts that waited when the server ended go on waiting for a person: nothing runs by itself on a resume.
     }
 
-    /// What the turn goes on with that was taken up, for its task.
-    pub(super) fn taken_up(&self) -> Option<TakenUp> {
-        lock(&self.resumption.waiting).taken_up.take()
-    }
-
-    /// Notes that the user has answered: what was taken up may go on.
-    pub(crate) fn note_answer(&self) {
-        self.resumption.is_attended.send_if_modified(|is_attended| !std::mem::replace(is_attended, true));
-    }
-
-    /// Whether the user has answered since the session was taken up, or was asked nothing then.
-    pub(crate) fn is_attended(&self) -> bool {
-        *self.resumption.is_attended.borrow()
-    }
-
-    /// Waits until the user has answered something.
-    pub(crate) async fn attended(&self) {
-        // The sender lives as long as the session.
-        drop(self.resumption.is_attended.subscribe().wait_for(|is_attended| *is_attended).await);
-    }
-
-    /// Waits until all is asked again that was asked when the server ended, or needs no answer any more; not for ever.
-    pub(crate) async fn asked_again(&self) {
-        let mut events = self.events.subscribe(self.events.newest(), Vec::new());
-        let asked = async {
-            // After a gap the next look tells as well.
-            while !self.has_asked_again() && !matches!(events.next().await, Ok(None)) {}
+    /// Waits until all requests of the run before are made again, or need no answer any more; for a limited time.
+    pub(crate) async fn requests_repeated(&self) {
+        let mut events = self.events().subscribe(self.events().newest(), Vec::new());
+        let repeated = async {
+            // After a gap the next event serves as well.
+            while !self.has_repeated_requests() && !matches!(events.next().await, Ok(None)) {}
         };
-        if tokio::time::timeout(ASKING_LIMIT, asked).await.is_err() {
-            tracing::warn!(session = %self.id, "what waited for the user is not asked again yet");
+        if tokio::time::timeout(REPEAT_LIMIT, repeated).await.is_err() {
+            tracing::warn!(session = %self.id(), "the requests of the run before are not made again yet");
         }
     }
 
-    fn has_asked_again(&self) -> bool {
-        let asked = lock(&self.resumption.waiting).asked.clone();
-        if asked.is_empty() || !self.is_busy() {
+    fn has_repeated_requests(&self) -> bool {
+        let requests = lock(&self.resumption.0).requests.clone();
+        if requests.is_empty() || !self.is_busy() {
             return true;
         }
-        let (prompts, questions) = (self.broker.pending(), self.questions());
-        let state = self.state();
+        let (prompts, questions) = (self.services.requests.permissions(), self.services.requests.questions());
+        let state = self.core().state();
         let is_open = |call| {
             let mut threads = state.agents.values().map(|agent| &agent.thread).chain([&state.main]);
             threads.any(|thread| thread.item_of(call).is_some())
         };
-        asked.iter().all(|asked| match asked {
+        requests.iter().all(|request| match request {
             Some(call) => {
                 prompts.iter().any(|prompt| prompt.call == *call)
                     || questions.iter().any(|question| question.call.as_ref() == Some(call))
@@ -167,172 +135,75 @@ impl Session {
         })
     }
 
-    /// Whether the server had ended in the middle of something.
-    fn strategy(&self) -> ResumeStrategy {
-        let state = self.state();
-        let is_unfinished = state.turn.is_some() || state.background.running().next().is_some();
-        if is_unfinished { ResumeStrategy::Crash } else { ResumeStrategy::Manual }
-    }
-
-    /// Makes what streamed when the server ended an answer that broke off.
-    fn keep_what_streamed(&self) {
-        let agents: Vec<_> = self.state().agents.keys().cloned().collect();
-        let agents = agents.into_iter().map(|agent| Conversation::of_agent(self, agent));
-        for conversation in agents.chain([Conversation::main(self)]) {
-            let answer = conversation.read(|thread| thread.broken_off_answer(Timestamp::now()));
-            let Some(answer) = answer else { continue };
-            let said = match &answer {
-                Record::Answer { turn, message, .. } if !message.content.is_empty() => Some(turn.clone()),
-                _ => None,
-            };
-            conversation.commit(answer);
-            if let Some(turn) = said {
-                conversation.commit(Record::Remark { turn, text: BROKEN_OFF.to_owned() });
-            }
-        }
-    }
-
-    /// Gives the calls that do not go on a result, those of sub-agents first.
-    fn seal_lost_calls(&self, taken_up: Option<&TakenUp>) -> Vec<SealedCall> {
-        let agents: Vec<_> = self.state().agents.keys().cloned().collect();
-        let agents = agents.into_iter().map(|agent| Conversation::of_agent(self, agent));
-        let conversations = agents.chain([Conversation::main(self)]);
-        let sealed = conversations.flat_map(|conversation| {
-            let goes_on = taken_up.map(|taken_up| taken_up.calls_of(conversation.agent.as_ref()));
-            turn::seal_but(&conversation, SERVER_ENDED, &goes_on.unwrap_or_default())
-        });
-        sealed.collect()
-    }
-
-    /// Ends the work of sub-agents that does not go on.
-    fn end_lost_agents(&self, taken_up: Option<&TakenUp>) {
-        let goes_on =
-            |agent: &AgentId| taken_up.is_some_and(|taken_up| !taken_up.calls_of(Some(agent)).is_empty());
-        let lost: Vec<_> = {
-            let state = self.state();
-            let at_work = state
-                .agents
-                .iter()
-                .filter_map(|(id, agent)| Some((id.clone(), agent.turn.clone()?, agent.charged)));
-            at_work.filter(|(id, ..)| !goes_on(id)).collect()
-        };
-        for (agent, turn, usage) in lost {
-            let (reason, figures) = (TurnEnd::Error, TurnFigures::default());
-            let record = Record::TurnEnded { turn, reason, usage, figures };
-            Conversation::of_agent(self, agent).commit(record);
-        }
-    }
-
-    /// Lets the turn go on in which the user was asked something.
-    fn go_on_with(&self, state: &SessionState, turn: TurnId, taken_up: TakenUp) {
-        let active = ActiveTurn {
-            id: turn.clone(),
-            options: state.options,
-            cancel: self.cancel.child_token(),
-            calls: std::collections::HashMap::new(),
-            hurry: Arc::default(),
-        };
-        *self.active() = Some(active);
-        self.resumption.is_attended.send_replace(false);
+    /// Resumes the turn in which requests waited for the user.
+    fn resume_turn(&self, state: &SessionState, turn: TurnId, point: ResumePoint) {
+        let active = ActiveTurn::new(self.core(), turn.clone(), state.running.options);
+        *self.services.turns.active() = Some(active);
+        self.services.requests.hold_until_attended();
         {
-            let mut waiting = self.resumption.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            waiting.asked = taken_up.asked_again();
-            waiting.taken_up = Some(taken_up);
+            let mut resumed = lock(&self.resumption.0);
+            resumed.requests = point.repeated_requests();
+            resumed.point = Some(point);
         }
-        // The receiver is gone only when the session is closed.
-        drop(self.turns.send(turn));
+        self.prompts.run(turn);
     }
 
-    /// Ends a turn in which nobody was asked anything.
-    fn break_off(&self, state: &mut SessionState, turn: TurnId) {
-        // What a prompt pointed at and nobody looked up is gone: the files may be others by now.
-        let is_lost = state.attaching.as_ref().is_some_and(|attaching| !attaching.prompt.parts.is_empty());
-        let hint = match is_lost {
-            true => "What went with the prompt had not been read yet: hand it in again.",
-            false => "Send `continue` to go on from here.",
-        };
-        self.commit_locked(state, interrupted(&turn, hint));
-        let (usage, figures) = (state.spending.usage_of(&turn), TurnFigures::default());
-        self.commit_locked(state, Record::TurnEnded { turn, reason: TurnEnd::Error, usage, figures });
-    }
-
-    /// Tells people in the transcript that a part of it may be missing; once for the same damage.
-    fn note_damage(&self, state: &mut SessionState, lines: u64) {
-        let text = match lines {
-            1 => "A record of this session could not be read.".to_owned(),
-            lines => format!("{lines} records of this session could not be read."),
-        };
-        let is_told = |item: &Item| matches!(&item.body, ItemBody::Notice { text: told, kind: Some(NoticeKind::Damaged), .. } if *told == text);
-        if state.main.items.backwards().any(|item| is_told(&item)) {
-            return;
-        }
-        let turn = state.main.turns().last().cloned().unwrap_or_else(TurnId::generate);
-        let hint = format!(
-            "What they told is missing here and for the model; everything else is as it was. The journal is kept as it \
-             is: {}",
-            self.journal.path().display()
-        );
-        let (level, kind) = (NoticeLevel::Warning, Some(NoticeKind::Damaged));
-        let item = new_item(&turn, ItemBody::Notice { level, text, hint: Some(hint), kind });
-        self.commit_locked(state, Record::Item { item, streamed: false });
-    }
-
-    /// Lets the main model answer where that of the session is not known any more.
+    /// Replaces the model of the session by the main model where it is not known any more.
     fn replace_lost_model(&self, state: &mut SessionState) {
-        let models = self.models();
-        let Err(error) = models.profile(&state.model) else { return };
-        let lost = state.model.clone();
+        let models = self.services.models.now();
+        let Err(error) = models.profile(&state.config.model) else { return };
+        let lost = state.config.model.clone();
         let model = models.default_name().to_owned();
         if model == lost {
-            // Which one it is does not matter then; the next turn says what is missing.
+            // The next turn reports it.
             return;
         }
-        tracing::warn!(session = %self.id, %lost, %error, "the model profile of the session is gone");
+        tracing::warn!(session = %self.core().id(), %lost, %error, "the model profile of the session is gone");
         let text =
             format!("The model profile `{lost}` of this session is gone; `{model}` answers from now on.");
         let hint = "Choose another one, or bring the profile back into the settings.";
-        self.tell_of_loss(state, &text, hint);
-        // One that is not known is told of later, and is kept until then.
-        let mode = state.unknown_mode.clone().map_or(state.mode.into(), WrittenMode::Unknown);
-        let (effort, output_style) = (state.effort, state.output_style.clone());
-        self.commit_locked(state, Record::Configured { mode, model, effort, output_style });
+        report_loss(self.core(), state, &text, hint);
+        // An unknown mode is kept, and reported later.
+        let mode = state.config.unknown_mode.clone().map_or(state.config.mode.into(), WrittenMode::Unknown);
+        let (effort, output_style) = (state.config.effort, state.config.output_style.clone());
+        self.core().commit_to(state, Record::Configured { mode, model, effort, output_style });
     }
 
-    /// Looks whether the mode still counts and the folders are still there, and tells in the transcript what is gone.
-    pub(crate) async fn look_for_losses(self: &Arc<Self>) {
+    /// Replaces a mode that does not apply any more, and adds notices of folders that are gone.
+    pub(crate) async fn check_losses(self: &Arc<Self>) {
         let session = Arc::clone(self);
-        let look = move || {
+        let check = move || {
             session.replace_lost_mode();
-            session.tell_of_lost_folders();
+            session.report_lost_folders();
         };
-        blocking(look).await;
+        blocking(check).await;
     }
 
-    /// Lets the default mode count where that of the session was switched off meanwhile, or is none of this build's.
+    /// Replaces the mode of the session by the default one where it was disabled meanwhile, or is none of this build's.
     fn replace_lost_mode(&self) {
-        let in_force = self.in_force();
-        let mut state = self.state();
+        let in_force = self.services.gate.in_force();
+        let mut state = self.core().state();
         let mode = Mode::default();
-        let text = match (&state.unknown_mode, in_force.policy.allow_mode(state.mode)) {
+        let text = match (&state.config.unknown_mode, in_force.policy.allow_mode(state.config.mode)) {
             (Some(lost), _) => {
                 format!("This version of kode-ls does not know the mode `{lost}` of this session.")
             }
             (None, Err(error)) => {
-                format!("The mode {} of this session counts no more: {error}.", state.mode.name())
+                format!("The mode {} of this session counts no more: {error}.", state.config.mode.name())
             }
             (None, Ok(_)) => return,
         };
-        self.tell_of_loss(&mut state, &text, &format!("The mode is now {}.", mode.name()));
+        report_loss(self.core(), &mut state, &text, &format!("The mode is now {}.", mode.name()));
         let mode = mode.into();
-        let (model, effort) = (state.model.clone(), state.effort);
-        let output_style = state.output_style.clone();
-        self.commit_locked(&mut state, Record::Configured { mode, model, effort, output_style });
+        let (model, effort) = (state.config.model.clone(), state.config.effort);
+        let output_style = state.config.output_style.clone();
+        self.core().commit_to(&mut state, Record::Configured { mode, model, effort, output_style });
     }
 
-    /// Tells in the transcript which folders are gone that the session works in; once for each.
-    fn tell_of_lost_folders(&self) {
+    /// Adds a notice of each folder of the session that is gone, once.
+    fn report_lost_folders(&self) {
         let lost: Vec<_> = self.roots().into_iter().filter(|root| !root.as_path().is_dir()).collect();
-        let mut state = self.state();
+        let mut state = self.core().state();
         for root in lost {
             let text = format!("The folder `{root}` that this session works in is gone.");
             let is_told =
@@ -340,32 +211,104 @@ impl Session {
             if !state.main.items.backwards().any(|item| is_told(&item)) {
                 let hint = "Bring the folder back to go on; until then the tools find nothing there, and commands \
                             do not run.";
-                self.tell_of_loss(&mut state, &text, hint);
+                report_loss(self.core(), &mut state, &text, hint);
             }
         }
     }
+}
 
-    /// Tells in the transcript what of the session is gone.
-    fn tell_of_loss(&self, state: &mut SessionState, text: &str, hint: &str) {
-        let turn = state.turn.clone().or_else(|| state.main.turns().last().cloned());
-        let body = ItemBody::Notice {
-            level: NoticeLevel::Warning,
-            text: text.to_owned(),
-            hint: Some(hint.to_owned()),
-            kind: None,
+/// Whether the server had ended in the middle of something.
+fn strategy(core: &Arc<Core>) -> ResumeStrategy {
+    let state = core.state();
+    let is_unfinished = state.running.id.is_some() || state.background.running().next().is_some();
+    if is_unfinished { ResumeStrategy::Crash } else { ResumeStrategy::Manual }
+}
+
+/// Records text that streamed when the server ended as an answer that broke off.
+fn keep_streamed(core: &Arc<Core>) {
+    for thread in ThreadHandle::all(core) {
+        let answer = thread.read(|thread| thread.broken_off_answer(Timestamp::now()));
+        let Some(answer) = answer else { continue };
+        let said = match &answer {
+            Record::Answer { turn, message, .. } if !message.content.is_empty() => Some(turn.clone()),
+            _ => None,
         };
-        let item = new_item(&turn.unwrap_or_else(TurnId::generate), body);
-        self.commit_locked(state, Record::Item { item, streamed: false });
+        thread.commit(answer);
+        if let Some(turn) = said {
+            thread.commit(Record::Remark { turn, text: BROKEN_OFF.to_owned() });
+        }
     }
 }
 
-/// What the transcript says where the server ended.
-pub(crate) fn interrupted(turn: &TurnId, hint: &str) -> Record {
+/// Gives the calls that are not resumed a result, those of sub-agents first.
+fn seal_lost_calls(core: &Arc<Core>, point: Option<&ResumePoint>) -> Vec<SealedCall> {
+    let threads = ThreadHandle::all(core).into_iter();
+    let sealed = threads.flat_map(|thread| {
+        let resumed = point.map(|point| point.calls_of(thread.agent.as_ref()));
+        seal_except(&thread, SERVER_ENDED, &resumed.unwrap_or_default())
+    });
+    sealed.collect()
+}
+
+/// Ends the work of sub-agents that are not resumed.
+fn end_lost_agents(core: &Arc<Core>, point: Option<&ResumePoint>) {
+    let is_resumed = |agent: &AgentId| point.is_some_and(|point| !point.calls_of(Some(agent)).is_empty());
+    let lost: Vec<_> = {
+        let state = core.state();
+        let at_work = state
+            .agents
+            .iter()
+            .filter_map(|(id, agent)| Some((id.clone(), agent.turn.clone()?, agent.charged)));
+        at_work.filter(|(id, ..)| !is_resumed(id)).collect()
+    };
+    for (agent, turn, usage) in lost {
+        let (reason, figures) = (TurnEnd::Error, TurnFigures::default());
+        let record = Record::TurnEnded { turn, reason, usage, figures };
+        ThreadHandle::of_agent(core, agent).commit(record);
+    }
+}
+
+/// Ends a turn in which no request waited for the user.
+fn break_off(core: &Arc<Core>, state: &mut SessionState, turn: TurnId) {
+    // Unread attachments are gone: the files may be others by now.
+    let is_lost = state.running.prompt.as_ref().is_some_and(|pending| !pending.prompt.parts().is_empty());
+    let hint = match is_lost {
+        true => "What went with the prompt had not been read yet: hand it in again.",
+        false => "Send `continue` to go on from here.",
+    };
+    core.commit_to(state, interrupted(&turn, hint));
+    let (usage, figures) = (state.spending.usage_of(&turn), TurnFigures::default());
+    core.commit_to(state, Record::TurnEnded { turn, reason: TurnEnd::Error, usage, figures });
+}
+
+/// Adds a notice that a part of the transcript may be missing; once for the same damage.
+fn note_damage(core: &Arc<Core>, state: &mut SessionState, lines: u64) {
+    let text = match lines {
+        1 => "A record of this session could not be read.".to_owned(),
+        lines => format!("{lines} records of this session could not be read."),
+    };
+    let is_told = |item: &Item| matches!(&item.body, ItemBody::Notice { text: told, kind: Some(NoticeKind::Damaged), .. } if *told == text);
+    if state.main.items.backwards().any(|item| is_told(&item)) {
+        return;
+    }
+    let turn = state.main.turns().last().cloned().unwrap_or_else(TurnId::generate);
+    let hint = format!(
+        "What they told is missing here and for the model; everything else is as it was. The journal is kept as it \
+         is: {}",
+        core.journal().path().display()
+    );
+    let (level, kind) = (NoticeLevel::Warning, Some(NoticeKind::Damaged));
+    core.add_item(state, &turn, ItemBody::Notice { level, text, hint: Some(hint), kind });
+}
+
+/// Adds a notice of a loss.
+fn report_loss(core: &Arc<Core>, state: &mut SessionState, text: &str, hint: &str) {
+    let turn = state.running.id.clone().or_else(|| state.main.turns().last().cloned());
     let body = ItemBody::Notice {
         level: NoticeLevel::Warning,
-        text: "The server ended in the middle of this turn.".to_owned(),
+        text: text.to_owned(),
         hint: Some(hint.to_owned()),
-        kind: Some(NoticeKind::Interrupted),
+        kind: None,
     };
-    Record::Item { item: new_item(turn, body), streamed: false }
+    core.add_item(state, &turn.unwrap_or_else(TurnId::generate), body);
 }

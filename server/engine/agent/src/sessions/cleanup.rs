@@ -1,4 +1,4 @@
-//! Cleaning up: sessions nobody has touched for long, and what others keep and need no more.
+//! Cleanup of old sessions, and of unused files of others.
 //!
 //! Rule: it is done at most once a day, by one process. Sessions that were put away, that are open anywhere, or that cannot
 //! be read are not deleted.
@@ -10,13 +10,12 @@ use std::time::{Duration, SystemTime};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::index::Entry;
+use super::index::IndexEntry;
 use super::remove::{empty, hold, trash};
 use super::size::SessionSize;
-use super::sweep::{MIN_AGE, Swept, is_older, needless, old_files, remove, remove_stumps};
-use super::{Catalogue, TRASH_PREFIX, Workspaces};
-use crate::engine::{JOURNAL, OUTPUT};
-use crate::transfer::UNFINISHED;
+use super::sweep::{MIN_AGE, SweepReport, is_older, needless, old_files, remove, remove_stumps};
+use super::{Catalogue, TRASH_PREFIX, WorkspaceFilter};
+use crate::sessions::{JOURNAL, OUTPUT, UNFINISHED};
 
 /// How often it is cleaned up.
 const INTERVAL: SignedDuration = SignedDuration::from_hours(24);
@@ -24,10 +23,10 @@ const INTERVAL: SignedDuration = SignedDuration::from_hours(24);
 /// Says when it was cleaned up last.
 const MARK: &str = ".cleaned";
 
-/// So many files are removed while a journal is held: whoever loads the session then tries again for a moment only.
+/// The most files that are removed while a journal is locked: a process that loads the session waits for a moment only.
 const REMOVED_AT_ONCE: usize = 32;
 
-/// So long a journal is let go between.
+/// The time that a journal is unlocked between.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// How it is cleaned up.
@@ -35,13 +34,13 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub struct CleanupOptions {
     /// The time.
     pub now: Timestamp,
-    /// After so many days untouched a session is deleted; `None` means never.
+    /// The days without use after which a session is deleted; `None` means never.
     pub days: Option<u32>,
 }
 
-/// What was cleaned up.
+/// The result of a cleanup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cleaned {
+pub struct CleanupReport {
     /// Sessions that were deleted.
     pub sessions: u64,
     /// Files of other sessions that were deleted.
@@ -54,8 +53,8 @@ impl Catalogue {
     /// Cleans up if that was not done for a day; `None` when it was, or another process does it.
     ///
     /// # Errors
-    /// What the system says of the folder of all sessions. What it says of single sessions is logged.
-    pub fn clean_up(&self, options: CleanupOptions) -> io::Result<Option<Cleaned>> {
+    /// The error of the system for the folder of all sessions. Errors of single sessions are logged.
+    pub fn clean_up(&self, options: CleanupOptions) -> io::Result<Option<CleanupReport>> {
         if !self.root.is_dir() {
             return Ok(None);
         }
@@ -74,12 +73,12 @@ impl Catalogue {
             return Ok(None);
         }
         write_mark(&mut mark, options.now)?;
-        // What was touched after this was not looked at yet, or was too young.
+        // Later files were not read yet, or were too young.
         let since = last.and_then(|last| last.checked_sub(INTERVAL).ok()).unwrap_or(Timestamp::MIN);
-        let mut cleaned = Cleaned::default();
+        let mut cleaned = CleanupReport::default();
         // Whether one was put away is known only when all of it was read.
-        self.close_gaps(&Workspaces::All);
-        for workspace in self.folders_of(&Workspaces::All) {
+        self.close_gaps(&WorkspaceFilter::All);
+        for workspace in self.folders_of(&WorkspaceFilter::All) {
             self.clean_workspace(&workspace, options, since, &mut cleaned);
         }
         tracing::info!(
@@ -96,16 +95,16 @@ impl Catalogue {
         workspace: &Path,
         options: CleanupOptions,
         since: Timestamp,
-        cleaned: &mut Cleaned,
+        cleaned: &mut CleanupReport,
     ) {
         let now = SystemTime::from(options.now);
-        let mut swept = Swept::default();
+        let mut swept = SweepReport::default();
         trash(workspace, TRASH_PREFIX).iter().for_each(|trash| empty(trash));
         // A fork that is being written takes no hour.
         let is_left = |folder: &&PathBuf| is_older(folder, MIN_AGE, now);
         trash(workspace, UNFINISHED).iter().filter(is_left).for_each(|folder| empty(folder));
         remove_stumps(workspace, now, &mut swept);
-        let entries: Vec<(String, Entry)> = {
+        let entries: Vec<(String, IndexEntry)> = {
             let mut known = self.known();
             let folder = known.entry(workspace.to_path_buf()).or_default();
             folder.look(workspace);
@@ -131,14 +130,14 @@ impl Catalogue {
     }
 }
 
-/// Deletes a session, and answers how large it was, or removes what it needs no more.
+/// Deletes a session and returns its size, or removes its unused files.
 fn clean_session(
     catalogue: &Catalogue,
     folder: &Path,
-    entry: &Entry,
+    entry: &IndexEntry,
     (age, since): (Option<Duration>, Timestamp),
     now: Timestamp,
-    swept: &mut Swept,
+    swept: &mut SweepReport,
 ) -> io::Result<Option<u64>> {
     let is_old = |touched: Timestamp| {
         age.is_some_and(|age| {
@@ -162,7 +161,7 @@ fn clean_session(
         let Some(_held) = hold_untouched(&journal, entry)? else { return Ok(None) };
         return catalogue.discard(folder).map(|()| Some(bytes));
     }
-    // What somebody has open is not even looked through; and looking takes long, so that it is done without holding it.
+    // An open session is not searched. The search takes long and runs without the lock.
     if hold_untouched(&journal, entry)?.is_none() {
         return Ok(None);
     }
@@ -177,8 +176,8 @@ fn clean_session(
     Ok(None)
 }
 
-/// Holds a journal that nobody has used since it was looked at.
-fn hold_untouched(journal: &Path, entry: &Entry) -> io::Result<Option<File>> {
+/// Locks a journal that has not changed since it was searched.
+fn hold_untouched(journal: &Path, entry: &IndexEntry) -> io::Result<Option<File>> {
     let Some(held) = hold(journal)? else { return Ok(None) };
     let modified = Timestamp::try_from(held.metadata()?.modified()?).unwrap_or(Timestamp::MAX);
     Ok((modified == entry.modified()).then_some(held))

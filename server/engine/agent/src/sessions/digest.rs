@@ -1,7 +1,7 @@
-//! What the list says of a session, as a fold over the lines of its journal.
+//! The digest of a session for the list: a fold of the lines of its journal.
 //!
-//! Rule: of a line only what is wanted is read, and none is kept. A fold can go on where it ended before, so that what is
-//! new costs what is new; of a large journal nobody has folded yet, only the head and the tail are read.
+//! Rule: only the needed fields of a line are parsed, and no line is kept. A fold continues at its last end, so that the
+//! cost follows the growth; of a large journal without a digest only the head and the tail are read.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -12,31 +12,31 @@ use jiff::Timestamp;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::lines::Lines;
-use crate::session::title_from;
+use super::lines::LineReader;
+use crate::prompt::PromptKind;
+use crate::state::titles::title_from;
 use kode_base::ids::{ResolutionId, SessionId, TurnId};
 use kode_base::mode::{Mode, WrittenMode};
 use kode_base::paths::AbsPath;
-use kode_config::command::is_unsaid;
 use kode_journal::reader::trimmed;
 use kode_model::Usage;
 use kode_model::price::Cost;
 use kode_record::title::TitledBy;
 
-/// So much of what is new in a journal is folded while somebody waits for the list.
+/// The most new bytes of a journal that are folded while a caller waits for the list.
 pub(super) const FOLDED_AT_ONCE: u64 = 1024 * 1024;
 
-/// Of a journal of which more is new, so much is read of the head and of the tail.
+/// The bytes of head and tail that are read of a journal with more new bytes.
 const HEAD: u64 = 64 * 1024;
 const TAIL: u64 = 64 * 1024;
 
 /// The longest beginning of an answer that is kept, in characters.
 const ANSWER_CHARS: usize = 160;
 
-/// What the list says of a session.
+/// The digest of a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Digest {
+pub(super) struct SessionDigest {
     /// Nothing when the beginning of the journal was not found.
     pub(super) id: Option<SessionId>,
     pub(super) folder: Option<AbsPath>,
@@ -62,12 +62,12 @@ pub(super) struct Digest {
     first: Option<TurnId>,
     /// The newest turn that a model call was charged to.
     charged: Option<TurnId>,
-    /// What the conversation was before it went back to before its first prompt.
-    before: Option<Box<Before>>,
+    /// The digest before the conversation went back before its first prompt.
+    before: Option<Box<TitleBefore>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Before {
+struct TitleBefore {
     resolution: ResolutionId,
     title: String,
     titled: Option<TitledBy>,
@@ -76,16 +76,16 @@ struct Before {
 
 /// How much of a journal is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reading {
-    /// So much that nobody waits long.
+pub(super) enum ReadDepth {
+    /// A bounded number of bytes.
     Bounded,
     /// All that is new.
     Whole,
 }
 
-/// What stands at the head of every line.
+/// The first fields of every line.
 #[derive(Deserialize)]
-struct Head<'a> {
+struct LineHead<'a> {
     #[serde(default)]
     seq: u64,
     written: Option<Timestamp>,
@@ -94,7 +94,7 @@ struct Head<'a> {
 }
 
 #[derive(Deserialize)]
-struct Opened {
+struct OpenedLine {
     session: SessionId,
     cwd: AbsPath,
     mode: WrittenMode,
@@ -102,24 +102,24 @@ struct Opened {
 }
 
 #[derive(Deserialize)]
-struct Prompt {
+struct PromptLine {
     turn: TurnId,
-    item: Shown,
+    item: ItemLine,
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    items: Vec<Shown>,
+struct AnswerLine {
+    items: Vec<ItemLine>,
 }
 
-/// An item, of which the text counts.
+/// An item with its text.
 #[derive(Deserialize)]
-struct Shown {
-    body: Body,
+struct ItemLine {
+    body: BodyLine,
 }
 
 #[derive(Deserialize)]
-struct Body {
+struct BodyLine {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
@@ -127,18 +127,18 @@ struct Body {
 }
 
 #[derive(Deserialize)]
-struct Titled {
+struct TitledLine {
     title: String,
     by: TitledBy,
 }
 
 #[derive(Deserialize)]
-struct Archived {
+struct ArchivedLine {
     archived: bool,
 }
 
 #[derive(Deserialize)]
-struct Charged {
+struct ChargedLine {
     turn: TurnId,
     usage: Usage,
     #[serde(default)]
@@ -146,51 +146,51 @@ struct Charged {
 }
 
 #[derive(Deserialize)]
-struct TurnEnded {
+struct TurnEndLine {
     turn: TurnId,
     usage: Usage,
 }
 
 #[derive(Deserialize)]
-struct Configured {
+struct ConfiguredLine {
     mode: WrittenMode,
     model: String,
 }
 
 #[derive(Deserialize)]
-struct Rewound {
+struct RewoundLine {
     turn: TurnId,
     resolution: ResolutionId,
 }
 
 #[derive(Deserialize)]
-struct Unwound {
+struct UnwoundLine {
     resolution: ResolutionId,
 }
 
 #[derive(Deserialize)]
-struct InAgent<'a> {
+struct AgentLine<'a> {
     #[serde(borrow)]
     record: &'a serde_json::value::RawValue,
 }
 
-impl Digest {
-    /// What a journal says from its beginning. Answers also where its last whole line ends.
-    pub(super) fn read(file: File, length: u64, reading: Reading) -> io::Result<(Self, u64)> {
+impl SessionDigest {
+    /// The digest of a journal from its beginning. Returns also the end of its last complete line.
+    pub(super) fn read(file: File, length: u64, reading: ReadDepth) -> io::Result<(Self, u64)> {
         Self::default().go_on(file, 0, length, reading)
     }
 
-    /// Folds what comes after `folded` in a journal of `length` bytes. Answers also where its last whole line ends.
+    /// Folds the lines after `folded` in a journal of `length` bytes. Returns also the end of its last complete line.
     pub(super) fn go_on(
         mut self,
         file: File,
         folded: u64,
         length: u64,
-        reading: Reading,
+        reading: ReadDepth,
     ) -> io::Result<(Self, u64)> {
         let tail = length.saturating_sub(TAIL);
-        let is_near = reading == Reading::Whole || length.saturating_sub(folded) <= FOLDED_AT_ONCE;
-        let mut lines = Lines::from(file.try_clone()?, folded)?;
+        let is_near = reading == ReadDepth::Whole || length.saturating_sub(folded) <= FOLDED_AT_ONCE;
+        let mut lines = LineReader::from(file.try_clone()?, folded)?;
         if is_near {
             self.fold(&mut lines, u64::MAX)?;
             return Ok((self, lines.place()));
@@ -198,8 +198,8 @@ impl Digest {
         self.fold(&mut lines, folded.saturating_add(HEAD))?;
         if lines.place() < tail {
             self.has_gap = true;
-            lines = Lines::from(file, tail)?;
-            // What it begins with is most probably the end of a line.
+            lines = LineReader::from(file, tail)?;
+            // It most probably begins within a line.
             lines.read()?;
         }
         self.fold(&mut lines, u64::MAX)?;
@@ -207,12 +207,12 @@ impl Digest {
         Ok((self, lines.place()))
     }
 
-    /// What all model calls cost, if all of them are known.
+    /// The cost of all model calls, if it is known of all.
     pub(super) fn cost(&self) -> Option<f64> {
         (!self.is_cost_partial && !self.has_gap).then_some(self.cost)
     }
 
-    fn fold(&mut self, lines: &mut Lines, until: u64) -> io::Result<()> {
+    fn fold(&mut self, lines: &mut LineReader, until: u64) -> io::Result<()> {
         while lines.place() < until {
             match lines.read()? {
                 Some(line) if line.iter().all(u8::is_ascii_whitespace) => {}
@@ -233,21 +233,21 @@ impl Digest {
         fn read<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
             serde_json::from_slice(line).ok()
         }
-        let Head { seq, written, kind } = read(line)?;
+        let LineHead { seq, written, kind } = read(line)?;
         self.seq = self.seq.max(seq);
         let mut is_news = true;
         match kind.as_ref() {
             "opened" if self.id.is_none() => {
-                let Opened { session, cwd, mode, model } = read(line)?;
+                let OpenedLine { session, cwd, mode, model } = read(line)?;
                 (self.id, self.folder, self.created) = (Some(session), Some(cwd), written);
                 (self.mode, self.model) = (mode.known(), model);
             }
             "prompt" => {
-                let Prompt { turn, item } = read(line)?;
+                let PromptLine { turn, item } = read(line)?;
                 self.turns += 1;
                 self.before = None;
-                // What the model is told nothing of names no session.
-                if self.first.is_none() && !is_unsaid(&item.body.text) {
+                // A silent prompt names no session.
+                if self.first.is_none() && !PromptKind::of(&item.body.text, &[]).is_silent() {
                     if self.titled.is_none() {
                         self.title = title_from(&item.body.text);
                     }
@@ -255,22 +255,22 @@ impl Digest {
                 }
             }
             "answer" => {
-                let Answer { items } = read(line)?;
+                let AnswerLine { items } = read(line)?;
                 let said =
-                    |item: &&Shown| item.body.kind == "agentMessage" && !item.body.text.trim().is_empty();
+                    |item: &&ItemLine| item.body.kind == "agentMessage" && !item.body.text.trim().is_empty();
                 if let Some(item) = items.iter().rev().find(said) {
                     self.answer = beginning(&item.body.text);
                 }
             }
             "titled" => {
-                let Titled { title, by } = read(line)?;
+                let TitledLine { title, by } = read(line)?;
                 is_news = false;
                 if by == TitledBy::User || self.titled != Some(TitledBy::User) {
                     (self.title, self.titled) = (title, Some(by));
                 }
             }
             "archived" => {
-                self.archived = read::<Archived>(line)?.archived;
+                self.archived = read::<ArchivedLine>(line)?.archived;
                 is_news = false;
             }
             "charged" => {
@@ -278,26 +278,26 @@ impl Digest {
                 is_news = false;
             }
             "turnEnded" => {
-                let TurnEnded { turn, usage } = read(line)?;
-                // Older journals do not say what single calls cost.
+                let TurnEndLine { turn, usage } = read(line)?;
+                // Older journals do not have the cost of single calls.
                 if self.charged.as_ref() != Some(&turn) {
                     self.is_cost_partial |= usage != Usage::default();
                 }
             }
             "configured" => {
-                let Configured { mode, model } = read(line)?;
+                let ConfiguredLine { mode, model } = read(line)?;
                 (self.mode, self.model) = (mode.known(), model);
             }
             "rewound" => self.rewind(read(line)?),
-            "unwound" => self.unwind(&read::<Unwound>(line)?),
+            "unwound" => self.unwind(&read::<UnwoundLine>(line)?),
             "inAgent" => {
-                let InAgent { record } = read(line)?;
+                let AgentLine { record } = read(line)?;
                 let inner = record.get().as_bytes();
-                if read::<Head<'_>>(inner)?.kind == "charged" {
+                if read::<LineHead<'_>>(inner)?.kind == "charged" {
                     self.charge(read(inner)?);
                 }
             }
-            // Whoever loads a session or leaves it writes these.
+            // Loading and leaving a session write these.
             "resumed" | "drafted" => {
                 read::<IgnoredAny>(line)?;
                 is_news = false;
@@ -311,27 +311,27 @@ impl Digest {
         Some(())
     }
 
-    fn charge(&mut self, Charged { turn, usage, cost }: Charged) {
+    fn charge(&mut self, ChargedLine { turn, usage, cost }: ChargedLine) {
         let cost = Cost::known(cost, &usage);
         self.cost += cost.usd;
         self.is_cost_partial |= cost.is_partial;
         self.charged = Some(turn);
     }
 
-    fn rewind(&mut self, Rewound { turn, resolution }: Rewound) {
+    fn rewind(&mut self, RewoundLine { turn, resolution }: RewoundLine) {
         self.answer.clear();
         if self.first.as_ref() != Some(&turn) {
             return;
         }
         let (title, titled, first) = (self.title.clone(), self.titled, self.first.take());
-        self.before = Some(Box::new(Before { resolution, title, titled, first }));
+        self.before = Some(Box::new(TitleBefore { resolution, title, titled, first }));
         if self.titled != Some(TitledBy::User) {
             self.title.clear();
             self.titled = None;
         }
     }
 
-    fn unwind(&mut self, Unwound { resolution }: &Unwound) {
+    fn unwind(&mut self, UnwoundLine { resolution }: &UnwoundLine) {
         let Some(before) = self.before.take_if(|before| before.resolution == *resolution) else { return };
         self.first = before.first;
         if self.titled != Some(TitledBy::User) {
@@ -345,7 +345,7 @@ impl Digest {
 pub fn title(journal: &Path) -> String {
     let read = File::open(journal).and_then(|file| {
         let length = file.metadata()?.len();
-        Digest::read(file, length, Reading::Bounded)
+        SessionDigest::read(file, length, ReadDepth::Bounded)
     });
     read.map(|(digest, _)| digest.title).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
-//! What was found out about sessions before: one file beside each journal, and one for all sessions of a workspace.
+//! The index of stored sessions: one file beside each journal, and one for all sessions of a workspace.
 //!
-//! Rule: an entry counts as long as length and time of its journal are those it was made at. Where a journal has only
-//! grown, reading goes on where it ended; everything else is read anew. What cannot be read of these files is made again.
+//! Rule: an entry is valid while length and time of its journal are the same. Where a journal has only
+//! grown, reading continues at its end; any other change makes it read again. Unreadable index files are rebuilt.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,9 +14,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::digest::{Digest, FOLDED_AT_ONCE, Reading};
+use super::digest::{FOLDED_AT_ONCE, ReadDepth, SessionDigest};
 use super::session_names;
-use crate::engine::JOURNAL;
+use crate::sessions::JOURNAL;
 use kode_journal::disk::TEMPORARY_PREFIX;
 
 /// Version of both files; others are not read.
@@ -28,7 +28,7 @@ const SUMMARY: &str = "summary.json";
 /// The file for all sessions of a workspace.
 const INDEX: &str = "index.json";
 
-/// Once so many entries have changed, the index is written: fewer are found quickly by their own files.
+/// The number of changed entries from which on the index is written: fewer are read quickly from their own files.
 const WRITTEN_FROM: usize = 32;
 
 /// An index larger than this is not read.
@@ -37,55 +37,55 @@ const MAX_INDEX_BYTES: u64 = 256 << 20;
 /// A summary larger than this is not read.
 const MAX_SUMMARY_BYTES: u64 = 1 << 20;
 
-/// So many bytes before the end of what was read tell whether it is still the same journal.
+/// The number of bytes before the end of the last read that identify the journal.
 const CHECKED: u64 = 256;
 
-/// What was found out about a session.
+/// The entry of a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Entry {
-    seen: Seen,
+pub(super) struct IndexEntry {
+    seen: JournalStamp,
     /// Where the last whole line ended.
     folded: u64,
-    /// What stood before that place.
+    /// A hash of the bytes before that place.
     check: String,
     /// Why nothing can be said of it, if nothing can.
     pub(super) problem: Option<String>,
-    pub(super) digest: Digest,
+    pub(super) digest: SessionDigest,
 }
 
-/// What the system says of a journal without its being opened.
+/// The metadata of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Seen {
+struct JournalStamp {
     length: u64,
     /// When it was last written, in nanoseconds.
     modified: i128,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Summary<T> {
+struct StoredDigest<T> {
     version: u32,
     entry: T,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Index<T> {
+struct StoredIndex<T> {
     version: u32,
     sessions: T,
 }
 
-/// What is known of the sessions of a workspace.
+/// The known sessions of a workspace.
 #[derive(Debug, Default)]
-pub(super) struct Folder {
-    entries: HashMap<String, Entry>,
+pub(super) struct IndexedFolder {
+    entries: HashMap<String, IndexEntry>,
     /// Whether the index was looked for.
     is_read: bool,
     /// Entries that the index on the disk does not have.
     unwritten: usize,
 }
 
-impl Folder {
-    /// Looks at all sessions in the folder, and reads what has changed.
+impl IndexedFolder {
+    /// Reads the metadata of all sessions in the folder, and the changed journals.
     pub(super) fn look(&mut self, folder: &Path) {
         if !self.is_read {
             self.is_read = true;
@@ -95,7 +95,7 @@ impl Folder {
         for name in session_names(folder) {
             let journal = journal_of(folder, &name);
             let known = self.entries.remove(&name);
-            let seen = Seen::of(&journal);
+            let seen = JournalStamp::of(&journal);
             let entry = match (known, seen) {
                 (Some(known), Ok(seen)) if known.is_of(seen) && !known.digest.has_gap => known,
                 (known, seen) => {
@@ -108,7 +108,7 @@ impl Folder {
         self.unwritten += self.entries.len();
         self.entries = entries;
         if self.unwritten >= WRITTEN_FROM {
-            let index = Index { version: VERSION, sessions: &self.entries };
+            let index = StoredIndex { version: VERSION, sessions: &self.entries };
             match write(&folder.join(INDEX), &index) {
                 Ok(()) => self.unwritten = 0,
                 Err(error) => tracing::debug!(%error, "the index of sessions was not written"),
@@ -116,8 +116,8 @@ impl Folder {
         }
     }
 
-    /// What is known, by the names of the sessions' folders.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (&String, &Entry)> {
+    /// The entries, by the names of the sessions' folders.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&String, &IndexEntry)> {
         self.entries.iter()
     }
 
@@ -127,7 +127,7 @@ impl Folder {
     }
 }
 
-impl Entry {
+impl IndexEntry {
     /// When something last happened in it; of one that says nothing, when it was last written.
     pub(super) fn updated(&self) -> Timestamp {
         let modified = || Timestamp::from_nanosecond(self.seen.modified).unwrap_or_default();
@@ -140,14 +140,14 @@ impl Entry {
     }
 
     /// Whether the journal is as it was when this was found out.
-    fn is_of(&self, seen: Seen) -> bool {
+    fn is_of(&self, seen: JournalStamp) -> bool {
         self.seen == seen
     }
 
-    /// Whether reading can go on where this entry ends.
-    fn can_go_on(&self, file: &mut File, length: u64, reading: Reading) -> bool {
-        let is_enough = reading == Reading::Bounded || !self.digest.has_gap;
-        // Written without having grown: somebody may have changed it. What is short is read again.
+    /// Whether reading can continue where this entry ends.
+    fn can_go_on(&self, file: &mut File, length: u64, reading: ReadDepth) -> bool {
+        let is_enough = reading == ReadDepth::Bounded || !self.digest.has_gap;
+        // Written without growth: it may have been changed. A short journal is read again.
         let is_rewritten = self.seen.length == length && length <= FOLDED_AT_ONCE;
         let mut is_same = || check(file, self.folded).is_ok_and(|check| check == self.check);
         is_enough
@@ -158,13 +158,13 @@ impl Entry {
             && is_same()
     }
 
-    fn unreadable(seen: Seen, problem: String) -> Self {
-        let (check, digest) = (String::new(), Digest::default());
+    fn unreadable(seen: JournalStamp, problem: String) -> Self {
+        let (check, digest) = (String::new(), SessionDigest::default());
         Self { seen, folded: 0, check, problem: Some(problem), digest }
     }
 }
 
-impl Seen {
+impl JournalStamp {
     fn of(journal: &Path) -> io::Result<Self> {
         Ok(Self::from(&journal.metadata()?))
     }
@@ -177,29 +177,30 @@ impl Seen {
 }
 
 /// Finds out about a session whose entry is missing, old or not of the whole journal.
-fn look_again(journal: &Path, known: Option<Entry>, seen: io::Result<Seen>) -> Entry {
-    let unread = Seen { length: 0, modified: 0 };
+fn look_again(journal: &Path, known: Option<IndexEntry>, seen: io::Result<JournalStamp>) -> IndexEntry {
+    let unread = JournalStamp { length: 0, modified: 0 };
     let seen = match seen {
         Ok(seen) => seen,
-        Err(error) => return Entry::unreadable(unread, format!("the journal cannot be read: {error}")),
+        Err(error) => return IndexEntry::unreadable(unread, format!("the journal cannot be read: {error}")),
     };
     // The one that knows more of it.
     let both = [known, read_summary(journal)].into_iter().flatten();
     match both.max_by_key(|entry| (!entry.digest.has_gap, entry.folded)) {
         Some(entry) if entry.is_of(seen) => entry,
-        newest => read(journal, newest, Reading::Bounded)
-            .unwrap_or_else(|error| Entry::unreadable(seen, format!("the journal cannot be read: {error}"))),
+        newest => read(journal, newest, ReadDepth::Bounded).unwrap_or_else(|error| {
+            IndexEntry::unreadable(seen, format!("the journal cannot be read: {error}"))
+        }),
     }
 }
 
-/// Reads of a journal what is new since `known`, or from its beginning.
-fn read(journal: &Path, known: Option<Entry>, reading: Reading) -> io::Result<Entry> {
+/// Reads a journal from the end of `known` on, or from its beginning.
+fn read(journal: &Path, known: Option<IndexEntry>, reading: ReadDepth) -> io::Result<IndexEntry> {
     let mut file = File::open(journal)?;
-    let seen = Seen::from(&file.metadata()?);
+    let seen = JournalStamp::from(&file.metadata()?);
     let known = known.filter(|known| known.can_go_on(&mut file, seen.length, reading));
     let read = match known {
         Some(known) => known.digest.go_on(file.try_clone()?, known.folded, seen.length, reading),
-        None => Digest::read(file.try_clone()?, seen.length, reading),
+        None => SessionDigest::read(file.try_clone()?, seen.length, reading),
     };
     let (digest, folded) = read?;
     // One whose beginning is lost can be loaded all the same.
@@ -209,25 +210,25 @@ fn read(journal: &Path, known: Option<Entry>, reading: Reading) -> io::Result<En
         0 => Some("the journal is empty".to_owned()),
         _ => Some("the journal is damaged: no line of it can be read".to_owned()),
     };
-    Ok(Entry { seen, folded, check: check(&mut file, folded)?, problem, digest })
+    Ok(IndexEntry { seen, folded, check: check(&mut file, folded)?, problem, digest })
 }
 
-/// Brings the file beside a journal up to date, and answers what it says. What fails costs time later, and nothing else.
-pub(super) fn refresh(journal: &Path) -> Option<Digest> {
-    let entry = match read(journal, read_summary(journal), Reading::Whole) {
+/// Updates the file beside a journal and returns its digest. A failure costs time later, and nothing else.
+pub(super) fn refresh(journal: &Path) -> Option<SessionDigest> {
+    let entry = match read(journal, read_summary(journal), ReadDepth::Whole) {
         Ok(entry) => entry,
         Err(error) => {
             tracing::debug!(%error, path = %journal.display(), "a journal cannot be read");
             return None;
         }
     };
-    if let Err(error) = write(&summary_of(journal), &Summary { version: VERSION, entry: &entry }) {
+    if let Err(error) = write(&summary_of(journal), &StoredDigest { version: VERSION, entry: &entry }) {
         tracing::debug!(%error, path = %journal.display(), "the summary of a session was not written");
     }
     Some(entry.digest)
 }
 
-/// A hash of what stands before a place.
+/// A hash of the bytes before a place.
 fn check(file: &mut File, end: u64) -> io::Result<String> {
     let start = end.saturating_sub(CHECKED);
     file.seek(SeekFrom::Start(start))?;
@@ -236,13 +237,14 @@ fn check(file: &mut File, end: u64) -> io::Result<String> {
     Ok(Sha256::digest(&before).iter().take(8).map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn read_summary(journal: &Path) -> Option<Entry> {
-    let Summary { version, entry } = read_json::<Summary<Entry>>(&summary_of(journal), MAX_SUMMARY_BYTES)?;
+fn read_summary(journal: &Path) -> Option<IndexEntry> {
+    let StoredDigest { version, entry } =
+        read_json::<StoredDigest<IndexEntry>>(&summary_of(journal), MAX_SUMMARY_BYTES)?;
     (version == VERSION).then_some(entry)
 }
 
-fn read_index(folder: &Path) -> Option<HashMap<String, Entry>> {
-    let Index { version, sessions } = read_json(&folder.join(INDEX), MAX_INDEX_BYTES)?;
+fn read_index(folder: &Path) -> Option<HashMap<String, IndexEntry>> {
+    let StoredIndex { version, sessions } = read_json(&folder.join(INDEX), MAX_INDEX_BYTES)?;
     (version == VERSION).then_some(sessions)
 }
 
@@ -252,7 +254,7 @@ fn read_json<T: DeserializeOwned>(path: &Path, limit: u64) -> Option<T> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Puts a file in the place of another at once. It is not waited for the disk: what a power cut damages is made again.
+/// Replaces a file atomically, without a sync: a file that a power cut damages is rebuilt.
 fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut temporary = tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempfile_in(folder)?;

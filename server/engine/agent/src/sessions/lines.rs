@@ -13,21 +13,21 @@ const STEP: usize = 64 * 1024;
 
 /// Reads lines.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct LineReader {
     reader: BufReader<File>,
     line: Vec<u8>,
     /// Where the next line begins.
     next: u64,
 }
 
-impl Lines {
+impl LineReader {
     /// The lines from `start` on, which is the beginning of one.
     pub(super) fn from(mut file: File, start: u64) -> io::Result<Self> {
         file.seek(SeekFrom::Start(start))?;
         Ok(Self { reader: BufReader::with_capacity(STEP, file), line: Vec::new(), next: start })
     }
 
-    /// Where the next line begins: the end of what was read.
+    /// The beginning of the next line.
     pub(super) fn place(&self) -> u64 {
         self.next
     }

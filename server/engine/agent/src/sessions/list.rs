@@ -1,4 +1,4 @@
-//! The list of sessions: what each is, in pages, the one last used first.
+//! The list of sessions, in pages, the one last used first.
 //!
 //! Rule: every session is in it, also one that cannot be read, and says why. A page begins after a session's time and
 //! id, so that whatever changes between two pages, the next one can be had.
@@ -8,37 +8,37 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use super::index::Entry;
-use super::locks::Locks;
+use super::index::IndexEntry;
+use super::locks::LockTable;
 use super::size::{SessionSize, bytes_in};
-use super::{Catalogue, Workspaces};
-use crate::engine::JOURNAL;
+use super::{Catalogue, WorkspaceFilter};
+use crate::sessions::JOURNAL;
 use kode_base::ids::SessionId;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
 use kode_record::event::RunState;
 use kode_record::title::TitledBy;
 
-/// What is listed.
+/// A query for the list.
 #[derive(Clone, Debug)]
 pub struct ListSessions {
     /// Whose sessions.
-    pub workspaces: Workspaces,
+    pub workspaces: WorkspaceFilter,
     /// Whether sessions that were put away are listed.
-    pub archived: Archived,
+    pub archived: ArchiveFilter,
     /// The most sessions of a page.
     pub limit: usize,
     /// [`SessionPage::next`] of the page before.
     pub cursor: Option<String>,
-    /// Whether it is counted what all of them take together.
+    /// Whether the total size is counted.
     pub totals: bool,
-    /// Whether large journals that nobody has read yet are read as a whole, however long it takes.
+    /// Whether large journals without a digest are read as a whole, however long that takes.
     pub thorough: bool,
 }
 
 /// Whether sessions that were put away are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Archived {
+pub enum ArchiveFilter {
     /// They are left out.
     #[default]
     Hide,
@@ -50,7 +50,7 @@ pub enum Archived {
 
 /// Where a session is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Presence {
+pub enum SessionPresence {
     /// Live in this process.
     Live(RunState),
     /// On the disk.
@@ -66,14 +66,14 @@ pub enum Presence {
 pub struct SessionSummary {
     /// The session.
     pub id: SessionId,
-    /// What people call it; empty before the first prompt.
+    /// The title; empty before the first prompt.
     pub title: String,
     /// Who named it so; `None` for the first line of its first prompt.
     pub titled: Option<TitledBy>,
     /// Whether it was put away.
     pub archived: bool,
     /// Where it is.
-    pub presence: Presence,
+    pub presence: SessionPresence,
     /// Its working directory; `None` where its journal does not say.
     pub folder: Option<AbsPath>,
     /// When it began; `None` where its journal does not say.
@@ -86,17 +86,17 @@ pub struct SessionSummary {
     pub model: String,
     /// Its mode; `None` where its journal does not say.
     pub mode: Option<Mode>,
-    /// What it takes on the disk.
+    /// Its size on the disk.
     pub size: SessionSize,
-    /// What it cost in US dollars; `None` where a part is not known.
+    /// Its cost in US dollars; `None` where a part is unknown.
     pub cost: Option<f64>,
-    /// The first words of its last answer; empty where there is none.
+    /// The first words of its last answer; empty without one.
     pub answer: String,
 }
 
-/// What sessions take together.
+/// The total size of sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct SessionTotals {
     /// How many there are, those that were put away included.
     pub sessions: u64,
     /// The room they take on the disk, in bytes.
@@ -108,10 +108,10 @@ pub struct Totals {
 pub struct SessionPage {
     /// The sessions, the one last used first.
     pub sessions: Vec<SessionSummary>,
-    /// What the next page begins after; `None` on the last.
+    /// The cursor of the next page; `None` on the last.
     pub next: Option<String>,
-    /// What all sessions take together, if that was asked for.
-    pub totals: Option<Totals>,
+    /// The total size of all sessions, if requested.
+    pub totals: Option<SessionTotals>,
     /// Whether there are large journals that were not read as a whole yet.
     pub has_gaps: bool,
 }
@@ -123,12 +123,12 @@ pub struct BadCursor;
 
 /// The place of a session in the list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct ListPosition {
     pub(super) updated: Reverse<Timestamp>,
     pub(super) id: String,
 }
 
-impl Place {
+impl ListPosition {
     pub(super) fn parse(cursor: &str) -> Option<Self> {
         let (updated, id) = cursor.split_once('_')?;
         let updated = Reverse(Timestamp::from_nanosecond(updated.parse().ok()?).ok()?);
@@ -141,49 +141,49 @@ impl Place {
 }
 
 /// A session as the index has it.
-pub(super) struct Found {
-    pub(super) place: Place,
+pub(super) struct StoredFolder {
+    pub(super) place: ListPosition,
     pub(super) folder: PathBuf,
-    pub(super) entry: Entry,
+    pub(super) entry: IndexEntry,
 }
 
 impl Catalogue {
-    /// A page of the list. `presence` says what this process knows of a session: nothing means that it is not live here.
+    /// A page of the list. `presence` returns the state of a session that is live in this process.
     ///
     /// # Errors
     /// [`BadCursor`].
     pub fn list(
         &self,
         query: &ListSessions,
-        presence: &dyn Fn(&SessionId) -> Option<Presence>,
+        presence: &dyn Fn(&SessionId) -> Option<SessionPresence>,
     ) -> Result<SessionPage, BadCursor> {
         let after =
-            query.cursor.as_deref().map(|cursor| Place::parse(cursor).ok_or(BadCursor)).transpose()?;
+            query.cursor.as_deref().map(|cursor| ListPosition::parse(cursor).ok_or(BadCursor)).transpose()?;
         if query.thorough {
             self.close_gaps(&query.workspaces);
         }
         let limit = query.limit.max(1);
         let (page, next, has_gaps) = self.page(query, after.as_ref(), limit);
-        let locks = Locks::now();
+        let locks = LockTable::now();
         let sessions = page.into_iter().map(|found| summary(found, &locks, presence)).collect();
         let totals = query.totals.then(|| self.totals(&query.workspaces));
         Ok(SessionPage { sessions, next, totals, has_gaps })
     }
 
     /// Reads large journals as a whole of which only head and tail were read.
-    pub fn close_gaps(&self, workspaces: &Workspaces) {
+    pub fn close_gaps(&self, workspaces: &WorkspaceFilter) {
         for found in self.all(workspaces).into_iter().filter(|found| found.entry.digest.has_gap) {
             // Not under the lock: it may take long.
             super::refresh(&found.folder.join(JOURNAL));
         }
     }
 
-    /// What the sessions of workspaces take together.
+    /// The total size of the sessions of workspaces.
     #[must_use]
-    pub fn totals(&self, workspaces: &Workspaces) -> Totals {
-        /// Deep enough for what is in a session's folders.
+    pub fn totals(&self, workspaces: &WorkspaceFilter) -> SessionTotals {
+        /// The depth of a session's folders.
         const DEPTH: usize = 6;
-        let mut totals = Totals::default();
+        let mut totals = SessionTotals::default();
         for folder in self.folders_of(workspaces) {
             totals.sessions += super::session_names(&folder).count() as u64;
             totals.bytes += bytes_in(&folder, DEPTH);
@@ -195,9 +195,9 @@ impl Catalogue {
     fn page(
         &self,
         query: &ListSessions,
-        after: Option<&Place>,
+        after: Option<&ListPosition>,
         limit: usize,
-    ) -> (Vec<Found>, Option<String>, bool) {
+    ) -> (Vec<StoredFolder>, Option<String>, bool) {
         let folders = self.folders_of(&query.workspaces);
         let mut known = self.known();
         for folder in &folders {
@@ -207,7 +207,7 @@ impl Catalogue {
         let all =
             all.flat_map(|(path, folder)| folder.entries().map(move |(name, entry)| (path, name, entry)));
         let mut has_gaps = false;
-        let mut listed: Vec<(Reverse<Timestamp>, &String, &PathBuf, &Entry)> = Vec::new();
+        let mut listed: Vec<(Reverse<Timestamp>, &String, &PathBuf, &IndexEntry)> = Vec::new();
         for (path, name, entry) in all {
             has_gaps |= entry.digest.has_gap;
             if !query.archived.is_listed(entry.digest.archived) {
@@ -218,28 +218,28 @@ impl Catalogue {
                 listed.push((key.0, key.1, path, entry));
             }
         }
-        // What comes after the page need not be in order.
+        // Entries after the page need no order.
         if listed.len() > limit {
             listed.select_nth_unstable_by_key(limit, |(updated, name, ..)| (*updated, *name));
         }
         let more = listed.len() > limit;
         listed.truncate(limit);
         listed.sort_unstable_by_key(|(updated, name, ..)| (*updated, *name));
-        let copied = listed.into_iter().map(|(updated, name, path, entry)| Found {
-            place: Place { updated, id: name.clone() },
+        let copied = listed.into_iter().map(|(updated, name, path, entry)| StoredFolder {
+            place: ListPosition { updated, id: name.clone() },
             folder: path.join(name),
             entry: entry.clone(),
         });
-        let page: Vec<Found> = copied.collect();
+        let page: Vec<StoredFolder> = copied.collect();
         let next = page.last().filter(|_| more).map(|last| last.place.cursor());
         (page, next, has_gaps)
     }
 
     /// All sessions, the one last used first.
-    pub(super) fn all(&self, workspaces: &Workspaces) -> Vec<Found> {
+    pub(super) fn all(&self, workspaces: &WorkspaceFilter) -> Vec<StoredFolder> {
         let query = ListSessions {
             workspaces: workspaces.clone(),
-            archived: Archived::Include,
+            archived: ArchiveFilter::Include,
             limit: usize::MAX,
             cursor: None,
             totals: false,
@@ -249,7 +249,7 @@ impl Catalogue {
     }
 }
 
-impl Archived {
+impl ArchiveFilter {
     fn is_listed(self, is_archived: bool) -> bool {
         match self {
             Self::Hide => !is_archived,
@@ -262,14 +262,18 @@ impl Archived {
 impl ListSessions {
     /// The newest sessions of workspaces, but for those that were put away.
     #[must_use]
-    pub fn newest(workspaces: Workspaces, limit: usize) -> Self {
-        let (archived, cursor) = (Archived::Hide, None);
+    pub fn newest(workspaces: WorkspaceFilter, limit: usize) -> Self {
+        let (archived, cursor) = (ArchiveFilter::Hide, None);
         Self { workspaces, archived, limit, cursor, totals: false, thorough: false }
     }
 }
 
-fn summary(found: Found, locks: &Locks, presence: &dyn Fn(&SessionId) -> Option<Presence>) -> SessionSummary {
-    let Found { place, folder, entry } = found;
+fn summary(
+    found: StoredFolder,
+    locks: &LockTable,
+    presence: &dyn Fn(&SessionId) -> Option<SessionPresence>,
+) -> SessionSummary {
+    let StoredFolder { place, folder, entry } = found;
     let id = SessionId::from_external(place.id);
     let presence = presence(&id).unwrap_or_else(|| on_disk(&folder, &entry, locks));
     let digest = entry.digest;
@@ -291,12 +295,12 @@ fn summary(found: Found, locks: &Locks, presence: &dyn Fn(&SessionId) -> Option<
     }
 }
 
-fn on_disk(folder: &Path, entry: &Entry, locks: &Locks) -> Presence {
+fn on_disk(folder: &Path, entry: &IndexEntry, locks: &LockTable) -> SessionPresence {
     if locks.is_held(&folder.join(JOURNAL)) {
-        return Presence::Elsewhere;
+        return SessionPresence::Elsewhere;
     }
     match &entry.problem {
-        Some(problem) => Presence::Unreadable(problem.clone()),
-        None => Presence::Stored,
+        Some(problem) => SessionPresence::Unreadable(problem.clone()),
+        None => SessionPresence::Stored,
     }
 }

@@ -12,19 +12,19 @@ const TABLE: &str = "/proc/locks";
 
 /// The locks that were held a moment ago.
 #[derive(Debug)]
-pub(super) struct Locks {
-    /// The files, by their inodes alone: not all file systems have one number of device; `None` where nobody lists them.
+pub(super) struct LockTable {
+    /// The files, by their inodes alone: not all file systems have one device number; `None` where the system lists none.
     inodes: Option<HashSet<u64>>,
 }
 
-impl Locks {
+impl LockTable {
     /// Looks.
     pub(super) fn now() -> Self {
         let table = std::fs::read_to_string(TABLE).ok();
         Self { inodes: table.map(|table| table.lines().filter_map(inode).collect()) }
     }
 
-    /// Whether somebody has the journal open for writing.
+    /// Whether a process has the journal open for writing.
     pub(super) fn is_held(&self, journal: &Path) -> bool {
         let Ok(file) = File::open(journal) else { return false };
         let may_be = match (&self.inodes, file.metadata()) {
@@ -59,11 +59,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
         let file = File::create(&path).unwrap();
-        assert!(!Locks::now().is_held(&path));
+        assert!(!LockTable::now().is_held(&path));
         file.try_lock().unwrap();
-        assert!(Locks::now().is_held(&path));
+        assert!(LockTable::now().is_held(&path));
         file.unlock().unwrap();
-        assert!(!Locks::now().is_held(&path));
+        assert!(!LockTable::now().is_held(&path));
         assert_eq!(inode("1: FLOCK  ADVISORY  WRITE 1234 fd:00:5678 0 EOF"), Some(5678));
     }
 }

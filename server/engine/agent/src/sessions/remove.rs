@@ -1,7 +1,7 @@
 //! Deleting sessions.
 //!
-//! Rule: a session that somebody has open is not deleted. Its folder is renamed first and emptied then, so that after a crash
-//! all of it is there, or nothing; what a crash has left is emptied later.
+//! Rule: an open session is not deleted. Its folder is renamed first and then emptied, so that after a crash
+//! all of it exists, or nothing; leftovers of a crash are emptied later.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::{Catalogue, TRASH_PREFIX, Workspaces};
-use crate::engine::{JOURNAL, SessionError};
+use super::{Catalogue, TRASH_PREFIX, WorkspaceFilter};
+use crate::sessions::{JOURNAL, SessionError};
 use kode_base::ids::SessionId;
 
 impl Catalogue {
@@ -18,7 +18,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// [`SessionError`]: unknown, open, or a disk that refuses; then the session is as it was.
-    pub fn delete(&self, workspaces: &Workspaces, id: &SessionId) -> Result<(), SessionError> {
+    pub fn delete(&self, workspaces: &WorkspaceFilter, id: &SessionId) -> Result<(), SessionError> {
         let folder = self.find(workspaces, id)?;
         let journal = folder.join(JOURNAL);
         let held = hold(&journal).map_err(|source| SessionError::Storage { path: journal, source })?;
@@ -44,14 +44,14 @@ impl Catalogue {
     }
 }
 
-/// Holds a journal, so that nobody else opens it; nothing when there is none, or it must not be opened.
+/// Locks a journal; `None` where there is none, or where it must not be opened.
 ///
 /// # Errors
-/// What the system says; of kind [`io::ErrorKind::ResourceBusy`] when somebody has it open.
+/// The error of the system; of kind [`io::ErrorKind::ResourceBusy`] for an open session.
 pub(super) fn hold(journal: &Path) -> io::Result<Option<File>> {
     let file = match File::open(journal) {
         Ok(file) => file,
-        // Any other error says nothing of whether somebody has it.
+        // Any other error does not mean that it is open.
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
             tracing::debug!(%error, path = %journal.display(), "a journal that cannot be opened is nobody's");
             return Ok(None);
@@ -67,7 +67,7 @@ pub(super) fn hold(journal: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// What has a name that begins so: what was renamed and not emptied, or begun and not finished.
+/// The folders whose names have this prefix: renamed and not emptied, or begun and not finished.
 pub(super) fn trash(workspace: &Path, prefix: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(workspace).into_iter().flatten().flatten();
     let is_trash =
@@ -75,7 +75,7 @@ pub(super) fn trash(workspace: &Path, prefix: &str) -> Vec<PathBuf> {
     entries.filter(is_trash).map(|entry| entry.path()).collect()
 }
 
-/// Removes what was renamed. What refuses is tried again with the next cleaning.
+/// Removes renamed folders. A failure is retried by the next cleanup.
 pub(super) fn empty(trash: &Path) {
     if let Err(error) = std::fs::remove_dir_all(trash) {
         tracing::warn!(%error, path = %trash.display(), "what was deleted still takes room");

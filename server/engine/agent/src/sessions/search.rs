@@ -1,4 +1,4 @@
-//! Finds words in what was said and done in all sessions.
+//! Full-text search in all sessions.
 //!
 //! Rule: a journal is read line by line; a line is taken apart only if its bytes may hold the words, however JSON has written
 //! them. What counts is what a person was shown: pictures and thoughts are not searched.
@@ -18,10 +18,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::lines::Lines;
-use super::list::{Found, Place};
-use super::{Catalogue, Workspaces};
-use crate::engine::JOURNAL;
+use super::lines::LineReader;
+use super::list::{ListPosition, StoredFolder};
+use super::{Catalogue, WorkspaceFilter};
+use crate::sessions::JOURNAL;
 use kode_base::ids::{ItemId, SessionId};
 
 /// The most hits of a page.
@@ -33,16 +33,16 @@ const MAX_QUERY: usize = 200;
 /// How long a search may take before it begins with no further session.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// So much is shown before and behind what was found, in characters.
+/// The characters that are shown before and behind a hit.
 const BEFORE: usize = 40;
 const BEHIND: usize = 120;
 
-/// What is searched for.
+/// A search.
 #[derive(Clone, Debug)]
 pub struct SearchSessions {
     /// In whose sessions.
-    pub workspaces: Workspaces,
-    /// The words, one after the other as they stand; capitals do not matter.
+    pub workspaces: WorkspaceFilter,
+    /// The words, in this order; letter case is ignored.
     pub text: String,
     /// The most hits wanted, at most [`MAX_HITS`].
     pub limit: usize,
@@ -50,46 +50,46 @@ pub struct SearchSessions {
     pub cursor: Option<String>,
 }
 
-/// What was found where.
+/// A hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
     /// The session.
     pub session: SessionId,
-    /// What people call it.
+    /// Its title.
     pub title: String,
     /// The item of the transcript; `None` for the title of a session.
     pub item: Option<ItemId>,
-    /// What it was found in.
+    /// The kind of text.
     pub kind: HitKind,
     /// When that was written.
     pub written: Option<Timestamp>,
     /// The text around it, on one line.
     pub snippet: String,
-    /// What was found in it, in bytes.
+    /// The range of the hit in it, in bytes.
     pub range: Range<usize>,
 }
 
-/// What something was found in.
+/// The kind of text of a hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HitKind {
-    /// What the user said.
+    /// A message of the user.
     Prompt,
-    /// What the model said.
+    /// An answer of the model.
     Answer,
     /// The title that a session was given.
     Title,
-    /// What a tool call does, in one line.
+    /// The title of a tool call.
     ToolTitle,
-    /// What a tool call came to.
+    /// The result of a tool call.
     ToolOutput,
 }
 
-/// A page of what was found: the session last used first, and in it the newest first.
+/// A page of hits: the session last used first, and in it the newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchPage {
-    /// What was found.
+    /// The hits.
     pub hits: Vec<Hit>,
-    /// What the next page goes on after; `None` when all was searched.
+    /// The cursor of the next page; `None` when all was searched.
     pub next: Option<String>,
     /// Whether it ended because it took long, and not because there was enough.
     pub is_out_of_time: bool,
@@ -113,17 +113,17 @@ pub enum BadQuery {
 }
 
 /// Where a page ended: before a line of a session, or behind a session.
-struct Cursor {
-    place: Place,
+struct SearchCursor {
+    place: ListPosition,
     /// Only lines before it count; 0 when the session is done.
     before: u64,
 }
 
 /// The words that are searched for.
-struct Words {
-    /// As they stand in JSON.
+struct SearchWords {
+    /// Escaped as in JSON.
     raw: RegexMatcher,
-    /// As they stand in a text.
+    /// As plain text.
     text: RegexMatcher,
 }
 
@@ -138,18 +138,19 @@ struct LineHit {
 }
 
 impl Catalogue {
-    /// Searches the sessions of workspaces, also those that are open. Stops where `cancel` says so, with what it has.
+    /// Searches the sessions of workspaces, also open ones. Returns the hits so far when `cancel` is set.
     ///
     /// # Errors
     /// [`BadQuery`].
     pub fn search(&self, query: &SearchSessions, cancel: &CancellationToken) -> Result<SearchPage, BadQuery> {
-        let words = Words::new(query.text.trim())?;
-        let cursor = query.cursor.as_deref().map(|cursor| Cursor::parse(cursor).ok_or(BadQuery::Cursor));
+        let words = SearchWords::new(query.text.trim())?;
+        let cursor =
+            query.cursor.as_deref().map(|cursor| SearchCursor::parse(cursor).ok_or(BadQuery::Cursor));
         let cursor = cursor.transpose()?;
         let limit = query.limit.clamp(1, MAX_HITS);
         let began = Instant::now();
         let mut page = SearchPage::default();
-        let mut done: Option<Place> = None;
+        let mut done: Option<ListPosition> = None;
         for found in self.all(&query.workspaces) {
             let before = match &cursor {
                 Some(cursor) if found.place.id == cursor.place.id => cursor.before,
@@ -161,7 +162,7 @@ impl Catalogue {
             }
             if let Some(done) = done.take_if(|_| began.elapsed() > TIME_LIMIT) {
                 page.is_out_of_time = true;
-                page.next = Some(Cursor { place: done, before: 0 }.text());
+                page.next = Some(SearchCursor { place: done, before: 0 }.text());
                 break;
             }
             let room = limit - page.hits.len();
@@ -170,7 +171,7 @@ impl Catalogue {
                 break;
             }
             if next > 0 || page.hits.len() >= limit {
-                page.next = Some(Cursor { place: found.place, before: next }.text());
+                page.next = Some(SearchCursor { place: found.place, before: next }.text());
                 break;
             }
             done = Some(found.place);
@@ -181,8 +182,8 @@ impl Catalogue {
 
 /// Adds the newest hits of a session that lie before a line. Answers the line before which there may be more, or 0.
 fn search_session(
-    words: &Words,
-    found: &Found,
+    words: &SearchWords,
+    found: &StoredFolder,
     (before, room): (u64, usize),
     cancel: &CancellationToken,
     hits: &mut Vec<Hit>,
@@ -219,7 +220,7 @@ fn search_session(
     if let Err(error) = lines {
         tracing::debug!(%error, session = %session, "a journal could not be searched to its end");
     }
-    // What was dropped of a line is found again only if the whole line is.
+    // The dropped part of a line is read again only with the whole line.
     newest.retain(|hit| hit.line >= next);
     hits.extend(newest.into_iter().rev().map(|hit| Hit {
         session: session.clone(),
@@ -234,13 +235,13 @@ fn search_session(
 }
 
 fn search_lines(
-    words: &Words,
+    words: &SearchWords,
     journal: &Path,
     before: u64,
     cancel: &CancellationToken,
     mut each: impl FnMut(LineHit),
 ) -> io::Result<()> {
-    let mut lines = Lines::from(File::open(journal)?, 0)?;
+    let mut lines = LineReader::from(File::open(journal)?, 0)?;
     loop {
         let place = lines.place();
         if place >= before || cancel.is_cancelled() {
@@ -261,7 +262,7 @@ fn search_lines(
 }
 
 #[derive(Deserialize)]
-struct Head<'a> {
+struct SearchHead<'a> {
     #[serde(default)]
     written: Option<Timestamp>,
     #[serde(borrow, rename = "type")]
@@ -269,23 +270,23 @@ struct Head<'a> {
 }
 
 #[derive(Deserialize)]
-struct WithItem {
-    item: Item,
+struct ItemRecordLine {
+    item: SearchItem,
 }
 
 #[derive(Deserialize)]
-struct WithItems {
-    items: Vec<Item>,
+struct AnswerRecordLine {
+    items: Vec<SearchItem>,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct SearchItem {
     id: ItemId,
-    body: Body,
+    body: SearchBody,
 }
 
 #[derive(Deserialize)]
-struct Body {
+struct SearchBody {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
@@ -293,20 +294,20 @@ struct Body {
 }
 
 #[derive(Deserialize)]
-struct CallMoved {
+struct CallMoveLine {
     item: ItemId,
     title: String,
 }
 
 #[derive(Deserialize)]
-struct CallEnded {
+struct CallEndLine {
     item: ItemId,
-    outcome: Outcome,
+    outcome: SearchOutcome,
     result: CallResult,
 }
 
 #[derive(Deserialize)]
-struct Outcome {
+struct SearchOutcome {
     #[serde(default)]
     display: String,
 }
@@ -318,7 +319,7 @@ struct CallResult {
 }
 
 #[derive(Deserialize)]
-struct InAgent<'a> {
+struct SearchAgentLine<'a> {
     #[serde(borrow)]
     record: &'a RawValue,
 }
@@ -332,9 +333,9 @@ fn texts(
     fn read<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
         serde_json::from_slice(line).ok()
     }
-    let Head { written, kind } = read(line)?;
+    let SearchHead { written, kind } = read(line)?;
     let written = written.or(within);
-    let mut item = |item: &Item| {
+    let mut item = |item: &SearchItem| {
         let kind = match item.body.kind.as_str() {
             "userMessage" => HitKind::Prompt,
             "agentMessage" => HitKind::Answer,
@@ -343,20 +344,20 @@ fn texts(
         found(written, &item.id, kind, &item.body.text);
     };
     match kind.as_ref() {
-        "prompt" | "steered" | "item" => item(&read::<WithItem>(line)?.item),
-        "answer" => read::<WithItems>(line)?.items.iter().for_each(item),
+        "prompt" | "steered" | "item" => item(&read::<ItemRecordLine>(line)?.item),
+        "answer" => read::<AnswerRecordLine>(line)?.items.iter().for_each(item),
         "callMoved" => {
-            let CallMoved { item, title } = read(line)?;
+            let CallMoveLine { item, title } = read(line)?;
             found(written, &item, HitKind::ToolTitle, &title);
         }
         "callEnded" => {
-            let CallEnded { item, outcome, result } = read(line)?;
-            // The later of two hits in one item counts: what the model got, where both have it.
+            let CallEndLine { item, outcome, result } = read(line)?;
+            // The later of two hits in one item applies: the text for the model, where both have it.
             found(written, &item, HitKind::ToolOutput, &outcome.display);
             found(written, &item, HitKind::ToolOutput, &result.content);
         }
         "inAgent" => {
-            let InAgent { record } = read(line)?;
+            let SearchAgentLine { record } = read(line)?;
             texts(record.get().as_bytes(), written, found)?;
         }
         _ => {}
@@ -364,7 +365,7 @@ fn texts(
     Some(())
 }
 
-impl Words {
+impl SearchWords {
     fn new(text: &str) -> Result<Self, BadQuery> {
         match text.chars().count() {
             0 => return Err(BadQuery::Empty),
@@ -379,13 +380,13 @@ impl Words {
         Ok(Self { raw: build(&raw)?, text: build(&regex_syntax::escape(text))? })
     }
 
-    /// Whether the words can stand in a line of JSON.
+    /// Whether a line of JSON can contain the words.
     fn may_be_in(&self, line: &[u8]) -> bool {
         // A matcher that fails must hide nothing.
         self.raw.is_match(line).unwrap_or(true)
     }
 
-    /// The words in a text, with what stands around them.
+    /// The words in a text, with their surroundings.
     fn find(&self, text: &str) -> Option<(String, Range<usize>)> {
         let found = self.text.find(text.as_bytes()).ok()??;
         let (head, rest) = text.split_at_checked(found.start())?;
@@ -393,7 +394,7 @@ impl Words {
         let start = head.char_indices().rev().take(BEFORE).last().map_or(head.len(), |(at, _)| at);
         let end = tail.char_indices().nth(BEHIND).map_or(tail.len(), |(at, _)| at);
         let shown = |char: char| if char.is_control() { ' ' } else { char };
-        // What is replaced may be longer than a space.
+        // The replaced text may be longer than a space.
         let part = |text: &str| text.chars().map(shown).collect::<String>();
         let (before, words) = (part(&head[start..]), part(words));
         let range = before.len()..before.len() + words.len();
@@ -404,7 +405,7 @@ impl Words {
 /// A pattern for all ways in which JSON can write a character.
 fn in_json(char: char) -> String {
     let plain = regex_syntax::escape(char.encode_utf8(&mut [0; 4]));
-    // Nobody writes these in another way.
+    // These have one form only.
     if char.is_ascii_alphanumeric() || char == ' ' {
         return plain;
     }
@@ -433,10 +434,10 @@ fn in_json(char: char) -> String {
     pattern + ")"
 }
 
-impl Cursor {
+impl SearchCursor {
     fn parse(text: &str) -> Option<Self> {
         let (place, before) = text.split_once(':')?;
-        Some(Self { place: Place::parse(place)?, before: before.parse().ok()? })
+        Some(Self { place: ListPosition::parse(place)?, before: before.parse().ok()? })
     }
 
     fn text(&self) -> String {

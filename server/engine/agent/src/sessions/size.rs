@@ -1,10 +1,10 @@
 //! How much room a session takes on the disk.
 //!
-//! Rule: it is counted file by file when somebody asks, and links are not followed.
+//! Rule: sizes are counted file by file on request, and links are not followed.
 
 use std::path::Path;
 
-use crate::engine::{BLOBS, JOURNAL, OUTPUT};
+use crate::sessions::{BLOBS, JOURNAL, OUTPUT};
 
 /// Folders in folders are counted so deep.
 const MAX_DEPTH: usize = 4;
@@ -18,7 +18,7 @@ pub struct SessionSize {
     pub blobs: u64,
     /// Output of commands.
     pub output: u64,
-    /// All of it, with what else lies there.
+    /// The total, with other files.
     pub total: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Removes what a session has kept and needs no more: contents that its journal does not name, and unfinished files.
+//! Removes unused files of a session: blobs that its journal does not name, and unfinished files.
 //!
 //! Rule: whoever removes holds the journal, and nothing was added to it since it was looked through. A content stays if its name stands anywhere in the journal, damaged lines
 //! included, and while it is young: its record may still be on its way. A journal that cannot be read sweeps nothing.
@@ -9,11 +9,11 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::engine::{BLOBS, JOURNAL};
+use crate::sessions::{BLOBS, JOURNAL};
 use kode_journal::BlobId;
 use kode_journal::disk::TEMPORARY_PREFIX;
 
-/// What is younger stays.
+/// The least age of a removed file.
 pub(super) const MIN_AGE: Duration = Duration::from_secs(60 * 60);
 
 /// The length of the name of a content.
@@ -22,9 +22,9 @@ const NAME: usize = 64;
 /// How much of a journal is looked through at once.
 const STEP: usize = 256 * 1024;
 
-/// What was removed.
+/// The removed files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Swept {
+pub(crate) struct SweepReport {
     /// Files.
     pub(crate) files: u64,
     /// Their bytes.
@@ -34,17 +34,17 @@ pub(crate) struct Swept {
 /// Sweeps the folder of a session, whose journal the caller holds.
 ///
 /// # Errors
-/// What the system says of the journal; no content is removed then.
-pub(crate) fn sweep(folder: &Path, now: SystemTime) -> io::Result<Swept> {
-    let mut swept = Swept::default();
+/// The error of the system; nothing is removed then.
+pub(crate) fn sweep(folder: &Path, now: SystemTime) -> io::Result<SweepReport> {
+    let mut swept = SweepReport::default();
     needless(folder, now)?.iter().for_each(|path| remove(path, &mut swept));
     Ok(swept)
 }
 
-/// What can be removed from the folder of a session, as long as nothing is added to its journal.
+/// The removable files of a session's folder, as long as nothing is added to its journal.
 ///
 /// # Errors
-/// What the system says of the journal.
+/// The error of the system.
 pub(super) fn needless(folder: &Path, now: SystemTime) -> io::Result<Vec<PathBuf>> {
     let blobs = folder.join(BLOBS);
     let mut needless: Vec<PathBuf> = stumps(folder, now).chain(stumps(&blobs, now)).collect();
@@ -58,8 +58,8 @@ pub(super) fn needless(folder: &Path, now: SystemTime) -> io::Result<Vec<PathBuf
     Ok(needless)
 }
 
-/// Removes unfinished files that nobody finishes any more.
-pub(super) fn remove_stumps(folder: &Path, now: SystemTime, swept: &mut Swept) {
+/// Removes abandoned unfinished files.
+pub(super) fn remove_stumps(folder: &Path, now: SystemTime, swept: &mut SweepReport) {
     stumps(folder, now).for_each(|path| remove(&path, swept));
 }
 
@@ -84,7 +84,7 @@ pub(super) fn is_older(path: &Path, age: Duration, now: SystemTime) -> bool {
 }
 
 /// Removes a file; one that refuses takes room and harms nothing.
-pub(super) fn remove(path: &Path, swept: &mut Swept) {
+pub(super) fn remove(path: &Path, swept: &mut SweepReport) {
     let bytes = path.metadata().map_or(0, |metadata| metadata.len());
     match std::fs::remove_file(path) {
         Ok(()) => {
@@ -95,7 +95,7 @@ pub(super) fn remove(path: &Path, swept: &mut Swept) {
     }
 }
 
-/// Takes those out of `unnamed` whose names stand in the journal.
+/// Removes the blobs from `unnamed` that the journal names.
 fn strike_out_named(journal: &mut impl Read, unnamed: &mut HashMap<BlobId, PathBuf>) -> io::Result<()> {
     let mut bytes = Vec::with_capacity(STEP + NAME);
     while !unnamed.is_empty() {
@@ -111,7 +111,7 @@ fn strike_out_named(journal: &mut impl Read, unnamed: &mut HashMap<BlobId, PathB
                 }
             }
         }
-        // A name may go on in what is read next.
+        // A name may continue in the next read.
         let run = bytes.iter().rev().take(NAME - 1).take_while(|byte| is_digit(**byte)).count();
         bytes.drain(..bytes.len() - run);
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::engine::BLOBS;
+use crate::sessions::BLOBS;
 use kode_base::ids::{ItemId, ResolutionId, TurnId};
 use kode_base::mode::Mode;
 use kode_journal::Blobs;
@@ -32,8 +32,8 @@ impl Home {
         AbsPath::new(self.folder.path().join("work")).unwrap()
     }
 
-    fn here(&self) -> Workspaces {
-        Workspaces::These(vec![self.workspace()])
+    fn here(&self) -> WorkspaceFilter {
+        WorkspaceFilter::These(vec![self.workspace()])
     }
 
     /// Where the journal of a session is.
@@ -72,7 +72,8 @@ impl Home {
     }
 
     fn one(&self, catalogue: &Catalogue) -> SessionSummary {
-        let query = ListSessions { archived: Archived::Include, ..ListSessions::newest(self.here(), 100) };
+        let query =
+            ListSessions { archived: ArchiveFilter::Include, ..ListSessions::newest(self.here(), 100) };
         self.list(catalogue, &query).sessions.remove(0)
     }
 
@@ -144,7 +145,7 @@ fn the_list_says_what_a_journal_says_and_keeps_up_with_it() {
     assert_eq!(first.size.journal, path.metadata().unwrap().len());
     append(&path, &[Record::Drafted { draft: None }]);
     assert_eq!(home.one(&catalogue).updated, first.updated, "whoever leaves a session writes this");
-    assert!(first.created.unwrap() <= first.updated && first.presence == Presence::Stored);
+    assert!(first.created.unwrap() <= first.updated && first.presence == SessionPresence::Stored);
     let (more, by) = (turn("next", "More."), TitledBy::Model);
     append(&path, &more);
     append(&path, &[Record::Titled { title: "Cache".to_owned(), by }, charged(&TurnId::generate(), None)]);
@@ -179,7 +180,7 @@ fn damaged_sessions_are_listed_with_the_reason_and_hide_none() {
     fs::remove_file(home.journal("ses_33")).unwrap();
     let page = home.list(&home.catalogue(), &ListSessions::newest(home.here(), 100));
     let problem = |session: &SessionSummary| match &session.presence {
-        Presence::Unreadable(problem) => Some((session.id.to_string(), problem.clone())),
+        SessionPresence::Unreadable(problem) => Some((session.id.to_string(), problem.clone())),
         _ => None,
     };
     let mut problems: Vec<_> = page.sessions.iter().filter_map(problem).collect();
@@ -296,9 +297,9 @@ fn what_is_put_away_is_listed_only_where_that_is_asked_for() {
         let sessions = home.list(&catalogue, &query).sessions;
         sessions.into_iter().map(|session| session.id.to_string()).collect::<Vec<_>>()
     };
-    assert_eq!(ids(Archived::Hide), ["ses_b"]);
-    assert_eq!(ids(Archived::Only), ["ses_a"]);
-    assert_eq!(ids(Archived::Include), order, "to be put away is nothing that happens in it");
+    assert_eq!(ids(ArchiveFilter::Hide), ["ses_b"]);
+    assert_eq!(ids(ArchiveFilter::Only), ["ses_a"]);
+    assert_eq!(ids(ArchiveFilter::Include), order, "to be put away is nothing that happens in it");
 }
 
 #[test]
@@ -318,7 +319,7 @@ fn what_somebody_has_open_is_told_and_neither_changed_nor_deleted() {
     let path = home.store("ses_1", "first", "answer");
     let held = Journal::open(&path).unwrap();
     let (catalogue, id) = (home.catalogue(), SessionId::from_external("ses_1"));
-    assert_eq!(home.one(&catalogue).presence, Presence::Elsewhere);
+    assert_eq!(home.one(&catalogue).presence, SessionPresence::Elsewhere);
     let busy = |result: Result<(), SessionError>| match result {
         Err(SessionError::Storage { source, .. }) => assert_eq!(source.kind(), io::ErrorKind::ResourceBusy),
         other => panic!("{other:?}"),
@@ -360,7 +361,7 @@ fn ids_are_completed_by_their_beginning_and_lead_nowhere_else() {
     assert!(matches!(complete("ses_0"), Err(FindError::Several { found, .. }) if found.len() == 2));
     assert_eq!(complete("x"), Err(FindError::None("x".to_owned())));
     for id in ["", "..", "../ses_0a1", "ses_0a1/blobs"] {
-        let found = catalogue.find(&Workspaces::All, &SessionId::from_external(id));
+        let found = catalogue.find(&WorkspaceFilter::All, &SessionId::from_external(id));
         assert!(matches!(found, Err(SessionError::Unknown(_))), "{id}");
     }
 }

@@ -5,27 +5,28 @@
 
 use std::fmt::Write;
 
-use crate::session::SessionState;
+use crate::state::SessionState;
 use kode_base::ids::AgentId;
 use kode_base::todo::TodoStatus;
 use kode_record::event::{CallState, Item, ItemBody, NoticeLevel};
 
 /// A session as it was when it was exported.
 #[derive(Debug)]
-pub struct Exported {
-    /// What it adds up to.
+pub struct SessionExport {
+    /// Its state.
     pub state: SessionState,
     /// Lines of its journal that could not be read.
     pub skipped: u64,
 }
 
-impl Exported {
+impl SessionExport {
     /// The session as a Markdown document.
     #[must_use]
     pub fn markdown(&self) -> String {
         let state = &self.state;
-        let mut document = Document::default();
-        let title = if state.title.is_empty() { "A session without a prompt" } else { &state.title };
+        let mut document = MarkdownDocument::default();
+        let title =
+            if state.title.text.is_empty() { "A session without a prompt" } else { &state.title.text };
         document.line(&format!("# {}", escaped(title)));
         document.line("");
         document.line(&format!("- Session: `{}`", state.id));
@@ -33,8 +34,8 @@ impl Exported {
             document.line(&format!("- Forked from: `{origin}`"));
         }
         document.line(&format!("- Folder: {}", code(&state.cwd.to_string())));
-        document.line(&format!("- Mode: {}, model: {}", state.mode.name(), code(&state.model)));
-        let usage = state.usage;
+        document.line(&format!("- Mode: {}, model: {}", state.config.mode.name(), code(&state.config.model)));
+        let usage = state.spending.usage();
         document.line(&format!("- Tokens: {} in, {} out", usage.prompt_tokens(), usage.output_tokens));
         if let Some(cost) = state.spending.total().total() {
             document.line(&format!("- Cost: {cost:.4} USD"));
@@ -54,11 +55,11 @@ impl Exported {
 }
 
 #[derive(Default)]
-struct Document {
+struct MarkdownDocument {
     text: String,
 }
 
-impl Document {
+impl MarkdownDocument {
     fn line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
@@ -145,11 +146,11 @@ impl Document {
     }
 
     fn todos(&mut self, state: &SessionState) {
-        if state.todos.is_empty() {
+        if state.todos.list().is_empty() {
             return;
         }
         self.line("\n---\n\n# To do\n");
-        for todo in &state.todos {
+        for todo in state.todos.list() {
             let mark = match todo.status {
                 TodoStatus::Completed => "x",
                 TodoStatus::InProgress | TodoStatus::Pending => " ",
@@ -202,7 +203,7 @@ mod tests {
 
     #[test]
     fn what_tools_put_out_cannot_end_its_fence_and_titles_are_no_markup() {
-        let mut document = Document::default();
+        let mut document = MarkdownDocument::default();
         document.fence("text", "a\n````\n# no heading\n");
         assert_eq!(document.text, "`````text\na\n````\n# no heading\n`````\n");
         assert_eq!(escaped("a *b*\n<i>[x]"), r"a \*b\* \<i\>\[x\]");

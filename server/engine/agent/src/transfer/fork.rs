@@ -1,13 +1,13 @@
-//! Forks: a new session that begins with what another one said up to some item.
+//! Forks: a new session that begins with the conversation of another one up to some item.
 //!
 //! Rule: a fork has the conversation and nothing that belongs to the other session alone: no changes of files, no
 //! commands, nothing that waits, nothing that was allowed, and none of what it cost. Every call in it has a result.
 
 use jiff::Timestamp;
 
-use crate::session::SessionState;
-use crate::session::thread::Thread;
-use crate::turn::sealing;
+use crate::state::SessionState;
+use crate::state::seal::sealing;
+use crate::state::thread::Thread;
 use kode_base::ids::{AgentId, ItemId, SessionId};
 use kode_model::Usage;
 use kode_record::draft::PromptDraft;
@@ -52,7 +52,7 @@ pub(crate) fn fork(
     Ok(forked)
 }
 
-/// How many records are taken over, and the prompt that is none yet.
+/// The number of copied records, and the unsent prompt.
 fn end_of(records: &[Record], at: &ForkPoint) -> Result<(usize, Option<PromptDraft>), UnknownItem> {
     let has = |record: &Record, item: &ItemId| items_of(record).any(|known| known == item);
     match at {
@@ -82,7 +82,7 @@ fn said(item: &Item) -> Option<PromptDraft> {
     }
 }
 
-/// The items of the session's own conversation that a record tells something of.
+/// The items of the session's own conversation in a record.
 fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
     let (one, many): (Option<&ItemId>, &[Item]) = match record {
         Record::Prompt { item, .. }
@@ -129,7 +129,7 @@ fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
     one.into_iter().chain(many.iter().map(|item| &item.id))
 }
 
-/// A record as the fork has it; `None` for what is the other session's alone.
+/// A record of the fork; `None` for records of the other session alone.
 fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Record> {
     match record {
         Record::Opened { session: _, roots, cwd, mode, model, forked_from: _ } => Some(Record::Opened {
@@ -192,7 +192,7 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
     }
 }
 
-/// What ends that had not ended where the fork was made.
+/// The records that end open turns and calls at the point of the fork.
 fn finish(state: &SessionState) -> Vec<Record> {
     let at = Timestamp::now();
     let seal = |item: Item| {
@@ -212,7 +212,7 @@ fn finish(state: &SessionState) -> Vec<Record> {
         Some(agent) => Record::InAgent { agent: agent.clone(), record: Box::new(record) },
     };
     let finished = |agent: Option<&AgentId>, thread: &Thread| {
-        // Nothing is sealed that streamed: the answer says what became of it, and closes what is older.
+        // Streamed items are not sealed: the record of the answer ends them.
         let streamed: Vec<_> = thread.broken_off(at).into_iter().map(|item| item.id).collect();
         let open = thread.unanswered().into_iter().filter(|item| !streamed.contains(&item.id));
         let sealed: Vec<_> = open.filter_map(seal).collect();
@@ -224,7 +224,7 @@ fn finish(state: &SessionState) -> Vec<Record> {
     };
     let of_agents = state.agents.iter().flat_map(|(id, agent)| finished(Some(id), &agent.thread));
     let own = finished(None, &state.main);
-    let ended = state.turn.clone().map(|turn| Record::TurnEnded {
+    let ended = state.running.id.clone().map(|turn| Record::TurnEnded {
         turn,
         reason: TurnEnd::Cancelled,
         usage: Usage::default(),

@@ -1,4 +1,4 @@
-//! Sessions of the Kode SDK: a folder with the messages, the tool calls and what is known of an agent.
+//! Sessions of the Kode SDK: a folder with the messages, the tool calls and the metadata of an agent.
 //!
 //! Rule: what cannot be read is named or counted, and nothing of the folder is changed. Two layouts are known: the files
 //! side by side (`messages.json`, `tools.json`, `info.json`), and in `runtime/` with `meta.json` beside it.
@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::turn::sealing;
+use crate::state::seal::sealing;
 use kode_base::ids::{CallId, ItemId, SessionId, TurnId};
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
@@ -51,24 +51,24 @@ pub enum ImportError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// A file is not what it should be.
+    /// A file has the wrong form.
     #[error("{} is not what the Kode SDK writes: {reason}; nothing was imported", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// What is known of the agent lacks something.
+    /// The metadata of the agent is incomplete.
     #[error("{} does not say `{field}`; nothing was imported", path.display())]
     MissingField {
         /// The file.
         path: PathBuf,
-        /// What it lacks.
+        /// The missing field.
         field: &'static str,
     },
     /// There is nothing in it.
@@ -79,9 +79,9 @@ pub enum ImportError {
     },
 }
 
-/// What was imported.
+/// The result of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportOutcome {
     /// The new session.
     pub session: SessionId,
     /// The agent it was.
@@ -94,18 +94,18 @@ pub struct Imported {
     pub skipped: usize,
 }
 
-/// What a folder holds, as records of a new session.
-pub(super) struct Read {
-    pub(super) records: Vec<Record>,
-    pub(super) agent: String,
-    pub(super) template: String,
-    pub(super) messages: usize,
-    pub(super) skipped: usize,
+/// The content of a folder, as records of a new session.
+pub(crate) struct ImportedRecords {
+    pub(crate) records: Vec<Record>,
+    pub(crate) agent: String,
+    pub(crate) template: String,
+    pub(crate) messages: usize,
+    pub(crate) skipped: usize,
 }
 
 /// A message as the SDK keeps it.
 #[derive(Deserialize)]
-struct Spoken {
+struct SdkMessage {
     role: String,
     #[serde(default)]
     content: Value,
@@ -114,7 +114,7 @@ struct Spoken {
 /// A call as the SDK keeps it, as far as a transcript wants it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Called {
+struct SdkCall {
     id: String,
     #[serde(default)]
     state: String,
@@ -128,13 +128,13 @@ struct Called {
 ///
 /// # Errors
 /// [`ImportError`].
-pub(super) fn read(
+pub(crate) fn read_sdk_session(
     folder: &Path,
     id: &SessionId,
     root: &AbsPath,
     mode: Mode,
     model: String,
-) -> Result<Read, ImportError> {
+) -> Result<ImportedRecords, ImportError> {
     let Some((path, messages)) = file::<Vec<Value>>(folder, MESSAGES)? else {
         return Err(ImportError::NoAgent { folder: folder.to_path_buf() });
     };
@@ -149,7 +149,7 @@ pub(super) fn read(
         value.map(str::to_owned).ok_or_else(|| ImportError::MissingField { path: facts_path.clone(), field })
     };
     let (agent, template) = (fact("agentId")?, fact("templateId")?);
-    let calls = file::<Vec<Called>>(folder, CALLS)?.map(|(_, calls)| calls).unwrap_or_default();
+    let calls = file::<Vec<SdkCall>>(folder, CALLS)?.map(|(_, calls)| calls).unwrap_or_default();
     let begun = time_of(&facts["createdAt"]).unwrap_or_else(Timestamp::now);
     let opened = Record::Opened {
         session: id.clone(),
@@ -159,7 +159,7 @@ pub(super) fn read(
         model,
         forked_from: None,
     };
-    let mut import = Import {
+    let mut import = SdkImport {
         records: vec![opened],
         calls: calls.into_iter().map(|call| (call.id.clone(), call)).collect(),
         open: Vec::new(),
@@ -169,7 +169,7 @@ pub(super) fn read(
         skipped: 0,
     };
     for (number, message) in messages.into_iter().enumerate() {
-        let message = Spoken::deserialize(message).map_err(|error| ImportError::Malformed {
+        let message = SdkMessage::deserialize(message).map_err(|error| ImportError::Malformed {
             path: path.clone(),
             reason: format!("message {number}: {error}"),
         })?;
@@ -179,11 +179,11 @@ pub(super) fn read(
     if let Some((_, todos)) = file::<Value>(folder, TODOS)? {
         import.take_todos(&todos);
     }
-    let Import { records, taken, skipped, .. } = import;
+    let SdkImport { records, taken, skipped, .. } = import;
     if taken == 0 {
         return Err(ImportError::Empty { path });
     }
-    Ok(Read { records, agent, template, messages: taken, skipped })
+    Ok(ImportedRecords { records, agent, template, messages: taken, skipped })
 }
 
 /// The first of these files that is there.
@@ -217,9 +217,9 @@ fn time_of(value: &Value) -> Option<Timestamp> {
 }
 
 /// The session as far as it is made.
-struct Import {
+struct SdkImport {
     records: Vec<Record>,
-    calls: HashMap<String, Called>,
+    calls: HashMap<String, SdkCall>,
     /// The calls of the newest answer that have no result yet.
     open: Vec<Item>,
     turn: Option<TurnId>,
@@ -229,14 +229,14 @@ struct Import {
     skipped: usize,
 }
 
-impl Import {
-    fn take(&mut self, message: Spoken) {
+impl SdkImport {
+    fn take(&mut self, message: SdkMessage) {
         let (blocks, skipped) = blocks(message.content);
         self.skipped += skipped;
         match message.role.as_str() {
             "assistant" => self.answer(blocks),
             "user" => self.user(blocks),
-            // What a system message said belonged to a request, and each request says it anew.
+            // System messages belong to single requests, which have their own.
             _ => self.skipped += 1,
         }
     }
@@ -276,7 +276,7 @@ impl Import {
         let blocks: Vec<Block> =
             blocks.into_iter().filter(|block| !matches!(block, Block::ToolResult { .. })).collect();
         let (Some(turn), false) = (self.turn.clone(), blocks.is_empty()) else {
-            // Nobody had asked: no model takes such a history.
+            // Without a prompt: no model accepts such a history.
             self.skipped += 1;
             return;
         };
@@ -380,7 +380,7 @@ impl Import {
         }
     }
 
-    fn known(&self, call: &str) -> Option<&Called> {
+    fn known(&self, call: &str) -> Option<&SdkCall> {
         self.calls.get(call)
     }
 

@@ -1,15 +1,16 @@
-//! What the pipeline carries out for a tool that wants the session itself: a question, a mode, the todo list.
+//! The actions of tools on the session itself: a question, a mode, the todo list.
 //!
-//! Rule: a tool only says what it wants; what the model is told of it is written here from what really happened.
+//! Rule: a tool only names the action. The result for the model is written here, from its real outcome.
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::session::Session;
-use crate::session::conversation::Conversation;
+use crate::core::Core;
 use crate::turn::pipeline::cancelled;
-use crate::turn::sample::Call;
-use crate::turn::taken_up::Again;
+use crate::turn::questions::ask_for_call;
+use crate::turn::resume::PendingRequest;
+use crate::turn::sample::ModelToolCall;
+use crate::turn::services::TurnContext;
 use kode_base::call::{ToolError, ToolErrorKind};
 use kode_base::mode::Mode;
 use kode_base::question::{
@@ -17,37 +18,38 @@ use kode_base::question::{
 };
 use kode_base::todo::{self, Todo, TodoCounts};
 use kode_record::event::NoticeLevel;
+use kode_record::record::Record;
 use kode_tool::ToolOutput;
 
-/// Asks the user and tells the model what they said.
+/// Asks the user and returns the answer for the model.
 pub(super) async fn ask(
-    conversation: &Conversation<'_>,
-    call: &Call,
+    turn: TurnContext<'_>,
+    call: &ModelToolCall,
     title: &str,
     draft: QuestionDraft,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
-    let (session, kind) = (conversation.session, draft.kind);
+    let kind = draft.kind;
     if kind == QuestionKind::Plan {
-        own(conversation)?;
+        only_main(turn)?;
     }
-    if kind == QuestionKind::Plan && session.mode() != Mode::Plan {
+    if kind == QuestionKind::Plan && turn.services.core.state().config.mode != Mode::Plan {
         return Err(ToolError::new(
             ToolErrorKind::Failed,
             "There is no plan to accept: the session is not in plan mode.",
             "Carry the work out, or call EnterPlanMode first if it is to be planned.",
         ));
     }
-    let again = match &call.again {
-        Some(Again::Question(question)) => Some(question.clone()),
-        Some(Again::Permission(..) | Again::Agent(..)) | None => None,
+    let again = match &call.pending {
+        Some(PendingRequest::Question(question)) => Some(question.clone()),
+        Some(PendingRequest::Permission(..) | PendingRequest::Agent(..)) | None => None,
     };
-    let (question, reply) = conversation.ask((&call.id, &call.item, title), again, draft, cancel).await;
+    let (question, reply) = ask_for_call(turn, (&call.id, &call.item, title), again, draft, cancel).await;
     let Some(mut reply) = reply else { return Err(cancelled()) };
     let feedback = reply.feedback.take().filter(|text| !text.trim().is_empty());
     match (kind, reply.answers.take()) {
         (QuestionKind::Choice, Some(answers)) => Ok(chosen(&question, &answers, feedback)),
-        (QuestionKind::Plan, Some(answers)) => plan(conversation, call, &question, &answers, feedback, reply),
+        (QuestionKind::Plan, Some(answers)) => plan(turn, &question, &answers, feedback, reply),
         (QuestionKind::Choice, None) => {
             let hint = match feedback {
                 Some(words) => format!("They said: {words}"),
@@ -57,7 +59,7 @@ pub(super) async fn ask(
             };
             Err(ToolError::new(ToolErrorKind::Denied, "The user did not answer.", hint))
         }
-        (QuestionKind::Plan, None) => Err(kept_planning(conversation, call, &question, feedback)),
+        (QuestionKind::Plan, None) => Err(plan_refused(turn, &question, feedback)),
         // No tool asks these.
         (QuestionKind::TurnLimit | QuestionKind::Candidates, _) => Err(cancelled()),
     }
@@ -79,10 +81,9 @@ fn chosen(question: &Question, answers: &[InquiryAnswer], feedback: Option<Strin
     }
 }
 
-/// Leaves plan mode, or stays in it, as the user said.
+/// Leaves plan mode, or stays in it, by the user's answer.
 fn plan(
-    conversation: &Conversation<'_>,
-    call: &Call,
+    turn: TurnContext<'_>,
     question: &Question,
     answers: &[InquiryAnswer],
     feedback: Option<String>,
@@ -95,9 +96,9 @@ fn plan(
     let mode = match label {
         PLAN_ACCEPT => reply.mode,
         PLAN_ACCEPT_EDITS => reply.mode.or(Some(Mode::AcceptEdits)),
-        _ => return Err(kept_planning(conversation, call, question, words)),
+        _ => return Err(plan_refused(turn, question, words)),
     };
-    let mode = conversation.session.leave_plan_mode(mode);
+    let mode = leave_plan_mode(&turn.services.core, mode);
     let presented = question.draft.plan.clone().unwrap_or_default();
     let changed = reply.plan.filter(|plan| *plan != presented);
     let mut model_text = format!(
@@ -124,26 +125,23 @@ fn plan(
     })
 }
 
-/// The plan was not accepted. Where the user says nothing of why, the turn ends so that they can.
-fn kept_planning(
-    conversation: &Conversation<'_>,
-    call: &Call,
-    question: &Question,
-    words: Option<String>,
-) -> ToolError {
+/// The error of a plan that was not accepted. Without a reason of the user's the turn ends, so that they can give one.
+fn plan_refused(turn: TurnContext<'_>, question: &Question, words: Option<String>) -> ToolError {
     let feedback = words.clone();
     let hint = match words {
         Some(words) => format!("They said: {words}\nChange the plan accordingly and present it again."),
         None => {
-            conversation.ask_to_stop();
+            turn.conversation.ask_to_stop();
             let hint = "Write what to change, or change the mode.".to_owned();
             let text = "The plan was not accepted; plan mode goes on.".to_owned();
-            conversation.notice(&call.turn, NoticeLevel::Info, text, Some(hint));
+            turn.notice(NoticeLevel::Info, text, Some(hint));
             "Plan mode goes on. Wait for what the user says next, and change the plan accordingly.".to_owned()
         }
     };
-    let structured =
-        json!({ "accepted": false, "plan": question.draft.plan, "edited": false, "feedback": feedback });
+    let mut structured = json!({ "accepted": false, "plan": question.draft.plan, "edited": false });
+    if let Some(feedback) = feedback {
+        structured["feedback"] = feedback.into();
+    }
     ToolError {
         structured: Some(Box::new(structured)),
         ..ToolError::new(ToolErrorKind::Denied, "The user did not accept the plan.", hint)
@@ -151,9 +149,11 @@ fn kept_planning(
 }
 
 /// Changes the session's mode.
-pub(super) fn set_mode(conversation: &Conversation<'_>, mode: Mode) -> Result<ToolOutput, ToolError> {
-    let session = own(conversation)?;
-    if session.mode() == mode {
+pub(super) fn set_mode(turn: TurnContext<'_>, mode: Mode) -> Result<ToolOutput, ToolError> {
+    only_main(turn)?;
+    let core = &turn.services.core;
+    let now = core.state().config.mode;
+    if now == mode {
         let hint = if mode == Mode::Plan {
             "Go on planning, and call ExitPlanMode with the whole plan when it is ready."
         } else {
@@ -162,7 +162,7 @@ pub(super) fn set_mode(conversation: &Conversation<'_>, mode: Mode) -> Result<To
         let message = format!("The session is in mode {} already.", mode.name());
         return Err(ToolError::new(ToolErrorKind::Failed, message, hint));
     }
-    session.configure(Some(mode), None);
+    core.set_mode(mode);
     let model_text = if mode == Mode::Plan {
         "Plan mode is on: look and think, and change nothing; edits are refused. When the plan is ready, call \
             ExitPlanMode with the whole of it, and the user decides."
@@ -179,8 +179,8 @@ pub(super) fn set_mode(conversation: &Conversation<'_>, mode: Mode) -> Result<To
 }
 
 /// Replaces the todo list.
-pub(super) fn set_todos(conversation: &Conversation<'_>, todos: Vec<Todo>) -> Result<ToolOutput, ToolError> {
-    let session = own(conversation)?;
+pub(super) fn set_todos(turn: TurnContext<'_>, todos: Vec<Todo>) -> Result<ToolOutput, ToolError> {
+    only_main(turn)?;
     let counts = TodoCounts::of(&todos);
     let output = ToolOutput {
         model_text: todo::render(&todos),
@@ -188,18 +188,30 @@ pub(super) fn set_todos(conversation: &Conversation<'_>, todos: Vec<Todo>) -> Re
         structured: Some(json!({ "todos": todos, "counts": counts })),
         ..ToolOutput::default()
     };
-    session.set_todos(todos);
+    turn.services.core.commit(Record::Todos { todos });
     Ok(output)
 }
 
-/// The session, if it is its own conversation that wants it: a sub-agent neither plans for it nor keeps its list.
-fn own<'a>(conversation: &Conversation<'a>) -> Result<&'a Session, ToolError> {
-    match conversation.agent {
-        None => Ok(conversation.session),
-        Some(_) => Err(ToolError::new(
-            ToolErrorKind::Forbidden,
-            "The mode and the todo list are the main conversation's.",
-            "Go on without; say in your answer what is left to do.",
-        )),
+/// Leaves plan mode for `mode`, or for the mode that it was entered from; returns the mode from now on. A mode that the user
+/// has chosen meanwhile stays, unless another is asked for.
+fn leave_plan_mode(core: &Core, mode: Option<Mode>) -> Mode {
+    let (now, before) = {
+        let state = core.state();
+        (state.config.mode, state.config.mode_before_plan.unwrap_or_default())
+    };
+    let next = mode.unwrap_or(if now == Mode::Plan { before } else { now });
+    core.set_mode(next);
+    next
+}
+
+/// Refuses a sub-agent: it neither plans for the session nor keeps its list.
+fn only_main(turn: TurnContext<'_>) -> Result<(), ToolError> {
+    if turn.conversation.is_main() {
+        return Ok(());
     }
+    Err(ToolError::new(
+        ToolErrorKind::Forbidden,
+        "The mode and the todo list are the main conversation's.",
+        "Go on without; say in your answer what is left to do.",
+    ))
 }

@@ -1,43 +1,41 @@
-//! What every attempt to ask a model has in common, for an answer as for a summary.
+//! The common parts of every attempt to call a model, for an answer as for a summary.
 //!
-//! Rule: what an attempt took is charged when it ends, whatever becomes of it; that it is tried again is said, and waits
-//! are spread.
+//! Rule: the tokens of an attempt are charged when it ends, whatever its end. A retry is published, and waits are spread.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::session::conversation::Conversation;
-use crate::turn::Spent;
-use kode_base::ids::TurnId;
+use crate::conversation::WorkUsage;
+use crate::core::Core;
+use crate::turn::services::TurnContext;
 use kode_model::profile::Profile;
 use kode_model::retry::RetryPolicy;
 use kode_model::{ModelError, Usage};
 use kode_record::context::ContextUse;
 use kode_record::event::{Event, ModelRetry};
 
-/// Charges tokens of a turn that no answer of its own counts: of what broke off, was not taken, or is a summary.
-pub(super) fn charge_beside(
-    conversation: &Conversation<'_>,
-    turn: &TurnId,
+/// Charges tokens of a turn that no answer of its own counts: of a broken attempt, an answer that was not chosen, a summary.
+pub(super) fn charge_apart(
+    turn: TurnContext<'_>,
     profile: &Profile,
     usage: Usage,
     context: impl FnOnce() -> Option<ContextUse>,
 ) {
     if usage != Usage::default() {
-        conversation.spend(Spent { usage, ..Spent::default() });
-        conversation.charge(turn, profile, usage, context());
+        turn.conversation.spend(WorkUsage { usage, ..WorkUsage::default() });
+        turn.conversation.thread.charge(turn.id, profile, usage, context());
     }
 }
 
-/// What an attempt took that failed.
+/// The tokens of a failed attempt.
 pub(super) fn usage_of(error: &ModelError) -> Usage {
     error.partial.as_ref().map(|partial| partial.usage).unwrap_or_default()
 }
 
-/// Says that a model is asked again, for the `attempt`th time, after `delay`; `waited` was spent on it before.
-pub(super) fn tell_retry(
-    conversation: &Conversation<'_>,
+/// Publishes the `attempt`th retry of a model call, after `delay`; `waited` was spent on it before.
+pub(super) fn publish_retry(
+    core: &Core,
     model: &str,
     error: &ModelError,
     attempt: u32,
@@ -57,7 +55,7 @@ pub(super) fn tell_retry(
         reason: error.to_string(),
         model: model.to_owned(),
     };
-    conversation.session.publish(Event::ModelRetry { retry });
+    core.publish(Event::ModelRetry { retry });
 }
 
 /// A number between 0 and 1 that differs from process to process and call to call.

@@ -3,8 +3,11 @@
 //! Rule: nothing of either answer runs, streams or is recorded before the choice; what is not chosen leaves no trace in
 //! history and transcript, and its tokens count all the same.
 
-use crate::session::conversation::Conversation;
-use crate::turn::sample::{Asker, Display, Fault, Given, Outcome, Shown, canonical};
+use crate::conversation::Conversation;
+use crate::turn::questions::ask_for_turn;
+use crate::turn::sample::{
+    AnswerDisplay, ModelCaller, ReceivedAnswer, SampleFault, SampleOutcome, StreamedItems, canonical,
+};
 use kode_base::question::{CANDIDATES, Candidate, CandidateCall, QuestionDraft, Reply};
 use kode_model::profile::Profile;
 use kode_model::{Block, ModelErrorKind, ModelRequest, ModelResponse};
@@ -17,22 +20,25 @@ const HIGH_TEMPERATURE: f32 = 1.0;
 const LOW_TEMPERATURE: f32 = 0.3;
 
 /// Asks for two answers at the same time and lets the user choose. Where only one comes, it is the answer.
-pub(super) async fn ask(asker: &Asker<'_>, request: &ModelRequest) -> Result<Outcome, Fault> {
-    let other = varied(request, &asker.profile);
+pub(super) async fn ask(
+    caller: &ModelCaller<'_>,
+    request: &ModelRequest,
+) -> Result<SampleOutcome, SampleFault> {
+    let other = varied(request, &caller.profile);
     let (first, second) =
-        tokio::join!(asker.ask(request, Display::Hidden), asker.ask(&other, Display::Hidden));
+        tokio::join!(caller.ask(request, AnswerDisplay::Hidden), caller.ask(&other, AnswerDisplay::Hidden));
     drop(other);
     match (first, second) {
-        (Ok(first), Ok(second)) => Ok(choose(asker, [first, second]).await),
+        (Ok(first), Ok(second)) => Ok(choose(caller, [first, second]).await),
         (Ok((response, shown)), Err(fault)) | (Err(fault), Ok((response, shown)))
             if fault.error.kind != ModelErrorKind::Cancelled =>
         {
             let text = "Only one of two answers came.".to_owned();
-            asker.conversation.notice(asker.turn, NoticeLevel::Info, text, Some(fault.error.to_string()));
-            Ok(Outcome::given(response, shown))
+            caller.turn.notice(NoticeLevel::Info, text, Some(fault.error.to_string()));
+            Ok(SampleOutcome::of(response, shown))
         }
         (Ok((response, _)), Err(fault)) | (Err(fault), Ok((response, _))) => {
-            asker.charge_beside(response.usage);
+            caller.charge_apart(response.usage);
             Err(fault)
         }
         (Err(fault), Err(_)) => Err(fault),
@@ -45,17 +51,18 @@ fn varied(request: &ModelRequest, profile: &Profile) -> ModelRequest {
         _ if !profile.capabilities.temperature || request.effort.is_some() => request.temperature,
         Some(high) if high > f32::midpoint(LOW_TEMPERATURE, HIGH_TEMPERATURE) => Some(LOW_TEMPERATURE),
         Some(_) => Some(HIGH_TEMPERATURE),
-        // What providers do by themselves is close to the highest.
+        // The default of providers is close to the highest.
         None => Some(LOW_TEMPERATURE),
     };
     ModelRequest { temperature, ..request.clone() }
 }
 
-async fn choose(asker: &Asker<'_>, answers: [(ModelResponse, Shown); 2]) -> Outcome {
+async fn choose(caller: &ModelCaller<'_>, answers: [(ModelResponse, StreamedItems); 2]) -> SampleOutcome {
     let [(first, first_shown), (second, second_shown)] = answers;
-    let draft =
-        QuestionDraft::candidates([&first, &second].map(|answer| candidate(asker.conversation, answer)));
-    let reply = asker.conversation.ask_for_turn(draft, None, asker.cancel).await;
+    let draft = QuestionDraft::candidates(
+        [&first, &second].map(|answer| candidate(caller.turn.conversation, answer)),
+    );
+    let reply = ask_for_turn(caller.turn, draft, None, caller.cancel).await;
     let chosen = reply.as_ref().and_then(|reply| reply.answers.as_ref()?.first()?.labels.first().cloned());
     let (response, shown, other) = match chosen {
         Some(label) if label == CANDIDATES[0] => (first, first_shown, second.usage),
@@ -63,18 +70,18 @@ async fn choose(asker: &Asker<'_>, answers: [(ModelResponse, Shown); 2]) -> Outc
         Some(_) | None => {
             let mut usage = first.usage;
             usage += second.usage;
-            asker.tell_usage(first.usage);
-            asker.tell_usage(second.usage);
-            return Outcome::NotChosen(usage);
+            caller.charge(first.usage);
+            caller.charge(second.usage);
+            return SampleOutcome::NotChosen(usage);
         }
     };
-    asker.tell_usage(other);
+    caller.charge(other);
     let spared_by = reply.filter(|reply| reply.skip_asks).map(|Reply { by, .. }| by);
-    Outcome::Given(Box::new(Given { response, shown, other, spared_by }))
+    SampleOutcome::Answer(Box::new(ReceivedAnswer { response, shown, other, spared_by }))
 }
 
 /// An answer as the user sees it before the choice.
-fn candidate(conversation: &Conversation<'_>, answer: &ModelResponse) -> Candidate {
+fn candidate(conversation: &Conversation, answer: &ModelResponse) -> Candidate {
     let (mut texts, mut calls) = (Vec::new(), Vec::new());
     for block in &answer.content {
         match block {

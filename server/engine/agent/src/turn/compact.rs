@@ -5,7 +5,6 @@
 
 mod files;
 mod head;
-pub(crate) mod pictures;
 mod plan;
 mod summary;
 mod transcript;
@@ -15,13 +14,14 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::context::meter::{Measured, Whole, scaled};
+use crate::context::meter::{Measurement, MessageSizes, scaled};
 use crate::context::tokens::Counter;
-use crate::session::conversation::Conversation;
-use crate::session::thread::Saying;
+use crate::state::images;
+use crate::state::thread::UserSaying;
 use crate::turn::route::Route;
-use files::Recovered;
-use head::Head;
+use crate::turn::services::TurnContext;
+use files::FileExcerpt;
+use head::HistoryHead;
 use kode_base::ids::{TurnId, WindowId};
 use kode_model::profile::Profile;
 use kode_model::{Block, History, Message, ModelError, Usage};
@@ -30,7 +30,7 @@ use kode_record::event::{CompressionStep, Event, NoticeKind, NoticeLevel, TurnEn
 use kode_record::record::Record;
 #[cfg(test)]
 pub(crate) use summary::HEADINGS;
-use summary::Summary;
+use summary::WrittenSummary;
 
 /// The share of the messages that is kept.
 const KEPT_SHARE: f64 = 0.2;
@@ -57,18 +57,18 @@ const MIN_MESSAGES: usize = 3;
 /// So often in a row a conversation is compacted to no use before it is given up, until another prompt comes.
 const MAX_USELESS: u32 = 3;
 
-/// What is asked for.
+/// A request to compact a conversation.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub(crate) struct CompactionRequest {
     /// Why.
     pub(crate) cause: Cause,
-    /// What the user wants kept above all.
+    /// The focus of the summary, given by the user.
     pub(crate) focus: Option<String>,
 }
 
-/// What came of it.
+/// The outcome of a compaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum CompactionOutcome {
     /// The conversation is shorter now.
     Compacted,
     /// Its pictures are fewer now; all else is as it was.
@@ -81,30 +81,30 @@ pub(crate) enum Outcome {
     HeldBack(String),
 }
 
-/// What a conversation is before it is compacted.
-struct Before<'a> {
+/// A conversation before it is compacted.
+struct CompactionInput<'a> {
     profile: &'a Profile,
     messages: History,
     /// The tokens of each message, counted.
     sizes: Vec<u64>,
     counter: Counter,
-    measured: Measured,
-    /// The newest prompt, and what the user said after it, oldest first.
-    prompt: Option<Saying>,
-    steered: Vec<Saying>,
+    measured: Measurement,
+    /// The newest prompt, and the user's messages after it, oldest first.
+    prompt: Option<UserSaying>,
+    steered: Vec<UserSaying>,
     first_instruction: Option<String>,
     /// The newest summary there is.
     summary: Option<String>,
-    /// Blocks of the first message that tell of the compaction before.
+    /// The number of blocks of the first message that describe the compaction before.
     head_blocks: usize,
 }
 
-/// What takes the place of a history.
-struct After {
+/// The replacement of a history.
+struct CompactionOutput {
     kept_from: usize,
-    summary: Option<Summary>,
+    summary: Option<WrittenSummary>,
     failure: Option<String>,
-    files: Vec<Recovered>,
+    files: Vec<FileExcerpt>,
     head: Vec<Block>,
     tokens: u64,
     /// Pictures of the kept messages that are left out, the oldest first.
@@ -112,33 +112,34 @@ struct After {
 }
 
 /// Compacts the conversation before a model call if it has grown to the limit set for it.
-pub(crate) async fn before_call(conversation: &Conversation<'_>, turn: &TurnId, cancel: &CancellationToken) {
-    // A profile that cannot be used is told of by the call.
-    let Ok(profile) = next_profile(conversation, turn) else { return };
-    let usage = conversation.measure(&profile).usage;
+pub(crate) async fn before_call(turn: TurnContext<'_>, cancel: &CancellationToken) {
+    // The call reports a profile that cannot be used.
+    let Ok(profile) = next_profile(turn) else { return };
+    let context = &turn.services.context;
+    let usage = context.measure(turn.conversation, &profile).usage;
     let Some(trigger) = usage.trigger else { return };
-    let useless = &conversation.useless_compactions;
+    let useless = &turn.conversation.useless_compactions;
     if usage.tokens < trigger || useless.load(Ordering::Relaxed) >= MAX_USELESS {
         return;
     }
-    let request = Request { cause: Cause::Threshold, focus: None };
-    let outcome = compact_for(conversation, turn, &profile, request, cancel).await;
+    let request = CompactionRequest { cause: Cause::Threshold, focus: None };
+    let outcome = compact_for(turn, &profile, request, cancel).await;
     match outcome {
-        Outcome::Cancelled => return,
-        Outcome::HeldBack(reason) => {
+        CompactionOutcome::Cancelled => return,
+        CompactionOutcome::HeldBack(reason) => {
             // It is asked again with the next prompt.
             useless.store(MAX_USELESS, Ordering::Relaxed);
-            tell_held_back(conversation, turn, &reason);
+            report_held_back(turn, &reason);
             return;
         }
-        Outcome::Compacted | Outcome::PicturesLeftOut | Outcome::Unchanged => {}
+        CompactionOutcome::Compacted | CompactionOutcome::PicturesLeftOut | CompactionOutcome::Unchanged => {}
     }
-    if conversation.measure(&profile).usage.tokens < trigger {
+    if turn.services.context.measure(turn.conversation, &profile).usage.tokens < trigger {
         useless.store(0, Ordering::Relaxed);
     } else if useless.fetch_add(1, Ordering::Relaxed) + 1 == MAX_USELESS {
         let text = "The conversation cannot be made short enough for the model's context window.".to_owned();
         let hint = "Begin a new session, or choose a model that can read more; nothing is lost.".to_owned();
-        conversation.notice(turn, NoticeLevel::Warning, text, Some(hint));
+        turn.notice(NoticeLevel::Warning, text, Some(hint));
     }
 }
 
@@ -147,77 +148,70 @@ pub(crate) async fn before_call(conversation: &Conversation<'_>, turn: &TurnId, 
 ///
 /// # Errors
 /// When its own cannot be used.
-pub(crate) fn narrower(conversation: &Conversation<'_>, asked: &str) -> Result<Profile, ModelError> {
-    let models = conversation.session.models();
-    let own = models.profile(&conversation.model())?;
+pub(crate) fn narrower(turn: TurnContext<'_>, asked: &str) -> Result<Profile, ModelError> {
+    let models = turn.services.models.now();
+    let own = models.profile(&turn.conversation.model())?;
     let is_narrower = |asked: &&Profile| asked.context_window < own.context_window;
     Ok(models.profile(asked).ok().filter(is_narrower).unwrap_or(own).clone())
 }
 
 /// As [`narrower`], for the profile that is asked next.
-fn next_profile(conversation: &Conversation<'_>, turn: &TurnId) -> Result<Profile, ModelError> {
-    let asked = Route::begin(conversation, turn, false)?.profile().to_owned();
-    narrower(conversation, &asked)
+fn next_profile(turn: TurnContext<'_>) -> Result<Profile, ModelError> {
+    let asked = Route::begin(turn, false)?.profile().to_owned();
+    narrower(turn, &asked)
 }
 
-/// Compacts the conversation because the user asked for it. Answers how the turn ends.
-pub(crate) async fn on_request(
-    conversation: &Conversation<'_>,
-    turn: &TurnId,
-    focus: String,
-    cancel: &CancellationToken,
-) -> TurnEnd {
+/// Compacts the conversation because the user asked for it. Returns how the turn ends.
+pub(crate) async fn on_request(turn: TurnContext<'_>, focus: String, cancel: &CancellationToken) -> TurnEnd {
     let focus = (!focus.is_empty()).then_some(focus);
-    match compact(conversation, turn, Request { cause: Cause::Asked, focus }, cancel).await {
-        Outcome::Compacted | Outcome::PicturesLeftOut => TurnEnd::EndTurn,
-        Outcome::Unchanged => {
+    match compact(turn, CompactionRequest { cause: Cause::Asked, focus }, cancel).await {
+        CompactionOutcome::Compacted | CompactionOutcome::PicturesLeftOut => TurnEnd::EndTurn,
+        CompactionOutcome::Unchanged => {
             let text = "The conversation is as it was: compacting it would not make it shorter.".to_owned();
-            conversation.notice(turn, NoticeLevel::Info, text, None);
+            turn.notice(NoticeLevel::Info, text, None);
             TurnEnd::EndTurn
         }
-        Outcome::Cancelled => TurnEnd::Cancelled,
-        Outcome::HeldBack(reason) => {
-            tell_held_back(conversation, turn, &reason);
+        CompactionOutcome::Cancelled => TurnEnd::Cancelled,
+        CompactionOutcome::HeldBack(reason) => {
+            report_held_back(turn, &reason);
             TurnEnd::EndTurn
         }
     }
 }
 
-fn tell_held_back(conversation: &Conversation<'_>, turn: &TurnId, reason: &str) {
+fn report_held_back(turn: TurnContext<'_>, reason: &str) {
     let text = format!("A hook held the compaction back: {reason}");
-    conversation.notice_of(NoticeKind::Hook, turn, (NoticeLevel::Warning, &text, ""));
+    turn.notice_of(NoticeKind::Hook, (NoticeLevel::Warning, &text, ""));
 }
 
-/// Compacts the conversation, whatever it has grown to. Nobody may add to it meanwhile.
+/// Compacts the conversation, whatever its size. Nothing may be added to it meanwhile.
 pub(crate) async fn compact(
-    conversation: &Conversation<'_>,
-    turn: &TurnId,
-    request: Request,
+    turn: TurnContext<'_>,
+    request: CompactionRequest,
     cancel: &CancellationToken,
-) -> Outcome {
-    let Ok(profile) = next_profile(conversation, turn) else { return Outcome::Unchanged };
-    compact_for(conversation, turn, &profile, request, cancel).await
+) -> CompactionOutcome {
+    let Ok(profile) = next_profile(turn) else { return CompactionOutcome::Unchanged };
+    compact_for(turn, &profile, request, cancel).await
 }
 
-/// Compacts the conversation for the model of a profile. Nobody may add to it meanwhile.
+/// Compacts the conversation for the model of a profile. Nothing may be added to it meanwhile.
 pub(crate) async fn compact_for(
-    conversation: &Conversation<'_>,
-    turn: &TurnId,
+    turn: TurnContext<'_>,
     profile: &Profile,
-    request: Request,
+    request: CompactionRequest,
     cancel: &CancellationToken,
-) -> Outcome {
+) -> CompactionOutcome {
     let started = Instant::now();
-    let before = Before::of(conversation, profile);
-    let tell = |step| {
-        let (turn, agent) = (turn.clone(), conversation.agent.clone());
-        conversation.session.publish(Event::ContextCompression { turn, agent, step });
+    let before = CompactionInput::of(turn, profile);
+    let publish = |step| {
+        let (id, agent) = (turn.id.clone(), turn.conversation.agent().cloned());
+        turn.services.core.publish(Event::ContextCompression { turn: id, agent, step });
     };
     let unchanged = |outcome, reason: &str| {
-        tell(CompressionStep::Unchanged { reason: reason.to_owned() });
+        publish(CompressionStep::Unchanged { reason: reason.to_owned() });
         outcome
     };
-    tell(CompressionStep::Started {
+    publish(CompressionStep::Started {
         cause: request.cause,
         messages: count(before.messages.len()),
         tokens: before.measured.usage.tokens,
@@ -226,52 +220,48 @@ pub(crate) async fn compact_for(
     if request.cause == Cause::TooLong
         && let Some(after) = without_pictures(&before)
     {
-        let compaction = record(&before, &after, turn, request, started);
-        commit(conversation, turn, compaction, after);
-        conversation.session.sync().await;
-        return Outcome::PicturesLeftOut;
+        let compaction = record(&before, &after, turn.id, request, started);
+        commit(turn, compaction, after);
+        turn.services.core.sync().await;
+        return CompactionOutcome::PicturesLeftOut;
     }
     let kept_from = before.kept_from(KEPT_SHARE, KEPT_TOKENS_SHARE);
     if before.messages.len() < MIN_MESSAGES || kept_from == 0 {
-        return unchanged(Outcome::Unchanged, "there is nothing to leave out");
+        return unchanged(CompactionOutcome::Unchanged, "there is nothing to leave out");
     }
     let sizes = (count(before.messages.len()), before.measured.usage.tokens);
     let asked = (request.cause, request.focus.as_deref());
-    if let Some(reason) = conversation.before_compaction(turn, asked, sizes, cancel).await {
-        return unchanged(Outcome::HeldBack(reason), "a hook held it back");
+    if let Some(reason) =
+        turn.services.hooks.before_compaction(turn.conversation, turn.id, asked, sizes, cancel).await
+    {
+        return unchanged(CompactionOutcome::HeldBack(reason), "a hook held it back");
     }
-    let written = |written| tell(CompressionStep::Progress { written });
-    let summary = summary::summarize(
-        conversation,
-        turn,
-        &before,
-        (kept_from, request.focus.as_deref()),
-        &written,
-        cancel,
-    )
-    .await;
+    let written = |written| publish(CompressionStep::Progress { written });
+    let summary =
+        summary::summarize(turn, &before, (kept_from, request.focus.as_deref()), &written, cancel).await;
     let after = match summary {
-        _ if cancel.is_cancelled() => return unchanged(Outcome::Cancelled, "it was cancelled"),
-        Ok(summary) => with_summary(conversation, &before, kept_from, summary).await,
+        _ if cancel.is_cancelled() => return unchanged(CompactionOutcome::Cancelled, "it was cancelled"),
+        Ok(summary) => with_summary(turn, &before, kept_from, summary).await,
         Err(failure) => without_summary(&before, failure),
     };
     if cancel.is_cancelled() {
-        return unchanged(Outcome::Cancelled, "it was cancelled");
+        return unchanged(CompactionOutcome::Cancelled, "it was cancelled");
     }
     if after.tokens >= before.measured.usage.tokens {
-        return unchanged(Outcome::Unchanged, "it would not become shorter");
+        return unchanged(CompactionOutcome::Unchanged, "it would not become shorter");
     }
-    let compaction = record(&before, &after, turn, request, started);
-    commit(conversation, turn, compaction.clone(), after);
-    conversation.after_compaction(turn, &compaction, cancel).await;
-    conversation.session.sync().await;
-    Outcome::Compacted
+    let compaction = record(&before, &after, turn.id, request, started);
+    commit(turn, compaction.clone(), after);
+    turn.services.hooks.after_compaction(turn.conversation, turn.id, &compaction, cancel).await;
+    turn.services.core.sync().await;
+    CompactionOutcome::Compacted
 }
 
-impl<'a> Before<'a> {
-    fn of(conversation: &Conversation<'_>, profile: &'a Profile) -> Self {
-        let Whole { measured, sizes, counter } = conversation.measure_whole(profile);
-        conversation.read(|thread| Self {
+impl<'a> CompactionInput<'a> {
+    fn of(turn: TurnContext<'_>, profile: &'a Profile) -> Self {
+        let MessageSizes { measured, sizes, counter } =
+            turn.services.context.measure_whole(turn.conversation, profile);
+        turn.read(|thread| Self {
             profile,
             messages: thread.messages.clone(),
             sizes,
@@ -287,7 +277,7 @@ impl<'a> Before<'a> {
 
     fn kept_from(&self, share: f64, tokens_share: f64) -> usize {
         let limit = scaled(self.profile.context_window, tokens_share / self.measured.correction);
-        // One that would leave no room for all else is told in the head, which cuts it.
+        // A prompt that would leave no room for the rest is quoted in the head, which cuts it.
         let most = scaled(self.limit(), KEPT_PROMPT_SHARE);
         let fits = |at: &usize| self.corrected(self.sizes.get(*at).copied().unwrap_or_default()) <= most;
         let prompt = self.prompt.as_ref().and_then(|prompt| prompt.at).filter(fits);
@@ -312,30 +302,31 @@ impl<'a> Before<'a> {
 }
 
 async fn with_summary(
-    conversation: &Conversation<'_>,
-    before: &Before<'_>,
+    turn: TurnContext<'_>,
+    before: &CompactionInput<'_>,
     kept_from: usize,
-    summary: Summary,
-) -> After {
-    let mut head = Head::of(before, kept_from, 1).with_summary(&summary.text).into_blocks();
+    summary: WrittenSummary,
+) -> CompactionOutput {
+    let mut head = HistoryHead::of(before, kept_from, 1).with_summary(&summary.text).into_blocks();
     let bare = before.tokens_after(&head, kept_from);
     let room = before.limit().min(before.measured.usage.tokens).saturating_sub(bare) / 2;
-    let files = files::recover(conversation, before, room).await;
+    let files = files::recover(&turn.services.gate, turn.conversation, before, room).await;
     head.extend(files::blocks(&files));
     let tokens = before.tokens_after(&head, kept_from);
-    After { kept_from, summary: Some(summary), failure: None, files, head, tokens, pictures: 0 }
+    CompactionOutput { kept_from, summary: Some(summary), failure: None, files, head, tokens, pictures: 0 }
 }
 
-/// Keeps more of the messages, and tells the model what is missing.
-fn without_summary(before: &Before<'_>, failure: String) -> After {
+/// Keeps more of the messages, with a note of the missing ones for the model.
+fn without_summary(before: &CompactionInput<'_>, failure: String) -> CompactionOutput {
     let (mut share, mut part, mut rounds) = (KEPT_TOKENS_WITHOUT_SUMMARY, 1, 0);
     loop {
         let kept_from = before.kept_from(KEPT_WITHOUT_SUMMARY, share);
-        let head =
-            Head::of(before, kept_from, part).with_warning(&failure, before.summary.as_deref()).into_blocks();
+        let head = HistoryHead::of(before, kept_from, part)
+            .with_warning(&failure, before.summary.as_deref())
+            .into_blocks();
         let tokens = before.tokens_after(&head, kept_from);
         if tokens < before.limit() || rounds >= MAX_HALVINGS {
-            return After {
+            return CompactionOutput {
                 kept_from,
                 summary: None,
                 failure: Some(failure),
@@ -354,27 +345,27 @@ fn without_summary(before: &Before<'_>, failure: String) -> After {
 }
 
 /// Puts notes in the place of the oldest pictures, where they are more than a request may have that was too long.
-fn without_pictures(before: &Before<'_>) -> Option<After> {
-    let pictures = pictures::over(&before.messages, pictures::MAX_BYTES);
+fn without_pictures(before: &CompactionInput<'_>) -> Option<CompactionOutput> {
+    let pictures = images::over(&before.messages, images::MAX_BYTES);
     if pictures == 0 {
         return None;
     }
     let mut messages = before.messages.to_vec();
-    pictures::leave_out(&mut messages, pictures);
+    images::leave_out(&mut messages, pictures);
     let count = |messages: &[Message]| -> u64 {
         messages.iter().map(|message| before.counter.blocks(&message.content)).sum()
     };
     let saved = before.corrected(count(&before.messages).saturating_sub(count(&messages)));
     let tokens = before.measured.usage.tokens.saturating_sub(saved);
     let (head, files) = (Vec::new(), Vec::new());
-    Some(After { kept_from: 0, summary: None, failure: None, files, head, tokens, pictures })
+    Some(CompactionOutput { kept_from: 0, summary: None, failure: None, files, head, tokens, pictures })
 }
 
 fn record(
-    before: &Before<'_>,
-    after: &After,
+    before: &CompactionInput<'_>,
+    after: &CompactionOutput,
     turn: &TurnId,
-    request: Request,
+    request: CompactionRequest,
     started: Instant,
 ) -> Compaction {
     let messages = before.messages.len();
@@ -402,21 +393,21 @@ fn record(
     }
 }
 
-fn commit(conversation: &Conversation<'_>, turn: &TurnId, compaction: Compaction, after: After) {
-    let session = conversation.session;
+fn commit(turn: TurnContext<'_>, compaction: Compaction, after: CompactionOutput) {
     let (messages, tokens) = (compaction.messages, compaction.tokens);
-    conversation.commit(Record::Compacted { compaction: Box::new(compaction) });
+    turn.commit(Record::Compacted { compaction: Box::new(compaction) });
     if after.pictures > 0 {
         let what = format!("Left out the {} oldest pictures: the request was too long.", after.pictures);
-        conversation.notice(turn, NoticeLevel::Info, what, None);
+        turn.notice(NoticeLevel::Info, what, None);
         return;
     }
-    // What was read and what the editor showed stood in messages that are gone; sub-agents share what the session has read.
-    if conversation.agent.is_none() {
-        session.workspace.forget_reads();
-        session.forget_editor();
+    let workspace = &turn.services.environment.workspace;
+    // The messages with the reads and the editor's content are gone. Sub-agents share the reads of the session.
+    if turn.conversation.is_main() {
+        workspace.forget_reads();
+        turn.services.input.forget_editor();
     }
-    after.files.iter().for_each(|recovered| recovered.note(&session.workspace));
+    after.files.iter().for_each(|excerpt| excerpt.note(workspace));
     let what = format!(
         "Compacted {} messages, {} → {} tokens.",
         messages.before,
@@ -424,12 +415,12 @@ fn commit(conversation: &Conversation<'_>, turn: &TurnId, compaction: Compaction
         in_thousands(tokens.after)
     );
     match after.failure {
-        None => conversation.notice(turn, NoticeLevel::Info, what, None),
+        None => turn.notice(NoticeLevel::Info, what, None),
         Some(failure) => {
             let text = format!("{what} There is no summary of the older ones: {failure}.");
             let hint = "The model knows only the newest messages; tell it what else counts. \
                         Nothing is lost from the transcript.";
-            conversation.notice(turn, NoticeLevel::Warning, text, Some(hint.to_owned()));
+            turn.notice(NoticeLevel::Warning, text, Some(hint.to_owned()));
         }
     }
 }
@@ -443,13 +434,13 @@ fn count(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
-/// A text of at most so many tokens: its beginning and its end, with the cut marked.
+/// A text of at most `tokens` tokens: its beginning and its end, with the cut marked.
 fn within(text: &str, tokens: u64, counter: Counter) -> String {
     let counted = counter.text(text);
     if counted <= tokens {
         return text.to_owned();
     }
-    // A little less, for the mark and for what the count is not the same everywhere in the text.
+    // A little less, for the mark, and because tokens are not spread evenly over the text.
     let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
     let keep = bytes.saturating_mul(tokens) / counted.max(1) * 9 / 10;
     transcript::both_ends(text, usize::try_from(keep).unwrap_or(usize::MAX))

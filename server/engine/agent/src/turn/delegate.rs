@@ -1,7 +1,7 @@
-//! What a sub-agent does for one call.
+//! The work of a sub-agent for one call.
 //!
-//! Rule: the call gets one result whatever happens, and when it has it nothing of the sub-agent runs any more; a
-//! sub-agent never has more tools or rights than the conversation that called it, and its tokens count to its turn.
+//! Rule: the call gets one result whatever happens, and nothing of the sub-agent runs after it. A sub-agent never has more
+//! tools or rights than the conversation that called it, and its tokens are charged to the caller's turn.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,18 +13,21 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::hooks::brought::Brought;
-use crate::session::agents::MAX_DEPTH;
-use crate::session::conversation::{Assignment, Conversation};
-use crate::session::isolated::Isolated;
-use crate::session::thread::Thread;
+use crate::conversation::{Assignment, CarriedHooks, Conversation, WorkUsage, WorktreeIsolation};
+use crate::core::Core;
+use crate::core::thread::ThreadHandle;
+use crate::hooks::carried::carried_for_agents;
+use crate::state::thread::Thread;
+use crate::turn::agent_slots::MAX_DEPTH;
 use crate::turn::ending::seal;
+use crate::turn::expand::expand_extension;
 use crate::turn::pipeline::cancelled;
-use crate::turn::sample::Call;
-use crate::turn::taken_up::Again;
-use crate::turn::{self, Ended, Spent, TakenUp, is_left_open};
+use crate::turn::resume::{PendingRequest, ResumePoint, is_left_open};
+use crate::turn::sample::ModelToolCall;
+use crate::turn::services::TurnContext;
+use crate::turn::{self, TurnResult};
 use kode_base::call::{ToolError, ToolErrorKind};
-use kode_base::ids::{AgentId, TurnId};
+use kode_base::ids::AgentId;
 use kode_base::{blocking, reminder};
 use kode_config::agents::{AgentType, notes};
 use kode_config::extension::ExtensionKind;
@@ -46,47 +49,46 @@ use kode_tool::{ProgressReporter, ToolOutput};
 /// The most model calls of a sub-agent for one call.
 pub(crate) const AGENT_MODEL_CALL_LIMIT: u32 = 50;
 
-/// Why a call has no result when its sub-agent could not go on.
-const NOT_TAKEN_UP: &str = "its sub-agent could not go on after the server had ended";
+/// Why a call has no result when its sub-agent could not be resumed.
+const NOT_RESUMED: &str = "its sub-agent could not go on after the server had ended";
 
-/// What a sub-agent is told that begins with a copy of the conversation that calls it.
+/// The note to a sub-agent that begins with a copy of its caller's conversation.
 const FORKED: &str = "What stands above is the conversation of the agent that calls you, up to this call. You are its sub-agent and \
     have your own instructions: do the task below and nothing else of what was asked for above, and answer once.";
 
-/// Progress is told so often at most.
+/// The shortest time between two reports of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Runs a sub-agent to the end of its work. Boxed, for a sub-agent may call sub-agents.
 pub(super) fn run<'a>(
-    parent: &'a Conversation<'a>,
-    call: &'a Call,
+    parent: TurnContext<'a>,
+    call: &'a ModelToolCall,
     delegation: Delegation,
     progress: ProgressReporter,
     cancel: &'a CancellationToken,
 ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
     async move {
-        // Who is waited for waits as well.
-        if delegation.in_background && parent.agent.is_none() && call.again.is_none() {
+        // A sub-agent that is waited for waits for its own as well.
+        if delegation.in_background && parent.conversation.is_main() && call.pending.is_none() {
             return start(parent, call, delegation).await;
         }
-        let types = parent.session.agents.types();
+        let services = parent.services;
+        let types = services.extensions.agent_types();
         let kind = types.find(&delegation.kind)?;
-        let again = match &call.again {
-            Some(Again::Agent(agent, taken_up)) => Some((agent.clone(), taken_up.as_ref().clone())),
-            Some(Again::Permission(..) | Again::Question(_)) | None => None,
+        let (id, point) = match &call.pending {
+            Some(PendingRequest::Agent(agent, point)) => (Some(agent.clone()), Some(point.as_ref().clone())),
+            Some(PendingRequest::Permission(..) | PendingRequest::Question(_)) | None => (None, None),
         };
-        let (id, again) = again.map_or((None, None), |(agent, taken_up)| (Some(agent), Some(taken_up)));
         let id = id.or_else(|| delegation.resume.clone()).unwrap_or_else(AgentId::generate);
-        let agents = &parent.session.agents;
-        let _at_work = agents.begin(&id).ok_or_else(|| busy(&id))?;
-        let _place = tokio::select! {
+        let _at_work = services.agent_slots.begin(&id).ok_or_else(|| busy(&id))?;
+        let _slot = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(cancelled()),
-            place = agents.place(parent.depth()) => place,
+            slot = services.agent_slots.take(parent.conversation.depth()) => slot,
         };
-        let servers = begin_servers(parent, &call.turn, kind, cancel).await;
-        let work = Work { call, kind, delegation: &delegation, id, servers: servers.as_deref() };
-        let done = work.run(parent, again, progress, cancel).await;
+        let servers = begin_servers(parent, kind, cancel).await;
+        let work = AgentWork { call, kind, delegation: &delegation, id, servers: servers.as_deref() };
+        let done = work.run(parent, point, progress, cancel).await;
         if let Some(servers) = &servers {
             servers.end().await;
         }
@@ -95,22 +97,23 @@ pub(super) fn run<'a>(
     .boxed()
 }
 
-/// Has a sub-agent work in the background: the call has its result at once, and what comes of the work is told as that of a
-/// command in the background.
+/// Starts a sub-agent in the background: the call has its result at once, and the end of the work is reported like that of a
+/// background command.
 async fn start(
-    parent: &Conversation<'_>,
-    call: &Call,
+    parent: TurnContext<'_>,
+    call: &ModelToolCall,
     delegation: Delegation,
 ) -> Result<ToolOutput, ToolError> {
-    let session = parent.session.shared().ok_or_else(cancelled)?;
+    let services = Arc::clone(parent.services);
     let title = format!("{}: {}", delegation.kind, delegation.description);
     let (kind, own) = (delegation.kind.clone(), call.clone());
-    // What counts in this turn counts for its work to the end, above all what is not to run.
-    let carried = Equipment { model: None, effort: None, ..session.state().equipment.clone() };
+    // The equipment of this turn, above all its refusals, applies to the whole work.
+    let carried = Equipment { model: None, effort: None, ..services.core.state().running.equipment.clone() };
     let delegation = Delegation { in_background: false, carried, ..delegation };
     let work = move |cancel: CancellationToken| async move {
-        let parent = Conversation::main(&session);
-        match run(&parent, &own, delegation, Arc::new(drop), &cancel).await {
+        let conversation = services.main_conversation();
+        let parent = TurnContext { services: &services, conversation: &conversation, id: &own.turn };
+        match run(parent, &own, delegation, Arc::new(drop), &cancel).await {
             Ok(output) => (Exit::Code(0), output.model_text),
             Err(error) => {
                 let exit =
@@ -119,7 +122,7 @@ async fn start(
             }
         }
     };
-    let started = parent.session.shell.start_work(call.id.clone(), title, work).await;
+    let started = parent.services.environment.shell.start_work(call.id.clone(), title, work).await;
     let task = started.map_err(|error| {
         let hint =
             "Wait for one of them with BashOutput, end one with KillShell, or leave `run_in_background` out.";
@@ -137,9 +140,9 @@ async fn start(
     })
 }
 
-/// What a sub-agent is to do.
-struct Work<'a> {
-    call: &'a Call,
+/// The work of a sub-agent.
+struct AgentWork<'a> {
+    call: &'a ModelToolCall,
     kind: &'a AgentType,
     delegation: &'a Delegation,
     id: AgentId,
@@ -147,72 +150,77 @@ struct Work<'a> {
     servers: Option<&'a dyn McpServers>,
 }
 
-impl Work<'_> {
-    /// Has it done to its end; `again`: from where it was when the server ended.
+impl AgentWork<'_> {
+    /// Runs it to its end, from `point` on where it is resumed.
     async fn run(
         &self,
-        parent: &Conversation<'_>,
-        again: Option<TakenUp>,
+        parent: TurnContext<'_>,
+        point: Option<ResumePoint>,
         progress: ProgressReporter,
         cancel: &CancellationToken,
     ) -> Result<ToolOutput, ToolError> {
-        let (turn, kind) = (&self.call.turn, self.kind);
-        let isolated = self.isolated(parent, again.is_some(), &progress, cancel).await?;
-        let mut conversation = match self.conversation(parent, isolated.clone(), progress).await {
+        let (id, kind) = (&self.call.turn, self.kind);
+        let isolation = self.isolation(parent, point.is_some(), &progress, cancel).await?;
+        let mut conversation = match self.conversation(parent, isolation.clone(), progress).await {
             Ok(conversation) => conversation,
             Err(error) => {
-                self.end_isolation(parent, isolated.as_deref()).await;
+                self.end_isolation(parent, isolation.as_deref()).await;
                 return Err(error);
             }
         };
-        let beginning = beginning(&conversation, self.call, kind, cancel).await;
+        let services = parent.services;
+        let beginning =
+            beginning(TurnContext { services, conversation: &conversation, id }, kind, cancel).await;
         if let Some(assignment) = &mut conversation.assignment {
             assignment.prompt.push_str(&beginning);
             let said = self.servers.map(|servers| servers.instructions()).filter(|said| !said.is_empty());
             assignment.prompt.extend(said.map(|said| format!("\n\n{said}")));
-            let told = isolated.as_ref().map(|isolated| isolated.worktree.told(&isolated.workspace.cwd()));
-            assignment.prompt.extend(told.map(|told| format!("\n\n{told}")));
+            let note =
+                isolation.as_ref().map(|isolation| isolation.worktree.told(&isolation.workspace.cwd()));
+            assignment.prompt.extend(note.map(|note| format!("\n\n{note}")));
         }
+        let turn = TurnContext { services, conversation: &conversation, id };
         let work = async {
-            match again {
-                Some(taken_up) => turn::go_on(&conversation, turn, taken_up, cancel).await,
+            match point {
+                Some(point) => turn::resume(turn, point, cancel).await,
                 None => {
-                    self.begin(&conversation, parent.agent.as_ref());
-                    conversation.fire_subagent_start(turn, cancel).await;
-                    turn::run(&conversation, turn, cancel).await
+                    self.begin(turn, parent.conversation.agent());
+                    services.hooks.subagent_start(&conversation, id, cancel).await;
+                    turn::run(turn, cancel).await
                 }
             }
         };
-        let ended = AssertUnwindSafe(work).catch_unwind().await;
-        let ended = ended.unwrap_or_else(|_| turn::failed(&conversation, turn));
-        parent.spend(ended.spent);
-        if is_left_open(&conversation, turn, ended.reason) {
+        let outcome = AssertUnwindSafe(work).catch_unwind().await;
+        let outcome = outcome.unwrap_or_else(|_| turn::failed(turn));
+        parent.conversation.spend(outcome.spent);
+        if is_left_open(turn, outcome.reason) {
             return Err(cancelled());
         }
-        conversation.commit(ended.record(turn));
-        let left = self.end_isolation(parent, isolated.as_deref()).await;
-        let result = result(&conversation, kind, &self.id, ended);
+        turn.commit(outcome.record(id));
+        let left = self.end_isolation(parent, isolation.as_deref()).await;
+        let result = result(&conversation.thread, kind, &self.id, outcome);
         match left {
-            Some((text, data)) => told_of(result, &text, data),
+            Some((text, data)) => with_worktree(result, &text, data),
             None => result,
         }
     }
 
     /// The worktree it works in, which is made where it is to have one of its own; `None` for the workspace itself.
-    async fn isolated(
+    async fn isolation(
         &self,
-        parent: &Conversation<'_>,
-        is_taken_up: bool,
+        parent: TurnContext<'_>,
+        is_resumed: bool,
         progress: &ProgressReporter,
         cancel: &CancellationToken,
-    ) -> Result<Option<Arc<Isolated>>, ToolError> {
-        let session = parent.session;
-        let place = |worktree| Some(Arc::new(Isolated::new(session, parent.workspace(), worktree)));
-        let known = session.state().agents.get(&self.id).and_then(|agent| agent.worktree.clone());
+    ) -> Result<Option<Arc<WorktreeIsolation>>, ToolError> {
+        let services = parent.services;
+        let (workspace, caller) = (&services.environment.workspace, parent.conversation.workspace());
+        let place = |worktree| Some(Arc::new(WorktreeIsolation::new(workspace, caller, worktree)));
+        let known = services.core.state().agents.get(&self.id).and_then(|agent| agent.worktree.clone());
         let was_isolated = known.is_some();
         match known {
             Some(worktree) if worktree.is_there().await => return Ok(place(worktree)),
-            Some(worktree) if is_taken_up => {
+            Some(worktree) if is_resumed => {
                 let message = format!("The worktree `{}` of the sub-agent is gone.", worktree.path);
                 let hint = "Begin a new sub-agent for what is left to do.";
                 return Err(ToolError::new(ToolErrorKind::NotFound, message, hint));
@@ -220,17 +228,17 @@ impl Work<'_> {
             Some(_) | None => {}
         }
         let is_wanted = self.delegation.is_isolated || self.kind.is_isolated || was_isolated;
-        if is_taken_up || !is_wanted {
-            return Ok(parent.isolated().cloned());
+        if is_resumed || !is_wanted {
+            return Ok(parent.conversation.isolation().cloned());
         }
         progress("Making a git worktree".to_owned());
-        let sandbox = session.in_force().policy.sandbox.clone();
+        let sandbox = services.gate.in_force().policy.sandbox.clone();
         let making = WorktreeSpec {
-            shell: &session.shell,
+            shell: &services.environment.shell,
             sandbox: sandbox.as_ref(),
             may_run_foreign: self.delegation.may_run_foreign,
-            folder: &session.worktrees,
-            cwd: &parent.workspace().cwd(),
+            folder: &services.worktrees,
+            cwd: &caller.cwd(),
         };
         let made = Worktree::make(making, &self.id, cancel).await;
         made.map(place).map_err(|error| {
@@ -247,128 +255,127 @@ impl Work<'_> {
         })
     }
 
-    /// Removes the worktree that was made for it, if nothing came of it, and says what became of it.
+    /// Removes the worktree that was made for it, if it has no changes, and returns the outcome.
     async fn end_isolation(
         &self,
-        parent: &Conversation<'_>,
-        isolated: Option<&Isolated>,
+        parent: TurnContext<'_>,
+        isolation: Option<&WorktreeIsolation>,
     ) -> Option<(String, Value)> {
-        let worktree = &isolated.filter(|isolated| isolated.worktree.is_of(&self.id))?.worktree;
-        let session = parent.session;
-        let sandbox = session.in_force().policy.sandbox.clone();
-        let left = worktree.finish(&session.shell, sandbox.as_ref()).await;
+        let worktree = &isolation.filter(|isolation| isolation.worktree.is_of(&self.id))?.worktree;
+        let services = parent.services;
+        let sandbox = services.gate.in_force().policy.sandbox.clone();
+        let left = worktree.finish(&services.environment.shell, sandbox.as_ref()).await;
         Some(worktree.report(&left))
     }
 
-    /// The conversation in which it is done.
-    async fn conversation<'a>(
+    /// The conversation of the sub-agent.
+    async fn conversation(
         &self,
-        parent: &Conversation<'a>,
-        isolated: Option<Arc<Isolated>>,
+        parent: TurnContext<'_>,
+        isolation: Option<Arc<WorktreeIsolation>>,
         progress: ProgressReporter,
-    ) -> Result<Conversation<'a>, ToolError> {
-        let (kind, id) = (self.kind, &self.id);
-        let depth = parent.depth() + 1;
+    ) -> Result<Conversation, ToolError> {
+        let (kind, id, services) = (self.kind, &self.id, parent.services);
+        let caller = parent.conversation;
+        let depth = caller.depth() + 1;
         let own: Vec<_> = self.servers.map(|servers| servers.own_tools()).unwrap_or_default();
         let own_tools = own.iter().map(|tool| tool.facts().name).collect();
-        let tools = parent.tools_for_agents().with(own).for_agent(kind, depth < MAX_DEPTH)?;
+        let tools = caller.tools_for_agents().with(own).for_agent(kind, depth < MAX_DEPTH)?;
         // A project's file may name a model of another provider, or one that costs more.
-        let waiting = parent.session.unapproved(kind.wishes.clone()).await;
-        tell_waiting_hooks(parent, kind, &self.call.turn, &waiting);
-        let chosen = parent.session.chosen(kind.model.as_deref(), kind.effort, &waiting);
-        let known = parent.session.state().agents.get(id).and_then(|agent| agent.model.clone());
+        let waiting = services.gate.unapproved(kind.wishes.clone()).await;
+        report_waiting_hooks(parent, kind, &waiting);
+        let chosen = services.models.chosen(kind.model.as_deref(), kind.effort, &waiting);
+        let known = services.core.state().agents.get(id).and_then(|agent| agent.model.clone());
         let model = match &self.delegation.model {
-            Some(named) => Some(parent.session.model_named(named).map_err(|error| {
+            Some(named) => Some(services.models.named(named).map_err(|error| {
                 let hint = "Leave `model` out to use the type's own.";
                 ToolError::new(ToolErrorKind::InvalidInput, error.to_string(), hint)
             })?),
             // A file may name a model that is not there: it is then that of the session.
             None => known.or_else(|| chosen.model?.ok()).or_else(|| {
-                // Where nothing is said about sub-agents, they have the model of the session.
-                let task = parent.session.pointer(Pointer::Task);
-                (kind.file.is_none() && task != parent.session.models().default_name()).then_some(task)
+                // Where no setting names a model for sub-agents, they have that of the session.
+                let task = services.models.pointer(Pointer::Task);
+                (kind.file.is_none() && task != services.models.now().default_name()).then_some(task)
             }),
         };
-        let own = kind.hooks.clone().map(|hooks| Brought { hooks, is_of_agent: true });
-        let hooks = parent.hooks_for_agents().into_iter().chain(own).collect();
-        let mut inherited = parent.equipment();
+        let own = kind.hooks.clone().map(|hooks| CarriedHooks { hooks, is_of_agent: true });
+        let hooks = carried_for_agents(caller).into_iter().chain(own).collect();
+        let mut inherited = caller.equipment();
         inherited.take(self.delegation.carried.clone());
         let limit = kind.max_turns.map_or(AGENT_MODEL_CALL_LIMIT, |turns| turns.min(AGENT_MODEL_CALL_LIMIT));
         let assignment = Assignment {
             kind: kind.name.clone(),
             prompt: kind.prompt.clone(),
-            mode: match (kind.mode, parent.mode_limit()) {
+            mode: match (kind.mode, caller.mode_limit()) {
                 (Some(mode), Some(limit)) => Some(limit.within(mode)),
                 (mode, limit) => mode.or(limit),
             },
-            model: model.or_else(|| parent.assignment.as_ref()?.model.clone()),
-            effort: chosen.effort.or_else(|| parent.assignment.as_ref()?.effort),
+            model: model.or_else(|| caller.assignment.as_ref()?.model.clone()),
+            effort: chosen.effort.or_else(|| caller.assignment.as_ref()?.effort),
             inherited,
             own_tools,
             hooks,
-            isolated,
+            isolation,
             depth,
-            tell: teller(progress),
+            progress: call_counter(progress),
         };
-        Ok(Conversation::of_assignment(parent.session, id.clone(), tools, limit, assignment))
+        let (core, environment) = (&services.core, &services.environment);
+        Ok(Conversation::of_agent(core, environment, id.clone(), (tools, limit), assignment))
     }
 
-    /// Writes the beginning: that there is the sub-agent, what it knows of what was said to whoever calls it, and what it is
-    /// asked.
-    fn begin(&self, conversation: &Conversation<'_>, parent: Option<&AgentId>) {
+    /// Records the beginning: the sub-agent, its knowledge of the caller's conversation, and its task.
+    fn begin(&self, turn: TurnContext<'_>, parent: Option<&AgentId>) {
         let Self { call, kind, delegation, .. } = self;
-        let record = Record::Delegated {
+        let conversation = turn.conversation;
+        turn.services.core.commit(Record::Delegated {
             agent: self.id.clone(),
             turn: call.turn.clone(),
             call: call.id.clone(),
             kind: kind.name.clone(),
             description: delegation.description.clone(),
             model: conversation.assignment.as_ref().and_then(|assignment| assignment.model.clone()),
-            worktree: conversation.isolated().map(|isolated| isolated.worktree.clone()),
-        };
-        conversation.session.commit(record);
+            worktree: conversation.isolation().map(|isolation| isolation.worktree.clone()),
+        });
         let text = delegation.prompt.clone();
-        let item = conversation.new_item(&call.turn, ItemBody::user_message(text.clone()));
+        let item = turn.new_item(ItemBody::user_message(text.clone()));
         let mut content = vec![Block::Text { text }];
-        // One that goes on knows what it began with.
+        // A resumed sub-agent knows its beginning.
         if kind.fork_context && delegation.resume.is_none() {
-            conversation.commit(Record::Begun { copies: parent.cloned() });
+            turn.commit(Record::Begun { copies: parent.cloned() });
             content.insert(0, Block::Text { text: reminder(FORKED) });
         }
-        let (turn, parts) = (call.turn.clone(), Vec::new());
-        let options = TurnOptions::default();
-        conversation.commit(Record::Prompt { turn, queued: None, item, content, parts, options });
+        let (id, parts, options) = (call.turn.clone(), Vec::new(), TurnOptions::default());
+        turn.commit(Record::Prompt { turn: id, queued: None, item, content, parts, options });
     }
 }
 
-/// Ends the sub-agent of a call that was taken up, where it did not come to go on, after those that it called.
-pub(super) fn give_up(parent: &Conversation<'_>, call: &Call) {
-    let Some(Again::Agent(agent, taken_up)) = &call.again else { return };
+/// Ends the sub-agent of a resumed call that did not continue, after the sub-agents that it called.
+pub(super) fn give_up(core: &Arc<Core>, call: &ModelToolCall) {
+    let Some(PendingRequest::Agent(agent, point)) = &call.pending else { return };
     let usage = {
-        let state = parent.session.state();
+        let state = core.state();
         let at_work = state.agents.get(agent).filter(|agent| agent.turn.as_ref() == Some(&call.turn));
         at_work.map(|agent| agent.charged)
     };
     let Some(usage) = usage else { return };
-    let conversation = Conversation::of_agent(parent.session, agent.clone());
-    match taken_up.as_ref() {
-        TakenUp::Calls(calls) => calls.iter().for_each(|call| give_up(&conversation, call)),
-        TakenUp::Limit(_) => {}
+    match point.as_ref() {
+        ResumePoint::Calls(calls) => calls.iter().for_each(|call| give_up(core, call)),
+        ResumePoint::Limit(_) => {}
     }
-    seal(&conversation, NOT_TAKEN_UP);
+    let thread = ThreadHandle::of_agent(core, agent.clone());
+    seal(&thread, NOT_RESUMED);
     let (turn, reason, figures) = (call.turn.clone(), TurnEnd::Error, TurnFigures::default());
-    conversation.commit(Record::TurnEnded { turn, reason, usage, figures });
+    thread.commit(Record::TurnEnded { turn, reason, usage, figures });
 }
 
-/// Starts the servers that the file of a type describes and waits until they are there or cannot be. Tells the user which
-/// servers that it names a sub-agent of it has to do without.
+/// Starts the servers that the file of a type describes and waits until they run or cannot. Notifies the user of servers
+/// that the type names and the sub-agent does without.
 async fn begin_servers(
-    parent: &Conversation<'_>,
-    turn: &TurnId,
+    parent: TurnContext<'_>,
     kind: &AgentType,
     cancel: &CancellationToken,
 ) -> Option<Arc<dyn McpServers>> {
-    let of_session = parent.session.servers();
+    let of_session = parent.services.servers.all();
     let own = kind.own_servers.clone().map(|file| of_session.of_file(file));
     if let Some(own) = &own {
         own.begin().await;
@@ -385,42 +392,33 @@ async fn begin_servers(
         };
         if let Some(absence) = absence {
             let text = format!("The agent `{}` does without the MCP server `{name}`: {absence}.", kind.name);
-            parent.notice(
-                turn,
-                NoticeLevel::Warning,
-                text,
-                Some("`/mcp` lists the servers of the settings.".to_owned()),
-            );
+            let hint = "`/mcp` lists the servers of the settings.".to_owned();
+            parent.notice(NoticeLevel::Warning, text, Some(hint));
         }
     }
     own
 }
 
-/// Tells the user, once in a turn, that hooks of a type wait for their approval.
-fn tell_waiting_hooks(parent: &Conversation<'_>, kind: &AgentType, turn: &TurnId, waiting: &[TrustRequest]) {
+/// Notifies the user, once in a turn, of hooks of a type that wait for approval.
+fn report_waiting_hooks(parent: TurnContext<'_>, kind: &AgentType, waiting: &[TrustRequest]) {
     let (Some(file), true) = (&kind.file, waiting.iter().any(|wish| wish.key.starts_with(HOOKS_KEY))) else {
         return;
     };
     let text = format!("Hooks of the agent `{}` wait for your approval and do not run: {file}.", kind.name);
-    if parent.session.hooks.is_news(turn, HookEvent::SubagentStart, &text) {
-        let main = Conversation::main(parent.session);
+    if parent.services.hooks.is_news(parent.id, HookEvent::SubagentStart, &text) {
         let hint = "`/trust` shows and approves what they run.";
-        main.notice_of(NoticeKind::Hook, turn, (NoticeLevel::Warning, &text, hint));
+        let main = ThreadHandle::main(&parent.services.core);
+        main.notice_of(NoticeKind::Hook, parent.id, (NoticeLevel::Warning, &text, hint));
     }
 }
 
-/// What stands behind the prompt of its type: the skills that it begins with, and its notes.
-async fn beginning(
-    conversation: &Conversation<'_>,
-    call: &Call,
-    kind: &AgentType,
-    cancel: &CancellationToken,
-) -> String {
-    let (session, mut text) = (conversation.session, String::new());
-    let catalog = session.catalog();
+/// The text behind the prompt of a type: its skills and its notes.
+async fn beginning(turn: TurnContext<'_>, kind: &AgentType, cancel: &CancellationToken) -> String {
+    let (services, mut text) = (turn.services, String::new());
+    let catalog = services.extensions.catalog();
     for name in &kind.skills {
         let expanded = match catalog.find(ExtensionKind::Skill, name) {
-            Some(skill) => session.expand(conversation, &call.turn, skill, "", cancel).await,
+            Some(skill) => expand_extension(turn, skill, "", cancel).await,
             None => Err("there is no such skill".to_owned()),
         };
         match expanded {
@@ -432,27 +430,27 @@ async fn beginning(
         }
     }
     if kind.memory.is_some() {
-        let (kind, workspace) = (kind.clone(), Arc::clone(&session.workspace));
-        let told = blocking(move || {
+        let (kind, workspace) = (kind.clone(), Arc::clone(&services.environment.workspace));
+        let notes = blocking(move || {
             let project = workspace.roots().first().cloned().unwrap_or_else(|| workspace.cwd());
             notes::told(&kind, &project)
         });
-        if let Some(notes) = told.await {
+        if let Some(notes) = notes.await {
             text.push_str(&format!("\n\n# Notes\n{notes}"));
         }
     }
     text
 }
 
-/// The call's result: the last words, and how to go on.
+/// The result of the call: the last words of the sub-agent, and how to resume it.
 fn result(
-    conversation: &Conversation<'_>,
+    thread: &ThreadHandle,
     kind: &AgentType,
     id: &AgentId,
-    ended: Ended,
+    ended: TurnResult,
 ) -> Result<ToolOutput, ToolError> {
-    let Spent { usage, model_calls, tool_calls } = ended.spent;
-    let answer = conversation.read(Thread::turn_answer);
+    let WorkUsage { usage, model_calls, tool_calls } = ended.spent;
+    let answer = thread.read(Thread::turn_answer);
     let structured = json!({
         "agentId": id, "type": kind.name, "stopReason": ended.reason, "usage": usage,
         "modelCalls": model_calls, "toolCalls": tool_calls,
@@ -496,8 +494,12 @@ fn result(
     Err(ToolError { structured: Some(Box::new(structured)), ..ToolError::new(kind_of, message, hint) })
 }
 
-/// The result with what became of the sub-agent's worktree.
-fn told_of(result: Result<ToolOutput, ToolError>, text: &str, data: Value) -> Result<ToolOutput, ToolError> {
+/// The result with the outcome of the sub-agent's worktree.
+fn with_worktree(
+    result: Result<ToolOutput, ToolError>,
+    text: &str,
+    data: Value,
+) -> Result<ToolOutput, ToolError> {
     match result {
         Ok(mut output) => {
             output.model_text.push_str(&format!("\n\n[{text}]"));
@@ -521,8 +523,8 @@ fn busy(id: &AgentId) -> ToolError {
     ToolError::new(ToolErrorKind::Failed, message, "Wait for its result first.")
 }
 
-/// Tells the call what its sub-agent begins to do, not too often.
-fn teller(progress: ProgressReporter) -> Box<dyn Fn(&str) + Send + Sync> {
+/// Reports the number of begun calls and the title of the last one, at most every [`PROGRESS_INTERVAL`].
+fn call_counter(progress: ProgressReporter) -> Box<dyn Fn(&str) + Send + Sync> {
     let state = Mutex::new((0_u32, None::<Instant>));
     Box::new(move |title| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);

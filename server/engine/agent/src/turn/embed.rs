@@ -1,7 +1,7 @@
-//! Commands in the text of a skill or command: run before the model reads the text, and put into it.
+//! Commands in the text of a skill or command: their output replaces them before the model reads the text.
 //!
-//! Rule: such a command goes the whole way of a call of Bash: hooks, rules, the user's answer, the sandbox, the ledger. It
-//! stands in no transcript, so nothing of it is left open when the server ends.
+//! Rule: such a command passes the whole pipeline of a Bash call: hooks, rules, the user's answer, the sandbox, the ledger. No
+//! transcript contains it, so nothing of it stays open when the server ends.
 
 use std::time::Duration;
 
@@ -13,79 +13,78 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::session::conversation::Conversation;
 use crate::turn::pipeline;
-use crate::turn::sample::Call;
+use crate::turn::sample::ModelToolCall;
+use crate::turn::services::TurnContext;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
-use kode_base::ids::{CallId, ItemId, TurnId};
+use kode_base::ids::{CallId, ItemId};
 use kode_base::paths::AbsPath;
 use kode_permission::equipment::Equipment;
 use kode_process::outcome::Exit;
 use kode_process::shell::CommandSpec;
 use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolFacts, ToolOutput, erased};
 
-/// So long one command may take.
+/// The most time of one command.
 const COMMAND_TIME: Duration = Duration::from_secs(30);
 
-/// The most bytes that one command's output may have; more of it breaks the text off.
+/// The most bytes of one command's output; with more the expansion fails.
 const MAX_OUTPUT: usize = 64 << 10;
 
-/// The most characters of a failed command's output that are told.
-const MAX_TOLD: usize = 1_000;
+/// The most characters of a failed command's output in the error.
+const MAX_SHOWN: usize = 1_000;
 
-/// The tool that rules and hooks know such a command by.
+/// The tool that such a command is for rules and hooks.
 const BASH: &str = "Bash";
 
-/// What is done next about a command that cannot be run.
+/// The next step for a command that cannot run.
 const HINT: &str = "Change the file, or allow the command by a rule or in the file's `allowed-tools`.";
 
-/// The arguments; what else a hook may give has no meaning here.
+/// The arguments; others that a hook may give have no meaning here.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Line {
+struct EmbeddedInput {
     command: String,
 }
 
 /// Runs a command whose output takes its place in a text.
-struct Embedded {
+struct EmbeddedCommand {
     directory: AbsPath,
-    /// Where it stands, for people.
+    /// The file that contains it, for people.
     place: String,
 }
 
-/// Runs a command that stands in the file `place` and gives what it puts out. Boxed, for it is a call like the one that may
-/// have wanted the text.
+/// Runs a command of the file `place` and returns its output. Boxed, because it is a call like the one that may have asked
+/// for the text.
 ///
 /// # Errors
 /// Why there is no output, for people.
 pub(crate) fn run<'a>(
-    conversation: &'a Conversation<'_>,
-    turn: &TurnId,
+    turn: TurnContext<'a>,
     (place, command): (&str, &str),
     equipment: &'a Equipment,
     cancel: &'a CancellationToken,
 ) -> BoxFuture<'a, Result<String, String>> {
-    let call = Call {
-        turn: turn.clone(),
+    let call = ModelToolCall {
+        turn: turn.id.clone(),
         id: CallId::generate(),
         item: ItemId::generate(),
         name: BASH.to_owned(),
         input: json!({ "command": command }),
         input_error: None,
         spared_by: None,
-        again: None,
+        pending: None,
     };
-    let directory = conversation.workspace().cwd();
-    let tool = erased(Embedded { directory, place: place.to_owned() });
+    let directory = turn.conversation.workspace().cwd();
+    let tool = erased(EmbeddedCommand { directory, place: place.to_owned() });
     async move {
-        let ran = pipeline::run_embedded(conversation, &call, tool, equipment, cancel).await;
+        let ran = pipeline::run_embedded(turn, &call, tool, equipment, cancel).await;
         ran.map(|output| output.model_text).map_err(|error| error.message.trim_end_matches('.').to_owned())
     }
     .boxed()
 }
 
 #[async_trait]
-impl Tool for Embedded {
-    type Input = Line;
+impl Tool for EmbeddedCommand {
+    type Input = EmbeddedInput;
 
     fn facts(&self) -> ToolFacts {
         ToolFacts {
@@ -101,8 +100,8 @@ impl Tool for Embedded {
         None
     }
 
-    async fn plan(&self, input: Line, _context: &CallContext) -> Result<CallPlan, ToolError> {
-        let Line { command } = input;
+    async fn plan(&self, input: EmbeddedInput, _context: &CallContext) -> Result<CallPlan, ToolError> {
+        let EmbeddedInput { command } = input;
         let directory = self.directory.clone();
         let title = format!("Run `{command}`, which stands in {}", self.place);
         let touches = vec![Touch::Command {
@@ -143,6 +142,6 @@ async fn work(command: String, directory: AbsPath, context: CallContext) -> Resu
         Exit::Cancelled => "cancelled".to_owned(),
         Exit::Signal(signal) => format!("ended by signal {signal}"),
     };
-    let shown: String = outcome.output.text.trim().chars().take(MAX_TOLD).collect();
+    let shown: String = outcome.output.text.trim().chars().take(MAX_SHOWN).collect();
     failed(format!("`{command}` failed ({ended}):\n{shown}"))
 }

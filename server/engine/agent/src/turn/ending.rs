@@ -1,25 +1,25 @@
-//! How a turn ends: its calls get results, and the user is told where it is not plain.
+//! The end of a turn: its calls get results, and a notice names the reason where it is not plain.
 //!
 //! Rule: however a turn ends, every call of it has a result, so that the history is one the model's provider accepts
-//! next. What failed is told to the user and never to the model.
+//! next. Faults are reported to the user and never to the model.
 
-use serde_json::json;
+use std::sync::Arc;
 
-use crate::session::Session;
-use crate::session::conversation::Conversation;
-use crate::session::thread::Thread;
-use crate::turn::{Ended, Spent};
-use kode_base::call::ToolKind;
-use kode_base::ids::{AgentId, CallId, TurnId};
-use kode_config::agents::TASK;
-use kode_model::{Block, ModelError, ModelErrorKind};
-use kode_record::event::{
-    CallOutcome, CallState, Event, ItemBody, NoticeKind, NoticeLevel, SealedCall, ToolCallItem, TurnEnd,
-};
+use crate::conversation::WorkUsage;
+use crate::core::Core;
+use crate::core::thread::ThreadHandle;
+use crate::state::new_item;
+use crate::state::seal::sealing;
+use crate::state::thread::Thread;
+use crate::turn::TurnResult;
+use crate::turn::services::TurnContext;
+use kode_base::ids::{CallId, TurnId};
+use kode_model::{ModelError, ModelErrorKind};
+use kode_record::event::{Event, ItemBody, NoticeKind, NoticeLevel, SealedCall, TurnEnd};
 use kode_record::phases::PhaseTimes;
 use kode_record::record::{Record, TurnFigures};
 
-/// What the model is told when the user has interrupted a turn.
+/// The model's note of a turn that the user has interrupted.
 const INTERRUPTED: &str = "[The user interrupted the turn here.]";
 
 /// Why a call has no result when its turn failed.
@@ -28,11 +28,11 @@ const ENDED_WITH_ERROR: &str = "the turn ended with an error";
 /// Why a call has no result when its answer was cut.
 pub(super) const CUT_OFF: &str = "the answer was cut off by its token limit";
 
-impl Ended {
+impl TurnResult {
     /// The end of a turn in which no model was asked.
     pub(crate) fn without_model() -> Self {
         let phases = PhaseTimes::default();
-        Self { reason: TurnEnd::EndTurn, spent: Spent::default(), duration_ms: 0, phases, failure: None }
+        Self { reason: TurnEnd::EndTurn, spent: WorkUsage::default(), duration_ms: 0, phases, failure: None }
     }
 
     /// The end of a turn whose prompt a hook has refused.
@@ -42,7 +42,7 @@ impl Ended {
 
     /// The record of the turn's end.
     pub(crate) fn record(&self, turn: &TurnId) -> Record {
-        let Spent { usage, model_calls, tool_calls } = self.spent;
+        let WorkUsage { usage, model_calls, tool_calls } = self.spent;
         let (duration_ms, phases) = (self.duration_ms, self.phases);
         let figures = TurnFigures { duration_ms, model_calls, tool_calls, phases };
         Record::TurnEnded { turn: turn.clone(), reason: self.reason, usage, figures }
@@ -50,143 +50,78 @@ impl Ended {
 }
 
 /// Ends a turn that a fault in this program has broken off.
-pub(crate) fn failed(conversation: &Conversation<'_>, turn: &TurnId) -> Ended {
-    tracing::error!(%turn, "the turn panicked");
+pub(crate) fn failed(turn: TurnContext<'_>) -> TurnResult {
+    tracing::error!(turn = %turn.id, "the turn panicked");
     let text = "The turn broke off because of a fault in kode-ls itself.".to_owned();
     let hint = "What was done is kept; the log has the details.".to_owned();
-    conversation.notice(turn, NoticeLevel::Error, text, Some(hint));
-    match conversation.agent {
-        None => seal_all(conversation.session, ENDED_WITH_ERROR),
-        Some(_) => seal(conversation, ENDED_WITH_ERROR),
+    turn.notice(NoticeLevel::Error, text, Some(hint));
+    match turn.conversation.is_main() {
+        true => seal_all(&turn.services.core, ENDED_WITH_ERROR),
+        false => seal(&turn.conversation.thread, ENDED_WITH_ERROR),
     }
-    Ended {
+    TurnResult {
         reason: TurnEnd::Error,
-        spent: conversation.spent(),
+        spent: turn.conversation.spent(),
         duration_ms: 0,
-        phases: conversation.phases().times(),
+        phases: turn.conversation.phases().times(),
         failure: None,
     }
 }
 
 /// Gives every unfinished call of a session a result that says why it has none, those of sub-agents first.
-fn seal_all(session: &Session, why: &str) {
-    let agents: Vec<_> = session.state().agents.keys().cloned().collect();
-    let of_agents = agents.into_iter().map(|agent| Conversation::of_agent(session, agent));
-    of_agents.chain([Conversation::main(session)]).for_each(|conversation| seal(&conversation, why));
+fn seal_all(core: &Arc<Core>, why: &str) {
+    ThreadHandle::all(core).iter().for_each(|thread| seal(thread, why));
 }
 
 /// Gives every unfinished call of a conversation a result that says why it has none.
-pub(super) fn seal(conversation: &Conversation<'_>, why: &str) {
-    seal_but(conversation, why, &[]);
+pub(super) fn seal(thread: &ThreadHandle, why: &str) {
+    seal_except(thread, why, &[]);
 }
 
-/// Gives every unfinished call of a conversation but some a result that says why it has none. Answers the calls it
-/// sealed.
-pub(crate) fn seal_but(conversation: &Conversation<'_>, why: &str, but: &[CallId]) -> Vec<SealedCall> {
-    let unanswered = conversation.read(Thread::unanswered);
+/// Gives every unfinished call of a conversation, except some, a result that says why it has none. Returns the sealed calls.
+pub(crate) fn seal_except(thread: &ThreadHandle, why: &str, except: &[CallId]) -> Vec<SealedCall> {
+    let unanswered = thread.read(Thread::unanswered);
     let mut sealed = Vec::new();
     for item in unanswered {
         let ItemBody::ToolCall(call) = item.body else { continue };
-        if but.contains(&call.call) {
+        if except.contains(&call.call) {
             continue;
         }
         let agent = {
-            let state = conversation.session.state();
+            let state = thread.core.state();
             let mut agents = state.agents.iter();
             agents.find(|(_, agent)| agent.call.as_ref() == Some(&call.call)).map(|(id, _)| id.clone())
         };
         let (outcome, result) = sealing(&call, why, agent.as_ref());
-        conversation.end_call(&item.id, outcome, (result, vec![]), None);
+        thread.end_call(&item.id, outcome, (result, vec![]), None);
         sealed.push(SealedCall { call: call.call, state: Some(call.state) });
     }
     sealed
 }
 
-/// How a call that did not end is sealed: the outcome for people, and the result for the model. `agent` is the sub-agent
-/// that worked for it.
-pub(crate) fn sealing(call: &ToolCallItem, why: &str, agent: Option<&AgentId>) -> (CallOutcome, Block) {
-    let error = format!("The call has no result: {why}.");
-    let recommendations = recommendations(call, agent);
-    let content = format!("{error}\n{}", recommendations.join("\n"));
-    let structured = json!({
-    "ok": false, "error": error, "state": call.state, "recommendations": recommendations,
-    });
-    let outcome = CallOutcome {
-        state: CallState::Sealed,
-        display: format!("Not finished: {why}"),
-        structured: Some(structured),
-        error: None,
-    };
-    let result = Block::result(call.call.as_str(), content, true);
-    (outcome, result)
-}
-
-/// What is to be done about a call that has no result, by how far it had come and what it does.
-fn recommendations(call: &ToolCallItem, agent: Option<&AgentId>) -> Vec<String> {
-    let said: &[&str] = match (call.state, call.kind) {
-        (CallState::Executing, _) if call.name == TASK => {
-            let mut said =
-                vec!["It had begun: check what its sub-agent did before you give the task again.".to_owned()];
-            if let Some(agent) = agent {
-                said.push(format!(
-                    "Pass `{agent}` as `resume` to let the sub-agent go on with what it knows."
-                ));
-            }
-            return said;
-        }
-        (CallState::Executing, Some(ToolKind::Execute)) => &[
-            "It had begun: check what it did, inside and outside the workspace, before you repeat it.",
-            "Look at files, processes and other systems that the command changes; what it started may still run.",
-        ],
-        (CallState::Executing, Some(ToolKind::Write)) => &[
-            "It had begun: the change may have been made or not.",
-            "Read the file before you make the change again.",
-        ],
-        (CallState::Executing, Some(ToolKind::ReadOnly)) => {
-            &["It had begun, but changes nothing: repeat it if it is still needed."]
-        }
-        (CallState::Executing, None) => {
-            &["It had begun: check what it did, inside and outside the workspace, before you repeat it."]
-        }
-        (CallState::ApprovalRequired, _) => &[
-            "It had not begun: it waited for the user, who has not allowed it.",
-            "Repeat it if it is still needed; the user is asked again.",
-        ],
-        (
-            CallState::Pending
-            | CallState::Completed
-            | CallState::Failed
-            | CallState::Denied
-            | CallState::Sealed,
-            _,
-        ) => &["It had not begun: repeat it if it is still needed."],
-    };
-    said.iter().map(|&said| said.to_owned()).collect()
-}
-
-/// Leaves the history whole and says how the turn ended, where that is not plain. `model_calls` were made since the user
+/// Completes the history and adds a notice of the end of the turn, where it is not plain. `model_calls` were made since the user
 /// last let it go on.
-pub(super) fn close(conversation: &Conversation<'_>, turn: &TurnId, reason: TurnEnd, model_calls: u32) {
+pub(super) fn close(turn: TurnContext<'_>, reason: TurnEnd, model_calls: u32) {
     let notice = |kind: NoticeKind, level, text: &str, hint: &str| {
-        // How a sub-agent ended is told to the call it works for.
-        if conversation.agent.is_none() {
-            conversation.notice_of(kind, turn, (level, text, hint));
+        // The end of a sub-agent is the result of its call.
+        if turn.conversation.is_main() {
+            turn.notice_of(kind, (level, text, hint));
         }
     };
     use NoticeLevel::{Info, Warning};
     match reason {
         TurnEnd::EndTurn => {}
         TurnEnd::NotChosen => {}
-        // The user was told when the hook said so.
-        TurnEnd::Hook => seal(conversation, "a hook stopped the turn"),
+        // A notice was added when the hook stopped it.
+        TurnEnd::Hook => seal(&turn.conversation.thread, "a hook stopped the turn"),
         TurnEnd::Cancelled => {
-            seal(conversation, "the user interrupted the turn");
-            conversation.commit(Record::Remark { turn: turn.clone(), text: INTERRUPTED.to_owned() });
+            seal(&turn.conversation.thread, "the user interrupted the turn");
+            turn.commit(Record::Remark { turn: turn.id.clone(), text: INTERRUPTED.to_owned() });
             let hint = "Say what to do instead, or `continue`.";
             notice(NoticeKind::Interrupted, Info, "Interrupted.", hint);
         }
         TurnEnd::MaxTokens => {
-            seal(conversation, CUT_OFF);
+            seal(&turn.conversation.thread, CUT_OFF);
             let text = "The answer was cut off by its token limit, again and again.";
             notice(
                 NoticeKind::Continued,
@@ -221,18 +156,18 @@ pub(super) fn close(conversation: &Conversation<'_>, turn: &TurnId, reason: Turn
             notice(NoticeKind::TurnLimit, Warning, "Chat is disabled: the turn limit is 0.", hint);
         }
         TurnEnd::Refusal => {
-            seal(conversation, "the model declined to answer");
+            seal(&turn.conversation.thread, "the model declined to answer");
             let hint = "Rephrase the request, or choose another model.";
             notice(NoticeKind::ApiError, Warning, "The model declined to answer.", hint);
         }
         TurnEnd::Error => {
-            seal(conversation, ENDED_WITH_ERROR);
+            seal(&turn.conversation.thread, ENDED_WITH_ERROR);
         }
     }
 }
 
-/// Tells the user that the model could not be asked.
-pub(super) fn report(conversation: &Conversation<'_>, turn: &TurnId, error: &ModelError, attempts: u32) {
+/// Reports to the user that the model could not be called.
+pub(super) fn report(turn: TurnContext<'_>, error: &ModelError, attempts: u32) {
     let tried = if attempts > 1 { format!(" (tried {attempts} times)") } else { String::new() };
     let (message, hint) = (format!("{error}{tried}"), error.hint());
     let kind = match error.kind {
@@ -240,8 +175,19 @@ pub(super) fn report(conversation: &Conversation<'_>, turn: &TurnId, error: &Mod
         ModelErrorKind::ContextTooLong => NoticeKind::ContextTooLong,
         _ => NoticeKind::ApiError,
     };
-    conversation.notice_of(kind, turn, (NoticeLevel::Error, &message, hint));
-    if conversation.agent.is_none() {
-        conversation.session.publish(Event::Error { message, hint: hint.to_owned() });
+    turn.notice_of(kind, (NoticeLevel::Error, &message, hint));
+    if turn.conversation.is_main() {
+        turn.services.core.publish(Event::Error { message, hint: hint.to_owned() });
     }
+}
+
+/// The notice of the point at which the server ended.
+pub(crate) fn interrupted(turn: &TurnId, hint: &str) -> Record {
+    let body = ItemBody::Notice {
+        level: NoticeLevel::Warning,
+        text: "The server ended in the middle of this turn.".to_owned(),
+        hint: Some(hint.to_owned()),
+        kind: Some(NoticeKind::Interrupted),
+    };
+    Record::Item { item: new_item(turn, body), streamed: false }
 }

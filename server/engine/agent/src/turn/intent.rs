@@ -1,4 +1,4 @@
-//! Whether an answer only announces what it is going to do.
+//! Detecting answers that only announce work.
 //!
 //! Rule: what counts is how the answer ends. It announces when it ends with a colon or three dots, or when its end says
 //! "let me" or 让我 and then begins something. A long answer is one, whatever it ends with; so is one that ends with
@@ -7,20 +7,20 @@
 /// A longer answer has said something, in characters.
 const LONG_ANSWER: usize = 1_500;
 
-/// What an answer announces stands in so many characters at its end.
+/// The number of characters at the end of an answer that are searched for an announcement.
 const END: usize = 200;
 
-/// What may follow "let me" in an announcement.
+/// The words after "let me" in an announcement.
 const LET_ME: [&str; 5] = ["first", "start", "check", "look", "fix"];
 
-/// What may follow 让我 in an announcement.
+/// The words after 让我 in an announcement.
 const LET_ME_CHINESE: [&str; 6] = ["先", "来", "开始", "查看", "检查", "修复"];
 
 /// Words with which an answer says that it is going to do something.
 const WILL: [&str; 10] =
     ["i will", "i'll", "i’ll", "i am going to", "i'm going to", "let me", "我将", "我会", "我来", "让我"];
 
-/// What makes a request of a question.
+/// The words that make a request of a question.
 const REQUESTS: [&str; 11] = [
     "can you",
     "could you",

@@ -1,12 +1,12 @@
-//! How long a turn may go on before somebody is asked.
+//! The limit of a turn's model calls before the user is asked.
 //!
 //! Rule: the command line says it before the call, the call before the settings; no source can lift the built-in limit.
-//! Only a mode that asks nothing has no limit of its own, and there what repeats itself is stopped.
+//! Only a mode that asks nothing has no built-in limit; there repeated calls are stopped.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::session::conversation::Conversation;
-use crate::turn::sample::Call;
+use crate::core::thread::ThreadHandle;
+use crate::turn::sample::ModelToolCall;
 use kode_base::mode::Mode;
 use kode_model::Block;
 
@@ -16,7 +16,7 @@ pub const MODEL_CALL_LIMIT: u32 = 100;
 /// How many model calls a turn may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnLimit {
-    /// So many.
+    /// At most this number.
     Calls(u32),
     /// Any number.
     Unlimited,
@@ -26,7 +26,7 @@ pub enum TurnLimit {
 
 /// Where the limit is said; each is a number, -1 for the built-in limit, or 0 for none at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sources {
+pub struct LimitSources {
     /// On the command line.
     pub command_line: Option<i64>,
     /// With the prompt.
@@ -38,7 +38,7 @@ pub struct Sources {
 impl TurnLimit {
     /// The limit in a mode: the first that says anything decides.
     #[must_use]
-    pub fn of(sources: Sources, mode: Mode) -> Self {
+    pub fn of(sources: LimitSources, mode: Mode) -> Self {
         let said = sources.command_line.or(sources.call).or(sources.settings);
         match said.and_then(|turns| u32::try_from(turns).ok()) {
             Some(0) => Self::Disabled,
@@ -60,25 +60,25 @@ impl TurnLimit {
 
 /// How often in a row the same call was made with the same result.
 #[derive(Debug, Default)]
-pub(super) struct Repeats {
+pub(super) struct RepeatedCalls {
     last: Option<u64>,
     count: u32,
 }
 
-impl Repeats {
+impl RepeatedCalls {
     /// How often the newest call was made in a row with the same result.
     pub(super) fn count(&self) -> u32 {
         self.count
     }
 
-    /// Begins to count anew.
+    /// Starts counting over.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
 
     /// Takes in the calls of an answer, which have their results.
-    pub(super) fn take(&mut self, conversation: &Conversation<'_>, calls: &[Call]) {
-        conversation.read(|thread| {
+    pub(super) fn take(&mut self, thread: &ThreadHandle, calls: &[ModelToolCall]) {
+        thread.read(|thread| {
             let results =
                 thread.messages.last().map(|message| message.content.as_slice()).unwrap_or_default();
             for call in calls {
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn the_first_source_that_says_anything_decides_and_none_lifts_the_limit() {
         use TurnLimit::{Calls, Disabled, Unlimited};
-        let of = |command_line, call, settings| Sources { command_line, call, settings };
+        let of = |command_line, call, settings| LimitSources { command_line, call, settings };
         for (sources, expected, bypassing) in [
             (of(None, None, None), Calls(100), Unlimited),
             (of(None, None, Some(-1)), Calls(100), Unlimited),
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn only_the_same_call_with_the_same_result_repeats_itself() {
-        let mut repeats = Repeats::default();
+        let mut repeats = RepeatedCalls::default();
         let mut counts = Vec::new();
         for (name, input, result) in [
             ("Read", "{a}", "x"),

@@ -6,9 +6,9 @@
 use kode_base::call::Touch;
 use kode_base::paths::Target;
 
-/// What a call may touch, as far as its order goes.
+/// The reach of a call, for its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum CallReach {
     /// Anything: it runs alone.
     Anything,
     /// These things and nothing else.
@@ -16,17 +16,17 @@ pub(super) enum Reach {
 }
 
 /// For each call, in order, the earlier calls that have to have ended before it begins.
-pub(super) fn waits(calls: &[Reach]) -> Vec<Vec<usize>> {
+pub(super) fn waits(calls: &[CallReach]) -> Vec<Vec<usize>> {
     let earlier = |later: usize| {
         (0..later).filter(|earlier| must_wait(&calls[*earlier], &calls[later])).collect::<Vec<_>>()
     };
     (0..calls.len()).map(earlier).collect()
 }
 
-fn must_wait(earlier: &Reach, later: &Reach) -> bool {
+fn must_wait(earlier: &CallReach, later: &CallReach) -> bool {
     match (earlier, later) {
-        (Reach::Anything, _) | (_, Reach::Anything) => true,
-        (Reach::Only(earlier), Reach::Only(later)) => {
+        (CallReach::Anything, _) | (_, CallReach::Anything) => true,
+        (CallReach::Only(earlier), CallReach::Only(later)) => {
             earlier.iter().any(|one| later.iter().any(|other| collide(one, other)))
         }
     }
@@ -75,10 +75,10 @@ mod tests {
     /// `r/a` reads, `w/a` writes, `!` may touch anything, `f` fetches.
     fn order(calls: &str) -> Vec<Vec<usize>> {
         let reach = |call: &str| match call.split_at(1) {
-            ("r", path) => Reach::Only(vec![Touch::Read(target(path))]),
-            ("w", path) => Reach::Only(vec![Touch::Write(target(path))]),
-            ("f", _) => Reach::Only(vec![Touch::Fetch { url: "https://example.com".parse().unwrap() }]),
-            _ => Reach::Anything,
+            ("r", path) => CallReach::Only(vec![Touch::Read(target(path))]),
+            ("w", path) => CallReach::Only(vec![Touch::Write(target(path))]),
+            ("f", _) => CallReach::Only(vec![Touch::Fetch { url: "https://example.com".parse().unwrap() }]),
+            _ => CallReach::Anything,
         };
         waits(&calls.split(' ').map(reach).collect::<Vec<_>>())
     }

@@ -17,17 +17,18 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::confirm::{Confirmed, is_only_unspoken_for};
-use self::execute::{Ask, fault};
+use self::confirm::{ConfirmedPlan, is_only_unspoken_for};
+use self::execute::{RunningQuestion, fault};
 use self::refusal::{changed_by_hook, of_hook, refused_by_hook, stopped, unless_refused};
-use crate::hooks::output::Choice;
-use crate::hooks::tool::{BY_HOOK, Before, Looked};
-use crate::session::Session;
-use crate::session::conversation::Conversation;
-use crate::session::guard::Judged;
+use crate::conversation::Conversation;
+use crate::core::thread::ThreadHandle;
+use crate::gate::Judgment;
+use crate::hooks::call::{BY_HOOK, HookedCall, PreCallReply};
+use crate::hooks::output::HookChoice;
 use crate::turn::delegate;
-use crate::turn::sample::Call;
-use crate::turn::taken_up::{Again, is_call_left_open};
+use crate::turn::resume::{PendingRequest, is_call_left_open};
+use crate::turn::sample::ModelToolCall;
+use crate::turn::services::{Services, TurnContext};
 use kode_base::call::{ToolError, ToolErrorKind, Touch};
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
@@ -42,9 +43,9 @@ use kode_tool::{CallContext, CallPlan, ErasedTool, ToolOutput};
 
 pub(super) use self::refusal::cancelled;
 
-/// The stages, as they stand in traces.
+/// The stages, as traces name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum PipelineStage {
     Discovery,
     Permission,
     PreHook,
@@ -55,87 +56,84 @@ enum Stage {
 }
 
 /// Runs one call to its result and records it.
-pub(super) async fn run(conversation: &Conversation<'_>, call: Call, cancel: CancellationToken) {
+pub(super) async fn run(turn: TurnContext<'_>, call: ModelToolCall, cancel: CancellationToken) {
     let started = Instant::now();
-    let session = conversation.session;
     let (asks, asked) = mpsc::channel(1);
     let asked = tokio::sync::Mutex::new(asked);
-    let pipeline = Pipeline {
-        conversation,
-        session,
-        call: &call,
-        cancel: &cancel,
-        asks: &asks,
-        asked: &asked,
-        embedded: None,
-    };
+    let pipeline =
+        Pipeline { turn, call: &call, cancel: &cancel, asks: &asks, asked: &asked, embedded: None };
     let mut instructed = Vec::new();
     // A fault in a tool ends its call and nothing else.
     let ran = AssertUnwindSafe(pipeline.run(&mut instructed)).catch_unwind().await;
     let result = ran.unwrap_or_else(|_| Err(fault(&call)));
-    session.forget_call(&call.id);
+    turn.services.turns.forget_call(&call.id);
     let is_cancelled = matches!(&result, Err(error) if error.kind == ToolErrorKind::Cancelled);
-    if is_cancelled && is_call_left_open(conversation, &call) {
+    if is_cancelled && is_call_left_open(turn, &call) {
         return;
     }
-    delegate::give_up(conversation, &call);
+    delegate::give_up(&turn.services.core, &call);
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    trace(&call, Stage::Formatting);
-    format_result(conversation, &call, (result, instructed), duration_ms);
+    trace(&call, PipelineStage::Formatting);
+    format_result(&turn.conversation.thread, &call, (result, instructed), duration_ms);
 }
 
-/// Has a call go the whole way that stands in the text of a file and in no transcript; `equipment` is what that file brings
-/// along.
+/// Runs a call of the text of a file, which no transcript contains, through all stages; `equipment` is that of the file.
 pub(super) async fn run_embedded(
-    conversation: &Conversation<'_>,
-    call: &Call,
+    turn: TurnContext<'_>,
+    call: &ModelToolCall,
     tool: Arc<dyn ErasedTool>,
     equipment: &Equipment,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
-    let session = conversation.session;
     let (asks, asked) = mpsc::channel(1);
     let asked = tokio::sync::Mutex::new(asked);
     let embedded = Some(equipment);
-    let pipeline = Pipeline { conversation, session, call, cancel, asks: &asks, asked: &asked, embedded };
+    let pipeline = Pipeline { turn, call, cancel, asks: &asks, asked: &asked, embedded };
     let result = pipeline.run_with(tool, &mut Vec::new()).await;
-    session.forget_call(&call.id);
+    turn.services.turns.forget_call(&call.id);
     result
 }
 
-fn trace(call: &Call, stage: Stage) {
+fn trace(call: &ModelToolCall, stage: PipelineStage) {
     tracing::debug!(call = %call.id, tool = %call.name, ?stage, "pipeline");
 }
 
-/// A call that hooks have looked at.
-struct Hooked {
+/// The plan of a call after its hooks.
+struct HookedPlan {
     plan: CallPlan,
-    judged: Judged,
+    judged: Judgment,
     /// The arguments, where a hook has changed them.
     input: Option<Value>,
-    /// What the model is told with the result.
+    /// Texts for the model, with the result.
     context: Vec<String>,
-    /// Whether a hook has said that nobody need be asked.
+    /// Whether a hook allows it without a question.
     is_allowed: bool,
 }
 
 #[derive(Clone, Copy)]
 struct Pipeline<'a> {
-    conversation: &'a Conversation<'a>,
-    session: &'a Session,
-    call: &'a Call,
+    turn: TurnContext<'a>,
+    call: &'a ModelToolCall,
     cancel: &'a CancellationToken,
-    /// What the running call asks the user, with where the answer goes.
-    asks: &'a mpsc::Sender<Ask>,
-    asked: &'a tokio::sync::Mutex<mpsc::Receiver<Ask>>,
-    /// What the file brings along in whose text the call stands; `None` for a call that stands in the transcript.
+    /// The questions of the running call, each with the sender of its answer.
+    asks: &'a mpsc::Sender<RunningQuestion>,
+    asked: &'a tokio::sync::Mutex<mpsc::Receiver<RunningQuestion>>,
+    /// The equipment of the file that contains the call; `None` for a call of the transcript.
     embedded: Option<&'a Equipment>,
 }
 
-impl Pipeline<'_> {
+impl<'a> Pipeline<'a> {
+    fn services(&self) -> &'a Services {
+        self.turn.services
+    }
+
+    fn conversation(&self) -> &'a Conversation {
+        self.turn.conversation
+    }
+
     /// Goes through all stages. Notes in `instructed` the folders whose instructions are in the result.
     async fn run(&self, instructed: &mut Vec<AbsPath>) -> Result<ToolOutput, ToolError> {
-        trace(self.call, Stage::Discovery);
+        trace(self.call, PipelineStage::Discovery);
         let tool = self.discover()?;
         self.run_with(tool, instructed).await
     }
@@ -148,19 +146,19 @@ impl Pipeline<'_> {
     ) -> Result<ToolOutput, ToolError> {
         let context = self.context();
 
-        trace(self.call, Stage::Permission);
-        if let Some(Again::Permission(_, known)) = &self.call.again {
-            known.iter().for_each(|known| self.session.workspace.recall(known));
+        trace(self.call, PipelineStage::Permission);
+        if let Some(PendingRequest::Permission(_, known)) = &self.call.pending {
+            known.iter().for_each(|known| self.services().environment.workspace.recall(known));
         }
         let plan = self.plan(tool.as_ref(), self.call.input.clone(), &context).await?;
-        self.session.look().await;
+        self.services().gate.refresh().await;
         let judged = self.look(tool.as_ref(), &plan, &self.call.input);
 
-        trace(self.call, Stage::PreHook);
+        trace(self.call, PipelineStage::PreHook);
         let hooked = self.pre_hook(tool.as_ref(), plan, judged, &context).await?;
-        // From here on the call is what the hooks have made of it.
+        // From here on the call has the arguments of the hooks.
         let call = match &hooked.input {
-            Some(input) => &Call { input: input.clone(), ..self.call.clone() },
+            Some(input) => &ModelToolCall { input: input.clone(), ..self.call.clone() },
             None => self.call,
         };
         let pipeline = Pipeline { call, ..*self };
@@ -171,32 +169,32 @@ impl Pipeline<'_> {
     async fn carry_out(
         &self,
         tool: Arc<dyn ErasedTool>,
-        hooked: Hooked,
+        hooked: HookedPlan,
         mut context: CallContext,
         instructed: &mut Vec<AbsPath>,
     ) -> Result<ToolOutput, ToolError> {
-        let Hooked { plan, judged, input: changed, context: told, is_allowed } = hooked;
-        trace(self.call, Stage::Confirmation);
+        let HookedPlan { plan, judged, input: changed, context: told, is_allowed } = hooked;
+        trace(self.call, PipelineStage::Confirmation);
         let confirmed = match judged.verdict.decision {
-            // Its sub-agent was let go to work before, and asks for what it does itself.
-            _ if self.goes_on() => Confirmed::unasked(plan, judged.sandbox),
+            // Its sub-agent was allowed to work before, and asks for its own calls.
+            _ if self.is_resumed() => ConfirmedPlan::unasked(plan, judged.sandbox),
             GateDecision::Ask if is_allowed && is_only_unspoken_for(&judged.verdict) => {
                 self.note_allowed(BY_HOOK).await;
-                Confirmed::unasked(plan, judged.sandbox)
+                ConfirmedPlan::unasked(plan, judged.sandbox)
             }
             GateDecision::Ask if self.is_spared(&judged.verdict) => {
                 self.note_allowed(self.call.spared_by.as_deref().unwrap_or_default()).await;
-                Confirmed::unasked(plan, judged.sandbox)
+                ConfirmedPlan::unasked(plan, judged.sandbox)
             }
             GateDecision::Ask => self.confirm(tool.as_ref(), plan, judged, &context).await?,
-            // What the user was asked about before runs not by itself now, whatever the rules say by now.
+            // A call that waited for the user does not run without an answer, whatever the rules are by now.
             GateDecision::Allow if self.was_asked() => {
                 self.confirm(tool.as_ref(), plan, judged, &context).await?
             }
-            GateDecision::Allow | GateDecision::Deny => Confirmed::unasked(plan, judged.sandbox),
+            GateDecision::Allow | GateDecision::Deny => ConfirmedPlan::unasked(plan, judged.sandbox),
         };
 
-        trace(self.call, Stage::Execution);
+        trace(self.call, PipelineStage::Execution);
         let read = match confirmed.plan.touches.as_slice() {
             [Touch::Read(target)] if tool.facts().name == "Read" => Some(target.clone()),
             _ => None,
@@ -205,9 +203,9 @@ impl Pipeline<'_> {
         let touches = confirmed.plan.touches.clone();
         let began = Instant::now();
         let result = self.execute(tool.as_ref(), confirmed.plan, &confirmed.names, context).await;
-        self.session.withdraw_proposals(&confirmed.names);
+        self.services().edits.withdraw_proposals(&confirmed.names);
 
-        trace(self.call, Stage::PostHook);
+        trace(self.call, PipelineStage::PostHook);
         let result = self.post_hook(tool.as_ref(), &touches, result, began.elapsed(), told).await;
         let mut output = result?;
         output.model_text.insert_str(0, &confirmed.remark);
@@ -215,7 +213,7 @@ impl Pipeline<'_> {
             output.model_text.insert_str(0, &changed_by_hook(&input));
         }
         let beside = match read {
-            Some(read) => self.session.instructions_beside(self.conversation, &read).await,
+            Some(read) => self.services().instructions.beside(self.conversation(), &read).await,
             None => None,
         };
         if let Some(beside) = beside {
@@ -226,34 +224,37 @@ impl Pipeline<'_> {
         Ok(output)
     }
 
-    /// Has hooks look at a call that no rule refuses: they may refuse it, have the user asked, or change the arguments, which
-    /// then are planned and judged anew.
+    /// Runs the hooks before a call that no rule refuses: they may refuse it, have the user asked, or change the arguments, which
+    /// are planned and judged again then.
     async fn pre_hook(
         &self,
         tool: &dyn ErasedTool,
         plan: CallPlan,
-        judged: Judged,
+        judged: Judgment,
         context: &CallContext,
-    ) -> Result<Hooked, ToolError> {
-        if self.session.hooks.has_stopped(&self.call.turn) {
+    ) -> Result<HookedPlan, ToolError> {
+        if self.services().hooks.has_stopped(&self.call.turn) {
             return Err(stopped(&plan.title));
         }
         let is_refused_by_rule =
             judged.verdict.decision == GateDecision::Deny && judged.verdict.rule.is_some();
-        // A call whose sub-agent goes on was looked at when it began.
-        if is_refused_by_rule || self.goes_on() || !self.conversation.has_tool_hooks(HookEvent::PreToolUse) {
+        // The hooks of a call with a resumed sub-agent ran when it began.
+        if is_refused_by_rule
+            || self.is_resumed()
+            || !self.services().hooks.has_call_hooks(self.conversation(), HookEvent::PreToolUse)
+        {
             let judged = unless_refused(&plan, judged)?;
-            return Ok(Hooked { plan, judged, input: None, context: Vec::new(), is_allowed: false });
+            return Ok(HookedPlan { plan, judged, input: None, context: Vec::new(), is_allowed: false });
         }
         let before = {
             let case = self.case(tool, &self.call.input, &plan.touches);
-            self.conversation.before_call(self.looked(&case), self.cancel).await
+            self.services().hooks.before_call(self.conversation(), self.hooked(&case), self.cancel).await
         };
-        let Before { choice, input, context: told, is_stopped } = before;
+        let PreCallReply { choice, input, context: told, is_stopped } = before;
         if is_stopped {
             return Err(stopped(&plan.title));
         }
-        if let Some((Choice::Deny, reason)) = &choice {
+        if let Some((HookChoice::Deny, reason)) = &choice {
             return Err(refused_by_hook(&plan.title, reason, &told));
         }
         if self.cancel.is_cancelled() {
@@ -264,16 +265,16 @@ impl Pipeline<'_> {
             Some(input) => {
                 let plan = self.plan(tool, input.clone(), context).await;
                 let plan = plan.map_err(|error| of_hook(input, error))?;
-                self.session.look().await;
+                self.services().gate.refresh().await;
                 let judged = self.look(tool, &plan, input);
                 (plan, judged)
             }
         };
         let mut judged = unless_refused(&plan, judged)?;
-        let is_allowed = matches!(choice, Some((Choice::Allow, _)));
-        if let Some((Choice::Ask | Choice::Defer, reason)) = choice {
+        let is_allowed = matches!(choice, Some((HookChoice::Allow, _)));
+        if let Some((HookChoice::Ask | HookChoice::Defer, reason)) = choice {
             let verdict = &judged.verdict;
-            let decision = match self.session.in_force().mode(self.mode()) {
+            let decision = match self.services().gate.in_force().mode(self.mode()) {
                 Mode::DontAsk => GateDecision::Deny,
                 Mode::Default
                 | Mode::AcceptEdits
@@ -287,10 +288,10 @@ impl Pipeline<'_> {
                 Verdict { decision, reason, rule: verdict.rule.clone(), standing: AnswerReach::Never };
             judged = unless_refused(&plan, judged)?;
         }
-        Ok(Hooked { plan, judged, input, context: told, is_allowed })
+        Ok(HookedPlan { plan, judged, input, context: told, is_allowed })
     }
 
-    /// Has hooks look at how the call ended.
+    /// Runs the hooks after a call.
     async fn post_hook(
         &self,
         tool: &dyn ErasedTool,
@@ -301,11 +302,16 @@ impl Pipeline<'_> {
     ) -> Result<ToolOutput, ToolError> {
         let event = if result.is_ok() { HookEvent::PostToolUse } else { HookEvent::PostToolUseFailure };
         let is_refused = result.as_ref().is_err_and(|error| error.kind == ToolErrorKind::Denied);
-        if told.is_empty() && (is_refused || !self.conversation.has_tool_hooks(event)) {
+        if told.is_empty()
+            && (is_refused || !self.services().hooks.has_call_hooks(self.conversation(), event))
+        {
             return result;
         }
         let case = self.case(tool, &self.call.input, touches);
-        self.conversation.after_call(self.looked(&case), result, took, told, self.cancel).await
+        self.services()
+            .hooks
+            .after_call(self.conversation(), self.hooked(&case), result, (took, told), self.cancel)
+            .await
     }
 
     fn case<'c>(&self, tool: &dyn ErasedTool, input: &'c Value, touches: &'c [Touch]) -> GateCase<'c> {
@@ -313,13 +319,13 @@ impl Pipeline<'_> {
         GateCase { tool: facts.name, kind: facts.kind, input, touches }
     }
 
-    fn looked<'c>(&'c self, case: &'c GateCase<'c>) -> Looked<'c> {
-        Looked { turn: &self.call.turn, call: &self.call.id, case }
+    fn hooked<'c>(&'c self, case: &'c GateCase<'c>) -> HookedCall<'c> {
+        HookedCall { turn: &self.call.turn, call: &self.call.id, case }
     }
 
     fn discover(&self) -> Result<Arc<dyn ErasedTool>, ToolError> {
-        let tool = self.conversation.tools.find(&self.call.name).ok_or_else(|| {
-            let known: Vec<_> = self.conversation.tools.iter().map(|tool| tool.facts().name).collect();
+        let tool = self.conversation().tools.find(&self.call.name).ok_or_else(|| {
+            let known: Vec<_> = self.conversation().tools.iter().map(|tool| tool.facts().name).collect();
             ToolError::new(
                 ToolErrorKind::UnknownTool,
                 format!("There is no tool `{}`.", self.call.name),
@@ -348,35 +354,36 @@ impl Pipeline<'_> {
         }
     }
 
-    /// Whether the call's sub-agent goes on where it was when the server ended.
-    fn goes_on(&self) -> bool {
-        matches!(self.call.again, Some(Again::Agent(..)))
+    /// Whether the call's sub-agent is resumed.
+    fn is_resumed(&self) -> bool {
+        matches!(self.call.pending, Some(PendingRequest::Agent(..)))
     }
 
     /// The mode in which the call is judged.
     fn mode(&self) -> Mode {
-        self.conversation.mode(self.session.mode())
+        self.turn.mode()
     }
 
-    /// What is in force now says of a call; a refusal is the error.
-    fn judge(&self, tool: &dyn ErasedTool, plan: &CallPlan, input: &Value) -> Result<Judged, ToolError> {
+    /// Judges a call by the policy in force; a refusal is the error.
+    fn judge(&self, tool: &dyn ErasedTool, plan: &CallPlan, input: &Value) -> Result<Judgment, ToolError> {
         unless_refused(plan, self.look(tool, plan, input))
     }
 
-    /// What is in force now says of a call. The settings were looked at before.
-    fn look(&self, tool: &dyn ErasedTool, plan: &CallPlan, input: &Value) -> Judged {
+    /// Judges a call by the policy in force, which was refreshed before.
+    fn look(&self, tool: &dyn ErasedTool, plan: &CallPlan, input: &Value) -> Judgment {
         let case = self.case(tool, input, &plan.touches);
+        let gate = &self.services().gate;
         match self.embedded {
-            Some(equipment) => self.conversation.judge_embedded(&case, equipment),
-            None => self.conversation.judge(&case),
+            Some(equipment) => gate.judge_embedded_for(self.conversation(), &case, equipment),
+            None => gate.judge_for(self.conversation(), &case),
         }
     }
 }
 
 /// Records the result: model text, display text and structured result apart.
 fn format_result(
-    conversation: &Conversation<'_>,
-    call: &Call,
+    thread: &ThreadHandle,
+    call: &ModelToolCall,
     (result, instructed): (Result<ToolOutput, ToolError>, Vec<AbsPath>),
     duration_ms: u64,
 ) {
@@ -410,5 +417,5 @@ fn format_result(
     };
     let result = Block::ToolResult { tool_use_id: id.as_str().to_owned(), content, images, is_error };
     let executed = Some(ExecutedCall { name, duration_ms });
-    conversation.end_call(&call.item, outcome, (result, instructed), executed);
+    thread.end_call(&call.item, outcome, (result, instructed), executed);
 }

@@ -1,62 +1,27 @@
-//! Which model is asked: the conversation's own, or its fallback.
+//! The choice of the model: the conversation's own, or its fallback.
 //!
 //! Rule: a fallback is asked only where the profile of the own model names it for what happened, and each time that
 //! happens it is said. The own model then rests for [`REST`], and is tried again with the first call after it, or when
 //! the fallback fails: an answer fails only when both were asked, or there is no fallback.
 
-use std::collections::{HashMap, HashSet};
-use std::fmt;
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::time::Instant;
-
-use crate::session::conversation::Conversation;
-use kode_base::ids::TurnId;
+use crate::models::SessionModels;
+use crate::turn::services::TurnContext;
 use kode_model::fallback::Trigger;
 use kode_model::models::Models;
 use kode_model::retry::WAIT_CEILING;
 use kode_model::{ModelError, ModelErrorKind};
 use kode_record::event::{NoticeKind, NoticeLevel};
 
-/// So long a model is not asked after another was asked in its place, unless its server names a longer time.
+/// The time that a model rests after its fallback was called, unless its server names a longer one.
 pub(crate) const REST: Duration = Duration::from_secs(120);
 
-/// The profiles whose models are not asked for a while.
-#[derive(Default)]
-pub(crate) struct Resting {
-    until: Mutex<HashMap<String, Instant>>,
-}
-
-impl fmt::Debug for Resting {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Resting").finish_non_exhaustive()
-    }
-}
-
-impl Resting {
-    fn rests(&self, profile: &str) -> bool {
-        self.lock().get(profile).is_some_and(|until| Instant::now() < *until)
-    }
-
-    fn rest(&self, profile: &str, time: Duration) {
-        self.lock().insert(profile.to_owned(), Instant::now() + time);
-    }
-
-    fn wake(&self, profile: &str) {
-        self.lock().remove(profile);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
-        self.until.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Which profile is asked for one answer.
+/// The choice of the profile for one answer.
 pub(super) struct Route<'a> {
-    conversation: &'a Conversation<'a>,
-    turn: &'a TurnId,
+    turn: TurnContext<'a>,
     own: String,
     asked: String,
     /// Whether the other of the two was asked before, so that nothing is left to turn to.
@@ -69,21 +34,18 @@ impl<'a> Route<'a> {
     ///
     /// # Errors
     /// When there is no such profile.
-    pub(super) fn begin(
-        conversation: &'a Conversation<'a>,
-        turn: &'a TurnId,
-        fallback_first: bool,
-    ) -> Result<Self, ModelError> {
-        let own = conversation.model();
-        conversation.session.models().profile(&own)?;
-        let mut route = Self { conversation, turn, asked: own.clone(), own, has_turned: false };
+    pub(super) fn begin(turn: TurnContext<'a>, fallback_first: bool) -> Result<Self, ModelError> {
+        let models = &turn.services.models;
+        let own = turn.conversation.model();
+        models.now().profile(&own)?;
+        let mut route = Self { turn, asked: own.clone(), own, has_turned: false };
         if fallback_first && route.fall_back(Trigger::IncompleteIntent, None) {
             // The own model was not asked for this answer.
             route.has_turned = false;
-        } else if conversation.session.resting.rests(&route.own)
+        } else if models.rests(&route.own)
             && let Some(fallback) = route.fallback(None)
         {
-            route.say_rest(&fallback);
+            route.notify_rest(&fallback);
             route.asked = fallback;
         }
         Ok(route)
@@ -94,7 +56,7 @@ impl<'a> Route<'a> {
         &self.asked
     }
 
-    /// Turns to the fallback and says so; false when there is none for this, or it was asked already.
+    /// Switches to the fallback and notifies the user; false where there is none for this trigger, or it was called already.
     pub(super) fn fall_back(&mut self, trigger: Trigger, error: Option<&ModelError>) -> bool {
         // The user may want the fallback for announcements although the profile does not name them.
         let named = (trigger != Trigger::IncompleteIntent).then_some(trigger);
@@ -114,23 +76,23 @@ impl<'a> Route<'a> {
         };
         let hint = error.map(ToString::to_string).unwrap_or_default();
         let text = format!("{from} {what}, asking {to}.");
-        self.conversation.notice_of(NoticeKind::Fallback, self.turn, (NoticeLevel::Warning, &text, &hint));
-        // What is too long for it is no fault of the model: it can read the next request that is shorter.
+        self.turn.notice_of(NoticeKind::Fallback, (NoticeLevel::Warning, &text, &hint));
+        // A request that is too long is no fault of the model: it can read a shorter one.
         if let Some(error) = error.filter(|_| trigger != Trigger::ContextTooLong) {
-            self.conversation.rest_told.store(true, Ordering::Relaxed);
+            self.turn.conversation.rest_notified.store(true, Ordering::Relaxed);
             let asked_for = error.retry_after.unwrap_or_default().min(WAIT_CEILING);
-            self.conversation.session.resting.rest(&self.own, REST.max(asked_for));
+            self.turn.services.models.rest(&self.own, REST.max(asked_for));
         }
         (self.asked, self.has_turned) = (fallback, true);
         true
     }
 
     /// Says once in a turn that the fallback is asked because the own model rests.
-    fn say_rest(&self, fallback: &str) {
-        if !self.conversation.rest_told.swap(true, Ordering::Relaxed) {
+    fn notify_rest(&self, fallback: &str) {
+        if !self.turn.conversation.rest_notified.swap(true, Ordering::Relaxed) {
             let (from, to) = (self.model_of(&self.own), self.model_of(fallback));
             let text = format!("{from} failed shortly before and is not asked for a while, asking {to}.");
-            self.conversation.notice_of(NoticeKind::Fallback, self.turn, (NoticeLevel::Warning, &text, ""));
+            self.turn.notice_of(NoticeKind::Fallback, (NoticeLevel::Warning, &text, ""));
         }
     }
 
@@ -143,8 +105,8 @@ impl<'a> Route<'a> {
         let (from, to) = (self.model_of(&self.asked), self.model_of(&self.own));
         let text = format!("{from} failed as well, asking {to} all the same.");
         let hint = error.to_string();
-        self.conversation.notice_of(NoticeKind::Fallback, self.turn, (NoticeLevel::Warning, &text, &hint));
-        self.conversation.session.resting.wake(&self.own);
+        self.turn.notice_of(NoticeKind::Fallback, (NoticeLevel::Warning, &text, &hint));
+        self.turn.services.models.wake(&self.own);
         (self.asked, self.has_turned) = (self.own.clone(), true);
         true
     }
@@ -169,12 +131,12 @@ impl<'a> Route<'a> {
 
     /// The profile to ask instead of the own, if it is named for this trigger, or for any where none is given.
     fn fallback(&self, trigger: Option<Trigger>) -> Option<String> {
-        fallback(&self.conversation.session.models(), &self.own, trigger)
+        fallback(&self.turn.services.models.now(), &self.own, trigger)
     }
 
     /// The model of a profile as the provider knows it.
     fn model_of(&self, profile: &str) -> String {
-        let models = self.conversation.session.models();
+        let models = self.turn.services.models.now();
         let known = models.profile(profile);
         known.map_or_else(|_| profile.to_owned(), |profile| profile.model.clone())
     }
@@ -182,13 +144,12 @@ impl<'a> Route<'a> {
 
 /// The profiles of `names` in the order in which they are asked: for one that rests its fallback is, and itself only when
 /// all others have failed.
-pub(super) fn by_rest(conversation: &Conversation<'_>, names: &[&str]) -> Vec<String> {
-    let session = conversation.session;
+pub(super) fn by_rest(models: &SessionModels, names: &[&str]) -> Vec<String> {
     let (mut order, mut resting) = (Vec::new(), Vec::new());
     for name in names {
-        if session.resting.rests(name) {
-            let fallback = fallback(&session.models(), name, None);
-            order.extend(fallback.filter(|fallback| !session.resting.rests(fallback)));
+        if models.rests(name) {
+            let fallback = fallback(&models.now(), name, None);
+            order.extend(fallback.filter(|fallback| !models.rests(fallback)));
             resting.push((*name).to_owned());
         } else {
             order.push((*name).to_owned());

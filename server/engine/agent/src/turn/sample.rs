@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::context;
-use crate::session::conversation::Conversation;
-use crate::turn::attempt::{charge_beside, jitter, tell_retry, usage_of};
-use crate::turn::next::Cut;
-use crate::turn::phases::Phase;
+use crate::conversation::phases::Phase;
+use crate::turn::attempt::{charge_apart, jitter, publish_retry, usage_of};
+use crate::turn::candidates;
+use crate::turn::compact::{self, CompactionOutcome, CompactionRequest};
+use crate::turn::next::CutPart;
+use crate::turn::resume::PendingRequest;
 use crate::turn::route::Route;
-use crate::turn::taken_up::Again;
-use crate::turn::{candidates, compact};
+use crate::turn::services::TurnContext;
 use kode_base::ids::{CallId, ItemId, TurnId};
 use kode_config::agents::TASK;
 use kode_model::fallback::Trigger;
@@ -29,29 +29,30 @@ use kode_model::retry::{self, Retry};
 use kode_model::{
     Block, Message, Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse, StopReason, Usage,
 };
+use kode_record::compaction::Cause;
 use kode_record::context::ContextUse;
 use kode_record::record::Record;
 use kode_tool::delegation::Delegation;
 use record::{keep_partial, leave, record};
 
-pub(super) use stream::{Shown, canonical};
+pub(super) use stream::{StreamedItems, canonical};
 
 /// A whole answer, as the loop needs it.
-pub(super) struct Answer {
+pub(super) struct ModelAnswer {
     pub(super) stop_reason: StopReason,
     /// Its tokens, and those of another that was not chosen.
     pub(super) usage: Usage,
     /// The calls, in order.
-    pub(super) calls: Vec<Call>,
-    /// What was cut off, if its token limit was what ended it.
-    pub(super) cut: Cut,
-    /// The last text in it; empty when there is none.
+    pub(super) calls: Vec<ModelToolCall>,
+    /// The part that the token limit cut off, where it ended the answer.
+    pub(super) cut: CutPart,
+    /// The last text; empty where there is none.
     pub(super) text: String,
 }
 
 /// A call the model made.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct ModelToolCall {
     pub(super) turn: TurnId,
     pub(super) id: CallId,
     pub(super) item: ItemId,
@@ -61,124 +62,124 @@ pub(crate) struct Call {
     pub(super) input_error: Option<String>,
     /// Who has seen the call in an answer they chose and said that it runs unasked.
     pub(super) spared_by: Option<String>,
-    /// What it waited for when the server ended; `None` for a call that nobody was asked about.
-    pub(super) again: Option<Again>,
+    /// The request that it waited for when the server ended; `None` where it waited for none.
+    pub(super) pending: Option<PendingRequest>,
 }
 
-/// How asking ended.
+/// The outcome of a sample.
 pub(super) enum Sample {
-    Answer(Answer),
+    Answer(ModelAnswer),
     Cancelled,
-    /// The user chose none of two answers; what they took.
+    /// The user chose none of two answers; their tokens.
     NotChosen(Usage),
     Failed {
         error: ModelError,
-        /// How often it was tried.
+        /// The number of attempts.
         attempts: u32,
     },
 }
 
-/// What the loop wants of an answer.
+/// The options of a sample.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Wish {
+pub(super) struct SampleOptions {
     /// The fallback is asked, if there is one.
     pub(super) fallback_first: bool,
     /// Two answers are asked for, and the user chooses.
     pub(super) candidates: bool,
 }
 
-/// An answer that came, before it is recorded.
-pub(super) struct Given {
+/// A received answer, before it is recorded.
+pub(super) struct ReceivedAnswer {
     pub(super) response: ModelResponse,
-    pub(super) shown: Shown,
+    pub(super) shown: StreamedItems,
     /// Tokens of another answer that was not chosen.
     pub(super) other: Usage,
-    /// Who chose the answer and said that its calls run unasked.
+    /// The client that chose the answer and let its calls run unasked.
     pub(super) spared_by: Option<String>,
 }
 
-/// How asking one model ended.
-pub(super) enum Outcome {
-    Given(Box<Given>),
+/// The outcome of calling one model.
+pub(super) enum SampleOutcome {
+    Answer(Box<ReceivedAnswer>),
     NotChosen(Usage),
 }
 
-/// Why there is no answer.
-pub(super) struct Fault {
+/// A failed sample.
+pub(super) struct SampleFault {
     pub(super) error: ModelError,
-    /// What was shown of the last attempt.
-    pub(super) shown: Shown,
-    /// How often it was tried.
+    /// The items that the last attempt has shown.
+    pub(super) shown: StreamedItems,
+    /// The number of attempts.
     pub(super) attempts: u32,
 }
 
-/// Asks the model, with retries and its fallback, and records what it said.
+/// Calls the model, with retries and its fallback, and records its answer.
 pub(super) async fn sample(
-    conversation: &Conversation<'_>,
-    turn: &TurnId,
-    wish: Wish,
+    turn: TurnContext<'_>,
+    options: SampleOptions,
     cancel: &CancellationToken,
 ) -> Sample {
-    let mut route = match Route::begin(conversation, turn, wish.fallback_first) {
+    let mut route = match Route::begin(turn, options.fallback_first) {
         Ok(route) => route,
         Err(error) => return Sample::Failed { error, attempts: 0 },
     };
     let mut compacted = false;
     loop {
-        let asker = match Asker::connect(conversation, turn, route.profile(), cancel).await {
-            Ok(asker) => asker,
+        let caller = match ModelCaller::connect(turn, route.profile(), cancel).await {
+            Ok(caller) => caller,
             Err(_) if cancel.is_cancelled() => return Sample::Cancelled,
             Err(error) if route.turn_from(&error) => continue,
             Err(error) => return Sample::Failed { error, attempts: 0 },
         };
-        let request = asker.request();
+        let request = caller.request();
         let began = Instant::now();
-        let outcome = if wish.candidates {
-            candidates::ask(&asker, &request).await
+        let outcome = if options.candidates {
+            candidates::ask(&caller, &request).await
         } else {
-            let asked = asker.ask(&request, Display::Live).await;
-            asked.map(|(response, shown)| Outcome::given(response, shown))
+            let asked = caller.ask(&request, AnswerDisplay::Live).await;
+            asked.map(|(response, shown)| SampleOutcome::of(response, shown))
         };
-        conversation.note_phase(Phase::ModelCall, began);
+        turn.conversation.note_phase(Phase::ModelCall, began);
         // The history grows in place while no request shares it.
         drop(request);
         let mut fault = match outcome {
-            Ok(Outcome::NotChosen(spent)) => return Sample::NotChosen(spent),
-            Ok(Outcome::Given(mut given)) => {
+            Ok(SampleOutcome::NotChosen(spent)) => return Sample::NotChosen(spent),
+            Ok(SampleOutcome::Answer(mut given)) => {
                 let spent = given.response.usage;
                 let refused = given.response.stop_reason == StopReason::Refusal;
                 if refused && route.fall_back(Trigger::Refusal, None) {
-                    leave(conversation, &mut given.shown);
-                    asker.charge_beside(spent);
+                    leave(&turn.conversation.thread, &mut given.shown);
+                    caller.charge_apart(spent);
                     continue;
                 }
                 let mut usage = spent;
                 usage += given.other;
-                let answer = record(&asker, *given, usage);
-                asker.tell_usage(spent);
+                let answer = record(&caller, *given, usage);
+                caller.charge(spent);
                 return Sample::Answer(answer);
             }
             Err(fault) => fault,
         };
         let cancelled = fault.error.kind == ModelErrorKind::Cancelled || cancel.is_cancelled();
         if !cancelled && route.turn_from(&fault.error) {
-            leave(conversation, &mut fault.shown);
+            leave(&turn.conversation.thread, &mut fault.shown);
             continue;
         }
         if !cancelled && fault.error.kind == ModelErrorKind::ContextTooLong && !compacted {
-            leave(conversation, &mut fault.shown);
-            match makes_room(conversation, turn, route.profile(), cancel).await {
-                compact::Outcome::Compacted => {
+            leave(&turn.conversation.thread, &mut fault.shown);
+            match make_room(turn, route.profile(), cancel).await {
+                CompactionOutcome::Compacted => {
                     compacted = true;
                     continue;
                 }
                 // That can happen once: then they are few enough.
-                compact::Outcome::PicturesLeftOut => continue,
-                compact::Outcome::Unchanged | compact::Outcome::Cancelled | compact::Outcome::HeldBack(_) => {
-                }
+                CompactionOutcome::PicturesLeftOut => continue,
+                CompactionOutcome::Unchanged
+                | CompactionOutcome::Cancelled
+                | CompactionOutcome::HeldBack(_) => {}
             }
         }
-        keep_partial(&asker, &fault.error, &mut fault.shown);
+        keep_partial(&caller, &fault.error, &mut fault.shown);
         if cancelled {
             return Sample::Cancelled;
         }
@@ -187,7 +188,7 @@ pub(super) async fn sample(
 }
 
 /// Records a call of Task that the user has made and not the model.
-pub(super) fn call_of_task(conversation: &Conversation<'_>, turn: &TurnId, delegation: Delegation) -> Call {
+pub(super) fn call_of_task(turn: TurnContext<'_>, delegation: Delegation) -> ModelToolCall {
     let Delegation { kind, description, prompt, model, in_background, .. } = delegation;
     let mut input = json!({
         "description": description, "prompt": prompt, "subagent_type": kind, "run_in_background": in_background,
@@ -196,22 +197,21 @@ pub(super) fn call_of_task(conversation: &Conversation<'_>, turn: &TurnId, deleg
         input["model"] = Value::String(model);
     }
     let id = CallId::generate();
-    let item =
-        conversation.new_item(turn, stream::pending_call(conversation, id.as_str(), TASK, input.clone()));
-    let call = Call {
-        turn: turn.clone(),
+    let item = turn.new_item(stream::pending_call(turn.conversation, id.as_str(), TASK, input.clone()));
+    let call = ModelToolCall {
+        turn: turn.id.clone(),
         id: id.clone(),
         item: item.id.clone(),
         name: TASK.to_owned(),
         input: input.clone(),
         input_error: None,
         spared_by: None,
-        again: None,
+        pending: None,
     };
     let (name, id) = (TASK.to_owned(), id.as_str().to_owned());
     let message = Message::assistant(vec![Block::ToolUse { id, name, input, input_error: None }]);
-    conversation.commit(Record::Answer {
-        turn: turn.clone(),
+    turn.commit(Record::Answer {
+        turn: turn.id.clone(),
         message,
         items: vec![item],
         usage: Usage::default(),
@@ -222,52 +222,44 @@ pub(super) fn call_of_task(conversation: &Conversation<'_>, turn: &TurnId, deleg
 }
 
 /// Compacts a conversation that the model of profile `asked` cannot read.
-async fn makes_room(
-    conversation: &Conversation<'_>,
-    turn: &TurnId,
-    asked: &str,
-    cancel: &CancellationToken,
-) -> compact::Outcome {
-    let (began, request) =
-        (Instant::now(), compact::Request { cause: kode_record::compaction::Cause::TooLong, focus: None });
-    let Ok(profile) = compact::narrower(conversation, asked) else { return compact::Outcome::Unchanged };
-    let outcome = compact::compact_for(conversation, turn, &profile, request, cancel).await;
-    conversation.note_phase(Phase::CompactCheck, began);
+async fn make_room(turn: TurnContext<'_>, asked: &str, cancel: &CancellationToken) -> CompactionOutcome {
+    let (began, request) = (Instant::now(), CompactionRequest { cause: Cause::TooLong, focus: None });
+    let Ok(profile) = compact::narrower(turn, asked) else { return CompactionOutcome::Unchanged };
+    let outcome = compact::compact_for(turn, &profile, request, cancel).await;
+    turn.conversation.note_phase(Phase::CompactCheck, began);
     outcome
 }
 
-impl Outcome {
+impl SampleOutcome {
     /// An answer as it came.
-    pub(super) fn given(response: ModelResponse, shown: Shown) -> Self {
+    pub(super) fn of(response: ModelResponse, shown: StreamedItems) -> Self {
         let other = Usage::default();
-        Self::Given(Box::new(Given { response, shown, other, spared_by: None }))
+        Self::Answer(Box::new(ReceivedAnswer { response, shown, other, spared_by: None }))
     }
 }
 
 /// Whether an answer is shown while it streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Display {
+pub(super) enum AnswerDisplay {
     Live,
     Hidden,
 }
 
-/// One model that is asked for one answer.
-pub(super) struct Asker<'a> {
-    pub(super) conversation: &'a Conversation<'a>,
-    pub(super) turn: &'a TurnId,
+/// A model that is called for one answer.
+pub(super) struct ModelCaller<'a> {
+    pub(super) turn: TurnContext<'a>,
     pub(super) cancel: &'a CancellationToken,
     pub(super) profile: Profile,
     model: Arc<dyn Model>,
 }
 
-impl<'a> Asker<'a> {
+impl<'a> ModelCaller<'a> {
     async fn connect(
-        conversation: &'a Conversation<'a>,
-        turn: &'a TurnId,
+        turn: TurnContext<'a>,
         profile: &str,
         cancel: &'a CancellationToken,
     ) -> Result<Self, ModelError> {
-        let models = conversation.session.models();
+        let models = turn.services.models.now();
         let model = tokio::select! {
             model = models.connect(profile) => model?,
             () = cancel.cancelled() => {
@@ -275,16 +267,17 @@ impl<'a> Asker<'a> {
             }
         };
         let profile = models.profile(profile)?.clone();
-        Ok(Self { conversation, turn, cancel, profile, model })
+        Ok(Self { turn, cancel, profile, model })
     }
 
     /// The request for the next answer.
     fn request(&self) -> ModelRequest {
-        let (began, before) = (Instant::now(), self.conversation.phases().of(Phase::Normalise));
-        let request = context::request(self.conversation, &self.profile);
-        // What the history took within is counted by itself.
-        let within = self.conversation.phases().of(Phase::Normalise).saturating_sub(before);
-        self.conversation.note_phase(Phase::PromptBuild, began + within);
+        let conversation = self.turn.conversation;
+        let (began, before) = (Instant::now(), conversation.phases().of(Phase::Normalise));
+        let request = self.turn.services.context.request(conversation, &self.profile);
+        // The time of copying the history is a phase of its own.
+        let within = conversation.phases().of(Phase::Normalise).saturating_sub(before);
+        conversation.note_phase(Phase::PromptBuild, began + within);
         request
     }
 
@@ -292,20 +285,18 @@ impl<'a> Asker<'a> {
     pub(super) async fn ask(
         &self,
         request: &ModelRequest,
-        display: Display,
-    ) -> Result<(ModelResponse, Shown), Fault> {
+        display: AnswerDisplay,
+    ) -> Result<(ModelResponse, StreamedItems), SampleFault> {
         let policy = self.profile.retry_policy();
         let (mut attempts, mut waited) = (0, Duration::ZERO);
         loop {
-            let mut shown = Shown::of(self.model.name());
-            self.conversation.session.request_handed_over();
+            let mut shown = StreamedItems::of(self.model.name());
+            self.turn.services.servers.request_sent();
             let asked = match display {
-                Display::Live => {
-                    let (conversation, turn) = (self.conversation, self.turn);
-                    stream::stream(conversation, turn, self.model.as_ref(), request, &mut shown, self.cancel)
-                        .await
+                AnswerDisplay::Live => {
+                    stream::stream(self.turn, self.model.as_ref(), request, &mut shown, self.cancel).await
                 }
-                Display::Hidden => self.model.stream(request, &mut |_| {}, self.cancel).await,
+                AnswerDisplay::Hidden => self.model.stream(request, &mut |_| {}, self.cancel).await,
             };
             shown.end();
             let error = match asked {
@@ -313,47 +304,47 @@ impl<'a> Asker<'a> {
                 Err(error) => error,
             };
             attempts += 1;
-            // What broke off is paid for as well.
-            self.charge_beside(usage_of(&error));
+            // A broken attempt is charged as well.
+            self.charge_apart(usage_of(&error));
             let cancelled = error.kind == ModelErrorKind::Cancelled || self.cancel.is_cancelled();
             let decision = if cancelled {
                 Retry::Never
             } else {
                 retry::decide(&error, attempts, waited, &policy, jitter())
             };
-            let Retry::After(delay) = decision else { return Err(Fault { error, shown, attempts }) };
-            // The next attempt starts anew: what this one has shown stays on the screen, and out of the history.
-            leave(self.conversation, &mut shown);
+            let Retry::After(delay) = decision else { return Err(SampleFault { error, shown, attempts }) };
+            // The next attempt starts over: the items of this one stay in the transcript, and out of the history.
+            leave(&self.turn.conversation.thread, &mut shown);
             let times = (delay, waited);
-            let hurry = self.conversation.session.hurry();
-            // Made before clients see the wait, so that an early request to retry is not lost.
-            let hurried = hurry.notified();
-            tell_retry(self.conversation, self.model.name(), &error, attempts, times, &policy);
+            let notifier = self.turn.services.turns.retry_notifier();
+            // Created before clients see the wait, so that an early request to retry is not lost.
+            let retry_now = notifier.notified();
+            publish_retry(&self.turn.services.core, self.model.name(), &error, attempts, times, &policy);
             waited = waited.saturating_add(delay);
             tokio::select! {
                 () = sleep(delay) => {}
-                () = hurried => {}
+                () = retry_now => {}
                 () = self.cancel.cancelled() => {
                     let error = ModelError::new(ModelErrorKind::Cancelled, error.message);
-                    return Err(Fault { error, shown, attempts });
+                    return Err(SampleFault { error, shown, attempts });
                 }
             }
         }
     }
 
-    /// Tells what an answer took.
-    pub(super) fn tell_usage(&self, usage: Usage) {
-        self.conversation.charge(self.turn, &self.profile, usage, self.context());
+    /// Charges the tokens of an answer.
+    pub(super) fn charge(&self, usage: Usage) {
+        self.turn.conversation.thread.charge(self.turn.id, &self.profile, usage, self.context());
     }
 
-    /// Tells what was taken for no answer of the turn.
-    pub(super) fn charge_beside(&self, usage: Usage) {
-        charge_beside(self.conversation, self.turn, &self.profile, usage, || self.context());
+    /// Charges tokens that no answer of the turn counts.
+    pub(super) fn charge_apart(&self, usage: Usage) {
+        charge_apart(self.turn, &self.profile, usage, || self.context());
     }
 
     /// How full the narrower of the context windows is: that of the conversation's own model or of the one that is asked.
     fn context(&self) -> Option<ContextUse> {
-        let profile = compact::narrower(self.conversation, &self.profile.name);
-        profile.ok().map(|profile| self.conversation.measure(&profile).usage)
+        let profile = compact::narrower(self.turn, &self.profile.name).ok()?;
+        Some(self.turn.services.context.measure(self.turn.conversation, &profile).usage)
     }
 }

@@ -1,4 +1,4 @@
-//! When the calls of one answer run.
+//! The schedule of the calls of one answer.
 //!
 //! Rule: a call begins when all earlier ones have ended that touch what it touches ([`super::order`]); those that may
 //! touch anything, unknown tools among them, run alone. A call that waits for the user holds back nobody else: places to
@@ -7,29 +7,30 @@
 use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
 
-use crate::session::conversation::Conversation;
-use crate::turn::order::{Reach, waits};
-use crate::turn::sample::Call;
-use crate::turn::taken_up::is_call_left_open;
+use crate::conversation::Conversation;
+use crate::turn::order::{CallReach, waits};
+use crate::turn::resume::is_call_left_open;
+use crate::turn::sample::ModelToolCall;
+use crate::turn::services::TurnContext;
 use crate::turn::{delegate, pipeline};
 use kode_base::call::ToolKind;
 use kode_record::event::Event;
 use kode_tool::declared::declared;
 
 /// Runs all calls; every one of them has a result afterwards, or the turn was cancelled and they are sealed.
-pub(super) async fn run(conversation: &Conversation<'_>, calls: Vec<Call>, cancel: &CancellationToken) {
-    let session = conversation.session;
+pub(super) async fn run(turn: TurnContext<'_>, calls: Vec<ModelToolCall>, cancel: &CancellationToken) {
+    let services = turn.services;
     for (waiting, call) in calls.iter().enumerate() {
         let (call, name) = (call.id.clone(), call.name.clone());
-        session.publish(Event::ToolQueued { call, name, queue_length: waiting + 1 });
+        services.core.publish(Event::ToolQueued { call, name, queue_length: waiting + 1 });
     }
     let asked: Vec<usize> =
-        calls.iter().enumerate().filter(|(_, call)| call.again.is_some()).map(|(place, _)| place).collect();
-    let waits = waits(&calls.iter().map(|call| reach(conversation, call)).collect::<Vec<_>>());
+        calls.iter().enumerate().filter(|(_, call)| call.pending.is_some()).map(|(place, _)| place).collect();
+    let waits = waits(&calls.iter().map(|call| reach(turn.conversation, call)).collect::<Vec<_>>());
     let ended: Vec<_> = calls.iter().map(|_| CancellationToken::new()).collect();
     // All of them at once: a call that waits can be cancelled as well as one that runs.
     let calls: Vec<_> =
-        calls.into_iter().map(|call| (session.register_call(&call.id, cancel), call)).collect();
+        calls.into_iter().map(|call| (services.turns.register_call(&call.id, cancel), call)).collect();
     join_all(calls.into_iter().enumerate().map(|(place, (token, call))| {
         let (waits, asked, ended) = (&waits[place], &asked, &ended);
         async move {
@@ -39,23 +40,23 @@ pub(super) async fn run(conversation: &Conversation<'_>, calls: Vec<Call>, cance
                 _ = all_earlier => {}
                 () = token.cancelled() => {}
             }
-            let is_asked = call.again.is_some();
+            let is_asked = call.pending.is_some();
             if !is_asked {
-                // After the server ended nothing runs before the user has answered.
+                // In a resumed turn nothing runs before the user has answered.
                 let nobody_answered = join_all(asked.iter().map(|asked| ended[*asked].cancelled()));
                 tokio::select! {
                     biased;
-                    () = session.attended() => {}
+                    () = services.requests.attended() => {}
                     () = token.cancelled() => {}
                     _ = nobody_answered => {}
                 }
             }
-            let may_begin = is_asked || session.is_attended() || token.is_cancelled();
-            // What is left when the turn ends is sealed with it.
+            let may_begin = is_asked || services.requests.is_attended() || token.is_cancelled();
+            // Calls that are left when the turn ends are sealed with it.
             if may_begin && !cancel.is_cancelled() {
-                pipeline::run(conversation, call, token).await;
-            } else if !is_call_left_open(conversation, &call) {
-                delegate::give_up(conversation, &call);
+                pipeline::run(turn, call, token).await;
+            } else if !is_call_left_open(turn, &call) {
+                delegate::give_up(&services.core, &call);
             }
             ended[place].cancel();
         }
@@ -63,15 +64,15 @@ pub(super) async fn run(conversation: &Conversation<'_>, calls: Vec<Call>, cance
     .await;
 }
 
-/// What a call may touch, as far as its order goes.
-fn reach(conversation: &Conversation<'_>, call: &Call) -> Reach {
+/// The reach of a call, for its order.
+fn reach(conversation: &Conversation, call: &ModelToolCall) -> CallReach {
     let workspace = conversation.workspace();
-    let Some(tool) = conversation.tools.find(&call.name) else { return Reach::Anything };
+    let Some(tool) = conversation.tools.find(&call.name) else { return CallReach::Anything };
     let resolve = |path: &str| workspace.resolve(path).ok().map(|target| workspace.real(&target));
     let declared = declared(&call.name, &call.input, &workspace.cwd(), &resolve);
     match (tool.facts().kind, tool.facts().concurrency_safe, declared) {
-        (_, true, declared) => Reach::Only(declared.unwrap_or_default()),
-        (ToolKind::Write, false, Some(declared)) => Reach::Only(declared),
-        (ToolKind::ReadOnly | ToolKind::Write | ToolKind::Execute, false, _) => Reach::Anything,
+        (_, true, declared) => CallReach::Only(declared.unwrap_or_default()),
+        (ToolKind::Write, false, Some(declared)) => CallReach::Only(declared),
+        (ToolKind::ReadOnly | ToolKind::Write | ToolKind::Execute, false, _) => CallReach::Anything,
     }
 }

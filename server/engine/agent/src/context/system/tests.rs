@@ -4,18 +4,18 @@ use super::*;
 use kode_config::memory::{InstructionFolders, Memory};
 use kode_config::style::{Style, Styles};
 
-fn compose_in(mode: Mode, agent: Option<&str>, standing: &Standing) -> String {
+fn compose_in(mode: Mode, agent: Option<&str>, instructions: &Instructions) -> String {
     let root = |path| AbsPath::new(path).unwrap();
     let (cwd, roots) = (root("/w/app"), [root("/w/app"), root("/w/lib")]);
-    let facts = Facts {
+    let facts = SystemFacts {
         cwd: &cwd,
         roots: &roots,
         date: jiff::civil::date(2026, 1, 2),
-        branch: standing.branch.as_deref(),
-        overview: &standing.overview,
+        branch: instructions.branch.as_deref(),
+        overview: &instructions.overview,
     };
     let system = format!("System: {} {}", std::env::consts::OS, std::env::consts::ARCH);
-    compose(&facts, mode, agent, standing).text().replace(&system, "System: <system>")
+    compose(&facts, mode, agent, instructions).text().replace(&system, "System: <system>")
 }
 
 /// Instructions of a project with one file.
@@ -37,37 +37,38 @@ fn memory() -> Memory {
 
 #[test]
 fn the_plain_prompt_names_identity_tools_tasks_limits_and_style() {
-    insta::assert_snapshot!("plain", compose_in(Mode::Default, None, &Standing::default()));
+    insta::assert_snapshot!("plain", compose_in(Mode::Default, None, &Instructions::default()));
 }
 
 #[test]
 fn everything_comes_in_its_order() {
-    let standing = Standing {
+    let instructions = Instructions {
         memory: memory(),
         style: Styles::default().find("explanatory").unwrap().clone(),
         language: Some("Français".into()),
         appended: Some("Say please.\n".into()),
         branch: Some("main".into()),
-        ..Standing::default()
+        ..Instructions::default()
     };
-    insta::assert_snapshot!("everything", compose_in(Mode::AcceptEdits, None, &standing));
+    insta::assert_snapshot!("everything", compose_in(Mode::AcceptEdits, None, &instructions));
 }
 
 #[test]
 fn a_style_of_the_user_does_without_the_coding_part() {
     let style = Style { text: "Arr.".into(), keeps_coding: false, name: "Pirate".into(), ..Style::default() };
-    let prompt = compose_in(Mode::Default, None, &Standing { style, ..Standing::default() });
+    let prompt = compose_in(Mode::Default, None, &Instructions { style, ..Instructions::default() });
     assert!(prompt.contains("Arr.") && !prompt.contains("# Coding") && prompt.contains("# Tools"));
 }
 
 #[test]
 fn a_plan_has_its_own_prompt_with_the_instructions() {
-    let standing = Standing { memory: memory(), ..Standing::default() };
-    insta::assert_snapshot!("plan", compose_in(Mode::Plan, None, &standing));
+    let instructions = Instructions { memory: memory(), ..Instructions::default() };
+    insta::assert_snapshot!("plan", compose_in(Mode::Plan, None, &instructions));
 }
 
 #[test]
 fn a_sub_agent_has_its_own_prompt_and_the_instructions_and_no_style() {
-    let standing = Standing { memory: memory(), appended: Some("Say please.".into()), ..Standing::default() };
-    insta::assert_snapshot!("agent", compose_in(Mode::Default, Some("You look for bugs."), &standing));
+    let instructions =
+        Instructions { memory: memory(), appended: Some("Say please.".into()), ..Instructions::default() };
+    insta::assert_snapshot!("agent", compose_in(Mode::Default, Some("You look for bugs."), &instructions));
 }

@@ -7,7 +7,7 @@
 
 /// Models whose tokenizers count alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Family {
+pub(crate) enum TokenizerFamily {
     /// OpenAI's models since GPT-4o. Qwen, DeepSeek and Mistral are within 10 % of them.
     Open,
     /// Claude 3 to Claude 4.6.
@@ -33,14 +33,14 @@ const INDENT: usize = 32;
 
 /// A part of a text that has a price.
 #[derive(Clone, Copy)]
-enum Kind {
+enum TextKind {
     /// A run of Latin letters, cut before a capital letter that follows a small one.
     Word,
     /// A word that does not follow a space.
     Glued,
     /// A letter behind the fourth of a word.
     Letter,
-    /// A letter behind the eighth of a word, in addition to [`Kind::Letter`].
+    /// A letter behind the eighth of a word, in addition to [`TextKind::Letter`].
     FarLetter,
     /// A capital letter.
     Capital,
@@ -76,37 +76,37 @@ enum Kind {
 }
 
 /// Number of kinds.
-const KINDS: usize = Kind::Symbol as usize + 1;
+const KINDS: usize = TextKind::Symbol as usize + 1;
 
-/// Hundredths of a token: for [`Family::Open`], [`Family::Claude`], [`Family::NewerClaude`].
-const PRICES: [(Kind, [u64; 3]); KINDS] = [
-    (Kind::Word, [98, 99, 115]),
-    (Kind::Glued, [0, 15, 29]),
-    (Kind::Letter, [7, 11, 29]),
-    (Kind::FarLetter, [18, 33, 53]),
-    (Kind::Capital, [2, 16, 48]),
-    (Kind::Accent, [77, 190, 195]),
-    (Kind::Digits, [139, 116, 107]),
-    (Kind::Breaks, [80, 46, 9]),
-    (Kind::Spaces, [106, 177, 198]),
-    (Kind::SpaceBeforeDigit, [112, 202, 208]),
-    (Kind::Punctuation, [51, 94, 114]),
-    (Kind::MorePunctuation, [37, 0, 0]),
-    (Kind::Greek, [46, 83, 83]),
-    (Kind::Cyrillic, [31, 48, 47]),
-    (Kind::Hebrew, [48, 86, 86]),
-    (Kind::Arabic, [43, 87, 87]),
-    (Kind::Indic, [39, 87, 87]),
-    (Kind::Thai, [47, 96, 96]),
-    (Kind::Hangul, [66, 135, 132]),
-    (Kind::Kana, [74, 83, 83]),
-    (Kind::Han, [58, 107, 103]),
-    (Kind::Wide, [87, 94, 106]),
-    (Kind::Astral, [280, 650, 722]),
-    (Kind::Symbol, [54, 63, 65]),
+/// Hundredths of a token: for [`TokenizerFamily::Open`], [`TokenizerFamily::Claude`], [`TokenizerFamily::NewerClaude`].
+const PRICES: [(TextKind, [u64; 3]); KINDS] = [
+    (TextKind::Word, [98, 99, 115]),
+    (TextKind::Glued, [0, 15, 29]),
+    (TextKind::Letter, [7, 11, 29]),
+    (TextKind::FarLetter, [18, 33, 53]),
+    (TextKind::Capital, [2, 16, 48]),
+    (TextKind::Accent, [77, 190, 195]),
+    (TextKind::Digits, [139, 116, 107]),
+    (TextKind::Breaks, [80, 46, 9]),
+    (TextKind::Spaces, [106, 177, 198]),
+    (TextKind::SpaceBeforeDigit, [112, 202, 208]),
+    (TextKind::Punctuation, [51, 94, 114]),
+    (TextKind::MorePunctuation, [37, 0, 0]),
+    (TextKind::Greek, [46, 83, 83]),
+    (TextKind::Cyrillic, [31, 48, 47]),
+    (TextKind::Hebrew, [48, 86, 86]),
+    (TextKind::Arabic, [43, 87, 87]),
+    (TextKind::Indic, [39, 87, 87]),
+    (TextKind::Thai, [47, 96, 96]),
+    (TextKind::Hangul, [66, 135, 132]),
+    (TextKind::Kana, [74, 83, 83]),
+    (TextKind::Han, [58, 107, 103]),
+    (TextKind::Wide, [87, 94, 106]),
+    (TextKind::Astral, [280, 650, 722]),
+    (TextKind::Symbol, [54, 63, 65]),
 ];
 
-impl Family {
+impl TokenizerFamily {
     /// The family of a model, by its name.
     pub(crate) fn of(model: &str) -> Self {
         let name = model.rsplit('/').next().unwrap_or(model);
@@ -121,21 +121,21 @@ impl Family {
 }
 
 /// The tokens of a text for a family of models, at least 1 for a text that is not empty.
-pub(crate) fn estimate(text: &str, family: Family) -> u64 {
-    let counts = Cutter::cut(text);
+pub(crate) fn estimate(text: &str, family: TokenizerFamily) -> u64 {
+    let counts = TextSplitter::cut(text);
     let prices = PRICES.iter().map(|(kind, prices)| counts[*kind as usize] * prices[family as usize]);
     prices.sum::<u64>().div_ceil(100)
 }
 
 /// Cuts a text into its parts and counts them.
-struct Cutter<'a> {
+struct TextSplitter<'a> {
     rest: &'a str,
     /// The character before `rest`.
     before: Option<char>,
     counts: [u64; KINDS],
 }
 
-impl<'a> Cutter<'a> {
+impl<'a> TextSplitter<'a> {
     fn cut(text: &'a str) -> [u64; KINDS] {
         let mut cutter = Self { rest: text, before: None, counts: [0; KINDS] };
         while let Some(next) = cutter.rest.chars().next() {
@@ -143,11 +143,11 @@ impl<'a> Cutter<'a> {
                 next if is_latin(next) => cutter.word(),
                 '0'..='9' => {
                     let digits = cutter.run(|c| c.is_ascii_digit());
-                    cutter.add(Kind::Digits, digits.len().div_ceil(3));
+                    cutter.add(TextKind::Digits, digits.len().div_ceil(3));
                 }
                 '\n' | '\r' => {
                     cutter.run(|c| matches!(c, '\n' | '\r'));
-                    cutter.add(Kind::Breaks, 1);
+                    cutter.add(TextKind::Breaks, 1);
                 }
                 ' ' | '\t' => cutter.spaces(),
                 '\0'..='\x7f' => cutter.punctuation(),
@@ -161,35 +161,35 @@ impl<'a> Cutter<'a> {
     }
 
     fn word(&mut self) {
-        self.add(Kind::Word, 1);
+        self.add(TextKind::Word, 1);
         if self.before != Some(' ') && self.before.is_some() {
-            self.add(Kind::Glued, 1);
+            self.add(TextKind::Glued, 1);
         }
         let capitals = self.run(|c| c.is_ascii_uppercase()).len();
         let small = self.run(|c| is_latin(c) && !c.is_ascii_uppercase());
         // Of the Latin letters that are not ASCII each has two bytes.
         let accents = small.bytes().filter(|byte| !byte.is_ascii()).count() / 2;
         let letters = capitals + small.len() - accents;
-        self.add(Kind::Capital, capitals);
-        self.add(Kind::Accent, accents);
-        self.add(Kind::Letter, letters.saturating_sub(SHORT_WORD));
-        self.add(Kind::FarLetter, letters.saturating_sub(LONG_WORD));
+        self.add(TextKind::Capital, capitals);
+        self.add(TextKind::Accent, accents);
+        self.add(TextKind::Letter, letters.saturating_sub(SHORT_WORD));
+        self.add(TextKind::FarLetter, letters.saturating_sub(LONG_WORD));
     }
 
     fn spaces(&mut self) {
         let spaces = self.run(|c| matches!(c, ' ' | '\t')).len();
         if spaces > 1 {
-            self.add(Kind::Spaces, 1 + spaces / INDENT);
+            self.add(TextKind::Spaces, 1 + spaces / INDENT);
         } else if self.rest.starts_with(|c: char| c.is_ascii_digit()) {
-            self.add(Kind::SpaceBeforeDigit, 1);
+            self.add(TextKind::SpaceBeforeDigit, 1);
         }
     }
 
     fn punctuation(&mut self) {
         let is_punctuation = |c: char| c.is_ascii() && !c.is_ascii_alphanumeric() && !is_blank(c);
         let run = self.run(is_punctuation).as_bytes();
-        self.add(Kind::Punctuation, 1);
-        self.add(Kind::MorePunctuation, run.windows(2).filter(|pair| pair[0] != pair[1]).count());
+        self.add(TextKind::Punctuation, 1);
+        self.add(TextKind::MorePunctuation, run.windows(2).filter(|pair| pair[0] != pair[1]).count());
     }
 
     /// Takes the characters that are of one kind.
@@ -205,7 +205,7 @@ impl<'a> Cutter<'a> {
         skipped
     }
 
-    fn add(&mut self, kind: Kind, count: usize) {
+    fn add(&mut self, kind: TextKind, count: usize) {
         self.counts[kind as usize] += u64::try_from(count).unwrap_or(u64::MAX);
     }
 }
@@ -219,20 +219,20 @@ fn is_latin(c: char) -> bool {
 }
 
 /// The kind of a character that is neither ASCII nor Latin.
-fn script(c: char) -> Kind {
+fn script(c: char) -> TextKind {
     match c {
-        '\u{370}'..='\u{3ff}' => Kind::Greek,
-        '\u{400}'..='\u{52f}' => Kind::Cyrillic,
-        '\u{590}'..='\u{5ff}' => Kind::Hebrew,
-        '\u{600}'..='\u{77f}' => Kind::Arabic,
-        '\u{900}'..='\u{dff}' => Kind::Indic,
-        '\u{e00}'..='\u{eff}' => Kind::Thai,
-        '\u{1100}'..='\u{11ff}' | '\u{ac00}'..='\u{d7af}' => Kind::Hangul,
-        '\u{3000}'..='\u{303f}' | '\u{ff00}'..='\u{ffef}' => Kind::Wide,
-        '\u{3040}'..='\u{30ff}' => Kind::Kana,
-        '\u{3400}'..='\u{9fff}' => Kind::Han,
-        '\u{10000}'.. => Kind::Astral,
-        _ => Kind::Symbol,
+        '\u{370}'..='\u{3ff}' => TextKind::Greek,
+        '\u{400}'..='\u{52f}' => TextKind::Cyrillic,
+        '\u{590}'..='\u{5ff}' => TextKind::Hebrew,
+        '\u{600}'..='\u{77f}' => TextKind::Arabic,
+        '\u{900}'..='\u{dff}' => TextKind::Indic,
+        '\u{e00}'..='\u{eff}' => TextKind::Thai,
+        '\u{1100}'..='\u{11ff}' | '\u{ac00}'..='\u{d7af}' => TextKind::Hangul,
+        '\u{3000}'..='\u{303f}' | '\u{ff00}'..='\u{ffef}' => TextKind::Wide,
+        '\u{3040}'..='\u{30ff}' => TextKind::Kana,
+        '\u{3400}'..='\u{9fff}' => TextKind::Han,
+        '\u{10000}'.. => TextKind::Astral,
+        _ => TextKind::Symbol,
     }
 }
 

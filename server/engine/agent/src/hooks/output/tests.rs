@@ -5,9 +5,9 @@ use serde_json::json;
 use super::*;
 use kode_permission::rules::Behavior;
 
-fn run(code: i32, stdout: &str, stderr: &str) -> Run {
-    Run {
-        exit: Ended::Exit(Exit::Code(code)),
+fn run(code: i32, stdout: &str, stderr: &str) -> HandlerRun {
+    HandlerRun {
+        exit: HandlerExit::Exit(Exit::Code(code)),
         stdout: stdout.to_owned(),
         stderr: stderr.to_owned(),
         head: "hook.sh".to_owned(),
@@ -15,7 +15,7 @@ fn run(code: i32, stdout: &str, stderr: &str) -> Run {
     }
 }
 
-fn said(event: HookEvent, code: i32, stdout: &str, stderr: &str) -> Said {
+fn said(event: HookEvent, code: i32, stdout: &str, stderr: &str) -> HandlerOutput {
     read(event, &run(code, stdout, stderr))
 }
 
@@ -30,9 +30,9 @@ fn exit_code_2_blocks_where_the_event_can_block_whatever_the_json_says() {
     use HookEvent::*;
     let allow =
         specific("PreToolUse", json!({ "permissionDecision": "allow", "permissionDecisionReason": "why" }));
-    assert_eq!(said(PreToolUse, 2, "", "not here\n").choice, Some((Choice::Deny, "not here".into())));
-    assert_eq!(said(PreToolUse, 2, &allow, "stderr").choice, Some((Choice::Deny, "why".into())));
-    assert_eq!(said(PreToolUse, 2, "", "").choice, Some((Choice::Deny, NO_REASON.into())));
+    assert_eq!(said(PreToolUse, 2, "", "not here\n").choice, Some((HookChoice::Deny, "not here".into())));
+    assert_eq!(said(PreToolUse, 2, &allow, "stderr").choice, Some((HookChoice::Deny, "why".into())));
+    assert_eq!(said(PreToolUse, 2, "", "").choice, Some((HookChoice::Deny, NO_REASON.into())));
     for event in
         [UserPromptSubmit, PreCompact, Compaction, Stop, SubagentStop, PostToolUse, PostToolUseFailure]
     {
@@ -43,7 +43,7 @@ fn exit_code_2_blocks_where_the_event_can_block_whatever_the_json_says() {
         assert_eq!((said.block, said.system_message.as_deref()), (None, Some("no")), "{event:?}");
     }
     for event in [PermissionRequest, Notification] {
-        assert_eq!(said(event, 2, "", "no"), Said::default(), "{event:?}");
+        assert_eq!(said(event, 2, "", "no"), HandlerOutput::default(), "{event:?}");
     }
 }
 
@@ -54,8 +54,8 @@ fn other_codes_block_nothing_but_their_json_still_decides() {
     assert!(failed.error.as_ref().unwrap().contains("exit code 1: boom"), "{failed:?}");
     let deny =
         specific("PreToolUse", json!({ "permissionDecision": "deny", "permissionDecisionReason": "r" }));
-    assert_eq!(said(HookEvent::PreToolUse, 1, &deny, "").choice, Some((Choice::Deny, "r".into())));
-    let guard = Run { head: "guard-main.sh".into(), ..run(1, "", "") };
+    assert_eq!(said(HookEvent::PreToolUse, 1, &deny, "").choice, Some((HookChoice::Deny, "r".into())));
+    let guard = HandlerRun { head: "guard-main.sh".into(), ..run(1, "", "") };
     assert!(read(HookEvent::PreToolUse, &guard).notes[0].contains("exits with 2"));
 }
 
@@ -65,10 +65,11 @@ fn what_is_not_there_is_a_fault_of_the_set_up_and_no_refusal() {
         let said = said(HookEvent::PreToolUse, code, "", "bash: x: not found");
         assert_eq!((said.choice.clone(), said.outcome()), (None, HookOutcome::NotSetUp), "{code}");
     }
-    let python = Run { missing: Some("there is no `x.py`".into()), ..run(2, "", "can't open file 'x.py'") };
+    let python =
+        HandlerRun { missing: Some("there is no `x.py`".into()), ..run(2, "", "can't open file 'x.py'") };
     let said = read(HookEvent::PreToolUse, &python);
     assert_eq!((said.choice.clone(), said.outcome()), (None, HookOutcome::NotSetUp));
-    let never = Run { exit: Ended::NotStarted("no sandbox".into()), ..run(0, "", "") };
+    let never = HandlerRun { exit: HandlerExit::NotStarted("no sandbox".into()), ..run(0, "", "") };
     assert_eq!(read(HookEvent::PreToolUse, &never).outcome(), HookOutcome::NotSetUp);
 }
 
@@ -80,7 +81,8 @@ fn a_time_limit_a_signal_and_a_cancel_decide_nothing() {
         (Exit::Signal(9), HookOutcome::Failed),
     ] {
         let deny = json!({ "decision": "block" }).to_string();
-        let said = read(HookEvent::PreToolUse, &Run { exit: Ended::Exit(exit), ..run(0, &deny, "") });
+        let said =
+            read(HookEvent::PreToolUse, &HandlerRun { exit: HandlerExit::Exit(exit), ..run(0, &deny, "") });
         assert_eq!((said.choice.clone(), said.block.clone(), said.outcome()), (None, None, outcome));
     }
 }
@@ -90,13 +92,13 @@ fn decisions_about_calls_are_read_in_the_new_form_and_the_old() {
     let new = |decision: &str| specific("PreToolUse", json!({ "permissionDecision": decision }));
     let old = |decision: &str| json!({ "decision": decision, "reason": "r" }).to_string();
     for (stdout, expected) in [
-        (new("allow"), Some(Choice::Allow)),
-        (new("deny"), Some(Choice::Deny)),
-        (new("ask"), Some(Choice::Ask)),
-        (new("defer"), Some(Choice::Defer)),
+        (new("allow"), Some(HookChoice::Allow)),
+        (new("deny"), Some(HookChoice::Deny)),
+        (new("ask"), Some(HookChoice::Ask)),
+        (new("defer"), Some(HookChoice::Defer)),
         (new("passthrough"), None),
-        (old("approve"), Some(Choice::Allow)),
-        (old("block"), Some(Choice::Deny)),
+        (old("approve"), Some(HookChoice::Allow)),
+        (old("block"), Some(HookChoice::Deny)),
         (old("continue"), None),
         ("{}".to_owned(), None),
     ] {
@@ -178,7 +180,7 @@ fn inputs_outputs_and_permissions_are_taken_over_and_nonsense_is_told() {
     );
     let answer = request.permission.unwrap();
     assert!(answer.allow && answer.updated_input.is_some());
-    let Update::Add { behavior, rules, .. } = &answer.updates[0] else { panic!("{answer:?}") };
+    let PermissionUpdate::Add { behavior, rules, .. } = &answer.updates[0] else { panic!("{answer:?}") };
     assert_eq!((*behavior, rules[0].to_string()), (Behavior::Allow, "Bash(ls *)".to_owned()));
     assert_eq!(answer.updates.len(), 2);
     assert!(request.notes[0].contains("`fly`"));

@@ -1,27 +1,27 @@
-//! What another conversation of the same workspace came to.
+//! The result of another session of the same workspace.
 //!
-//! Rule: it is read from the journals as they lie on disk; a session that runs meanwhile is not disturbed.
+//! Rule: it is read from the journal on disk; a session that runs meanwhile is not disturbed.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
-use crate::input::look_up::{Found, LookUp, MAX_OTHER_BYTES};
+use crate::input::look_up::{FoundPart, LookUp, MAX_OTHER_BYTES};
 use crate::input::render::bounded;
-use crate::session::SessionState;
 use crate::sessions;
+use crate::state::SessionState;
 use kode_base::{blocking, todo};
 use kode_journal as journal;
 use kode_record::prompt::Attachment;
 use kode_record::record::Record;
 
-/// So many sessions are looked through, the newest first.
+/// The most sessions that are searched, the newest first.
 const MAX_SESSIONS: usize = 200;
 
-/// A larger journal is not read for this.
+/// The largest journal that is read for this, in bytes.
 const MAX_JOURNAL_BYTES: u64 = 128 << 20;
 
-/// What is told of a conversation.
-struct Past {
+/// The result of a session.
+struct PastSession {
     id: String,
     title: String,
     answer: String,
@@ -29,23 +29,23 @@ struct Past {
 }
 
 impl LookUp<'_> {
-    pub(super) async fn past_session(&self, shown: Attachment, wanted: &str, room: usize) -> Found {
-        let (own, wanted) = (self.session.journal_path(), wanted.trim().to_owned());
+    pub(super) async fn past_session(&self, shown: Attachment, wanted: &str, room: usize) -> FoundPart {
+        let (own, wanted) = (self.input.core.journal().path().to_path_buf(), wanted.trim().to_owned());
         match blocking(move || find(&own, &wanted)).await {
-            Ok(Past { id, title, answer, todos }) => {
+            Ok(PastSession { id, title, answer, todos }) => {
                 let todos = if todos.is_empty() { todos } else { format!("\n\nIts todo list:\n{todos}") };
                 let answer = if answer.is_empty() { "(none)" } else { &answer };
                 let text = format!("Title: {title}\n\nIts last answer:\n{answer}{todos}");
                 let shown = Attachment { label: title, ..shown };
-                Found::text(shown, "session", &[("id", id)], &bounded(&text, room.min(MAX_OTHER_BYTES)))
+                FoundPart::text(shown, "session", &[("id", id)], &bounded(&text, room.min(MAX_OTHER_BYTES)))
             }
-            Err(problem) => Found::problem(shown, problem),
+            Err(problem) => FoundPart::problem(shown, problem),
         }
     }
 }
 
 /// The newest conversation beside the own one that has this id, or whose title has these words.
-fn find(own: &Path, wanted: &str) -> Result<Past, String> {
+fn find(own: &Path, wanted: &str) -> Result<PastSession, String> {
     let own = own.parent().ok_or("there are no other conversations")?;
     let folder = own.parent().ok_or("there are no other conversations")?;
     let name = own.file_name().unwrap_or_default();
@@ -75,6 +75,14 @@ fn find(own: &Path, wanted: &str) -> Result<Past, String> {
     let read = journal::read(&journal).map_err(|error| error.to_string())?;
     let records = read.records.into_iter().filter(|record| !matches!(record, Record::Edits { .. }));
     let state = SessionState::fold(records.collect()).ok_or("its journal holds no conversation")?;
-    let todos = if state.todos.is_empty() { String::new() } else { todo::render(&state.todos) };
-    Ok(Past { id: state.id.to_string(), title: state.title.clone(), answer: state.main.answer(), todos })
+    let todos = match state.todos.list() {
+        [] => String::new(),
+        todos => todo::render(todos),
+    };
+    Ok(PastSession {
+        id: state.id.to_string(),
+        title: state.title.text.clone(),
+        answer: state.main.answer(),
+        todos,
+    })
 }

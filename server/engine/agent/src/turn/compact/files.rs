@@ -1,4 +1,4 @@
-//! The files whose text stands beside a summary.
+//! The files that are quoted with a summary.
 //!
 //! Rule: what is shown is what stands in the editor or on the disk now, and counts as read; what may not be read unasked is
 //! not shown, every cut is stated, and a file that cannot be read is named with the reason.
@@ -9,8 +9,9 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::Before;
-use crate::session::conversation::Conversation;
+use super::CompactionInput;
+use crate::conversation::Conversation;
+use crate::gate::Gatekeeper;
 use kode_base::call::{Exposure, ToolKind};
 use kode_base::paths::Target;
 use kode_model::{Block, Message};
@@ -19,16 +20,16 @@ use kode_text::edit::diff::push_numbered;
 use kode_text::file_text::FileText;
 use kode_text::workspace::{OpenText, Portion, Workspace};
 
-/// So many files are shown at most.
+/// The most quoted files.
 pub(super) const MAX_FILES: usize = 5;
 
-/// So many lines of each.
+/// The most lines of each.
 const MAX_LINES: usize = 1_000;
 
-/// So many characters of a line.
+/// The most characters of a line.
 const MAX_LINE_CHARS: usize = 2_000;
 
-/// So many tokens of each, and of all together.
+/// The most tokens of each, and of all together.
 const MAX_FILE_TOKENS: u64 = 10_000;
 const MAX_TOKENS: u64 = 50_000;
 
@@ -38,20 +39,20 @@ const WINDOW_PART: u64 = 4;
 /// Less room than this is not worth a file.
 const MIN_ROOM: u64 = 200;
 
-/// More files than this are not looked at for the ones that may be shown.
+/// The most files that are considered.
 const MAX_CANDIDATES: usize = 50;
 
 /// A file beside a summary.
-pub(super) struct Recovered {
+pub(super) struct FileExcerpt {
     pub(super) file: RecoveredFile,
-    /// What the model is told of it.
+    /// The text for the model.
     text: String,
-    /// What was read.
+    /// The text and the portion that were read.
     read: Option<(FileText, Portion)>,
 }
 
-impl Recovered {
-    /// Notes what of it was read.
+impl FileExcerpt {
+    /// Records the read portion.
     pub(super) fn note(&self, workspace: &Workspace) {
         if let Some((text, portion)) = &self.read {
             workspace.note_read(text, portion);
@@ -68,7 +69,7 @@ impl Recovered {
 
 /// How much a file has to do with the conversation; more comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank {
+struct FileRank {
     is_modified: bool,
     mentions: usize,
     last: usize,
@@ -76,13 +77,14 @@ struct Rank {
 
 /// The files that count most, as they are now, in at most `room` tokens.
 pub(super) async fn recover(
-    conversation: &Conversation<'_>,
-    before: &Before<'_>,
+    gate: &Gatekeeper,
+    conversation: &Conversation,
+    before: &CompactionInput<'_>,
     room: u64,
-) -> Vec<Recovered> {
+) -> Vec<FileExcerpt> {
     let workspace = conversation.workspace();
     let mut room = room.min(MAX_TOKENS).min(before.profile.context_window / WINDOW_PART);
-    let may_read = conversation.may_read();
+    let may_read = gate.may_read_for(conversation);
     let mut recovered = Vec::new();
     for target in ranked(conversation, &before.messages).into_iter().take(MAX_CANDIDATES) {
         if recovered.len() >= MAX_FILES || room < MIN_ROOM {
@@ -96,9 +98,9 @@ pub(super) async fn recover(
             Ok(OpenText::Whole(text)) => show(text, &path, room.min(MAX_FILE_TOKENS), before),
             Ok(OpenText::Stream(stream)) => {
                 let problem = format!("it is too long ({} bytes); read the part that counts", stream.size());
-                Recovered::not_shown(target, &path, problem)
+                FileExcerpt::not_shown(target, &path, problem)
             }
-            Err(error) => Recovered::not_shown(target, &path, error.to_string()),
+            Err(error) => FileExcerpt::not_shown(target, &path, error.to_string()),
         };
         room = room.saturating_sub(before.corrected(before.counter.text(&file.text)));
         recovered.push(file);
@@ -106,8 +108,8 @@ pub(super) async fn recover(
     recovered
 }
 
-/// What the model is told of the files.
-pub(super) fn blocks(files: &[Recovered]) -> Option<Block> {
+/// The block for the model.
+pub(super) fn blocks(files: &[FileExcerpt]) -> Option<Block> {
     if files.is_empty() {
         return None;
     }
@@ -117,10 +119,11 @@ pub(super) fn blocks(files: &[Recovered]) -> Option<Block> {
 
 /// The files that calls of the conversation named, those that count most first: changed ones, then those named most often,
 /// then those named last.
-fn ranked(conversation: &Conversation<'_>, messages: &[Message]) -> Vec<Target> {
-    let mut ranks: HashMap<Target, Rank> = HashMap::new();
+fn ranked(conversation: &Conversation, messages: &[Message]) -> Vec<Target> {
+    let mut ranks: HashMap<Target, FileRank> = HashMap::new();
     let workspace = conversation.workspace();
-    let older = conversation.read(|thread| thread.compacted().map(|compaction| compaction.files.clone()));
+    let older =
+        conversation.thread.read(|thread| thread.compacted().map(|compaction| compaction.files.clone()));
     for file in older.into_iter().flatten().filter(|file| file.problem.is_none()) {
         ranks.entry(file.target).or_default().mentions += 1;
     }
@@ -166,12 +169,12 @@ fn failed(block: &Block) -> Option<&str> {
     }
 }
 
-fn show(text: FileText, path: &str, tokens: u64, before: &Before<'_>) -> Recovered {
+fn show(text: FileText, path: &str, tokens: u64, before: &CompactionInput<'_>) -> FileExcerpt {
     let lines = text.text.lines().count();
     let head = format!("`{path}` ({lines} lines):\n");
     let cut = |taken: usize| format!("[lines 1 to {taken} of {lines}; read the rest where it counts]");
     let mut shown = String::new();
-    // What stands around the lines counts as well.
+    // The heading and the cut mark count as well.
     let mut used = before.corrected(before.counter.text(&head) + before.counter.text(&cut(lines)));
     let (mut taken, mut has_cut_line) = (0, false);
     for (at, line) in text.text.lines().take(MAX_LINES).enumerate() {
@@ -203,5 +206,5 @@ fn show(text: FileText, path: &str, tokens: u64, before: &Before<'_>) -> Recover
         lines,
         problem: None,
     };
-    Recovered { file, text: told, read: Some((text, portion)) }
+    FileExcerpt { file, text: told, read: Some((text, portion)) }
 }

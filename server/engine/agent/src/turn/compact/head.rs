@@ -1,11 +1,12 @@
-//! What the model is told in the place of the messages that are gone.
+//! The text that replaces the compacted messages.
 //!
 //! Rule: it is a part of the user's side that says it is none of the user's words; the first instruction stands in it as
 //! it was said, and so do the newest prompt and what the user said after it where their messages are gone, together
 //! within one share of the window. What it quotes cannot end it early.
 
-use super::{Before, pictures, within};
-use crate::session::thread::Saying;
+use super::{CompactionInput, within};
+use crate::state::images;
+use crate::state::thread::UserSaying;
 use kode_model::Block;
 
 /// The share of the window, as one part in so many, that the first instruction may take.
@@ -17,7 +18,7 @@ const PROMPT_PART: u64 = 4;
 /// The share of the window, as one part in so many, that a summary may take.
 const SUMMARY_PART: u64 = 8;
 
-/// So much of what the user said after the newest prompt is quoted, the newest.
+/// The most quoted messages of the user after the newest prompt; the newest are kept.
 const MAX_STEERED: usize = 20;
 
 /// Less of a text is not worth quoting.
@@ -36,34 +37,34 @@ Warning: the conversation before this point was left out because the context win
 be written. You do not know what was done in it. This note is not a message of the user. Look at the files and at what \
 follows before you go on, do not repeat what seems done, and ask the user where something that counts is missing.";
 
-/// What the model is told, in the making.
-pub(super) struct Head<'a> {
-    before: &'a Before<'a>,
-    /// The newest prompt where it is gone, then what the user said after it.
-    prompt: Option<&'a Saying>,
-    steered: Vec<&'a Saying>,
-    /// What may be quoted is divided by this.
+/// The head of a compacted history, under construction.
+pub(super) struct HistoryHead<'a> {
+    before: &'a CompactionInput<'a>,
+    /// The newest prompt where its message is gone, and the user's messages after it.
+    prompt: Option<&'a UserSaying>,
+    steered: Vec<&'a UserSaying>,
+    /// The divisor of all quotas.
     part: u64,
     text: String,
 }
 
-/// A block that is quoted, and what it is.
-struct Quoted<'a> {
+/// A quoted block.
+struct QuotedBlock<'a> {
     block: &'a Block,
     is_typed: bool,
 }
 
-impl<'a> Head<'a> {
+impl<'a> HistoryHead<'a> {
     /// The head of a history that goes on with message `kept_from`, with all it quotes `part` times shorter than it may be.
-    pub(super) fn of(before: &'a Before<'a>, kept_from: usize, part: u64) -> Self {
-        let is_lost = |saying: &&Saying| saying.at.is_none_or(|at| at < kept_from);
+    pub(super) fn of(before: &'a CompactionInput<'a>, kept_from: usize, part: u64) -> Self {
+        let is_lost = |saying: &&UserSaying| saying.at.is_none_or(|at| at < kept_from);
         let prompt = before.prompt.as_ref().filter(is_lost);
         let mut steered: Vec<_> = before.steered.iter().filter(is_lost).collect();
         steered.drain(..steered.len().saturating_sub(MAX_STEERED));
         Self { before, prompt, steered, part, text: String::new() }
     }
 
-    /// Says what a summary says.
+    /// Adds a summary.
     pub(super) fn with_summary(mut self, summary: &str) -> Self {
         let summary = self.share(summary, SUMMARY_PART);
         let first = self.first_instruction();
@@ -71,7 +72,7 @@ impl<'a> Head<'a> {
         self
     }
 
-    /// Says that there is no summary and why, and what an older one says.
+    /// Adds the reason why there is no summary, and an older one.
     pub(super) fn with_warning(mut self, failure: &str, older: Option<&str>) -> Self {
         let first = self.first_instruction();
         self.text = format!("{WITHOUT_SUMMARY}\nThe reason: {failure}.\n{first}");
@@ -102,29 +103,29 @@ impl<'a> Head<'a> {
     }
 
     /// What is quoted, cut to what may be quoted together: what the user typed comes first, then what was attached to it.
-    /// `None` for what has no room.
-    fn shared(&self, quoted: &[Quoted<'_>]) -> Vec<Option<Block>> {
+    /// `None` for a block without room.
+    fn shared(&self, quoted: &[QuotedBlock<'_>]) -> Vec<Option<Block>> {
         let counter = self.before.counter;
         let mut left = self.before.profile.context_window / PROMPT_PART / self.part;
-        let mut picture_bytes = pictures::MAX_BYTES;
+        let mut picture_bytes = images::MAX_BYTES;
         let mut shared: Vec<_> = quoted.iter().map(|_| None).collect();
         for is_typed in [true, false] {
             let of = quoted.iter().enumerate().filter(|(_, quoted)| quoted.is_typed == is_typed);
             let mut sized: Vec<_> =
                 of.map(|(at, quoted)| (counter.blocks(std::slice::from_ref(quoted.block)), at)).collect();
-            // What is short leaves of its share to what is long.
+            // Short blocks leave the rest of their share to long ones.
             sized.sort_unstable();
             let count = u64::try_from(sized.len()).unwrap_or(u64::MAX);
             for ((size, at), others) in sized.into_iter().zip((1..=count).rev()) {
                 let share = left / others;
                 let block = quoted[at].block;
-                let bytes = pictures::bytes(std::slice::from_ref(block));
+                let bytes = images::bytes(std::slice::from_ref(block));
                 let cut = match block {
                     _ if size <= share && bytes <= picture_bytes => block.clone(),
                     Block::Text { text } if share >= MIN_QUOTED => {
                         Block::Text { text: within(text, share, counter) }
                     }
-                    Block::Image(_) if share >= MIN_QUOTED => Block::Text { text: pictures::NOTE.to_owned() },
+                    Block::Image(_) if share >= MIN_QUOTED => Block::Text { text: images::NOTE.to_owned() },
                     Block::Text { .. }
                     | Block::Image(_)
                     | Block::Thinking { .. }
@@ -134,7 +135,7 @@ impl<'a> Head<'a> {
                 };
                 let cut = std::slice::from_ref(&cut);
                 left = left.saturating_sub(counter.blocks(cut));
-                picture_bytes = picture_bytes.saturating_sub(pictures::bytes(cut));
+                picture_bytes = picture_bytes.saturating_sub(images::bytes(cut));
                 shared[at] = cut.first().cloned();
             }
         }
@@ -156,9 +157,9 @@ impl<'a> Head<'a> {
     }
 }
 
-/// What can be quoted of what somebody said.
-fn parts(said: &Saying) -> impl Iterator<Item = Quoted<'_>> {
+/// The quotable blocks of a message.
+fn parts(said: &UserSaying) -> impl Iterator<Item = QuotedBlock<'_>> {
     let is_said = |block: &Block| matches!(block, Block::Text { .. } | Block::Image(_));
     let blocks = said.blocks.iter().enumerate().filter(move |(_, block)| is_said(block));
-    blocks.map(|(at, block)| Quoted { block, is_typed: at < said.words })
+    blocks.map(|(at, block)| QuotedBlock { block, is_typed: at < said.words })
 }

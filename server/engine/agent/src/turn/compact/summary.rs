@@ -9,12 +9,11 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::transcript::transcript;
-use super::{Before, within};
+use super::{CompactionInput, within};
 use crate::context::meter::scaled;
-use crate::session::conversation::Conversation;
-use crate::turn::attempt::{charge_beside, jitter, tell_retry, usage_of};
+use crate::turn::attempt::{charge_apart, jitter, publish_retry, usage_of};
 use crate::turn::route::by_rest;
-use kode_base::ids::TurnId;
+use crate::turn::services::TurnContext;
 use kode_model::models::Pointer;
 use kode_model::profile::Profile;
 use kode_model::retry::{self, Retry};
@@ -48,14 +47,14 @@ const SUMMARY_PART: u64 = 4;
 /// The share of the window that what is to be summarized may take: counts of foreign models are not exact.
 const TRANSCRIPT_SHARE: f64 = 0.7;
 
-/// So often a request that was too long is tried again with half as much.
+/// The most retries of a request that was too long, each with half the text.
 const MAX_HALVINGS: u32 = 3;
 
-/// Progress is told whenever so many characters have been written.
+/// The number of characters between two reports of progress.
 const PROGRESS_CHARS: u64 = 500;
 
 /// A summary.
-pub(super) struct Summary {
+pub(super) struct WrittenSummary {
     pub(super) text: String,
     /// The model that wrote it, as the provider knows it.
     pub(super) model: String,
@@ -63,30 +62,28 @@ pub(super) struct Summary {
 }
 
 /// The model that is asked.
-struct Writer<'a> {
-    conversation: &'a Conversation<'a>,
-    turn: &'a TurnId,
+struct SummaryWriter<'a> {
+    turn: TurnContext<'a>,
     model: &'a dyn Model,
     profile: &'a Profile,
-    /// Is told how many characters were written.
+    /// Receives the number of written characters.
     written: &'a (dyn Fn(u64) + Sync),
     cancel: &'a CancellationToken,
 }
 
 /// Has the messages before `kept_from` summarized. The error says why there is no summary.
 pub(super) async fn summarize(
-    conversation: &Conversation<'_>,
-    turn: &TurnId,
-    before: &Before<'_>,
+    turn: TurnContext<'_>,
+    before: &CompactionInput<'_>,
     (kept_from, focus): (usize, Option<&str>),
     written: &(dyn Fn(u64) + Sync),
     cancel: &CancellationToken,
-) -> Result<Summary, String> {
-    let models = conversation.session.models();
-    let (named, own) = (conversation.session.pointer(Pointer::Compact), conversation.model());
+) -> Result<WrittenSummary, String> {
+    let models = turn.services.models.now();
+    let (named, own) = (turn.services.models.pointer(Pointer::Compact), turn.conversation.model());
     let mut failure = String::new();
     // Where the model that is set for it cannot do it, the conversation's own may.
-    for name in &by_rest(conversation, &[&named, &own]) {
+    for name in &by_rest(&turn.services.models, &[&named, &own]) {
         let Ok(profile) = models.profile(name) else { continue };
         let model = tokio::select! {
             model = models.connect(name) => model,
@@ -94,7 +91,7 @@ pub(super) async fn summarize(
         };
         let result = match model {
             Ok(model) => {
-                let writer = Writer { conversation, turn, model: model.as_ref(), profile, written, cancel };
+                let writer = SummaryWriter { turn, model: model.as_ref(), profile, written, cancel };
                 writer.summarize(before, kept_from, focus).await
             }
             Err(error) => Err(error.to_string()),
@@ -107,13 +104,13 @@ pub(super) async fn summarize(
     Err(failure)
 }
 
-impl Writer<'_> {
+impl SummaryWriter<'_> {
     async fn summarize(
         &self,
-        before: &Before<'_>,
+        before: &CompactionInput<'_>,
         kept_from: usize,
         focus: Option<&str>,
-    ) -> Result<Summary, String> {
+    ) -> Result<WrittenSummary, String> {
         let (answer, mut usage) =
             self.first(before, kept_from, focus).await.map_err(|error| error.to_string())?;
         let (asked, mut text) = answer;
@@ -137,7 +134,7 @@ impl Writer<'_> {
                     }
                 }
                 Err(error) if self.cancel.is_cancelled() => return Err(error.to_string()),
-                // What there is is better than nothing.
+                // An incomplete summary is better than none.
                 Err(error) => tracing::info!(%error, "a summary was not completed"),
             }
         }
@@ -146,13 +143,13 @@ impl Writer<'_> {
         }
         let most = MAX_SUMMARY_TOKENS.min(before.profile.context_window / SUMMARY_PART);
         let text = within(text.trim(), most, before.counter);
-        Ok(Summary { text, model: self.profile.model.clone(), usage })
+        Ok(WrittenSummary { text, model: self.profile.model.clone(), usage })
     }
 
-    /// Asks for the summary, with less where that was too long. Answers what was asked and what was answered.
+    /// Asks for the summary, with less text where it was too long. Returns the request and the answer.
     async fn first(
         &self,
-        before: &Before<'_>,
+        before: &CompactionInput<'_>,
         kept_from: usize,
         focus: Option<&str>,
     ) -> Result<((Message, String), Usage), ModelError> {
@@ -195,13 +192,13 @@ impl Writer<'_> {
                 }
                 Err(error) => error,
             };
-            // What broke off is paid for as well.
+            // A broken attempt is charged as well.
             self.charge(usage_of(&error));
             failed += 1;
             match retry::decide(&error, failed, waited, &policy, jitter()) {
                 Retry::After(wait) if !self.cancel.is_cancelled() => {
                     let (name, times) = (self.model.name(), (wait, waited));
-                    tell_retry(self.conversation, name, &error, failed, times, &policy);
+                    publish_retry(&self.turn.services.core, name, &error, failed, times, &policy);
                     waited = waited.saturating_add(wait);
                     tokio::select! {
                         () = sleep(wait) => {}
@@ -231,7 +228,7 @@ impl Writer<'_> {
     }
 
     fn charge(&self, usage: Usage) {
-        charge_beside(self.conversation, self.turn, self.profile, usage, || None);
+        charge_apart(self.turn, self.profile, usage, || None);
     }
 
     fn answer_tokens(&self) -> u64 {

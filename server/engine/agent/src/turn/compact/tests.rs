@@ -100,9 +100,9 @@ fn profile(context_window: u64) -> Profile {
 fn before<'a>(
     profile: &'a Profile,
     messages: Vec<Message>,
-    prompt: Saying,
-    steered: Vec<Saying>,
-) -> Before<'a> {
+    prompt: UserSaying,
+    steered: Vec<UserSaying>,
+) -> CompactionInput<'a> {
     use crate::context::meter::trigger;
     use kode_record::context::{ContextParts, ContextUse};
     let counter = Counter::of("test");
@@ -116,12 +116,12 @@ fn before<'a>(
         reserved: 1_000,
         parts: ContextParts::default(),
     };
-    Before {
+    CompactionInput {
         profile,
         messages: messages.into(),
         sizes,
         counter,
-        measured: Measured { usage, fixed: 0, correction: 1.0 },
+        measured: Measurement { usage, fixed: 0, correction: 1.0 },
         prompt: Some(prompt),
         steered,
         first_instruction: None,
@@ -131,19 +131,19 @@ fn before<'a>(
 }
 
 /// A prompt with five attached files of some eight thousand tokens each.
-fn with_files(at: Option<usize>) -> Saying {
+fn with_files(at: Option<usize>) -> UserSaying {
     let mut blocks = vec![text("PLEASE fix the parser")];
     blocks.extend((0..5).map(|file| text(&format!("<file {file}>\n{}", "some line\n".repeat(3_000)))));
-    Saying { at, blocks, words: 1 }
+    UserSaying { at, blocks, words: 1 }
 }
 
 #[test]
 fn what_is_attached_to_a_prompt_shares_what_the_words_of_the_user_leave() {
     let profile = profile(32_000);
-    let said = |words: &str| Saying { at: None, blocks: vec![text(words)], words: 1 };
+    let said = |words: &str| UserSaying { at: None, blocks: vec![text(words)], words: 1 };
     let steered = vec![said("NO, the lexer"), said("and USE tabs")];
     let before = before(&profile, rounds(2), with_files(None), steered);
-    let blocks = Head::of(&before, 5, 1).with_summary("a summary").into_blocks();
+    let blocks = HistoryHead::of(&before, 5, 1).with_summary("a summary").into_blocks();
     let told: Vec<_> = blocks
         .iter()
         .map(|block| match block {
@@ -166,9 +166,9 @@ fn what_is_attached_to_a_prompt_shares_what_the_words_of_the_user_leave() {
 #[test]
 fn what_stands_where_it_was_is_not_told_again() {
     let profile = profile(32_000);
-    let kept = Saying { at: Some(3), blocks: vec![text("kept")], words: 1 };
+    let kept = UserSaying { at: Some(3), blocks: vec![text("kept")], words: 1 };
     let before = before(&profile, rounds(2), with_files(None), vec![kept]);
-    let told = format!("{:?}", Head::of(&before, 3, 1).with_summary("a summary").into_blocks());
+    let told = format!("{:?}", HistoryHead::of(&before, 3, 1).with_summary("a summary").into_blocks());
     assert!(told.contains("PLEASE fix the parser") && !told.contains("kept"));
 }
 
@@ -205,11 +205,11 @@ fn the_oldest_pictures_go_until_the_rest_fits() {
         images.extend([picture(5), picture(6)]);
     }
     let mut messages = vec![Message::user(vec![Block::Image(picture(4)), result, Block::Image(picture(7))])];
-    let left_out = |limit| pictures::over(&messages, limit);
+    let left_out = |limit| images::over(&messages, limit);
     assert_eq!([22, 21, 17, 13, 7, 6].map(left_out), [0, 1, 2, 2, 3, 4]);
-    pictures::leave_out(&mut messages, 2);
-    assert_eq!(pictures::bytes(&messages[0].content), 13);
-    assert_eq!(messages[0].content[0], text(pictures::NOTE));
+    images::leave_out(&mut messages, 2);
+    assert_eq!(images::bytes(&messages[0].content), 13);
+    assert_eq!(messages[0].content[0], text(images::NOTE));
     let Block::ToolResult { content, images, .. } = &messages[0].content[1] else { panic!("no result") };
-    assert_eq!((content.as_str(), images.len()), (format!("seen\n{}", pictures::NOTE).as_str(), 1));
+    assert_eq!((content.as_str(), images.len()), (format!("seen\n{}", images::NOTE).as_str(), 1));
 }

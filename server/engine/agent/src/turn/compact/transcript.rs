@@ -12,7 +12,7 @@ use kode_model::{Block, Message, Role};
 /// How long results may be, in bytes, from the first try to the last.
 const RESULT_BYTES: [usize; 4] = [8_000, 2_000, 600, 200];
 
-/// How much longer than a result what somebody said may be.
+/// The factor by which a message may be longer than a result.
 const SAID_FACTOR: usize = 4;
 
 /// Of what must be cut in the middle, one part in so many is kept at the beginning.
@@ -48,7 +48,7 @@ pub(super) fn transcript(
     without_middle(&entries, tokens, counter)
 }
 
-/// The beginning and the end of a text, together of at most so many bytes, with the cut marked.
+/// The beginning and the end of a text, together of at most `bytes` bytes, with the cut marked.
 pub(super) fn both_ends(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
@@ -91,7 +91,7 @@ fn entry(message: &Message, skipped: usize, repeated: &HashSet<&str>, bytes: usi
                 writeln!(text, "[{who}]\n{}\n", both_ends(said, bytes * SAID_FACTOR))
             }
             Block::Image(_) => writeln!(text, "[{who} shows a picture]\n"),
-            // What was only thought is in what was said and done.
+            // Answers and calls contain the result of thinking.
             Block::Thinking { .. } | Block::RedactedThinking { .. } => Ok(()),
             Block::ToolUse { name, input, .. } => {
                 writeln!(text, "[Agent calls {name}] {}\n", both_ends(&input.to_string(), bytes))

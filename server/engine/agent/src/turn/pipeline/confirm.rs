@@ -1,4 +1,4 @@
-//! The confirmation: who lets a call run that nothing allows by itself, and what of it.
+//! The confirmation: the user, or a hook for them, decides on a call that no rule allows.
 //!
 //! Rule: hooks speak for the user only where no rule asks and no guarded place is touched; what is carried out is never
 //! more than what was shown, and a refusal by what is in force by then wins over every yes.
@@ -9,19 +9,19 @@ use serde_json::Value;
 
 use super::Pipeline;
 use super::refusal::{cancelled, changed_by_hook, of_hook, refused, refused_by_hook};
-use crate::hooks::tool::Answered as HookAnswer;
-use crate::session::guard::Judged;
-use crate::session::proposal::{Accepted, Proposal};
-use crate::turn::prompt;
-use crate::turn::sample::Call;
-use crate::turn::taken_up::Again;
+use crate::edits::{AcceptedHunks, Proposal};
+use crate::gate::Judgment;
+use crate::hooks::call::PermissionReply;
+use crate::turn::permission;
+use crate::turn::resume::PendingRequest;
+use crate::turn::sample::ModelToolCall;
 use kode_base::call::{ToolError, ToolErrorKind};
 use kode_base::ids::{HunkId, PermissionId};
 use kode_config::hooks::event::HookEvent;
 use kode_permission::gate::AnswerReach;
 use kode_permission::{
-    GateDecision, Grant, Offer, PermissionDecision, PermissionOutcome, PermissionPrompt, PromptAnswer,
-    PromptOutcome, Scope, Verdict,
+    GateDecision, Grant, Offer, PermissionDecision, PermissionOutcome, PermissionPrompt, PromptAnswer, Scope,
+    Verdict,
 };
 use kode_process::sandbox::Sandbox;
 use kode_record::event::NoticeLevel;
@@ -30,49 +30,49 @@ use kode_text::workspace::KnownText;
 use kode_tool::{CallAction, CallContext, CallPlan, ErasedTool};
 
 /// A plan that may be carried out.
-pub(super) struct Confirmed {
+pub(super) struct ConfirmedPlan {
     pub(super) plan: CallPlan,
-    /// What the model is told first: what the user changed about the call.
+    /// The beginning of the result for the model: the user's changes of the call.
     pub(super) remark: String,
     /// The names under which the hunks of the change were proposed.
     pub(super) names: Vec<HunkId>,
-    /// What holds its commands back, whatever the settings say by now.
+    /// The sandbox of its commands, whatever the settings are by now.
     pub(super) sandbox: Option<Arc<Sandbox>>,
 }
 
-impl Confirmed {
+impl ConfirmedPlan {
     /// A plan that the user was not asked about.
     pub(super) fn unasked(plan: CallPlan, sandbox: Option<Arc<Sandbox>>) -> Self {
         Self { plan, remark: String::new(), names: Vec::new(), sandbox }
     }
 }
 
-/// What became of a call that hooks were asked about in the user's place.
-enum ByHook {
-    /// It may be carried out.
-    Settled(Confirmed),
+/// The decision of hooks in the user's place.
+enum HookDecision {
+    /// The call may run.
+    Settled(ConfirmedPlan),
     /// The user decides.
-    Open(Box<Open>),
+    Open(Box<OpenDecision>),
 }
 
-/// A call that the user is to decide about.
-struct Open {
+/// A call that the user decides about.
+struct OpenDecision {
     plan: CallPlan,
-    judged: Judged,
+    judged: Judgment,
     /// The arguments, where a hook has changed them.
     input: Option<Value>,
 }
 
 impl Pipeline<'_> {
-    /// Whether the user has seen the call in the answer they chose and let it run. That speaks for what is asked only
-    /// because nothing allows it: an ask rule, a guarded place and what is proposed first ask all the same.
+    /// Whether the user has seen the call in the answer they chose and let it run. That spares only the question about a call
+    /// that nothing allows: ask rules, guarded places and proposals ask nevertheless.
     pub(super) fn is_spared(&self, verdict: &Verdict) -> bool {
         self.call.spared_by.is_some() && is_only_unspoken_for(verdict)
     }
 
     /// Whether the user was asked for permission when the server ended, and has not answered.
     pub(super) fn was_asked(&self) -> bool {
-        matches!(self.call.again, Some(Again::Permission(..)))
+        matches!(self.call.pending, Some(PendingRequest::Permission(..)))
     }
 
     /// Notes who let the call run.
@@ -85,29 +85,29 @@ impl Pipeline<'_> {
             by: by.to_owned(),
             feedback: None,
         };
-        self.session.commit(Record::Decided { decision, grants: Vec::new() });
-        self.session.sync().await;
+        self.services().core.commit(Record::Decided { decision, grants: Vec::new() });
+        self.services().core.sync().await;
     }
 
     /// Has hooks answer, then the user. A hook speaks for the user only where they are asked because nothing allows the
-    /// call as it stands by then: rules that ask and guarded places are for the user, whatever a hook has made of the call.
+    /// call in its current form: ask rules and guarded places are for the user, whatever arguments a hook gives.
     pub(super) async fn confirm(
         &self,
         tool: &dyn ErasedTool,
         plan: CallPlan,
-        judged: Judged,
+        judged: Judgment,
         context: &CallContext,
-    ) -> Result<Confirmed, ToolError> {
+    ) -> Result<ConfirmedPlan, ToolError> {
         match self.confirm_by_hook(tool, plan, judged, context).await? {
-            ByHook::Settled(confirmed) => Ok(confirmed),
-            ByHook::Open(open) => {
-                let Open { plan, judged, input } = *open;
+            HookDecision::Settled(confirmed) => Ok(confirmed),
+            HookDecision::Open(open) => {
+                let OpenDecision { plan, judged, input } = *open;
                 let Some(input) = input else {
                     return self.confirm_by_user(tool, plan, judged, context).await;
                 };
-                // The user is shown what would run, and what stands from then on is that.
+                // The user sees the call that would run, and a permanent permission applies to it.
                 let remark = changed_by_hook(&input);
-                let call = Call { input, ..self.call.clone() };
+                let call = ModelToolCall { input, ..self.call.clone() };
                 let pipeline = Pipeline { call: &call, ..*self };
                 let mut confirmed = pipeline.confirm_by_user(tool, plan, judged, context).await?;
                 confirmed.remark.insert_str(0, &remark);
@@ -121,25 +121,28 @@ impl Pipeline<'_> {
         &self,
         tool: &dyn ErasedTool,
         plan: CallPlan,
-        judged: Judged,
+        judged: Judgment,
         context: &CallContext,
-    ) -> Result<ByHook, ToolError> {
-        if !self.conversation.has_hooks(HookEvent::PermissionRequest) {
-            return Ok(ByHook::Open(Box::new(Open { plan, judged, input: None })));
+    ) -> Result<HookDecision, ToolError> {
+        if !self.services().hooks.has_hooks(self.conversation(), HookEvent::PermissionRequest) {
+            return Ok(HookDecision::Open(Box::new(OpenDecision { plan, judged, input: None })));
         }
         let answered = {
-            let offers = prompt::offers(self.conversation, tool, &self.call.input, &plan, &judged.verdict);
+            let offers = permission::offers(self.turn, tool, &self.call.input, &plan, &judged.verdict);
             let case = self.case(tool, &self.call.input, &plan.touches);
-            self.conversation.answer_for_user(self.looked(&case), &offers, self.cancel).await
+            self.services()
+                .hooks
+                .answer_for_user(self.conversation(), self.hooked(&case), &offers, self.cancel)
+                .await
         };
-        let Some(HookAnswer { answer, updates, interrupt }) = answered else {
-            return Ok(ByHook::Open(Box::new(Open { plan, judged, input: None })));
+        let Some(PermissionReply { answer, updates, interrupt }) = answered else {
+            return Ok(HookDecision::Open(Box::new(OpenDecision { plan, judged, input: None })));
         };
         if interrupt {
-            self.conversation.ask_to_stop();
+            self.conversation().ask_to_stop();
         }
         if !answer.allow {
-            self.note_answer(prompt::id(self.call), &answer, Vec::new()).await;
+            self.note_answer(permission::id(self.call), &answer, Vec::new()).await;
             let reason = answer.feedback.as_deref().unwrap_or("it gives no reason");
             return Err(refused_by_hook(&plan.title, reason, &[]));
         }
@@ -147,12 +150,12 @@ impl Pipeline<'_> {
         let (plan, judged) = match &input {
             // Settings, mode and links may have changed meanwhile.
             None => {
-                self.session.look().await;
+                self.services().gate.refresh().await;
                 self.judge_again(tool, plan, judged)?
             }
             Some(input) => {
                 let changed = self.plan(tool, input.clone(), context).await;
-                self.session.look().await;
+                self.services().gate.refresh().await;
                 let changed = changed.and_then(|plan| {
                     let now = self.judge(tool, &plan, input)?;
                     stays_held(judged.sandbox.is_some(), &now, &plan)?;
@@ -165,28 +168,30 @@ impl Pipeline<'_> {
             judged.verdict.decision == GateDecision::Allow || is_only_unspoken_for(&judged.verdict);
         if !speaks_for_user {
             tracing::info!(call = %self.call.id, reason = judged.verdict.reason, "a hook's yes is not enough");
-            return Ok(ByHook::Open(Box::new(Open { plan, judged, input })));
+            return Ok(HookDecision::Open(Box::new(OpenDecision { plan, judged, input })));
         }
-        let grants = self.session.take_updates(updates).await;
-        self.note_answer(prompt::id(self.call), &answer, grants).await;
+        let grants = self.services().hooks.apply_updates(updates).await;
+        self.note_answer(permission::id(self.call), &answer, grants).await;
         let remark = input.as_ref().map(changed_by_hook).unwrap_or_default();
-        Ok(ByHook::Settled(Confirmed { plan, remark, names: Vec::new(), sandbox: judged.sandbox }))
+        Ok(HookDecision::Settled(ConfirmedPlan { plan, remark, names: Vec::new(), sandbox: judged.sandbox }))
     }
 
     /// Asks the user. What they allow is the plan that was shown, or a part of it, or one made from the arguments they
-    /// gave instead; the model is told which.
+    /// gave instead; the model gets the difference.
     async fn confirm_by_user(
         &self,
         tool: &dyn ErasedTool,
         plan: CallPlan,
-        judged: Judged,
+        judged: Judgment,
         context: &CallContext,
-    ) -> Result<Confirmed, ToolError> {
-        let prompt = prompt::prompt(self.conversation, tool, self.call, &plan, &judged);
+    ) -> Result<ConfirmedPlan, ToolError> {
+        let prompt = permission::prompt(self.turn, tool, self.call, &plan, &judged);
         let mut offers = prompt.offers.clone();
         let id = prompt.id.clone();
         let proposal = match &plan.action {
-            CallAction::Change(change) => self.session.propose(change, &self.change(Some(&id))).await,
+            CallAction::Change(change) => {
+                self.services().edits.propose(change, &self.change(Some(&id))).await
+            }
             CallAction::Run(_)
             | CallAction::Ask(_)
             | CallAction::SetMode(_)
@@ -195,30 +200,30 @@ impl Pipeline<'_> {
             | CallAction::Use(_) => Proposal::default(),
         };
         let Some(answer) = self.ask_user(prompt, self.known_texts(&plan)).await else {
-            self.session.withdraw_proposals(&proposal.names());
+            self.services().edits.withdraw_proposals(&proposal.names());
             return Err(cancelled());
         };
         let planned = match answer.updated_input.clone().filter(|_| answer.allow) {
             None if !answer.allow => Ok((plan, judged)),
             None => {
-                self.session.look().await;
+                self.services().gate.refresh().await;
                 self.judge_again(tool, plan, judged)
             }
-            // The user has seen what they wrote, so no second question; but a refusal is still a refusal.
+            // The user wrote these arguments and is not asked again; a refusal is still a refusal.
             Some(input) => {
                 let planned = self.plan(tool, input.clone(), context).await;
-                self.session.look().await;
+                self.services().gate.refresh().await;
                 planned.and_then(|plan| {
                     let judged = self.judge(tool, &plan, &input)?;
-                    offers = prompt::offers(self.conversation, tool, &input, &plan, &judged.verdict);
+                    offers = permission::offers(self.turn, tool, &input, &plan, &judged.verdict);
                     Ok((plan, judged))
                 })
             }
         };
         let grants = match &planned {
-            // What stands from now on is what runs now, not what the model had asked for.
+            // Permanent permissions are for the call that runs now, not for the one that the model made.
             Ok((plan, _)) if answer.allow && answer.scope != Scope::Once => {
-                prompt::grants(self.session, plan)
+                permission::grants(&self.services().environment.workspace, plan)
             }
             _ => Vec::new(),
         };
@@ -228,8 +233,9 @@ impl Pipeline<'_> {
         // Even if no file could be written, the same call is not asked for again.
         self.note_answer(id, &answer, grants).await;
         let accepted = self.accepted(&answer, proposal);
-        self.session.reject_proposals(&accepted.rejected);
-        let (plan, judged) = planned.inspect_err(|_| self.session.withdraw_proposals(&accepted.names))?;
+        self.services().edits.reject_proposals(&accepted.rejected);
+        let (plan, judged) =
+            planned.inspect_err(|_| self.services().edits.withdraw_proposals(&accepted.names))?;
         let nothing_is_left = accepted.names.is_empty() && !accepted.rejected.is_empty();
         if !answer.allow || nothing_is_left {
             return Err(refused(&plan.title, answer.feedback.as_deref()));
@@ -247,11 +253,11 @@ impl Pipeline<'_> {
         &self,
         tool: &dyn ErasedTool,
         plan: CallPlan,
-        before: Judged,
-    ) -> Result<(CallPlan, Judged), ToolError> {
+        before: Judgment,
+    ) -> Result<(CallPlan, Judgment), ToolError> {
         let now = self.judge(tool, &plan, &self.call.input)?;
         let sandbox = now.sandbox.or(before.sandbox);
-        Ok((plan, Judged { sandbox, ..now }))
+        Ok((plan, Judgment { sandbox, ..now }))
     }
 
     /// Records an answer to a prompt.
@@ -264,12 +270,12 @@ impl Pipeline<'_> {
             by: answer.by.clone(),
             feedback: answer.feedback.clone(),
         };
-        self.session.commit(Record::Decided { decision, grants });
-        self.session.sync().await;
+        self.services().core.commit(Record::Decided { decision, grants });
+        self.services().core.sync().await;
     }
 
-    /// What of the proposed hunks the answer takes and what it refuses.
-    fn accepted(&self, answer: &PromptAnswer, proposal: Proposal) -> Accepted {
+    /// The proposed hunks that the answer accepts and rejects.
+    fn accepted(&self, answer: &PromptAnswer, proposal: Proposal) -> AcceptedHunks {
         match (&answer.updated_input, answer.allow) {
             (_, false) => proposal.accepted(Some(&[])),
             (Some(_), true) => proposal.accepted(None),
@@ -277,7 +283,7 @@ impl Pipeline<'_> {
                 Some(hunks) => proposal.accepted(Some(hunks)),
                 None => {
                     let mut names = proposal.names();
-                    let refused = self.session.refused_proposals(&names);
+                    let refused = self.services().edits.refused_proposals(&names);
                     names.retain(|name| !refused.contains(name));
                     proposal.accepted(Some(&names))
                 }
@@ -288,27 +294,18 @@ impl Pipeline<'_> {
     /// Asks the user; nothing when the call was cancelled first.
     async fn ask_user(&self, prompt: PermissionPrompt, known: Vec<KnownText>) -> Option<PromptAnswer> {
         if self.embedded.is_none() {
-            self.conversation.call_waits(&self.call.item, &prompt.title, Some(&prompt.id), known);
+            self.conversation().thread.call_waits(&self.call.item, &prompt.title, Some(&prompt.id), known);
         }
         let message = format!("kode-ls needs your permission to use {}: {}", prompt.tool, prompt.title);
-        self.session.notify("permission_prompt", "Permission needed", message);
-        self.session.begin_waiting();
-        let answered = self.session.broker.ask(prompt, self.cancel).await;
-        self.session.end_waiting();
-        match answered {
-            PromptOutcome::By(answer) => {
-                self.session.note_answer();
-                Some(answer)
-            }
-            PromptOutcome::Cancelled => None,
-        }
+        self.services().hooks.notify("permission_prompt", "Permission needed", message);
+        self.services().requests.ask_permission(prompt, self.cancel).await
     }
 
-    /// What is known of the texts that a plan changes.
+    /// The known texts that a plan changes.
     fn known_texts(&self, plan: &CallPlan) -> Vec<KnownText> {
         let CallAction::Change(change) = &plan.action else { return Vec::new() };
         let targets = change.files.iter().map(|file| &file.target);
-        targets.filter_map(|target| self.session.workspace.known_text(target)).collect()
+        targets.filter_map(|target| self.services().environment.workspace.known_text(target)).collect()
     }
 
     /// The plan as the user has allowed it.
@@ -317,31 +314,30 @@ impl Pipeline<'_> {
         mut plan: CallPlan,
         sandbox: Option<Arc<Sandbox>>,
         updated_input: Option<Value>,
-        accepted: Accepted,
-    ) -> Confirmed {
+        accepted: AcceptedHunks,
+    ) -> ConfirmedPlan {
         let names = accepted.names.clone();
         if let Some(input) = updated_input {
             let remark = format!("The user changed the arguments to {input}\n");
-            return Confirmed { plan, remark, names, sandbox };
+            return ConfirmedPlan { plan, remark, names, sandbox };
         }
         let mut remark = String::new();
         if let (CallAction::Change(change), false) = (&mut plan.action, accepted.rejected.is_empty()) {
             let left_out = accepted.split(change);
-            let patch = kode_text::workspace::preview::preview(&left_out, self.conversation.workspace());
+            let patch = kode_text::workspace::preview::preview(&left_out, self.conversation().workspace());
             remark = format!("The user accepted only a part of this change. What they left out:\n{patch}\n");
         }
-        Confirmed { plan, remark, names, sandbox }
+        ConfirmedPlan { plan, remark, names, sandbox }
     }
 
-    /// Keeps a standing yes that reaches beyond the session.
+    /// Stores a permanent permission beyond the session.
     async fn keep(&self, answer: &PromptAnswer, offers: &[Offer]) {
         let offered = offers.iter().find(|offer| offer.scope == answer.scope).map(|offer| &offer.rules);
         let rules = answer.rules.as_ref().or(offered).cloned().unwrap_or_default();
-        for error in self.session.keep_rules(answer.scope, rules).await {
+        for error in self.services().gate.keep_rules(answer.scope, rules).await {
             let hint =
                 "It counts until this session ends; the rule can be written into the settings by hand.";
-            self.conversation.notice(
-                &self.call.turn,
+            self.turn.notice(
                 NoticeLevel::Warning,
                 format!("A standing answer was not kept: {error}."),
                 Some(hint.to_owned()),
@@ -356,7 +352,7 @@ pub(super) fn is_only_unspoken_for(verdict: &Verdict) -> bool {
 }
 
 /// Refuses a call that a hook has changed from one that the sandbox holds into one that it does not hold.
-fn stays_held(has_to: bool, judged: &Judged, plan: &CallPlan) -> Result<(), ToolError> {
+fn stays_held(has_to: bool, judged: &Judgment, plan: &CallPlan) -> Result<(), ToolError> {
     if !has_to || judged.sandbox.is_some() {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! The execution: a call that may run takes its place and does what its plan says.
+//! The execution: an allowed call takes a slot and carries out its plan.
 //!
 //! Rule: that a call has begun is safe on disk before it changes anything, and what became of it before the model hears of
 //! it; a tool that heeds neither a cancel nor its time is given up.
@@ -12,9 +12,11 @@ use tokio::sync::oneshot;
 
 use super::Pipeline;
 use super::refusal::cancelled;
-use crate::turn::sample::Call;
-use crate::turn::taken_up::Again;
-use crate::turn::uses::{self, Used};
+use crate::turn::agent_slots::known_agents;
+use crate::turn::extension::{UseOutcome, call_extension};
+use crate::turn::questions::ask_while_running;
+use crate::turn::resume::PendingRequest;
+use crate::turn::sample::ModelToolCall;
 use crate::turn::{act, delegate};
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_base::ids::{ChangeId, HunkId, PermissionId};
@@ -25,11 +27,11 @@ use kode_text::edit::ledger::review::HunkKind;
 use kode_tool::report::report;
 use kode_tool::{CallAction, CallContext, CallPlan, ErasedTool, QuestionAsker, RunFn, ToolOutput};
 
-/// After a cancel a tool has so long to stop by itself and hand over what it has.
+/// The time that a cancelled tool has to stop by itself and return its result.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
 /// A question of a running call, with where the answer goes.
-pub(super) type Ask = (QuestionDraft, oneshot::Sender<Option<Reply>>);
+pub(super) type RunningQuestion = (QuestionDraft, oneshot::Sender<Option<Reply>>);
 
 impl Pipeline<'_> {
     /// Whose a change of this call is.
@@ -46,7 +48,7 @@ impl Pipeline<'_> {
     /// Notes in the transcript that the call begins to run.
     fn begins(&self, title: &str) {
         if self.embedded.is_none() {
-            self.conversation.call_begins(&self.call.item, title);
+            self.conversation().call_begins(&self.call.item, title);
         }
     }
 
@@ -59,18 +61,18 @@ impl Pipeline<'_> {
     ) -> Result<ToolOutput, ToolError> {
         let CallPlan { title, touches: _, action } = plan;
         let (action, delegation) = match action {
-            // These take no place: what comes of them has its own.
+            // These take no slot: their own calls take theirs.
             CallAction::Delegate(delegation) => {
-                if !self.goes_on() {
+                if !self.is_resumed() {
                     self.begins(&title);
                 }
                 (None, Some(*delegation))
             }
             CallAction::Use(wanted) => {
                 self.begins(&title);
-                match uses::expand(self.conversation, self.call, &wanted, self.cancel).await? {
-                    Used::Told(output) => return Ok(output),
-                    Used::Delegated(delegation) => (None, Some(*delegation)),
+                match call_extension(self.turn, self.call, &wanted, self.cancel).await? {
+                    UseOutcome::Text(output) => return Ok(output),
+                    UseOutcome::Delegation(delegation) => (None, Some(*delegation)),
                 }
             }
             CallAction::Run(_)
@@ -81,62 +83,65 @@ impl Pipeline<'_> {
         };
         if let Some(delegation) = delegation {
             let progress = Arc::clone(&context.progress);
-            return delegate::run(self.conversation, self.call, delegation, progress, self.cancel).await;
+            return delegate::run(self.turn, self.call, delegation, progress, self.cancel).await;
         }
         let Some(action) = action else { return Err(fault(self.call)) };
         let kind = tool.facts().kind;
-        // In one conversation calls wait for one another; those of different ones must not overlap either, for what a
-        // command has changed is told from what was there before.
-        let _alone = match kind {
+        // In one conversation calls wait for one another. Calls of different ones must not overlap either: the changes of a
+        // command are the difference to the texts before it.
+        let _exclusive = match kind {
             ToolKind::ReadOnly => None,
             ToolKind::Write | ToolKind::Execute => tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => return Err(cancelled()),
-                alone = self.session.agents.alone() => Some(alone),
+                exclusive = self.services().agent_slots.exclusive() => Some(exclusive),
             },
         };
-        // Only what runs takes a place; a call that waits for the user holds back nobody.
-        let place = tokio::select! {
+        // Only a running call takes a slot; one that waits for the user holds back no other.
+        let slot = tokio::select! {
             biased;
             () = self.cancel.cancelled() => return Err(cancelled()),
-            place = self.session.places.take() => place,
+            slot = self.services().call_slots.take() => slot,
         };
         // A question that is asked again has begun nothing.
-        if !matches!(self.call.again, Some(Again::Question(_))) {
+        if !matches!(self.call.pending, Some(PendingRequest::Question(_))) {
             self.begins(&title);
         }
         if kind != ToolKind::ReadOnly {
             // After a power cut it must be known that this call had begun, and who allowed it.
-            self.session.sync().await;
+            self.services().core.sync().await;
         }
         match action {
             CallAction::Change(change) => {
                 let summary = change.summary.clone();
-                let workspace = self.conversation.workspace();
+                let workspace = self.conversation().workspace();
                 let change_of = self.change(None);
-                let applied =
-                    self.session.apply_change_in(workspace, change, &change_of, names, self.cancel).await;
-                // What became of the files is safe before the model hears of it, also when only some were changed.
-                self.session.sync().await;
+                let applied = self
+                    .services()
+                    .edits
+                    .apply_change_in(workspace, change, &change_of, names, self.cancel)
+                    .await;
+                // The changes are on disk before the model gets the result, also where only some files were changed.
+                self.services().core.sync().await;
                 let applied = applied?;
                 Ok(report(&summary, &applied, workspace))
             }
             CallAction::Run(work) if kind == ToolKind::Execute => {
-                let _until_its_changes_are_entered = self.session.command_runs();
-                let scan = self.session.before_command().await;
+                let _until_its_changes_are_entered = self.services().edits.command_runs();
+                let scan = self.services().edits.before_command().await;
                 let result = self.work(work, context, tool.timeout()).await;
-                // Whatever became of the command: what it changed until then it changed.
-                self.session.after_command(scan, &self.change(None)).await;
-                self.session.sync().await;
+                // A failed command has changed files as well.
+                self.services().edits.after_command(scan, &self.change(None)).await;
+                self.services().core.sync().await;
                 result
             }
             CallAction::Run(work) => self.work(work, context, tool.timeout()).await,
             CallAction::Ask(draft) => {
-                drop(place);
-                act::ask(self.conversation, self.call, &title, *draft, self.cancel).await
+                drop(slot);
+                act::ask(self.turn, self.call, &title, *draft, self.cancel).await
             }
-            CallAction::SetMode(mode) => act::set_mode(self.conversation, mode),
-            CallAction::SetTodos(todos) => act::set_todos(self.conversation, todos),
+            CallAction::SetMode(mode) => act::set_mode(self.turn, mode),
+            CallAction::SetTodos(todos) => act::set_todos(self.turn, todos),
             CallAction::Delegate(_) | CallAction::Use(_) => Err(fault(self.call)),
         }
     }
@@ -171,7 +176,7 @@ impl Pipeline<'_> {
             },
             ask = asked.recv() => {
                 if let Some((draft, answer)) = ask {
-                    let reply = self.conversation.ask_beside(&self.call.id, &self.call.item, draft, self.cancel);
+                    let reply = ask_while_running(self.turn, &self.call.id, &self.call.item, draft, self.cancel);
                     // Who asked may have given up meanwhile.
                     drop(answer.send(reply.await));
                 }
@@ -190,8 +195,8 @@ impl Pipeline<'_> {
     }
 
     pub(super) fn context(&self) -> CallContext {
-        let (session, call) = (self.session, self.call);
-        let (item, id, events) = (call.item.clone(), call.id.clone(), Arc::clone(session.events()));
+        let (services, call) = (self.services(), self.call);
+        let (item, id, events) = (call.item.clone(), call.id.clone(), Arc::clone(services.core.events()));
         let latest = Mutex::new(String::new());
         let asks = self.asks.clone();
         let ask: QuestionAsker = Arc::new(move |draft| {
@@ -204,12 +209,12 @@ impl Pipeline<'_> {
         });
         CallContext {
             call_id: call.id.clone(),
-            workspace: Arc::clone(self.conversation.workspace()),
-            shell: Arc::clone(&self.conversation.shell),
-            sandbox: self.conversation.in_force().policy.sandbox.clone(),
-            agents: Arc::new(session.known_agents()),
-            catalog: session.catalog(),
-            may_read: self.conversation.may_read(),
+            workspace: Arc::clone(self.conversation().workspace()),
+            shell: Arc::clone(&self.conversation().shell),
+            sandbox: services.gate.in_force_for(self.conversation()).policy.sandbox.clone(),
+            agents: Arc::new(known_agents(&services.core, &services.extensions)),
+            catalog: services.extensions.catalog(),
+            may_read: services.gate.may_read_for(self.conversation()),
             cancel: self.cancel.child_token(),
             text_limit: None,
             ask: Some(ask),
@@ -228,7 +233,7 @@ async fn within_grace<T>(task: &mut (impl Future<Output = T> + Unpin)) -> Option
     tokio::time::timeout(CANCEL_GRACE, task).await.ok()
 }
 
-pub(super) fn fault(call: &Call) -> ToolError {
+pub(super) fn fault(call: &ModelToolCall) -> ToolError {
     tracing::error!(call = %call.id, tool = %call.name, "the tool panicked");
     ToolError::new(
         ToolErrorKind::Failed,
@@ -237,10 +242,10 @@ pub(super) fn fault(call: &Call) -> ToolError {
     )
 }
 
-fn timed_out(call: &Call, limit: Duration) -> ToolError {
+fn timed_out(call: &ModelToolCall, limit: Duration) -> ToolError {
     ToolError::new(
         ToolErrorKind::Timeout,
         format!("{} was stopped after {} ms, the time it is given.", call.name, limit.as_millis()),
-        "Ask for less in one call, for example a smaller folder or a narrower pattern.",
+        "RunningQuestion for less in one call, for example a smaller folder or a narrower pattern.",
     )
 }

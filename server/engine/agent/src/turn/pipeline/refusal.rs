@@ -1,10 +1,10 @@
-//! What the model is told of a call that does not run, or not as it was written.
+//! The texts for the model about a call that does not run, or not as it was written.
 //!
 //! Rule: each text says what happened and what to do next, and a refusal never invites another way around it.
 
 use serde_json::{Value, json};
 
-use crate::session::guard::Judged;
+use crate::gate::Judgment;
 use kode_base::call::{ToolError, ToolErrorKind};
 use kode_permission::GateDecision;
 use kode_tool::CallPlan;
@@ -18,7 +18,7 @@ pub(in crate::turn) fn cancelled() -> ToolError {
 }
 
 /// The judgment, unless it refuses the call.
-pub(super) fn unless_refused(plan: &CallPlan, judged: Judged) -> Result<Judged, ToolError> {
+pub(super) fn unless_refused(plan: &CallPlan, judged: Judgment) -> Result<Judgment, ToolError> {
     match judged.verdict.decision {
         GateDecision::Allow | GateDecision::Ask => Ok(judged),
         GateDecision::Deny => Err(ToolError::new(
@@ -29,12 +29,12 @@ pub(super) fn unless_refused(plan: &CallPlan, judged: Judged) -> Result<Judged, 
     }
 }
 
-/// What the model is told where a hook has changed a call.
+/// The text for the model where a hook has changed a call.
 pub(super) fn changed_by_hook(input: &Value) -> String {
     format!("A hook changed the arguments to {input}\n")
 }
 
-/// An error that comes of what a hook has made of a call.
+/// An error of arguments that a hook has given.
 pub(super) fn of_hook(input: &Value, error: ToolError) -> ToolError {
     ToolError { message: format!("{}{}", changed_by_hook(input), error.message), ..error }
 }

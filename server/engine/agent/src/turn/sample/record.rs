@@ -5,10 +5,12 @@
 
 use serde_json::Value;
 
-use crate::session::conversation::Conversation;
-use crate::turn::next::Cut;
+use crate::core::thread::ThreadHandle;
+use crate::turn::next::CutPart;
 use crate::turn::sample::stream::pending_call;
-use crate::turn::sample::{Answer, Asker, Call, Given, Shown, canonical};
+use crate::turn::sample::{
+    ModelAnswer, ModelCaller, ModelToolCall, ReceivedAnswer, StreamedItems, canonical,
+};
 use kode_base::ids::CallId;
 use kode_model::{AnswerOrigin, Block, Message, ModelError, ModelResponse, StopReason, Usage};
 use kode_record::event::{Item, ItemBody};
@@ -16,32 +18,32 @@ use kode_record::record::Record;
 use kode_tool::names::THINK;
 
 /// Records a whole answer.
-pub(super) fn record(asker: &Asker<'_>, given: Given, usage: Usage) -> Answer {
-    let (conversation, turn) = (asker.conversation, asker.turn);
-    let Given { response, mut shown, other: _, spared_by } = given;
+pub(super) fn record(caller: &ModelCaller<'_>, answer: ReceivedAnswer, usage: Usage) -> ModelAnswer {
+    let turn = caller.turn;
+    let ReceivedAnswer { response, mut shown, other: _, spared_by } = answer;
     let cut = cut(&response, &shown);
     let mut items = Vec::new();
     let mut calls = Vec::new();
     let last = response.content.len().saturating_sub(1);
     for (at, block) in response.content.iter().enumerate() {
         let broke_off = at == last && response.stop_reason == StopReason::MaxTokens;
-        let Some(body) = body(asker, block, broke_off) else { continue };
-        let known = shown.take(conversation, block);
+        let Some(body) = body(caller, block, broke_off) else { continue };
+        let known = shown.take(&turn.conversation.thread, block);
         let streamed = known.is_some();
-        let mut item = conversation.new_item(turn, body);
+        let mut item = turn.new_item(body);
         if let Some(id) = known {
             item.id = id;
         }
         if let Block::ToolUse { id, name, input, input_error } = block {
-            calls.push(Call {
-                turn: turn.clone(),
+            calls.push(ModelToolCall {
+                turn: turn.id.clone(),
                 id: CallId::from_external(id),
                 item: item.id.clone(),
-                name: canonical(conversation, name),
+                name: canonical(turn.conversation, name),
                 input: input.clone(),
                 input_error: input_error.clone(),
                 spared_by: spared_by.clone(),
-                again: None,
+                pending: None,
             });
         }
         items.push((item, streamed));
@@ -49,9 +51,9 @@ pub(super) fn record(asker: &Asker<'_>, given: Given, usage: Usage) -> Answer {
     let duration_ms = shown.took_ms();
     note_duration(items.iter_mut().map(|(item, _)| item), duration_ms);
     // Calls that were begun and did not end are not in the answer; on the screen they must not wait for ever.
-    items.extend(shown.interrupted(conversation).into_iter().map(|item| (item, true)));
-    // What was shown while it grew stands where it was shown, also when the session is folded from its journal.
-    let place = |item: &Item| conversation.read(|thread| thread.place_of(&item.id).unwrap_or(usize::MAX));
+    items.extend(shown.interrupted(&turn.conversation.thread).into_iter().map(|item| (item, true)));
+    // Streamed items keep their place, also when the session is folded from its journal.
+    let place = |item: &Item| turn.read(|thread| thread.place_of(&item.id).unwrap_or(usize::MAX));
     items.sort_by_cached_key(|(item, _)| place(item));
     let ModelResponse { id, content, stop_reason, usage: reported } = response;
     let text = content.iter().rev().find_map(|block| match block {
@@ -63,33 +65,33 @@ pub(super) fn record(asker: &Asker<'_>, given: Given, usage: Usage) -> Answer {
         | Block::ToolResult { .. } => None,
     });
     let origin = AnswerOrigin {
-        wire: asker.model.wire(),
-        model: asker.model.name().to_owned(),
-        host: Some(asker.profile.host()),
+        wire: caller.model.wire(),
+        model: caller.model.name().to_owned(),
+        host: Some(caller.profile.host()),
         response_id: id,
     };
     let record = Record::Answer {
-        turn: turn.clone(),
+        turn: turn.id.clone(),
         message: Message { origin: Some(origin), ..Message::assistant(content) },
         streamed: items.iter().filter(|(_, streamed)| *streamed).map(|(item, _)| item.id.clone()).collect(),
         items: items.into_iter().map(|(item, _)| item).collect(),
         usage: reported,
         duration_ms,
     };
-    conversation.commit(record);
-    Answer { stop_reason, usage, calls, cut, text: text.unwrap_or_default() }
+    turn.commit(record);
+    ModelAnswer { stop_reason, usage, calls, cut, text: text.unwrap_or_default() }
 }
 
-/// Leaves what was shown of an attempt on the screen, and out of the history.
-pub(super) fn leave(conversation: &Conversation<'_>, shown: &mut Shown) {
-    for item in shown.interrupted(conversation) {
-        conversation.commit(Record::Item { item, streamed: true });
+/// Keeps the streamed items of an attempt in the transcript, and out of the history.
+pub(super) fn leave(thread: &ThreadHandle, shown: &mut StreamedItems) {
+    for item in shown.interrupted(thread) {
+        thread.commit(Record::Item { item, streamed: true });
     }
 }
 
-/// Keeps what had arrived of an answer that broke off for good: on the screen, and its text in the history.
-pub(super) fn keep_partial(asker: &Asker<'_>, error: &ModelError, shown: &mut Shown) {
-    let mut items = shown.interrupted(asker.conversation);
+/// Keeps an answer that broke off for good: its items in the transcript, and its text in the history.
+pub(super) fn keep_partial(caller: &ModelCaller<'_>, error: &ModelError, shown: &mut StreamedItems) {
+    let mut items = shown.interrupted(&caller.turn.conversation.thread);
     let duration_ms = shown.took_ms();
     note_duration(items.iter_mut(), duration_ms);
     let content: Vec<_> = error
@@ -106,8 +108,8 @@ pub(super) fn keep_partial(asker: &Asker<'_>, error: &ModelError, shown: &mut Sh
     let message = Message::assistant(content);
     let usage = error.partial.as_ref().map(|partial| partial.usage).unwrap_or_default();
     let streamed = items.iter().map(|item| item.id.clone()).collect();
-    let turn = asker.turn.clone();
-    asker.conversation.commit(Record::Answer { turn, message, items, usage, streamed, duration_ms });
+    let turn = caller.turn.id.clone();
+    caller.turn.commit(Record::Answer { turn, message, items, usage, streamed, duration_ms });
 }
 
 /// Notes with the last text of an answer how long it took.
@@ -125,26 +127,26 @@ fn note_duration<'a>(items: impl DoubleEndedIterator<Item = &'a mut Item>, took:
     }
 }
 
-/// What the end of an answer cut off, if it did.
-fn cut(response: &ModelResponse, shown: &Shown) -> Cut {
+/// The part that the token limit cut off.
+fn cut(response: &ModelResponse, shown: &StreamedItems) -> CutPart {
     let is_whole = |begun: &String| {
         response.content.iter().any(|block| matches!(block, Block::ToolUse { id, .. } if id == begun))
     };
     let says = |block: &Block| matches!(block, Block::Text { text } if !text.trim().is_empty());
     if !shown.begun().iter().all(is_whole) {
-        Cut::Call
+        CutPart::Call
     } else if response.content.iter().any(says) {
-        Cut::Text
+        CutPart::Text
     } else {
-        Cut::Thinking
+        CutPart::Thinking
     }
 }
 
-fn body(asker: &Asker<'_>, block: &Block, broke_off: bool) -> Option<ItemBody> {
+fn body(caller: &ModelCaller<'_>, block: &Block, broke_off: bool) -> Option<ItemBody> {
     match block {
         Block::Text { text } if text.is_empty() => None,
         Block::Text { text } => {
-            let (text, model) = (text.clone(), Some(asker.model.name().to_owned()));
+            let (text, model) = (text.clone(), Some(caller.model.name().to_owned()));
             Some(ItemBody::AgentMessage {
                 text,
                 complete: true,
@@ -158,11 +160,11 @@ fn body(asker: &Asker<'_>, block: &Block, broke_off: bool) -> Option<ItemBody> {
             Some(ItemBody::Thinking { text: thinking.clone(), complete: true })
         }
         Block::ToolUse { id, name, input, .. } => {
-            let name = canonical(asker.conversation, name);
+            let name = canonical(caller.turn.conversation, name);
             let thought = thought(&name, input);
             // The call stays one for the model, which waits for its result; for people it is thinking.
             Some(thought.map_or_else(
-                || pending_call(asker.conversation, id, &name, input.clone()),
+                || pending_call(caller.turn.conversation, id, &name, input.clone()),
                 |text| ItemBody::Thinking { text, complete: true },
             ))
         }

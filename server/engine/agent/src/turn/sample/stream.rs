@@ -13,18 +13,20 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::session::conversation::Conversation;
-use kode_base::ids::{CallId, ItemId, TurnId};
+use crate::conversation::Conversation;
+use crate::core::thread::ThreadHandle;
+use crate::turn::services::TurnContext;
+use kode_base::ids::{CallId, ItemId};
 use kode_model::{Block, Delta, Model, ModelError, ModelRequest, ModelResponse};
 use kode_record::event::{Item, ItemBody, ToolCallItem};
 use kode_record::record::Record;
 use kode_tool::names::THINK;
 
-/// Streamed text is told so often at most.
+/// The most publications of streamed text in a second.
 const FLUSHES_PER_SECOND: u64 = 60;
 
-/// What has been shown of an answer: the items by number of their block.
-pub(in crate::turn) struct Shown {
+/// The items of an answer that are shown while it streams, by number of their block.
+pub(in crate::turn) struct StreamedItems {
     items: BTreeMap<usize, ItemId>,
     /// The calls that have begun.
     begun: Vec<String>,
@@ -36,23 +38,22 @@ pub(in crate::turn) struct Shown {
 }
 
 #[derive(Default)]
-struct Buffer {
+struct DeltaBuffer {
     deltas: VecDeque<Delta>,
 }
 
-/// Asks once, and shows what comes.
+/// Calls the model once, and shows its answer as it arrives.
 pub(super) async fn stream(
-    conversation: &Conversation<'_>,
-    turn: &TurnId,
+    turn: TurnContext<'_>,
     model: &dyn Model,
     request: &ModelRequest,
-    shown: &mut Shown,
+    shown: &mut StreamedItems,
     cancel: &CancellationToken,
 ) -> Result<ModelResponse, ModelError> {
     if !model.capabilities().streaming {
         return model.complete(request, cancel).await;
     }
-    let buffer = Mutex::new(Buffer::default());
+    let buffer = Mutex::new(DeltaBuffer::default());
     let arrived = Notify::new();
     let mut sink = |delta: Delta| {
         buffer.lock().unwrap_or_else(PoisonError::into_inner).push(delta);
@@ -67,22 +68,22 @@ pub(super) async fn stream(
             biased;
             answer = &mut answer => break answer,
             () = arrived.notified() => {
-                // The first piece goes out at once; what follows within the interval is gathered.
+                // The first piece is shown at once; later pieces within the interval are collected.
                 tokio::select! {
                     biased;
                     answer = &mut answer => break answer,
                     () = sleep_until(next_flush) => {}
                 }
                 next_flush = Instant::now() + Duration::from_millis(1_000 / FLUSHES_PER_SECOND);
-                take().into_iter().for_each(|delta| shown.tell(conversation, turn, delta));
+                take().into_iter().for_each(|delta| shown.add(turn, delta));
             }
         }
     };
-    take().into_iter().for_each(|delta| shown.tell(conversation, turn, delta));
+    take().into_iter().for_each(|delta| shown.add(turn, delta));
     answer
 }
 
-impl Buffer {
+impl DeltaBuffer {
     fn push(&mut self, delta: Delta) {
         match (self.deltas.back_mut(), &delta) {
             (Some(Delta::Text { index: last, text }), Delta::Text { index, text: more })
@@ -96,7 +97,7 @@ impl Buffer {
     }
 }
 
-impl Shown {
+impl StreamedItems {
     /// Nothing yet of an answer of this model.
     pub(super) fn of(model: &str) -> Self {
         let (items, begun) = (BTreeMap::new(), Vec::new());
@@ -118,7 +119,7 @@ impl Shown {
         &self.begun
     }
 
-    fn tell(&mut self, conversation: &Conversation<'_>, turn: &TurnId, delta: Delta) {
+    fn add(&mut self, turn: TurnContext<'_>, delta: Delta) {
         let index = match &delta {
             Delta::Text { index, .. } | Delta::Thinking { index, .. } | Delta::ToolUse { index, .. } => {
                 *index
@@ -127,7 +128,7 @@ impl Shown {
         if let Some(id) = self.items.get(&index).cloned() {
             match delta {
                 Delta::Text { text, .. } | Delta::Thinking { text, .. } => {
-                    conversation.commit(Record::Grown { item: id, text });
+                    turn.commit(Record::Grown { item: id, text });
                 }
                 // A second beginning of one block says nothing new.
                 Delta::ToolUse { .. } => {}
@@ -143,34 +144,34 @@ impl Shown {
                 ItemBody::AgentMessage { text, complete: false, interrupted: false, model, duration_ms: None }
             }
             Delta::Thinking { text, .. } => ItemBody::Thinking { text, complete: false },
-            // A thought is shown when it is whole: its text stands in arguments that are not readable before.
-            Delta::ToolUse { name, .. } if canonical(conversation, &name) == THINK => return,
-            Delta::ToolUse { id, name, .. } => pending_call(conversation, &id, &name, Value::Null),
+            // A thought is shown when it is complete: its text is in arguments that cannot be read before.
+            Delta::ToolUse { name, .. } if canonical(turn.conversation, &name) == THINK => return,
+            Delta::ToolUse { id, name, .. } => pending_call(turn.conversation, &id, &name, Value::Null),
         };
-        let item = conversation.new_item(turn, body);
+        let item = turn.new_item(body);
         self.items.insert(index, item.id.clone());
-        conversation.commit(Record::Streamed { item });
+        turn.commit(Record::Streamed { item });
     }
 
     /// The shown items as they are left behind by an answer that broke off.
-    pub(super) fn interrupted(&mut self, conversation: &Conversation<'_>) -> Vec<Item> {
+    pub(super) fn interrupted(&mut self, thread: &ThreadHandle) -> Vec<Item> {
         let items = std::mem::take(&mut self.items);
         let now = Timestamp::now();
-        conversation.read(|thread| {
+        thread.read(|thread| {
             let items = items.into_values().filter_map(|id| thread.item(&id).cloned());
             items.map(|item| item.broken_off(now)).collect()
         })
     }
 
     /// Takes the item shown for a block of the answer: for a call the one of its id, else the next of its kind.
-    pub(super) fn take(&mut self, conversation: &Conversation<'_>, block: &Block) -> Option<ItemId> {
+    pub(super) fn take(&mut self, thread: &ThreadHandle, block: &Block) -> Option<ItemId> {
         let is_it = |item: &Item| match (&item.body, block) {
             (ItemBody::AgentMessage { .. }, Block::Text { .. }) => true,
             (ItemBody::Thinking { .. }, Block::Thinking { .. }) => true,
             (ItemBody::ToolCall(call), Block::ToolUse { id, .. }) => call.call.as_str() == id,
             _ => false,
         };
-        let index = conversation.read(|thread| {
+        let index = thread.read(|thread| {
             let mut shown = self.items.iter();
             shown.find(|(_, id)| thread.item(id).is_some_and(is_it)).map(|(index, _)| *index)
         })?;
@@ -179,12 +180,12 @@ impl Shown {
 }
 
 /// A tool's own name for whatever name the model has used.
-pub(in crate::turn) fn canonical(conversation: &Conversation<'_>, name: &str) -> String {
+pub(in crate::turn) fn canonical(conversation: &Conversation, name: &str) -> String {
     conversation.tools.find(name).map_or(name, |tool| tool.facts().name).to_owned()
 }
 
 /// The body of a call that is known and not more.
-pub(super) fn pending_call(conversation: &Conversation<'_>, id: &str, name: &str, input: Value) -> ItemBody {
+pub(super) fn pending_call(conversation: &Conversation, id: &str, name: &str, input: Value) -> ItemBody {
     let kind = conversation.tools.find(name).map(|tool| tool.facts().kind);
     let name = canonical(conversation, name);
     let call = ToolCallItem::pending(CallId::from_external(id), name, kind, input, Timestamp::now());

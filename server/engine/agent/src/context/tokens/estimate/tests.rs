@@ -22,16 +22,17 @@ fn samples() -> Vec<Sample> {
 }
 
 impl Sample {
-    fn counted(&self, family: Family) -> u64 {
+    fn counted(&self, family: TokenizerFamily) -> u64 {
         match family {
-            Family::Open => self.open,
-            Family::Claude => self.claude,
-            Family::NewerClaude => self.newer_claude,
+            TokenizerFamily::Open => self.open,
+            TokenizerFamily::Claude => self.claude,
+            TokenizerFamily::NewerClaude => self.newer_claude,
         }
     }
 }
 
-const FAMILIES: [Family; 3] = [Family::Open, Family::Claude, Family::NewerClaude];
+const FAMILIES: [TokenizerFamily; 3] =
+    [TokenizerFamily::Open, TokenizerFamily::Claude, TokenizerFamily::NewerClaude];
 
 /// How far an estimate is off, in percent.
 fn error(estimated: u64, counted: u64) -> u64 {
@@ -63,27 +64,27 @@ fn texts_of_several_kinds_together_are_estimated_within_a_twentieth() {
 #[test]
 fn the_name_of_a_model_says_its_family() {
     for (model, family) in [
-        ("gpt-4o-mini", Family::Open),
-        ("qwen3", Family::Open),
-        ("claude-3-5-haiku-20241022", Family::Claude),
-        ("claude-sonnet-4-20250514", Family::Claude),
-        ("anthropic/claude-sonnet-4.5", Family::Claude),
-        ("claude-opus-4-6", Family::Claude),
-        ("claude-opus-4-7", Family::NewerClaude),
-        ("eu.anthropic.claude-opus-4-8-v1:0", Family::NewerClaude),
-        ("claude-sonnet-5", Family::NewerClaude),
-        ("claude", Family::NewerClaude),
+        ("gpt-4o-mini", TokenizerFamily::Open),
+        ("qwen3", TokenizerFamily::Open),
+        ("claude-3-5-haiku-20241022", TokenizerFamily::Claude),
+        ("claude-sonnet-4-20250514", TokenizerFamily::Claude),
+        ("anthropic/claude-sonnet-4.5", TokenizerFamily::Claude),
+        ("claude-opus-4-6", TokenizerFamily::Claude),
+        ("claude-opus-4-7", TokenizerFamily::NewerClaude),
+        ("eu.anthropic.claude-opus-4-8-v1:0", TokenizerFamily::NewerClaude),
+        ("claude-sonnet-5", TokenizerFamily::NewerClaude),
+        ("claude", TokenizerFamily::NewerClaude),
     ] {
-        assert_eq!(Family::of(model), family, "{model}");
+        assert_eq!(TokenizerFamily::of(model), family, "{model}");
     }
 }
 
 #[test]
 fn any_text_is_cut_to_its_end() {
     for text in ["", "\u{0}\u{7f}", "é", "Ééé9\t \r\n😀", "a\u{301}", "\u{fffd}---===", "HTTPServer2"] {
-        let estimated = estimate(text, Family::Open);
+        let estimated = estimate(text, TokenizerFamily::Open);
         assert_eq!(estimated == 0, text.is_empty(), "{text:?}: {estimated}");
     }
     let twice = "one two ".repeat(2_000);
-    assert_eq!(estimate(&twice, Family::Open), 4_000 * 98 / 100);
+    assert_eq!(estimate(&twice, TokenizerFamily::Open), 4_000 * 98 / 100);
 }

@@ -1,0 +1,177 @@
+//! The base of a session: its folded state on disk, so that it opens without a fold of the whole journal.
+//!
+//! Rule: a base is written where memory is the fold of the journal: between two turns, or at the end. One is written at a
+//! time; only the end of the session waits for it.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use serde::{Deserialize, Serialize};
+
+use crate::core::lock;
+use crate::history::SessionHistory;
+use kode_base::blocking;
+use kode_journal::Shelf;
+use kode_journal::base::{self, BASE, BaseMark};
+
+/// The form of the folded state of this build: a hash of the sources that define it.
+pub(crate) const FORM: &str = env!("KODE_FOLD_FORM");
+
+/// The least growth of a journal before another base is written after a turn, in bytes.
+const GROWTH: u64 = 1 << 20;
+
+/// The smallest journal that gets a base, in bytes: a smaller one is folded as quickly as a base is read.
+const SMALLEST_JOURNAL: u64 = 64 << 10;
+
+/// The content of a base.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct BaseContent<S, L> {
+    /// The state.
+    pub(crate) state: S,
+    /// The changes.
+    pub(crate) ledger: L,
+    /// Lines of the journal that could not be read.
+    pub(crate) skipped: u64,
+    /// The number of the newest event.
+    pub(crate) newest: u64,
+}
+
+/// The reason to write a base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BaseDue {
+    /// A turn has ended.
+    Turn,
+    /// It would have been good to have one when the session was opened, or the session ends.
+    Now,
+}
+
+/// The newest base of a session.
+#[derive(Debug, Default)]
+pub(crate) struct NewestBase {
+    /// The bytes of the journal in it; 0 when there is none.
+    pub(crate) offset: u64,
+    /// How large it is.
+    pub(crate) size: u64,
+    /// Lines that could not be read when the session was opened.
+    pub(crate) skipped: u64,
+    /// Whether it took long to open the session.
+    pub(crate) is_wanted: bool,
+}
+
+/// The writer of a session's bases.
+#[derive(Debug, Default)]
+pub(super) struct BaseWriter {
+    newest: Mutex<NewestBase>,
+    /// Held while one is written.
+    writing: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl BaseWriter {
+    pub(super) fn new(newest: NewestBase) -> Self {
+        Self { newest: Mutex::new(newest), ..Self::default() }
+    }
+
+    /// Whether opening the session took so long that it should have a base; true once.
+    fn take_wanted(&self) -> bool {
+        std::mem::take(&mut lock(&self.newest).is_wanted)
+    }
+
+    fn is_due(&self, length: u64, due: BaseDue) -> bool {
+        let newest = lock(&self.newest);
+        let grown = length.saturating_sub(newest.offset);
+        match due {
+            // A large base is written less often: writes stay in proportion to records.
+            BaseDue::Turn => grown >= GROWTH.max(newest.size),
+            BaseDue::Now => grown > 0 && length >= SMALLEST_JOURNAL,
+        }
+    }
+}
+
+impl SessionHistory {
+    /// Whether opening the session took so long that it should have a base; true once.
+    pub(crate) fn wants_base(&self) -> bool {
+        self.base.take_wanted()
+    }
+
+    /// Writes a base if one is due. Returns when memory is encoded, before the disk has it.
+    pub(crate) async fn write_base_if_due(self: &Arc<Self>, due: BaseDue) {
+        let Ok(length) = self.core.journal().whole_length() else { return };
+        if !self.base.is_due(length, due) {
+            return;
+        }
+        let Ok(turn) = Arc::clone(&self.base.writing).try_lock_owned() else { return };
+        let history = Arc::clone(self);
+        let image = blocking(move || history.image()).await;
+        match image {
+            Ok(image) => {
+                let history = Arc::clone(self);
+                tokio::task::spawn_blocking(move || {
+                    history.write_base(&image);
+                    drop(turn);
+                });
+            }
+            Err(error) => tracing::warn!(%error, session = %self.core.id(), "no base is written"),
+        }
+    }
+
+    /// Waits until a base that is being written is on disk.
+    pub(crate) async fn base_written(&self) {
+        let _written = self.base.writing.lock().await;
+    }
+
+    /// The content of memory, encoded, with the length of the journal that it is the fold of.
+    fn image(&self) -> io::Result<BaseImage> {
+        let mut book = self.edits.synced();
+        self.edits.write_typing(&mut book);
+        let state = self.core.state();
+        if state.shelf().is_some_and(|shelf| shelf.is_damaged()) {
+            return Err(io::Error::other("what has left memory is to be made anew from the journal first"));
+        }
+        let skipped = lock(&self.base.newest).skipped;
+        let offset = self.core.journal().begin_anew()?;
+        let newest = self.core.events().newest();
+        let content = base::encode(&BaseContent { state: &*state, ledger: &book.ledger, skipped, newest })?;
+        let shelf = state.shelf().cloned();
+        Ok(BaseImage { offset, content, length: shelf.as_ref().map_or(0, |shelf| shelf.length()), shelf })
+    }
+
+    fn write_base(&self, image: &BaseImage) {
+        let path = self.core.journal().path().with_file_name(BASE);
+        // The shelf may have been rebuilt since: the base would contain places of the old one.
+        let _not_meanwhile = self.core.keep_shelf();
+        let is_same = match (&image.shelf, self.core.state().shelf()) {
+            (Some(written), Some(now)) => Arc::ptr_eq(written, now),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if !is_same {
+            tracing::info!(session = %self.core.id(), "no base is written: what had left memory was made anew");
+            return;
+        }
+        let write = || {
+            if let Some(shelf) = &image.shelf {
+                shelf.sync()?;
+            }
+            let mark = BaseMark::of(self.core.journal().path(), image.offset)?;
+            base::write(&path, FORM, mark, image.length, &image.content)
+        };
+        match write() {
+            Ok(()) => {
+                let mut newest = lock(&self.base.newest);
+                newest.offset = image.offset;
+                newest.size = image.content.len() as u64;
+            }
+            Err(error) => {
+                tracing::warn!(%error, path = %path.display(), "the base of a session is not written")
+            }
+        }
+    }
+}
+
+/// The parts of a base to write.
+struct BaseImage {
+    offset: u64,
+    content: Vec<u8>,
+    length: u64,
+    shelf: Option<Arc<Shelf>>,
+}

@@ -1,0 +1,97 @@
+//! The models of a session: the profiles that names and roles stand for in its workspace, and the models that rest.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::core::{Core, lock};
+use crate::gate::Gatekeeper;
+use kode_base::effort::Effort;
+use kode_config::extension::template::MODEL_KEY;
+use kode_config::settings::TrustRequest;
+use kode_model::ModelError;
+use kode_model::models::{CurrentModels, Models, Pointer};
+
+/// The models of a session.
+pub struct SessionModels {
+    core: Arc<Core>,
+    gate: Arc<Gatekeeper>,
+    models: CurrentModels,
+    /// When each profile that failed is asked again.
+    cooldowns: Mutex<HashMap<String, Instant>>,
+}
+
+/// The model and the effort that a file chooses.
+#[derive(Debug)]
+pub(crate) struct ModelChoice {
+    /// The name of the profile, or why there is none; `None` where the file chooses none that applies.
+    pub(crate) model: Option<Result<String, ModelError>>,
+    /// The thinking effort.
+    pub(crate) effort: Option<Effort>,
+    /// Whether part of the choice waits for the user's approval.
+    pub(crate) waits: bool,
+}
+
+impl SessionModels {
+    pub(crate) fn new(core: &Arc<Core>, gate: &Arc<Gatekeeper>, models: CurrentModels) -> Arc<Self> {
+        let (core, gate) = (Arc::clone(core), Arc::clone(gate));
+        Arc::new(Self { core, gate, models, cooldowns: Mutex::default() })
+    }
+
+    /// The models as they are now.
+    #[must_use]
+    pub fn now(&self) -> Arc<Models> {
+        self.models.now()
+    }
+
+    /// The profile of a name in this workspace.
+    ///
+    /// # Errors
+    /// [`ModelError`], when no usable profile has that name.
+    pub fn named(&self, name: &str) -> Result<String, ModelError> {
+        self.now().resolve_with(name, &self.gate.in_force().policy.preferences.pointers)
+    }
+
+    /// The profile of a role in this workspace; that of [`Pointer::Main`] is the session's own.
+    #[must_use]
+    pub fn pointer(&self, pointer: Pointer) -> String {
+        if pointer == Pointer::Main {
+            return self.core.state().config.model.clone();
+        }
+        self.now().pointer_with(pointer, &self.gate.in_force().policy.preferences.pointers)
+    }
+
+    /// The choice of a file that names this model and this effort; `waiting` are the requests of the file that the user
+    /// has not approved. Until then a file of the workspace can choose a role that the user has given a model to, and
+    /// nothing else.
+    pub(crate) fn chosen(
+        &self,
+        model: Option<&str>,
+        effort: Option<Effort>,
+        waiting: &[TrustRequest],
+    ) -> ModelChoice {
+        let waits = waiting.iter().any(|wish| wish.key == MODEL_KEY);
+        if !waits {
+            return ModelChoice { model: model.map(|name| self.named(name)), effort, waits };
+        }
+        let role = model.and_then(Pointer::parse);
+        ModelChoice { model: role.map(|role| Ok(self.pointer(role))), effort: None, waits }
+    }
+
+    /// Whether a profile rests after a failure.
+    pub(crate) fn rests(&self, profile: &str) -> bool {
+        lock(&self.cooldowns).get(profile).is_some_and(|until| Instant::now() < *until)
+    }
+
+    /// Lets a profile rest.
+    pub(crate) fn rest(&self, profile: &str, time: Duration) {
+        lock(&self.cooldowns).insert(profile.to_owned(), Instant::now() + time);
+    }
+
+    /// Ends the rest of a profile.
+    pub(crate) fn wake(&self, profile: &str) {
+        lock(&self.cooldowns).remove(profile);
+    }
+}

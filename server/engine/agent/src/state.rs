@@ -1,0 +1,426 @@
+//! A session's state as a fold over its records.
+//!
+//! Rule: [`SessionState::apply`] is the only way a record changes memory and the only source of the events that the record
+//! emits: live, on resume, and where another process writes. It routes; each topic folds its own records. The state of one
+//! conversation is its [`Thread`].
+
+pub mod agents;
+pub mod background;
+pub mod config;
+pub(crate) mod events;
+pub(crate) mod images;
+pub mod queue;
+pub mod replay;
+pub mod rewinds;
+pub(crate) mod seal;
+pub mod spending;
+pub mod thread;
+pub mod titles;
+pub mod todos;
+pub mod transcript;
+pub mod turn;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use agents::SubAgent;
+use background::Background;
+use config::SessionConfig;
+use kode_base::ids::{AgentId, ItemId, SessionId, TurnId};
+use kode_base::paths::AbsPath;
+use kode_config::hooks::declared::{TurnHooks, take_in};
+use kode_journal::Shelf;
+use kode_model::{Block, Message, Usage};
+use kode_permission::Grant;
+use kode_record::draft::PromptDraft;
+use kode_record::event::{Event, Item, ItemBody, ResumeStrategy, RunState, SealedCall, TurnEnd};
+use kode_record::intent::Intent;
+use kode_record::record::{Record, TurnFigures};
+use queue::{Queue, WaitingPrompt};
+use rewinds::Rewinds;
+use spending::Spending;
+use thread::Thread;
+use titles::SessionTitle;
+use todos::Todos;
+use turn::RunningTurn;
+
+/// The sum of a session's records.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SessionState {
+    /// Its id.
+    pub id: SessionId,
+    /// The session it was forked from.
+    pub forked_from: Option<SessionId>,
+    /// Whether it is archived.
+    pub archived: bool,
+    /// The workspace folders.
+    pub roots: Vec<AbsPath>,
+    /// The folder that relative paths and commands start in.
+    pub cwd: AbsPath,
+    /// Its title.
+    pub title: SessionTitle,
+    /// Its mode, model, effort, style and delivery.
+    pub config: SessionConfig,
+    /// Its own conversation.
+    pub main: Thread,
+    /// Its sub-agents.
+    pub agents: BTreeMap<AgentId, SubAgent>,
+    /// The prompts that wait.
+    pub queue: Queue,
+    /// The unsent prompt.
+    pub draft: Option<PromptDraft>,
+    /// The running turn.
+    pub running: RunningTurn,
+    /// The permissions that the user has granted for the whole session.
+    pub grants: Vec<Grant>,
+    /// The hooks of skills and commands it has used, oldest first.
+    #[serde(default)]
+    pub hooks: Vec<TurnHooks>,
+    /// The todo list.
+    pub todos: Todos,
+    /// Tokens and money, by model and by turn.
+    pub spending: Spending,
+    /// The background commands.
+    pub background: Background,
+    /// Its turns, and going back before them.
+    pub rewinds: Rewinds,
+    /// Changes that were about to be made, until their call has ended.
+    pub writing: Vec<Intent>,
+    /// The number of turns that ended because the model was done.
+    pub turns_done: u64,
+    /// The number of answers in the session's own conversation.
+    pub answers: u64,
+    /// Where old items and messages go; without it everything stays in memory.
+    #[serde(skip)]
+    shelf: Option<Arc<Shelf>>,
+}
+
+/// Makes an item of a turn.
+pub(crate) fn new_item(turn: &TurnId, body: ItemBody) -> Item {
+    Item { id: ItemId::generate(), turn: turn.clone(), agent: None, timestamp: Timestamp::now(), body }
+}
+
+impl SessionState {
+    /// The state of a session that begins with `record`; `None` for any other record than [`Record::Opened`].
+    #[must_use]
+    pub fn open(record: &Record) -> Option<Self> {
+        let Record::Opened { session, roots, cwd, mode, model, forked_from } = record else { return None };
+        Some(Self {
+            id: session.clone(),
+            forked_from: forked_from.clone(),
+            archived: false,
+            roots: roots.clone(),
+            cwd: cwd.clone(),
+            title: SessionTitle::default(),
+            config: SessionConfig::new(mode, model.clone()),
+            main: Thread::default(),
+            agents: BTreeMap::new(),
+            queue: Queue::default(),
+            draft: None,
+            running: RunningTurn::default(),
+            grants: Vec::new(),
+            hooks: Vec::new(),
+            todos: Todos::default(),
+            spending: Spending::default(),
+            background: Background::default(),
+            rewinds: Rewinds::default(),
+            writing: Vec::new(),
+            turns_done: 0,
+            answers: 0,
+            shelf: None,
+        })
+    }
+
+    /// Folds a whole journal; `None` when no record opens a session.
+    #[must_use]
+    pub fn fold(records: Vec<Record>) -> Option<Self> {
+        let mut state = records.iter().find_map(Self::open)?;
+        for record in records {
+            state.apply(record);
+        }
+        Some(state)
+    }
+
+    /// Moves old items and messages to this shelf, which holds those that have left memory already.
+    pub fn attach(&mut self, shelf: &Arc<Shelf>) {
+        self.shelf = Some(Arc::clone(shelf));
+        self.main.attach(shelf);
+        self.agents.values_mut().for_each(|agent| agent.thread.attach(shelf));
+    }
+
+    /// Where old items and messages go.
+    #[must_use]
+    pub fn shelf(&self) -> Option<&Arc<Shelf>> {
+        self.shelf.as_ref()
+    }
+
+    /// The conversation of a sub-agent, or the session's own; `None` for an unknown sub-agent.
+    #[must_use]
+    pub fn thread(&self, agent: Option<&AgentId>) -> Option<&Thread> {
+        match agent {
+            None => Some(&self.main),
+            Some(agent) => self.agents.get(agent).map(|agent| &agent.thread),
+        }
+    }
+
+    /// Whether neither a turn runs nor a sub-agent works.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.running.id.is_none() && !self.has_agents_at_work()
+    }
+
+    /// Whether prompts wait and none of them begins by itself.
+    #[must_use]
+    pub fn is_queue_paused(&self) -> bool {
+        self.running.id.is_none() && !self.queue.is_empty()
+    }
+
+    /// Folds one record into the state, and returns the events that it emits, in their order.
+    pub fn apply(&mut self, record: Record) -> Vec<Event> {
+        self.forget_written(&record);
+        match record {
+            Record::Opened { .. } | Record::Begun { .. } => Vec::new(),
+            // The ledger folds the agent's changes.
+            Record::Edits { entry } => events::edits_changed(&entry).into_iter().collect(),
+            Record::Queued { prompt, content, parts, steering } => {
+                self.enqueue(WaitingPrompt::new(prompt, content, parts), steering)
+            }
+            Record::QueueChanged { change } => {
+                self.queue.change(change);
+                vec![self.queue_event()]
+            }
+            Record::Drafted { draft } => vec![self.set_draft(draft)],
+            Record::Prompt { .. } => self.begin_turn(record),
+            Record::Steered { ref queued, ref item, ref parts, .. } => {
+                self.queue.start(queued);
+                self.running.attach(item, parts);
+                let shown = self.main.apply(record);
+                shown.into_iter().chain([self.queue_event()]).collect()
+            }
+            Record::Attached { .. } | Record::PromptRefused { .. } => {
+                self.running.prompt = None;
+                self.main.apply(record)
+            }
+            Record::Answer { ref message, .. } => {
+                self.count_round(message);
+                self.main.apply(record)
+            }
+            Record::Compacted { ref compaction } => {
+                self.rewinds.forget_cut();
+                let event = events::compacted(None, compaction);
+                self.main.apply(record);
+                vec![event]
+            }
+            Record::Streamed { .. }
+            | Record::Grown { .. }
+            | Record::Item { .. }
+            | Record::CallMoved { .. }
+            | Record::CallEnded { .. }
+            | Record::Commanded { .. }
+            | Record::Remark { .. } => self.main.apply(record),
+            Record::Delegated { ref agent, .. } => {
+                self.agent_mut(agent.clone()).delegate(record).into_iter().collect()
+            }
+            Record::InAgent { agent, record } => self.apply_in_agent(agent, *record),
+            Record::Todos { todos } => vec![self.todos.write(todos)],
+            Record::Charged { turn, model, usage, cost, context } => {
+                self.spending.charge(&turn, &model, usage, cost);
+                vec![Event::TokenUsage { turn, usage, model, cost, context }]
+            }
+            Record::TurnEnded { turn, reason, usage, figures } => self.end_turn(turn, reason, usage, figures),
+            Record::Configured { mode, model, effort, output_style } => {
+                vec![self.config.configure(&mode, model, effort, output_style)]
+            }
+            Record::Background { entry } => self.background.apply(entry).into_iter().collect(),
+            Record::Titled { title, by } => self.title.set(title, by).into_iter().collect(),
+            Record::Archived { archived } => {
+                self.archived = archived;
+                vec![Event::ArchivedChanged { archived }]
+            }
+            Record::Rewound { turn, resolution, files } => self.rewind(&turn, resolution, files),
+            Record::Unwound { resolution } => self.unwind(&resolution),
+            Record::Resumed { sealed, skipped_records, states, strategy } => {
+                self.resumed(events::sealed_calls(sealed, states), skipped_records, strategy)
+            }
+            Record::Decided { .. }
+            | Record::Granted { .. }
+            | Record::Equipped { .. }
+            | Record::HooksBrought { .. }
+            | Record::Asked { .. }
+            | Record::Replied { .. }
+            | Record::Delivering { .. }
+            | Record::Writing { .. }
+            | Record::Restored { .. } => {
+                self.apply_silently(record);
+                Vec::new()
+            }
+        }
+    }
+
+    /// A sub-agent, made if there is none yet.
+    pub(crate) fn agent_mut(&mut self, id: AgentId) -> &mut SubAgent {
+        self.agents.entry(id).or_insert_with(|| {
+            let mut agent = SubAgent::default();
+            if let Some(shelf) = &self.shelf {
+                agent.thread.attach(shelf);
+            }
+            agent
+        })
+    }
+
+    /// Takes over the unrecorded parts: growing items, and a draft that is not written yet.
+    pub(crate) fn take_over(&mut self, live: &Self) {
+        self.draft.clone_from(&live.draft);
+        self.main.take_over(&live.main);
+        for (id, agent) in &live.agents {
+            self.agent_mut(id.clone()).thread.take_over(&agent.thread);
+        }
+    }
+
+    /// Folds a record that emits no event: the process that asked and the one that answered publish their own.
+    fn apply_silently(&mut self, record: Record) {
+        match record {
+            Record::Decided { decision, grants } => {
+                self.grants.extend(grants);
+                let agents = self.agents.values_mut().map(|agent| &mut agent.thread);
+                agents.chain([&mut self.main]).for_each(|thread| thread.note_decided(&decision.id));
+            }
+            Record::Granted { grants } => self.grants.extend(grants),
+            Record::Equipped { turn: _, equipment } => self.running.equipment.take(equipment),
+            Record::HooksBrought { used } => take_in(&mut self.hooks, *used),
+            Record::Asked { question } => self.running.ask(*question),
+            Record::Replied { resolved } => self.running.reply(&resolved),
+            Record::Delivering { rules } => self.config.deliveries = Some(rules),
+            Record::Writing { intents } => self.writing = intents,
+            Record::Restored { resolution } => self.rewinds.restored(&resolution),
+            _ => {}
+        }
+    }
+
+    /// Folds a record of a sub-agent's conversation.
+    fn apply_in_agent(&mut self, id: AgentId, record: Record) -> Vec<Event> {
+        let own = match &record {
+            Record::TurnEnded { turn: _, reason, usage, figures } => {
+                self.agent_mut(id.clone()).end_turn(*usage);
+                let (ok, duration_ms) = (*reason == TurnEnd::EndTurn, figures.duration_ms);
+                Some(Event::SubagentEnded { agent: id.clone(), ok, usage: *usage, duration_ms })
+            }
+            Record::Prompt { turn, .. } => {
+                self.agent_mut(id.clone()).begin_turn(turn);
+                None
+            }
+            Record::Equipped { turn: _, equipment } => {
+                self.agent_mut(id.clone()).equipment.take(equipment.clone());
+                None
+            }
+            Record::Begun { copies } => {
+                let said = self.thread(copies.as_ref()).map(Thread::said_so_far);
+                self.agent_mut(id.clone()).thread.begin_with(said.unwrap_or_default());
+                None
+            }
+            Record::HooksBrought { used } => {
+                take_in(&mut self.agent_mut(id.clone()).hooks, used.as_ref().clone());
+                None
+            }
+            Record::Charged { turn, model, usage, cost, context } => {
+                self.agent_mut(id.clone()).charged += *usage;
+                self.spending.charge(turn, model, *usage, *cost);
+                let (turn, model) = (turn.clone(), model.clone());
+                Some(Event::TokenUsage { turn, usage: *usage, model, cost: *cost, context: *context })
+            }
+            Record::Compacted { compaction } => Some(events::compacted(Some(id.clone()), compaction)),
+            _ => None,
+        };
+        self.agent_mut(id).thread.apply(record).into_iter().chain(own).collect()
+    }
+
+    /// Forgets the announced changes of a call that has ended by itself: the ledger has them by then.
+    fn forget_written(&mut self, record: &Record) {
+        let ended = match record {
+            Record::InAgent { record, .. } => record,
+            other => other,
+        };
+        if let Record::CallEnded {
+            result: Block::ToolResult { tool_use_id, .. }, executed: Some(_), ..
+        } = ended
+        {
+            self.writing.retain(|intent| intent.change.call.as_str() != tool_use_id);
+        }
+    }
+
+    fn enqueue(&mut self, waiting: WaitingPrompt, steering: bool) -> Vec<Event> {
+        let sent = self.send_draft();
+        // Without a running turn the record of its beginning was lost.
+        self.queue.add(waiting, steering && self.running.id.is_some());
+        std::iter::once(self.queue_event()).chain(sent).collect()
+    }
+
+    fn begin_turn(&mut self, record: Record) -> Vec<Event> {
+        let Record::Prompt { turn, queued, item, parts, options, .. } = &record else { return Vec::new() };
+        let (was_queued, turn) = (!self.queue.is_empty(), turn.clone());
+        let sent = match queued {
+            Some(queued) => {
+                self.queue.start(queued);
+                None
+            }
+            None => self.send_draft(),
+        };
+        self.running.begin(&turn, *options);
+        self.running.attach(item, parts);
+        let prompt = self.running.prompt.as_ref().map(|pending| &pending.prompt);
+        let prompt = prompt.filter(|prompt| !prompt.kind().is_silent());
+        let title = prompt.and_then(|prompt| self.title.name_after(prompt.text()));
+        self.rewinds.begin_turn(&turn);
+        self.todos.begin_turn(&turn);
+        let begun = events::turn_started(turn, self.main.apply(record));
+        begun.into_iter().chain(title).chain(was_queued.then(|| self.queue_event())).chain(sent).collect()
+    }
+
+    fn end_turn(&mut self, turn: TurnId, reason: TurnEnd, usage: Usage, figures: TurnFigures) -> Vec<Event> {
+        let had_steering = self.queue.has_steering();
+        self.turns_done += u64::from(reason == TurnEnd::EndTurn);
+        self.spending.end_turn(&turn, usage);
+        self.running.end();
+        self.queue.return_steering();
+        let waits = self.is_queue_paused() && (had_steering || !queue::continues_after(reason));
+        let cost = self.spending.of_turn(&turn);
+        let done = events::turn_done(turn, reason, usage, cost, figures);
+        let ended = [done, Event::StateChanged { state: RunState::Ready }];
+        ended.into_iter().chain(waits.then(|| self.queue_event())).collect()
+    }
+
+    /// Emits again the events that the process before may have emitted without a record.
+    fn resumed(&self, sealed: Vec<SealedCall>, skipped_records: u64, strategy: ResumeStrategy) -> Vec<Event> {
+        vec![
+            Event::DraftChanged { draft: self.draft.clone() },
+            self.queue_event(),
+            Event::AgentResumed { sealed, strategy, skipped_records },
+        ]
+    }
+
+    /// Counts an answer of the session's own conversation.
+    fn count_round(&mut self, answer: &Message) {
+        let calls_tools = answer.content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
+        self.todos.count_round(calls_tools);
+        self.answers = self.answers.saturating_add(1);
+        self.running.rounds = self.running.rounds.saturating_add(1);
+        self.config.mode_known = Some(self.config.mode);
+    }
+
+    fn set_draft(&mut self, draft: Option<PromptDraft>) -> Event {
+        self.draft.clone_from(&draft);
+        Event::DraftChanged { draft }
+    }
+
+    /// A sent prompt is no draft any more.
+    fn send_draft(&mut self) -> Option<Event> {
+        self.draft.take().map(|_| Event::DraftChanged { draft: None })
+    }
+
+    fn queue_event(&self) -> Event {
+        self.queue.event(self.running.id.is_some())
+    }
+}
