@@ -155,7 +155,7 @@ fn who_never_wants_to_be_asked_has_it_refused() {
     let (fate_of_write, _, _) = fate(&session, "write");
     assert_eq!(fate_of_write, Fate::Refused);
     let [(text, is_error)] = desk.project.model.last_results().try_into().unwrap();
-    assert!(is_error && text.contains("dontAsk"), "{text}");
+    assert!(is_error && text.contains("Never ask"), "{text}");
     assert_eq!(fate(&session, "tag").0, Fate::Ran);
     assert_eq!(fate(&session, "look").0, Fate::Ran);
 }
