@@ -27,6 +27,9 @@ use crate::home;
 use crate::host::LspHost;
 use crate::policies;
 
+/// The longest wait of the first prompt for MCP servers that are starting.
+const MCP_WAIT: Duration = Duration::from_millis(1_500);
+
 /// How long after the agent has started old sessions are deleted: the request that started it comes first.
 const CLEANUP_DELAY: Duration = Duration::from_secs(10);
 
@@ -58,7 +61,7 @@ pub(crate) fn start(
     let engine = Engine::new(EngineOptions {
         home: home.clone(),
         tools: policies::tools(&search),
-        servers: Arc::new(Mcp::new(home)),
+        servers: Arc::new(Mcp::new(home).waiting(MCP_WAIT)),
         host: Arc::new(LspHost::new(Arc::clone(connection))),
         models: policies::models(&policies, options.models()),
         deliveries: Deliveries::new(options.delivery.clone())?,

@@ -15,6 +15,7 @@ mod of_file;
 pub mod prompts;
 mod result;
 mod rush;
+pub mod schema;
 mod seen;
 mod servers;
 pub mod surroundings;
@@ -23,6 +24,7 @@ mod used;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::join_all;
@@ -39,6 +41,7 @@ pub use servers::{ServerMember, Servers};
 /// The servers of all workspaces of an engine.
 pub struct Mcp {
     state: AbsPath,
+    first_wait: Duration,
     workspaces: Mutex<HashMap<Vec<AbsPath>, Weak<Servers>>>,
 }
 
@@ -46,7 +49,13 @@ impl Mcp {
     /// For an engine whose state is in this folder.
     #[must_use]
     pub fn new(state: AbsPath) -> Self {
-        Self { state, workspaces: Mutex::default() }
+        Self { state, first_wait: Duration::ZERO, workspaces: Mutex::default() }
+    }
+
+    /// Sets the longest wait of a first prompt for servers that are starting. `KODE_LS_MCP_WAIT` has precedence.
+    #[must_use]
+    pub fn waiting(self, first_wait: Duration) -> Self {
+        Self { first_wait, ..self }
     }
 
     /// The servers of a workspace: the same for all that have the same folders. Starts nothing.
@@ -62,7 +71,11 @@ impl Mcp {
             return known;
         }
         workspaces.retain(|_, servers| servers.strong_count() > 0);
-        let place = ServerContext { state: self.state.clone(), secrets: secrets.clone() };
+        let place = ServerContext {
+            state: self.state.clone(),
+            secrets: secrets.clone(),
+            first_wait: self.first_wait,
+        };
         let made = Servers::new(roots.to_vec(), policy(), place);
         workspaces.insert(roots.to_vec(), Arc::downgrade(&made));
         made

@@ -5,7 +5,6 @@
 //! settings are looked at again. They are started by the first that needs them, all at once and never on anybody's way, and end
 //! with the last.
 
-mod arguments;
 mod offered;
 pub(crate) mod resources;
 pub(crate) mod server;
@@ -56,6 +55,8 @@ const INSTRUCTIONS_HEAD: &str = "# MCP servers\nThis is what the servers of tool
 pub(crate) struct ServerContext {
     pub(crate) state: AbsPath,
     pub(crate) secrets: Secrets,
+    /// The longest wait of the first prompt, without `KODE_LS_MCP_WAIT`.
+    pub(crate) first_wait: Duration,
 }
 
 /// The servers of one workspace.
@@ -328,7 +329,8 @@ impl Servers {
     /// How long the first prompt waits for servers that are on their way.
     #[must_use]
     pub fn first_wait(&self) -> Duration {
-        self.all().first().map_or(Duration::ZERO, |server| server.surroundings().limits.first_wait)
+        let said = |server: &Arc<McpServer>| server.surroundings().limits.first_wait;
+        self.all().first().map_or(Duration::ZERO, |server| said(server).unwrap_or(self.place.first_wait))
     }
 
     /// How long a server may take to start.

@@ -478,8 +478,9 @@ pub struct McpLimits {
     pub call: Duration,
     /// So many tokens of a result the model gets: `MAX_MCP_OUTPUT_TOKENS`.
     pub output_tokens: usize,
-    /// How long the first prompt waits for servers that are on their way: `KODE_LS_MCP_WAIT`, in milliseconds.
-    pub first_wait: Duration,
+    /// The longest wait of the first prompt for servers that are starting: `KODE_LS_MCP_WAIT`, in milliseconds; 0 is no wait.
+    /// `None` without the variable.
+    pub first_wait: Option<Duration>,
 }
 
 /// So many tokens of a result the model gets, where nobody says otherwise.
@@ -501,8 +502,10 @@ impl McpLimits {
         Self {
             start: limit("MCP_TIMEOUT", START_LIMIT),
             call: limit("MCP_TOOL_TIMEOUT", CALL_LIMIT),
-            // Nobody waits for a server unless they want to: one that hangs would cost each first prompt that long.
-            first_wait: limit("KODE_LS_MCP_WAIT", Duration::ZERO),
+            first_wait: match variable("KODE_LS_MCP_WAIT").as_deref().map(str::trim) {
+                Some("0") => Some(Duration::ZERO),
+                _ => number("KODE_LS_MCP_WAIT").and_then(time),
+            },
             output_tokens: variable("MAX_MCP_OUTPUT_TOKENS")
                 .and_then(|written| written.trim().parse().ok())
                 .filter(|tokens| *tokens > 0)

@@ -18,7 +18,7 @@ use crate::client::OngoingCall;
 use crate::connection::{ProtocolObject, ServerChannel};
 use crate::failure;
 use crate::result::{self, ResultBounds};
-use crate::servers::arguments::ArgumentSchema;
+use crate::schema::JsonSchema;
 use crate::servers::server::McpServer;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_config::mcp::config::{CALL_TOTAL, ServerDefinition};
@@ -47,7 +47,7 @@ pub(crate) struct McpTool {
     /// What the server says: that it only looks.
     says_it_only_looks: bool,
     total: Option<Duration>,
-    validator: OnceLock<Option<ArgumentSchema>>,
+    validator: OnceLock<Option<JsonSchema>>,
 }
 
 impl McpTool {
@@ -119,7 +119,7 @@ impl McpTool {
         let Value::Object(arguments) = input else {
             return Err(wrong("they have to be one JSON object".to_owned()));
         };
-        let validator = self.validator.get_or_init(|| match ArgumentSchema::compile(&self.schema) {
+        let validator = self.validator.get_or_init(|| match JsonSchema::compile(&self.schema) {
             Ok(validator) => Some(validator),
             Err(error) => {
                 // The server checks them itself as well.

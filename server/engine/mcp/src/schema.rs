@@ -1,7 +1,7 @@
-//! Checks the arguments of a call against the schema that a server gives for its tool.
+//! Checks JSON against a JSON Schema: the arguments of a call against the schema that a server gives for its tool, and other values.
 //!
-//! Rule: the schema is a stranger's. It refers to nothing outside itself: no file is opened and no address is asked. A schema
-//! that cannot be compiled checks nothing, since the server checks the arguments as well.
+//! Rule: the schema is untrusted. It refers to nothing outside itself: no file is opened and no address is asked. A tool's
+//! schema that cannot be compiled checks nothing, since the server checks the arguments as well.
 
 use std::error::Error;
 
@@ -9,21 +9,21 @@ use boon::{CompileError, Compiler, SchemaIndex, Schemas, UrlLoader, ValidationEr
 use serde_json::Value;
 
 /// The name of the schema, for references within it.
-const NAME: &str = "urn:kode:tool";
+const NAME: &str = "urn:kode:schema";
 
-/// The compiled schema of a tool.
-pub(super) struct ArgumentSchema {
+/// A compiled schema.
+pub struct JsonSchema {
     schemas: Schemas,
     index: SchemaIndex,
 }
 
-/// A fault of arguments.
+/// A fault of a value.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct ArgumentFault {
-    /// The JSON pointer to the faulty value; empty for the arguments themselves.
-    pub(super) at: String,
+pub struct SchemaFault {
+    /// The JSON pointer to the faulty value; empty for the whole.
+    pub at: String,
     /// The reason, without a period.
-    pub(super) reason: String,
+    pub reason: String,
 }
 
 /// Loads nothing.
@@ -35,12 +35,12 @@ impl UrlLoader for NoLoader {
     }
 }
 
-impl ArgumentSchema {
+impl JsonSchema {
     /// Compiles a schema, of draft 2020-12 unless it names another one.
     ///
     /// # Errors
     /// When it is not a valid schema.
-    pub(super) fn compile(schema: &Value) -> Result<Self, Box<CompileError>> {
+    pub fn compile(schema: &Value) -> Result<Self, Box<CompileError>> {
         let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
         compiler.use_loader(Box::new(NoLoader));
         compiler.add_resource(NAME, schema.clone()).map_err(Box::new)?;
@@ -48,10 +48,11 @@ impl ArgumentSchema {
         Ok(Self { schemas, index })
     }
 
-    /// The faults of arguments, at most `limit` of them.
-    pub(super) fn faults(&self, arguments: &Value, limit: usize) -> Vec<ArgumentFault> {
+    /// The faults of a value, at most `limit` of them.
+    #[must_use]
+    pub fn faults(&self, value: &Value, limit: usize) -> Vec<SchemaFault> {
         let mut faults = Vec::new();
-        if let Err(error) = self.schemas.validate(arguments, self.index) {
+        if let Err(error) = self.schemas.validate(value, self.index) {
             collect(&error, limit, &mut faults);
         }
         faults
@@ -59,10 +60,9 @@ impl ArgumentSchema {
 }
 
 /// Collects the innermost errors: those around them say only that something within them is wrong.
-fn collect(error: &ValidationError<'_, '_>, limit: usize, faults: &mut Vec<ArgumentFault>) {
+fn collect(error: &ValidationError<'_, '_>, limit: usize, faults: &mut Vec<SchemaFault>) {
     if error.causes.is_empty() && faults.len() < limit {
-        faults
-            .push(ArgumentFault { at: error.instance_location.to_string(), reason: error.kind.to_string() });
+        faults.push(SchemaFault { at: error.instance_location.to_string(), reason: error.kind.to_string() });
     }
     error.causes.iter().for_each(|cause| collect(cause, limit, faults));
 }
@@ -81,7 +81,7 @@ mod tests {
             "required": ["path"],
             "$defs": { "lines": { "type": "array", "items": { "type": "integer", "minimum": 1 } } },
         });
-        let schema = ArgumentSchema::compile(&schema).unwrap();
+        let schema = JsonSchema::compile(&schema).unwrap();
         assert_eq!(schema.faults(&json!({ "path": "a", "lines": [1, 2] }), 8), []);
         let faults = schema.faults(&json!({ "lines": [0, "x"] }), 8);
         let places: Vec<_> = faults.iter().map(|fault| fault.at.as_str()).collect();
@@ -96,9 +96,7 @@ mod tests {
         let file = folder.path().join("schema.json");
         std::fs::write(&file, "true").unwrap();
         for url in [format!("file://{}", file.display()), "http://127.0.0.1:9/schema.json".to_owned()] {
-            let Err(error) = ArgumentSchema::compile(&json!({ "$ref": url })) else {
-                panic!("{url} was loaded")
-            };
+            let Err(error) = JsonSchema::compile(&json!({ "$ref": url })) else { panic!("{url} was loaded") };
             assert!(format!("{error:?}").contains("nothing outside"), "{error:?}");
         }
     }
