@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "8ee24a6cb4c483df4d60f7e8dbc025f3e3579d00486fbcb5f82ece1735ab7ad0";
+export const SCHEMA_HASH = "a04e71722b48064cf6e576c49551ddd0f55f3fb0c1008c2fdf6ed73557566254";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -2645,10 +2645,17 @@ export interface PermissionPrompt {
     preview: Preview;
     /** What could go wrong, worst first; may be empty. */
     risks: string[];
+    /** Limits of the call, such as the sandbox. These are no risks. */
+    notes?: string[];
     /** How far a yes can reach; answers with another scope are refused. */
     scopes: Scope[];
     /** What a standing yes would cover, for each scope beyond this call; empty when none is offered. */
     offers?: Offer[];
+    /**
+     * A mode in which the call runs without a prompt. An answer that allows it may set this mode; clients offer that as an
+     * answer of its own.
+     */
+    mode?: Mode;
     /**
      * All of the above as text that is safe to show anywhere: control, direction and invisible characters are escaped,
      * and of a long text both ends are shown.
@@ -3029,6 +3036,8 @@ export interface RespondPermissionParams {
      * them when absent. The model is told what was left out.
      */
     hunks?: HunkId[];
+    /** With `allow`: the new mode of the session, the one that the prompt offers. */
+    mode?: Mode;
 }
 
 /** An answer to a question. */

@@ -55,11 +55,18 @@ pub struct PermissionPrompt {
     pub preview: Preview,
     /// What could go wrong, worst first; may be empty.
     pub risks: Vec<String>,
+    /// Limits of the call, such as the sandbox. These are no risks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// How far a yes can reach; answers with another scope are refused.
     pub scopes: Vec<Scope>,
     /// What a standing yes would cover, for each scope beyond this call; empty when none is offered.
     #[serde(default)]
     pub offers: Vec<Offer>,
+    /// A mode in which the call runs without a prompt. An answer that allows it may set this mode; clients offer that as an
+    /// answer of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
     /// All of the above as text that is safe to show anywhere: control, direction and invisible characters are escaped,
     /// and of a long text both ends are shown.
     #[serde(default)]
@@ -181,6 +188,9 @@ pub struct RespondPermissionParams {
     /// them when absent. The model is told what was left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hunks: Option<Vec<HunkId>>,
+    /// With `allow`: the new mode of the session, the one that the prompt offers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
 }
 
 /// Yes or no.

@@ -43,25 +43,43 @@ pub fn both_ends(text: &str, limit: usize) -> String {
     format!("{start}\n… {} characters left out …\n{end}", count - head - tail)
 }
 
-/// What a permission prompt is about, line by line: title, reason, exactly what will happen, risks.
+/// A permission prompt in three parts, line by line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// The title and the risks.
+    pub head: Vec<String>,
+    /// Exactly what will happen.
+    pub body: Vec<String>,
+    /// The reason and the limits.
+    pub foot: Vec<String>,
+}
+
+/// A permission prompt in the order in which it is read.
+#[must_use]
+pub fn parts(prompt: &PermissionPrompt) -> Parts {
+    let mut head = vec![prompt.title.clone()];
+    head.extend(prompt.risks.iter().map(|risk| format!("! {risk}")));
+    let mut body = Vec::new();
+    match &prompt.preview {
+        Preview::Command { command, cwd, sandboxed: _ } => {
+            body.push(format!("In {cwd}:"));
+            body.extend(command.lines().map(|line| format!("$ {line}")));
+        }
+        Preview::Diff { unified, .. } => body.extend(unified.lines().map(str::to_owned)),
+        Preview::Paths { paths } => body.extend(paths.iter().cloned()),
+    }
+    let mut foot = vec![format!("Reason: {}", prompt.reason)];
+    foot.extend(prompt.notes.iter().cloned());
+    // One line each: a path with a line end in it must not be able to add lines of its own.
+    let safe = |lines: Vec<String>| lines.iter().map(|line| printable(line).replace('\n', "\\n")).collect();
+    Parts { head: safe(head), body: safe(body), foot: safe(foot) }
+}
+
+/// A permission prompt line by line: title, risks, exactly what will happen, reason, limits.
 #[must_use]
 pub fn prompt_lines(prompt: &PermissionPrompt) -> Vec<String> {
-    let mut lines = vec![prompt.title.clone(), format!("Why you are asked: {}", prompt.reason)];
-    match &prompt.preview {
-        Preview::Command { command, cwd, sandboxed } => {
-            let limits = match sandboxed {
-                true => "in the sandbox: it can change the workspace and has no network",
-                false => "in no sandbox, with your rights",
-            };
-            lines.push(format!("In {cwd}, {limits}:"));
-            lines.extend(command.lines().map(|line| format!("$ {line}")));
-        }
-        Preview::Diff { unified, .. } => lines.extend(unified.lines().map(str::to_owned)),
-        Preview::Paths { paths } => lines.extend(paths.iter().cloned()),
-    }
-    lines.extend(prompt.risks.iter().map(|risk| format!("! {risk}")));
-    // One line each: a path with a line end in it must not be able to add lines of its own.
-    lines.iter().map(|line| printable(line).replace('\n', "\\n")).collect()
+    let Parts { head, body, foot } = parts(prompt);
+    [head, body, foot].concat()
 }
 
 /// One thing that the model asks, with its options and the plan it may be about, line by line.

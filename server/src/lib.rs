@@ -6,6 +6,7 @@
 //! Used by: no crate of the product.
 
 pub mod agent;
+mod answers;
 pub mod backend;
 pub mod cli;
 pub mod client;

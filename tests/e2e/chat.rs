@@ -239,7 +239,7 @@ fn calls_and_edits_are_lines_and_permission_is_asked_the_plain_way() {
         } else {
             // The answers are actions everywhere.
             let other = project.uri("a.txt");
-            shown(&client, "kode.allow");
+            shown(&client, "Answer with a code action");
             for place in [&uri, &other] {
                 let offered = actions(&client, place, json!({ "diagnostics": [] }));
                 titled(&offered, "Deny: ");

@@ -99,7 +99,12 @@ fn a_permission_is_asked_by_a_message_request() {
         .iter()
         .map(|action| action["title"].as_str().unwrap())
         .collect();
-    let always = ["Allow for this session", "Always allow in this project", "Always allow everywhere"];
+    let always = [
+        "Allow for this session",
+        "Allow all edits for this session",
+        "Always allow in this project",
+        "Always allow everywhere",
+    ];
     assert_eq!(titles[..2], ["Deny", "Allow once"], "a stray key must not approve");
     assert_eq!(titles[2..], always);
     client.answer(&request, json!({ "title": "Allow once" }));
@@ -163,11 +168,11 @@ fn an_answer_that_comes_after_another_is_told_so() {
 }
 
 #[test]
-fn an_editor_without_message_requests_is_told_the_commands() {
+fn an_editor_without_message_requests_is_told_how_to_answer() {
     let project = project();
     let client = project.connect(&Offer::plain().with("/window", Value::Null));
     ask(&client, "command");
-    shown(&client, "kode.allow");
+    shown(&client, "Answer with a code action");
     execute(&client, "kode.allow", Value::Null);
     shown(&client, "Ran or not.");
     assert_eq!(client.look(|received| received.of("window/showMessageRequest").count()), 0);

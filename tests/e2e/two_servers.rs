@@ -10,7 +10,12 @@ fn script() -> Script {
     let write = json!({ "file_path": "{{cwd}}/new.txt", "content": "one\ntwo\n" });
     let read = json!({ "file_path": "{{cwd}}/a.txt" });
     let edit = json!({ "file_path": "{{cwd}}/a.txt", "old_string": "two", "new_string": "TWO" });
+    let ask = json!({ "questions": [{
+        "question": "Which?", "header": "Kind", "multiSelect": false,
+        "options": [{ "label": "red", "description": "" }, { "label": "blue", "description": "" }],
+    }] });
     Script::default()
+        .when("^ask", [call("AskUserQuestion", ask), say("Blue it is.")])
         .when("^write", [call("Write", write), say("Written.")])
         .when("^edit", [call("Read", read), call("Edit", edit), say("Edited.")])
         .when("^hang", [say("one two three four").chunk(4).gate("middle", 6)])
@@ -275,4 +280,76 @@ fn an_editor_without_a_panel_takes_over_by_a_command() {
         .call("workspace/executeCommand", json!({ "command": "kode.takeOver", "arguments": [argument] }));
     assert_eq!(taken["sessionId"], session.id.as_str());
     writes(&session, false);
+}
+
+#[test]
+fn what_waits_in_one_window_is_answered_in_the_other() {
+    let project = Project::new(&script());
+    let (first, second) = (project.open(), project.open());
+    let session = first.session();
+    session.run("hello");
+    let (follower, _) = there(&second, &session);
+    let turn = session.prompt("write it");
+    let prompt = follower.wait_permission(0);
+    assert_eq!(prompt, session.wait_permission(0));
+    let snapshot = follower.snapshot();
+    assert_eq!((&snapshot["state"], &snapshot["pendingPermissions"]), (&json!("PAUSED"), &json!([prompt])));
+    // Whoever opens it later sees it, too.
+    let third = project.open();
+    assert_eq!(there(&third, &session).1["pendingPermissions"], json!([prompt]));
+    follower.respond(&prompt, json!({ "decision": "allow", "mode": "acceptEdits" })).unwrap();
+    for window in [&session, &follower] {
+        let decided = window.wait_event("the answer", |event| event["type"] == "permission_decided");
+        assert_eq!(
+            (&decided["outcome"], &decided["permissionId"]),
+            (&json!("allow"), &prompt["permissionId"])
+        );
+        window.wait_done(&turn);
+    }
+    assert_eq!(project.read("new.txt"), "one\ntwo\n");
+    assert_eq!(session.snapshot()["mode"], "acceptEdits");
+    let late = follower.respond(&prompt, json!({ "decision": "deny" })).unwrap_err();
+    assert_eq!(late.kind(), "alreadyResolved", "{late:?}");
+}
+
+#[test]
+fn a_question_is_answered_from_another_window_and_a_prompt_that_is_cancelled_closes_there() {
+    let project = Project::new(&script());
+    let (first, second) = (project.open(), project.open());
+    let session = first.session();
+    session.run("hello");
+    let (follower, _) = there(&second, &session);
+    let turn = session.prompt("ask me");
+    let asked = follower.wait_event("the question", |event| event["type"] == "question_asked");
+    let answer =
+        json!({ "questionId": asked["question"]["questionId"], "answers": [{ "labels": ["blue"] }] });
+    follower.call("agent/question/respond", answer);
+    session.wait_done(&turn);
+    assert!(project.model.last_results()[0].0.contains("blue"));
+
+    session.prompt("write it");
+    let prompt = follower.wait_permission(0);
+    session.call("agent/turn/cancel", json!({}));
+    let closed = follower.wait_event("the end of the prompt", |event| {
+        event["type"] == "permission_decided" && event["permissionId"] == prompt["permissionId"]
+    });
+    assert_eq!(closed["outcome"], "cancelled");
+    assert_eq!(follower.snapshot()["pendingPermissions"], json!([]));
+}
+
+#[test]
+fn a_writer_that_hangs_does_not_hold_up_an_answer_for_ever() {
+    let project = Project::new(&script());
+    let (first, second) = (project.open(), project.open());
+    let session = first.session();
+    session.run("hello");
+    let (follower, _) = there(&second, &session);
+    session.prompt("write it");
+    let prompt = follower.wait_permission(0);
+    signal(&first, "-STOP");
+    let error = follower.respond(&prompt, json!({ "decision": "allow" })).unwrap_err();
+    assert_eq!(error.kind(), "sessionBusy", "{error:?}");
+    signal(&first, "-CONT");
+    follower.respond(&prompt, json!({ "decision": "deny" })).unwrap();
+    follower.wait_event("the answer", |event| event["type"] == "permission_decided");
 }

@@ -117,12 +117,9 @@ fn answer(session: &Arc<Session>, prompt: PermissionPrompt, answerer: Answerer) 
     terminal::error_line(terminal::prompt(&prompt).trim_end());
     let fixed = |allow, by: &str, feedback: Option<&str>| PromptAnswer {
         allow,
-        scope: Scope::Once,
         feedback: feedback.map(str::to_owned),
-        updated_input: None,
-        rules: None,
-        hunks: None,
         by: by.to_owned(),
+        ..PromptAnswer::default()
     };
     match answerer {
         Answerer::Yes => {
@@ -172,15 +169,7 @@ fn parse_answer(prompt: &PermissionPrompt, line: &str) -> PromptAnswer {
         "" | "n" | "N" | "no" => (false, Scope::Once, None),
         words => (false, Scope::Once, Some(words.to_owned())),
     };
-    PromptAnswer {
-        allow,
-        scope,
-        feedback,
-        updated_input: None,
-        rules: None,
-        hunks: None,
-        by: "terminal".to_owned(),
-    }
+    PromptAnswer { allow, scope, feedback, by: "terminal".to_owned(), ..PromptAnswer::default() }
 }
 
 #[cfg(test)]
@@ -202,6 +191,8 @@ mod tests {
             reason: "test".into(),
             preview: Preview::Command { command: "ls".into(), cwd: "/".into(), sandboxed: false },
             risks: vec![],
+            notes: Vec::new(),
+            mode: None,
             scopes: vec![Scope::Once],
             offers: vec![],
             input: serde_json::json!({}),

@@ -7,7 +7,7 @@ use std::io;
 
 use kode_engine::agent::edits::apply_text::ApplyTextError;
 use kode_engine::agent::edits::review::ResolveError;
-use kode_engine::agent::engine::{ForkError, ImportFailure, SessionError};
+use kode_engine::agent::engine::{ForkError, ImportFailure, RelayError, SessionError};
 use kode_engine::agent::history::paging::PagingError;
 use kode_engine::agent::session::drafts::DraftError;
 use kode_engine::agent::session::prompts::SubmitError;
@@ -260,6 +260,25 @@ pub(crate) fn reply(error: ReplyError) -> RequestError {
             failure(ErrorKind::AlreadyResolved { by }, message, "Nothing to do: the question is closed.")
         }
         ReplyError::Unfit(unfit) => invalid_params(&unfit.path, &message),
+    }
+}
+
+/// The process that has the session open did not accept an answer; `unknown` is the kind for an id of which nothing waits.
+pub(crate) fn relay(error: RelayError, unknown: ErrorKind) -> RequestError {
+    let message = error.to_string();
+    match error {
+        RelayError::Unknown { .. } => {
+            failure(unknown, message, "Nothing to do: it was answered, or its call was cancelled.")
+        }
+        RelayError::AlreadyResolved { by, .. } => {
+            failure(ErrorKind::AlreadyResolved { by }, message, "Nothing to do: it is closed.")
+        }
+        RelayError::Unfit { .. } => invalid_params("scope", &message),
+        RelayError::Unanswered => failure(
+            ErrorKind::SessionBusy,
+            message,
+            "Answer in the window that has the session open, or take the session over.",
+        ),
     }
 }
 

@@ -8,7 +8,7 @@ use kode_engine::permission::{
 };
 use kode_protocol as wire;
 
-use crate::convert::{agent_id, call_id, item_id, permission_id, session_id, timestamp};
+use crate::convert::{agent_id, call_id, item_id, mode, permission_id, session_id, timestamp};
 use crate::display::{both_ends, prompt_lines};
 
 /// The text of a prompt is cut to so many characters, both ends kept.
@@ -36,8 +36,10 @@ pub fn prompt(session: &SessionId, prompt: PermissionPrompt) -> wire::Permission
             Preview::Paths { paths } => wire::Preview::Paths(wire::PathsPreview { paths }),
         },
         risks: prompt.risks,
+        notes: prompt.notes,
         scopes: prompt.scopes.into_iter().map(scope).collect(),
         offers: prompt.offers.into_iter().map(offer).collect(),
+        mode: prompt.mode.map(mode),
         input: prompt.input,
         timestamp: timestamp(prompt.timestamp),
     }

@@ -81,6 +81,8 @@ fn prompt() -> PermissionPrompt {
         reason: "commands ask".into(),
         preview: Preview::Command { command: "ls".into(), cwd: "/w".into(), sandboxed: true },
         risks: vec!["reads".into()],
+        notes: Vec::new(),
+        mode: None,
         scopes: vec![Scope::Once, Scope::Session, Scope::Project, Scope::User],
         offers: vec![Offer { scope: Scope::Session, rules: vec!["Bash(ls)".into()], spared: None }],
         input: json!({ "command": "ls" }),
@@ -421,8 +423,7 @@ fn a_prompt_carries_all_that_an_answer_needs() {
             "preview": { "type": "command", "command": "ls", "cwd": "/w", "sandboxed": true }, "risks": ["reads"],
             "scopes": ["once", "session", "project", "user"],
             "offers": [{ "scope": "session", "rules": ["Bash(ls)"] }],
-            "text": "Run ls\nWhy you are asked: commands ask\n\
-                     In /w, in the sandbox: it can change the workspace and has no network:\n$ ls\n! reads",
+            "text": "Run ls\n! reads\nIn /w:\n$ ls\nReason: commands ask",
             "input": { "command": "ls" }, "timestamp": AT,
         })
     );

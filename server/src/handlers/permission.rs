@@ -1,10 +1,12 @@
 //! `agent/permission/*`.
 
+use kode_engine::agent::engine::AttachedSession;
 use kode_engine::base::ids::{HunkId, PermissionId};
 use kode_engine::base::paths::AbsPath;
 use kode_engine::permission::PromptAnswer;
 use kode_engine::permission::rules::{Rule, RuleError};
 use kode_protocol as wire;
+use kode_protocol::ErrorKind;
 
 use crate::backend::Backend;
 use crate::convert;
@@ -14,7 +16,7 @@ use crate::handlers::params::Params;
 /// Answers a prompt.
 pub(crate) async fn respond(backend: &Backend, params: Params) -> Result<(), RequestError> {
     let params: wire::RespondPermissionParams = params.read()?;
-    let session = backend.session(&params.session_id)?;
+    let attached = backend.attached(&params.session_id)?;
     let answer = PromptAnswer {
         allow: params.decision == wire::PermissionDecision::Allow,
         scope: convert::scope_from_wire(params.scope),
@@ -22,10 +24,17 @@ pub(crate) async fn respond(backend: &Backend, params: Params) -> Result<(), Req
         updated_input: params.updated_input,
         rules: params.rules,
         hunks: params.hunks.map(|hunks| hunks.iter().map(|id| HunkId::from_external(id.as_str())).collect()),
+        mode: params.mode.map(convert::mode_from_wire),
         by: backend.client_name(),
     };
     let id = PermissionId::from_external(params.permission_id.as_str());
-    session.requests().respond(&id, answer).map_err(error::respond)
+    match attached {
+        AttachedSession::Live(session) => session.requests().respond(&id, answer).map_err(error::respond),
+        AttachedSession::Following(following) => following
+            .respond(&id, answer)
+            .await
+            .map_err(|error| error::relay(error, ErrorKind::UnknownPermission)),
+    }
 }
 
 /// Lists the prompts that wait.
@@ -35,12 +44,15 @@ pub(crate) async fn list(
 ) -> Result<wire::ListPermissionsResult, RequestError> {
     let params: wire::ListPermissionsParams = params.read()?;
     let sessions = match params.session_id {
-        Some(id) => vec![backend.session(&id)?],
-        None => backend.agent()?.engine.live_sessions(),
+        Some(id) => vec![backend.attached(&id)?],
+        None => backend.agent()?.engine.all_attached(),
     };
-    let prompts = sessions.iter().flat_map(|session| {
-        let id = session.id().clone();
-        session.requests().permissions().into_iter().map(move |prompt| convert::prompt(&id, prompt))
+    let prompts = sessions.iter().flat_map(|attached| {
+        let (id, pending) = match attached {
+            AttachedSession::Live(session) => (session.id().clone(), session.requests().permissions()),
+            AttachedSession::Following(following) => (following.id().clone(), following.pending()),
+        };
+        pending.into_iter().map(move |prompt| convert::prompt(&id, prompt))
     });
     Ok(wire::ListPermissionsResult { permissions: prompts.collect() })
 }

@@ -1,8 +1,10 @@
 //! `agent/question/respond` and `agent/todos/list`.
 
+use kode_engine::agent::engine::AttachedSession;
 use kode_engine::base::ids::QuestionId;
 use kode_engine::base::question::Reply;
 use kode_protocol as wire;
+use kode_protocol::ErrorKind;
 
 use crate::backend::Backend;
 use crate::convert::error::{self, RequestError};
@@ -12,11 +14,8 @@ use crate::handlers::params::Params;
 /// Answers a question.
 pub(crate) async fn respond(backend: &Backend, params: Params) -> Result<(), RequestError> {
     let params: wire::RespondQuestionParams = params.read()?;
-    let session = backend.session(&params.session_id)?;
+    let attached = backend.attached(&params.session_id)?;
     let mode = params.mode.map(convert::mode_from_wire);
-    if let Some(mode) = mode {
-        session.gate().allow_mode(mode).await.map_err(error::mode)?;
-    }
     let reply = Reply {
         answers: params.answers.map(question::answers_from_wire),
         feedback: params.feedback,
@@ -25,10 +24,18 @@ pub(crate) async fn respond(backend: &Backend, params: Params) -> Result<(), Req
         skip_asks: params.skip_permission_asks,
         by: backend.client_name(),
     };
-    session
-        .requests()
-        .reply(&QuestionId::from_external(params.question_id.as_str()), reply)
-        .map_err(error::reply)
+    let id = QuestionId::from_external(params.question_id.as_str());
+    let session = match attached {
+        AttachedSession::Live(session) => session,
+        AttachedSession::Following(following) => {
+            let relayed = following.reply(&id, reply).await;
+            return relayed.map_err(|error| error::relay(error, ErrorKind::UnknownQuestion));
+        }
+    };
+    if let Some(mode) = mode {
+        session.gate().allow_mode(mode).await.map_err(error::mode)?;
+    }
+    session.requests().reply(&id, reply).map_err(error::reply)
 }
 
 /// Lists what there is to do.

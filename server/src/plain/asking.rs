@@ -10,7 +10,7 @@ use kode_engine::record::prompt::PromptPart;
 use kode_engine::text::document::DocumentSnapshot;
 use lsp_types::{
     CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionParams, CodeActionTriggerKind, Command,
-    Diagnostic, DiagnosticSeverity, Range, Url,
+    Diagnostic, DiagnosticSeverity, NumberOrString, Range, Url,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -30,6 +30,9 @@ pub(super) const ASK: &str = "kode.ask";
 
 /// The kind of actions that ask about a selection.
 pub(crate) const ASKING: CodeActionKind = CodeActionKind::new("refactor.kode.ask");
+
+/// The prefix of the codes of this server's diagnostics.
+const CODE_PREFIX: &str = "kode.";
 
 /// So many problems at one place are offered to be mended.
 const MAX_PROBLEMS: usize = 3;
@@ -191,6 +194,28 @@ fn wants(params: &CodeActionParams, kind: &CodeActionKind) -> bool {
     params.context.only.as_ref().is_none_or(|only| only.iter().any(|wanted| contains(wanted, kind)))
 }
 
+/// Whether a diagnostic is of this server. Some editors send it back without its source, so its code decides, too.
 fn is_own(problem: &Diagnostic) -> bool {
-    problem.source.as_deref() == Some(SOURCE)
+    let has_own_code =
+        matches!(&problem.code, Some(NumberOrString::String(code)) if code.starts_with(CODE_PREFIX));
+    has_own_code || problem.source.as_deref().is_some_and(|source| [SOURCE, "kode-ls"].contains(&source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_diagnostics_are_known_by_source_or_code() {
+        let diagnostic = |source: Option<&str>, code: Option<&str>| Diagnostic {
+            source: source.map(str::to_owned),
+            code: code.map(|code| NumberOrString::String(code.to_owned())),
+            ..Diagnostic::default()
+        };
+        for (source, code) in [(Some("kode"), None), (Some("kode-ls"), None), (None, Some("kode.permission"))]
+        {
+            assert!(is_own(&diagnostic(source, code)), "{source:?} {code:?}");
+        }
+        assert!(!is_own(&diagnostic(Some("rustc"), Some("E0308"))));
+    }
 }

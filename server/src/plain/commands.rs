@@ -44,8 +44,10 @@ struct CompactArgument {
 struct RespondArgument {
     permission_id: Option<String>,
     feedback: Option<String>,
-    /// How far a yes reaches.
+    /// The scope of the permission.
     scope: Option<Scope>,
+    /// The new mode of the session.
+    mode: Option<Mode>,
 }
 
 /// Makes this editor the one that goes on with a session.
@@ -174,6 +176,7 @@ fn respond(agent: &Agent, respond: RespondArgument, allow: bool) -> Result<Value
         updated_input: None,
         rules: None,
         hunks: None,
+        mode: respond.mode.filter(|_| allow),
         by: "command".to_owned(),
     };
     session.requests().respond(&prompt.id, answer).map_err(error::respond)?;

@@ -8,9 +8,7 @@ use std::sync::{Arc, Weak};
 use kode_engine::agent::session::Session;
 use kode_engine::base::ids::QuestionId;
 use kode_engine::base::mode::Mode;
-use kode_engine::base::question::{
-    Inquiry, InquiryAnswer, LIMIT_STOP, PLAN_REJECT, Question, QuestionKind, Reply,
-};
+use kode_engine::base::question::{Inquiry, InquiryAnswer, LIMIT_STOP, PLAN_REJECT, Question, Reply};
 use lsp_types::request::ShowMessageRequest;
 use lsp_types::{MessageActionItem, MessageType, ShowMessageRequestParams};
 use serde::Deserialize;
@@ -21,6 +19,7 @@ use crate::agent::Agent;
 use crate::connection::ClientConnection;
 use crate::convert::error::{self, RequestError};
 use crate::display::{both_ends, printable, question_lines};
+use crate::plain::review::questions::has_actions;
 
 /// The command that answers questions.
 pub(super) const ANSWER: &str = "kode.answer";
@@ -142,18 +141,14 @@ fn text(question: &Question, inquiry: &Inquiry) -> String {
     both_ends(&question_lines(question, inquiry).join("\n"), QUESTION_LIMIT)
 }
 
+/// How a question is answered without a message request.
 fn how_to_answer(question: &Question) -> String {
+    if has_actions(question) {
+        return "Answer with a code action.".to_owned();
+    }
     let answers: Vec<_> = question.draft.questions.iter().map(|_| "\"…\"").collect();
-    let what = match question.draft.kind {
-        QuestionKind::Choice | QuestionKind::Plan => "for each question an option or words of your own",
-        QuestionKind::TurnLimit => "one of the options",
-        QuestionKind::Candidates => {
-            "one of the options; with \"skipPermissionAsks\": true its calls run without being asked for one by one"
-        }
-    };
     format!(
-        "Answer with the command `{ANSWER}` and {{\"questionId\": \"{}\", \"answers\": [{}]}}: {what}.",
-        question.id,
+        "Answer with the command `{ANSWER}` and {{\"answers\": [{}]}}: for each question an option, or your own words.",
         answers.join(", ")
     )
 }

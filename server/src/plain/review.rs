@@ -12,6 +12,7 @@ pub(crate) mod list;
 mod place;
 pub(crate) mod prompts;
 pub(crate) mod publish;
+pub(crate) mod questions;
 pub(crate) mod resolve;
 pub(crate) mod restore;
 #[cfg(test)]

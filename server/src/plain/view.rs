@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kode_engine::agent::session::Session;
 use kode_engine::base::ids::SessionId;
-use kode_engine::permission::{PermissionPrompt, PromptAnswer, Scope};
+use kode_engine::permission::{PermissionPrompt, PromptAnswer};
 use kode_engine::record::event::{CallState, Event, ItemBody, NoticeLevel, RunState, TurnEnd, TurnOutcome};
 use kode_engine::record::resolution::ResolutionOutcome;
 use lsp_types::notification::Progress;
@@ -23,7 +23,8 @@ use tokio::time::timeout;
 
 use super::{PlainFrontEnd, questions, review, settings};
 use crate::agent::SessionView;
-use crate::display::{both_ends, printable, prompt_lines, readable, retry_line};
+use crate::answers::choices;
+use crate::display::{Parts, both_ends, parts, printable, readable, retry_line};
 use crate::plain::review::publish::ReviewPublisher;
 
 /// A message request shows so many characters of what is asked.
@@ -33,14 +34,8 @@ pub(super) const ANSWER_LIMIT: usize = 2_000;
 /// A client that takes longer to create a progress gets none.
 const PROGRESS_LIMIT: Duration = Duration::from_secs(5);
 
-const ALLOW: &str = "Allow once";
-/// The standing answers, the narrowest first.
-const ALWAYS: [(Scope, &str); 3] = [
-    (Scope::Session, "Allow for this session"),
-    (Scope::Project, "Always allow in this project"),
-    (Scope::User, "Always allow everywhere"),
-];
-const DENY: &str = "Deny";
+/// How a prompt is answered without a message request.
+const HOW_TO_ANSWER: &str = "Answer with a code action.";
 
 /// One session as a client without a plugin sees it.
 pub(super) struct PlainView {
@@ -360,19 +355,16 @@ impl PlainView {
     /// answer, is told the commands.
     async fn ask(&self, prompt: &PermissionPrompt) {
         let can_ask = self.front_end.connection.facts.get().is_some_and(|facts| facts.show_message_request);
-        let mut lines = prompt_lines(prompt);
-        // Only what the user can choose: code actions reach as far as the session.
-        let offered = ALWAYS.iter().filter(|(scope, _)| can_ask || *scope == Scope::Session);
-        for (scope, title) in offered.rev() {
-            if let Some(rules) = prompt.covers(*scope) {
-                lines.insert(2, format!("{title}: {}", printable(&rules)));
-            }
-        }
+        // The coverage of the offered answers stands above the body.
+        let Parts { head, body, foot } = parts(prompt);
+        let offered = choices(prompt).into_iter().filter(|choice| can_ask || choice.ends_with_session());
+        let covered = offered.filter(|choice| choice.covers.is_some()).map(|choice| choice.text());
+        let lines = [head, covered.collect(), body, foot].concat();
         let text = both_ends(&lines.join("\n"), PROMPT_LIMIT);
         let (prompt, client, session) =
             (prompt.clone(), self.front_end.connection.client.clone(), self.session.clone());
         if !can_ask {
-            client.show_message(MessageType::WARNING, format!("{text}\n{}", how_to_answer(&prompt))).await;
+            client.show_message(MessageType::WARNING, format!("{text}\n{HOW_TO_ANSWER}")).await;
             return;
         }
         tokio::spawn(async move {
@@ -393,21 +385,18 @@ impl PlainView {
             let Some(chosen) = chosen else {
                 if session.requests().permissions().iter().any(|pending| pending.id == prompt.id) {
                     let title = printable(&prompt.title);
-                    let text = format!("Still waiting for an answer: {title}\n{}", how_to_answer(&prompt));
+                    let text = format!("Still waiting for an answer: {title}\n{HOW_TO_ANSWER}");
                     client.show_message(MessageType::WARNING, text).await;
                 }
                 return;
             };
-            let standing = ALWAYS.iter().find(|(_, title)| chosen == *title).map(|(scope, _)| *scope);
-            let answer = PromptAnswer {
-                allow: chosen == ALLOW || standing.is_some(),
-                scope: standing.unwrap_or(Scope::Once),
-                feedback: None,
-                updated_input: None,
-                rules: None,
-                hunks: None,
-                by: "window/showMessageRequest".to_owned(),
-            };
+            // Some editors answer with a title that was not offered.
+            let choice = choices(&prompt).into_iter().find(|choice| choice.label == chosen);
+            let by = "window/showMessageRequest";
+            let answer = choice.map_or_else(
+                || PromptAnswer { by: by.to_owned(), ..PromptAnswer::default() },
+                |choice| choice.answer(by),
+            );
             if let Err(error) = session.requests().respond(&prompt.id, answer) {
                 client.show_message(MessageType::INFO, error.to_string()).await;
             }
@@ -415,20 +404,10 @@ impl PlainView {
     }
 }
 
-fn how_to_answer(prompt: &PermissionPrompt) -> String {
-    format!(
-        "PromptAnswer with a code action, or with the command `kode.allow` or `kode.deny` and {{\"permissionId\": \"{}\"}}.",
-        prompt.id
-    )
-}
-
-/// The answers on offer. The no is first: a stray key takes the first choice, and must not approve.
+/// The actions of a message request, in the order of all clients.
 fn actions(prompt: &PermissionPrompt) -> Vec<MessageActionItem> {
-    let standing = ALWAYS.iter().filter(|(scope, _)| prompt.scopes.contains(scope)).map(|(_, title)| *title);
-    let titles = [DENY, ALLOW].into_iter().chain(standing);
-    titles
-        .map(|title| MessageActionItem { title: title.to_owned(), properties: Default::default() })
-        .collect()
+    let labels = choices(prompt).into_iter().map(|choice| choice.label.to_owned());
+    labels.map(|title| MessageActionItem { title, properties: Default::default() }).collect()
 }
 
 fn message_type(level: NoticeLevel) -> MessageType {

@@ -105,6 +105,7 @@ impl LanguageServer for Backend {
         if let Some(agent) = self.front_end().live_agent() {
             let prompts = review::prompts::waiting(agent, facts);
             offered = review::prompts::actions(&prompts, &params, facts.code_action_literals);
+            offered.extend(review::questions::actions(agent, facts, &params));
             let reviews = review::around(agent, reviews(self, uri));
             offered.extend(review::actions::actions(&reviews, &params, editor));
         }

@@ -1953,8 +1953,10 @@
 ---@field reason string Why the user is asked.
 ---@field preview kode.Preview Exactly what will happen.
 ---@field risks string[] What could go wrong, worst first; may be empty.
+---@field notes? string[] Limits of the call, such as the sandbox. These are no risks.
 ---@field scopes kode.Scope[] How far a yes can reach; answers with another scope are refused.
 ---@field offers? kode.Offer[] What a standing yes would cover, for each scope beyond this call; empty when none is offered.
+---@field mode? kode.Mode A mode in which the call runs without a prompt. An answer that allows it may set this mode; clients offer that as an answer of its own.
 ---@field text? string All of the above as text that is safe to show anywhere: control, direction and invisible characters are escaped, and of a long text both ends are shown.
 ---@field input any The arguments of the call, which the answer may replace.
 ---@field timestamp kode.Timestamp When it was asked.
@@ -2202,6 +2204,7 @@
 ---@field updatedInput? any Arguments to use instead of the model's; they are checked again.
 ---@field rules? string[] With a yes that is kept in settings: the rules to keep instead of those offered.
 ---@field hunks? kode.HunkId[] With a yes to a change: the hunks of it that are meant, as they stand in the ledger under this prompt; all of them when absent. The model is told what was left out.
+---@field mode? kode.Mode With `allow`: the new mode of the session, the one that the prompt offers.
 
 --- An answer to a question.
 ---@class kode.RespondQuestionParams

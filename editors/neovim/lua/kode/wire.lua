@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "8ee24a6cb4c483df4d60f7e8dbc025f3e3579d00486fbcb5f82ece1735ab7ad0"
+M.schema_hash = "a04e71722b48064cf6e576c49551ddd0f55f3fb0c1008c2fdf6ed73557566254"
 
 return M

@@ -7,6 +7,7 @@ mod directory;
 mod lease;
 mod manage;
 mod opened;
+mod relay;
 mod transfer;
 
 use std::collections::HashMap;
@@ -52,6 +53,7 @@ use kode_tool::{Registry, ToolSource};
 use lease::{FollowedSessions, PreparationGuard, Preparations, unbroken};
 use opened::{OpenedSession, in_background, is_absent, open_journal, open_session};
 
+pub use crate::history::relay::RelayError;
 pub use crate::sessions::SessionError;
 pub use lease::AttachedSession;
 pub use transfer::{ForkError, ImportFailure};

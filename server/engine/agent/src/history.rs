@@ -8,6 +8,7 @@ pub mod following;
 mod image;
 pub(crate) mod open;
 pub mod paging;
+pub(crate) mod relay;
 pub mod snapshot;
 mod stored;
 

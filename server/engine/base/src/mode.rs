@@ -63,7 +63,7 @@ impl WrittenMode {
 }
 
 /// Reads a mode that may be missing; one that this build does not know is as good as none.
-pub(crate) fn known_or_none<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Mode>, D::Error> {
+pub fn known_or_none<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Mode>, D::Error> {
     let written = Option::<WrittenMode>::deserialize(source)?;
     Ok(written.and_then(|mode| mode.known()))
 }

@@ -156,7 +156,8 @@ pub struct InquiryAnswer {
 }
 
 /// What the user says to a question.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Reply {
     /// One answer for each thing asked, in order; `None` when the user does not want to answer.
     pub answers: Option<Vec<InquiryAnswer>>,

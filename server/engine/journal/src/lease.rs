@@ -1,4 +1,4 @@
-//! Who writes a session: the note beside its journal, and how another process asks for it.
+//! Who writes a session: the note beside its journal, how another process asks for it, and the relay of requests to the user.
 //!
 //! Rule: the lock of the journal is the truth; all files here are notes. Each is written whole by a rename and readable by
 //! the user alone. What is asked is addressed to one lease: whoever holds a later one has nothing to do with it. Whoever
@@ -32,6 +32,12 @@ const MAX_ASKS: usize = 32;
 
 /// A note that is longer than this many bytes is none of ours.
 const MAX_NOTE: u64 = 16 * 1_024;
+
+/// The name of the note of pending requests, in that folder.
+const PENDING: &str = "pending.json";
+
+/// The longest note with texts of a session, in bytes.
+const MAX_TEXTS: u64 = 16 * 1_024 * 1_024;
 
 /// When this process began, as well as it knows.
 static STARTED: LazyLock<Timestamp> = LazyLock::new(Timestamp::now);
@@ -87,14 +93,24 @@ impl RequestNote {
         Self { ask, at: Timestamp::now(), pid: std::process::id(), started: *STARTED }
     }
 
-    /// Whether somebody still waits for an answer. One that seems to come from the future is as old: the clock was set.
+    /// Whether the process that asks still waits for an answer.
     fn is_awaited(&self) -> bool {
-        Timestamp::now().duration_since(self.at).unsigned_abs() <= TAKE_OVER_LIMIT
+        is_recent(self.at)
     }
 
     fn is_of_this_process(&self) -> bool {
         (self.pid, self.started) == (std::process::id(), *STARTED)
     }
+}
+
+/// The note of an answer that another process relays.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct AnswerNote<T> {
+    /// The lease of the writer that gets it.
+    lease: LeaseId,
+    /// When it was relayed.
+    at: Timestamp,
+    answer: T,
 }
 
 /// Why a writer goes on writing.
@@ -202,6 +218,64 @@ impl Lease {
         awaited.collect()
     }
 
+    /// Notes the requests that wait for the user, for processes that follow the session.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub fn write_pending(&self, pending: &impl Serialize) -> io::Result<()> {
+        put(&self.folder.join(PENDING), pending)
+    }
+
+    /// The last note of the writer about pending requests.
+    pub fn pending<T: DeserializeOwned>(&self) -> Option<T> {
+        get_at_most(&self.folder.join(PENDING), MAX_TEXTS)
+    }
+
+    /// Removes the note of pending requests.
+    pub fn remove_pending(&self) {
+        remove(&self.folder.join(PENDING));
+    }
+
+    /// Relays an answer of the user to a writer.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub fn relay_answer(&self, id: &AskId, to: &LeaseId, answer: &impl Serialize) -> io::Result<()> {
+        create_private_folder(&self.folder)?;
+        let note = AnswerNote { lease: to.clone(), at: Timestamp::now(), answer };
+        put(&self.reply_note(id), &note)
+    }
+
+    /// Takes the answers that were relayed to a writer and are still awaited. Removes their notes.
+    pub fn take_answers<T: DeserializeOwned>(&self, writer: &LeaseId) -> Vec<(AskId, T)> {
+        let notes = self.notes().into_iter().filter(|path| reply_id(path).is_some()).take(MAX_ASKS);
+        let taken = notes.filter_map(|path| {
+            let note: Option<AnswerNote<T>> = get_at_most(&path, MAX_TEXTS);
+            remove(&path);
+            let note = note.filter(|note| note.lease == *writer && is_recent(note.at))?;
+            Some((reply_id(&path)?, note.answer))
+        });
+        taken.collect()
+    }
+
+    /// Notes the outcome of a relayed answer.
+    pub fn write_outcome(&self, id: &AskId, outcome: &impl Serialize) {
+        if let Err(error) = put(&self.answer_note(id), outcome) {
+            tracing::warn!(%error, "the outcome of a relayed answer could not be noted");
+        }
+    }
+
+    /// The outcome of a relayed answer; `None` before the writer has noted it.
+    pub fn outcome<T: DeserializeOwned>(&self, id: &AskId) -> Option<T> {
+        get(&self.answer_note(id))
+    }
+
+    /// Removes the notes of a relayed answer and its outcome.
+    pub fn remove_answer(&self, id: &AskId) {
+        remove(&self.reply_note(id));
+        remove(&self.answer_note(id));
+    }
+
     /// What is asked and answered, and what is left of earlier times.
     fn notes(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
@@ -254,6 +328,10 @@ impl Lease {
     fn answer_note(&self, id: &AskId) -> PathBuf {
         self.folder.join(format!("answer-{id}.json"))
     }
+
+    fn reply_note(&self, id: &AskId) -> PathBuf {
+        self.folder.join(format!("reply-{id}.json"))
+    }
 }
 
 /// Whether a note is an ask.
@@ -261,9 +339,25 @@ fn is_ask(path: &Path) -> bool {
     path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("ask"))
 }
 
+/// The id of a relayed answer; `None` for other notes.
+fn reply_id(path: &Path) -> Option<AskId> {
+    let id = path.file_stem()?.to_str()?.strip_prefix("reply-")?;
+    Some(AskId::from_external(id))
+}
+
+/// Whether a process still waits for the outcome of a note of that time. The clock may have been set meanwhile, so a future
+/// time counts by its distance.
+fn is_recent(at: Timestamp) -> bool {
+    Timestamp::now().duration_since(at).unsigned_abs() <= TAKE_OVER_LIMIT
+}
+
 fn get<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    get_at_most(path, MAX_NOTE)
+}
+
+fn get_at_most<T: DeserializeOwned>(path: &Path, limit: u64) -> Option<T> {
     let size = fs::metadata(path).ok()?.len();
-    (size <= MAX_NOTE).then_some(())?;
+    (size <= limit).then_some(())?;
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
@@ -373,6 +467,36 @@ mod tests {
         lease.ask(&LeaseRequest { id: AskId::generate(), lease: None, force: true }).unwrap();
         lease.announce(&now);
         assert_eq!(ids(&lease), [open]);
+    }
+
+    #[test]
+    fn a_relayed_answer_reaches_one_writer_once_and_gets_its_outcome() {
+        let folder = tempfile::tempdir().unwrap();
+        let lease = Lease::beside(&folder.path().join("journal.jsonl"));
+        let (one, two) = (SessionWriter::this("one"), SessionWriter::this("two"));
+        lease.announce(&one);
+        let (id, other) = (AskId::generate(), AskId::generate());
+        lease.relay_answer(&id, &one.lease, &"yes").unwrap();
+        lease.relay_answer(&other, &two.lease, &"no").unwrap();
+        assert_eq!(lease.take_answers::<String>(&one.lease), [(id.clone(), "yes".to_owned())]);
+        assert!(lease.take_answers::<String>(&one.lease).is_empty() && lease.asks().is_empty());
+        assert_eq!(lease.outcome::<String>(&id), None);
+        lease.write_outcome(&id, &"taken");
+        assert_eq!(lease.outcome::<String>(&id), Some("taken".to_owned()));
+        lease.remove_answer(&id);
+        assert_eq!(lease.outcome::<String>(&id), None);
+    }
+
+    #[test]
+    fn a_long_note_of_pending_requests_is_read_until_the_writer_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let lease = Lease::beside(&folder.path().join("journal.jsonl"));
+        lease.announce(&SessionWriter::this("one"));
+        let long = "x".repeat(100_000);
+        lease.write_pending(&long).unwrap();
+        assert_eq!(lease.pending::<String>(), Some(long));
+        lease.announce(&SessionWriter::this("two"));
+        assert_eq!(lease.pending::<String>(), None);
     }
 
     #[test]

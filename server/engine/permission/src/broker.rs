@@ -15,9 +15,9 @@ pub type PromptOutcome = broker::BrokerOutcome<PromptAnswer>;
 /// Why an answer to a permission prompt was not taken.
 pub type PromptRespondError = broker::RespondError<PermissionId, ScopeNotOffered>;
 
-/// The scope is not among those the prompt offers.
+/// The scope is not among those the prompt offers, or the mode is not the one it offers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the permission prompt `{0}` offers no answer of that scope")]
+#[error("the permission prompt `{0}` offers no answer of that scope or mode")]
 pub struct ScopeNotOffered(pub PermissionId);
 
 impl UserRequest for PermissionPrompt {
@@ -30,7 +30,9 @@ impl UserRequest for PermissionPrompt {
     }
 
     fn check(&self, answer: &PromptAnswer) -> Result<(), ScopeNotOffered> {
-        if self.scopes.contains(&answer.scope) { Ok(()) } else { Err(ScopeNotOffered(self.id.clone())) }
+        let offers_mode = answer.mode.is_none() || answer.mode == self.mode;
+        let is_offered = self.scopes.contains(&answer.scope) && offers_mode;
+        if is_offered { Ok(()) } else { Err(ScopeNotOffered(self.id.clone())) }
     }
 
     fn closed_by(&self, answer: Option<&PromptAnswer>) -> String {
@@ -74,6 +76,7 @@ mod tests {
     use crate::Preview;
     use kode_base::broker::BrokerListener;
     use kode_base::ids::{CallId, ItemId};
+    use kode_base::mode::Mode;
 
     fn prompt(scopes: Vec<Scope>) -> PermissionPrompt {
         PermissionPrompt {
@@ -86,6 +89,8 @@ mod tests {
             reason: "test".into(),
             preview: Preview::Command { command: "ls".into(), cwd: "/".into(), sandboxed: false },
             risks: vec![],
+            notes: Vec::new(),
+            mode: None,
             scopes,
             offers: vec![],
             input: serde_json::json!({}),
@@ -101,6 +106,7 @@ mod tests {
             updated_input: None,
             rules: None,
             hunks: None,
+            mode: None,
             by: by.into(),
         }
     }
@@ -170,6 +176,11 @@ mod tests {
         let _task = asked(&broker, prompt, &CancellationToken::new()).await;
         let wide = PromptAnswer { scope: Scope::Session, ..answer(true, "panel") };
         assert_eq!(broker.respond(&id, wide), Err(PromptRespondError::Unfit(ScopeNotOffered(id.clone()))));
+        let other_mode = PromptAnswer { mode: Some(Mode::AcceptEdits), ..answer(true, "panel") };
+        assert_eq!(
+            broker.respond(&id, other_mode),
+            Err(PromptRespondError::Unfit(ScopeNotOffered(id.clone())))
+        );
         assert_eq!(broker.pending().len(), 1);
         assert!(matches!(
             broker.respond(&PermissionId::generate(), answer(true, "panel")),

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use kode_base::ids::{AgentId, CallId, HunkId, ItemId, PermissionId};
+use kode_base::mode::{self, Mode};
 
 pub use broker::{Broker, PromptOutcome, PromptRespondError, ScopeNotOffered};
 pub use delivery::{BadRule, Deliveries, Delivery, DeliveryRule};
@@ -50,10 +51,16 @@ pub struct PermissionPrompt {
     pub preview: Preview,
     /// What could go wrong, worst first; may be empty.
     pub risks: Vec<String>,
+    /// Limits of the call, such as the sandbox; no risks, and may be empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// How far a yes can reach.
     pub scopes: Vec<Scope>,
     /// What a standing yes would cover, for each scope beyond this call; empty when none is offered.
     pub offers: Vec<Offer>,
+    /// A mode in which the call runs without a prompt, which an answer that allows it may set.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "mode::known_or_none")]
+    pub mode: Option<Mode>,
     /// The arguments, which the answer may replace.
     pub input: Value,
     /// When it was asked.
@@ -121,10 +128,11 @@ pub enum Preview {
 }
 
 /// How far a yes reaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Scope {
     /// This call.
+    #[default]
     Once,
     /// This call and those its offer covers, until the session ends.
     Session,
@@ -134,8 +142,12 @@ pub enum Scope {
     User,
 }
 
-/// What the user says to a prompt.
-#[derive(Clone, Debug, PartialEq)]
+/// [`PromptAnswer::by`] of a denial without a user to ask.
+pub const NOBODY: &str = "headless";
+
+/// The answer to a prompt. The default denies.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct PromptAnswer {
     /// Yes or no.
     pub allow: bool,
@@ -149,6 +161,8 @@ pub struct PromptAnswer {
     pub rules: Option<Vec<String>>,
     /// With a yes to a change: the hunks of it that are meant; all of them when `None`.
     pub hunks: Option<Vec<HunkId>>,
+    /// With a yes: the new mode of the session, as the prompt offers it.
+    pub mode: Option<Mode>,
     /// Which surface or client answered.
     pub by: String,
 }

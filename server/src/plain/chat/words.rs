@@ -134,7 +134,9 @@ impl AnswerText {
             CallState::Failed | CallState::Sealed => "failed: ",
             CallState::Pending | CallState::ApprovalRequired | CallState::Executing => return,
         };
-        let result = call.display.trim().lines().next().unwrap_or_default();
+        // The line has the title already.
+        let repeated = format!("The user refused: {}.", call.title);
+        let result = call.display.trim().lines().next().filter(|line| *line != repeated).unwrap_or_default();
         let dash = if result.is_empty() { "" } else { ": " };
         let title = code(&one_line(&call.title));
         self.about(&format!("{mark}{title}{dash}{}", escaped(&one_line(result))));
@@ -221,8 +223,21 @@ fn code(text: &str) -> String {
     format!("{fence}{space}{text}{space}{fence}")
 }
 
-/// A text that means itself in Markdown.
+/// Escapes text for Markdown. Code spans stay.
 fn escaped(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    // An odd number of parts is an even number of backticks: every other part is a span.
+    if parts.len().is_multiple_of(2) || parts.iter().skip(1).step_by(2).any(|span| span.is_empty()) {
+        return without_spans(text);
+    }
+    let spans = parts.iter().enumerate().map(|(at, part)| match at % 2 {
+        0 => without_spans(part),
+        _ => format!("`{part}`"),
+    });
+    spans.collect()
+}
+
+fn without_spans(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for char in text.chars() {
         if matches!(char, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|') {
@@ -284,6 +299,15 @@ mod tests {
         let expected =
             "I look.\n\n- `Read a.txt`: 2 lines\n- refused: `` Bash `ls` ``: no \\*thanks\\*\n\nDone.\n";
         assert_eq!(written, expected);
+    }
+
+    #[test]
+    fn code_spans_are_not_escaped_and_a_refusal_does_not_repeat_its_title() {
+        assert_eq!(escaped("run `a_b` and *c*"), r"run `a_b` and \*c\*");
+        assert_eq!(escaped("an odd ` and *c*"), r"an odd \` and \*c\*");
+        assert_eq!(escaped("``x``"), r"\`\`x\`\`");
+        let refused = ended("Run `ls`", CallState::Denied, "The user refused: Run `ls`.");
+        assert_eq!(all(&[refused]), "- refused: `` Run `ls` ``\n");
     }
 
     #[test]

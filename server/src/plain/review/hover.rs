@@ -60,29 +60,19 @@ fn describe(hunk: &HunkView, place: &HunkLocation, whose: Option<&str>, kind: &M
     } else {
         let _ = write!(text, "\n{diff}");
     }
-    for (words, command, more) in decisions(hunk) {
-        let code = format!("{command} {{\"hunkIds\": [\"{}\"]{more}}}", hunk.id);
-        let code = if *kind == MarkupKind::Markdown {
-            format!("- {words}: `{code}`")
-        } else {
-            format!("{words}: {code}")
-        };
-        let _ = write!(text, "\n{code}");
+    let decisions = decisions(hunk);
+    if !decisions.is_empty() {
+        let _ = write!(text, "\nCode actions: {}", decisions.join(", "));
     }
     text
 }
 
-/// What can be decided, by which command, with which further arguments.
-fn decisions(hunk: &HunkView) -> Vec<(&'static str, &'static str, &'static str)> {
+/// The code actions of a hunk.
+fn decisions(hunk: &HunkView) -> Vec<&'static str> {
     match hunk.state {
-        HunkState::Proposed => {
-            vec![("Allow", "kode.acceptEdits", ""), ("Deny", "kode.rejectEdits", "")]
-        }
-        HunkState::Applied => vec![("Keep", "kode.keepEdits", ""), ("Undo", "kode.undoEdits", "")],
-        HunkState::Conflict => vec![
-            ("Keep as it is", "kode.keepEdits", ""),
-            ("Undo, leaving what I typed", "kode.undoEdits", ", \"amended\": \"undo\""),
-        ],
+        HunkState::Proposed => vec!["allow", "deny"],
+        HunkState::Applied => vec!["keep", "undo"],
+        HunkState::Conflict => vec!["keep as it is", "undo, leaving what you typed"],
         HunkState::Kept | HunkState::Undone => Vec::new(),
     }
 }
@@ -130,24 +120,20 @@ mod tests {
     }
 
     #[test]
-    fn a_hunk_shows_its_diff_its_state_and_its_commands() {
+    fn a_hunk_shows_its_diff_its_state_and_its_actions() {
         let reviews =
             [session("Fix", file("a\n🙂 new\nb\n").applied("🙂 new\n", "old ``` \u{202e}\n", 1..2))];
         let (text, range) = at(&reviews, 1, MarkupKind::Markdown).unwrap();
-        let id = &reviews[0].file.hunks[0].id;
         assert_eq!(
             text,
-            format!(
-                "Kode changed 1 line (line 2, +1 -1). In the text, not reviewed yet.\n\n\
-                 ````diff\n-old ``` \\u{{202e}}\n+🙂 new\n````\n\n\
-                 - Keep: `kode.keepEdits {{\"hunkIds\": [\"{id}\"]}}`\n\
-                 - Undo: `kode.undoEdits {{\"hunkIds\": [\"{id}\"]}}`"
-            )
+            "Kode changed 1 line (line 2, +1 -1). In the text, not reviewed yet.\n\n\
+             ````diff\n-old ``` \\u{202e}\n+🙂 new\n````\n\n\
+             Code actions: keep, undo"
         );
         assert_eq!(range, Some(Range::new(Position::new(1, 0), Position::new(1, 6))));
         let (plain, _) = at(&reviews, 1, MarkupKind::PlainText).unwrap();
         assert!(
-            plain.contains("\n+🙂 new\n") && !plain.contains("```d") && !plain.contains("- Keep"),
+            plain.contains("\n+🙂 new\n") && !plain.contains("```d") && plain.ends_with("keep, undo"),
             "{plain}"
         );
         for other in [0, 2] {
@@ -165,7 +151,10 @@ mod tests {
         );
         let conflict = [session("Fix", file("a\nmine\n").applied("mine\n", "", 1..2).in_conflict())];
         let (text, _) = at(&conflict, 1, MarkupKind::Markdown).unwrap();
-        assert!(text.contains("\"amended\": \"undo\"") && text.contains("for you to decide"), "{text}");
+        assert!(
+            text.contains("undo, leaving what you typed") && text.contains("for you to decide"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -188,6 +177,6 @@ mod tests {
         let two = session("Two", file("a\n").proposed("a\n", "b\n", 0));
         let (text, _) = at(&[one, two], 0, MarkupKind::Markdown).unwrap();
         assert!(text.contains("in “One”") && text.contains("in “Two”"), "{text}");
-        assert!(text.contains("kode.keepEdits") && text.contains("kode.acceptEdits"), "{text}");
+        assert!(text.contains("keep, undo") && text.contains("allow, deny"), "{text}");
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use kode_engine::agent::session::Session;
-use kode_engine::permission::{PermissionPrompt, Scope};
+use kode_engine::permission::PermissionPrompt;
 use lsp_types::{
     CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionParams, CodeActionTriggerKind, Command,
     Diagnostic, DiagnosticSeverity, NumberOrString, Position, Range, Url,
@@ -18,6 +18,7 @@ use super::diagnostics::SOURCE;
 use super::place::HunkLocation;
 use super::words::short;
 use crate::agent::Agent;
+use crate::answers::{Choice, choices};
 use crate::client::ClientFacts;
 use crate::connection::ClientConnection;
 use crate::convert;
@@ -29,10 +30,6 @@ const KIND: CodeActionKind = CodeActionKind::new("quickfix.kode.permission");
 const CODE: &str = "kode.permission";
 /// So many prompts are offered to be answered; commands reach all of them.
 const SHOWN_PROMPTS: usize = 8;
-
-/// The answers, the no first: a stray key takes the first action, and must not approve.
-const ANSWERS: [(Option<Scope>, &str); 3] =
-    [(None, "Deny"), (Some(Scope::Once), "Allow once"), (Some(Scope::Session), "Allow for this session")];
 
 /// The prompts that wait and are ours to ask, the oldest session first.
 pub(crate) fn waiting(agent: &Agent, facts: &ClientFacts) -> Vec<PermissionPrompt> {
@@ -57,24 +54,22 @@ pub(crate) fn actions(
         return Vec::new();
     }
     let offered = prompts.iter().flat_map(|prompt| {
-        let answers = ANSWERS.iter().filter(|(scope, _)| scope.is_none_or(|it| prompt.scopes.contains(&it)));
-        answers.map(|(scope, text)| action(prompt, *scope, text, &context.diagnostics))
+        let answers = choices(prompt).into_iter().filter(Choice::ends_with_session);
+        answers.map(|choice| action(prompt, &choice, &context.diagnostics))
     });
     offered.filter_map(|action| fitting(action, literals)).collect()
 }
 
-fn action(
-    prompt: &PermissionPrompt,
-    scope: Option<Scope>,
-    text: &str,
-    diagnostics: &[Diagnostic],
-) -> CodeAction {
+fn action(prompt: &PermissionPrompt, choice: &Choice, diagnostics: &[Diagnostic]) -> CodeAction {
     let mut argument = json!({ "permissionId": prompt.id });
-    if let Some(scope) = scope {
-        argument["scope"] = json!(scope);
+    if choice.allow {
+        argument["scope"] = json!(choice.scope);
     }
-    let name = if scope.is_some() { "kode.allow" } else { "kode.deny" };
-    let title = format!("Kode: {text}: {}", short(&prompt.title));
+    if let Some(mode) = choice.mode {
+        argument["mode"] = json!(mode);
+    }
+    let name = if choice.allow { "kode.allow" } else { "kode.deny" };
+    let title = format!("Kode: {}: {}", choice.label, short(&prompt.title));
     let told: Vec<_> = diagnostics.iter().filter(|told| is_of(told, prompt)).cloned().collect();
     CodeAction {
         title: title.clone(),
@@ -153,7 +148,7 @@ fn diagnostic(prompt: &PermissionPrompt, range: Range) -> Diagnostic {
 mod tests {
     use jiff::Timestamp;
     use kode_engine::base::ids::{CallId, ItemId, PermissionId};
-    use kode_engine::permission::Preview;
+    use kode_engine::permission::{Preview, Scope};
     use serde_json::Value;
 
     use super::*;
@@ -169,6 +164,8 @@ mod tests {
             reason: "mode default asks".to_owned(),
             preview: Preview::Paths { paths: Vec::new() },
             risks: Vec::new(),
+            notes: Vec::new(),
+            mode: None,
             scopes: scopes.to_vec(),
             offers: Vec::new(),
             input: Value::Null,

@@ -111,8 +111,8 @@ pub(crate) fn outcome(
     }];
     if !outcome.conflicts.is_empty() {
         lines.push(format!(
-            "{} not touched, because you have changed the same text since: {}. Keep it as it is with \
-             `kode.keepEdits`, or take the agent's part out with `kode.undoEdits` and {{\"amended\": \"undo\"}}.",
+            "{} not touched, because you have changed the same text since: {}. Keep it as it is, or undo the agent's \
+             part, with a code action on it.",
             several(outcome.conflicts.len(), "change"),
             named(outcome.conflicts.iter().map(|id| place_of(id, files, &path)), outcome.conflicts.len()),
         ));

@@ -180,6 +180,7 @@ impl Edits {
                 updated_input: None,
                 rules: None,
                 hunks: Some(accepted),
+                mode: None,
                 by: "review".to_owned(),
             };
             // The prompt itself was answered meanwhile: that answer applies.

@@ -13,16 +13,18 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::core::lock;
 use crate::engine::opened::{OpenedSession, in_background, open_session};
+use crate::engine::relay::{deliver_answers, write_pending};
 use crate::engine::{Engine, LoadedSession};
 use crate::history::Loading;
 use crate::history::following::FollowedSession;
+use crate::history::relay::PendingRequests;
 use crate::session::Session;
 use crate::sessions::{JOURNAL, SessionError};
 use kode_base::blocking;
 use kode_base::ids::{AskId, SessionId};
 use kode_base::paths::AbsPath;
 use kode_journal::lease::{Lease, LeaseRefusal, LeaseRequest, SessionWriter, TAKE_OVER_LIMIT};
-use kode_record::event::Event;
+use kode_record::event::{Channel, Event};
 
 /// The most writers that are asked, one after the other, where each replaces its predecessor meanwhile.
 const MAX_ASKS: usize = 3;
@@ -362,13 +364,19 @@ struct LeaseHolder {
 impl LeaseHolder {
     async fn hold(self) {
         let wake = Arc::new(Notify::new());
+        // Subscribed before the first note: no later request is missed.
+        let log = self.session.events();
+        let mut events = log.subscribe(log.newest(), vec![Channel::Control]);
+        let mut pending = PendingRequests::of_writer(self.writer.lease.clone());
         let (lease, writer, waker) = (self.lease.clone(), self.writer.clone(), Arc::clone(&wake));
         let _watcher = blocking(move || {
             lease.announce(&writer);
             lease.watch(waker, false)
         })
         .await;
+        pending = write_pending(&self.session, &self.lease, pending).await;
         loop {
+            deliver_answers(&self.session, &self.lease, &self.writer.lease).await;
             let lease = self.lease.clone();
             for ask in blocking(move || lease.asks()).await {
                 if ask.lease.as_ref().is_some_and(|lease| *lease != self.writer.lease) {
@@ -382,6 +390,26 @@ impl LeaseHolder {
                 biased;
                 () = self.session.core().closing() => break,
                 () = wake.notified() => {}
+                batch = events.next() => {
+                    let is_changed = match batch {
+                        Ok(Some(batch)) => {
+                            let mut is_changed = false;
+                            for record in batch {
+                                is_changed |= pending.observe(record.event);
+                            }
+                            is_changed
+                        }
+                        Ok(None) => {
+                            self.session.core().closing().await;
+                            break;
+                        }
+                        // Events were lost.
+                        Err(_) => true,
+                    };
+                    if is_changed {
+                        pending = write_pending(&self.session, &self.lease, pending).await;
+                    }
+                }
                 () = sleep(POLL) => {}
             }
         }
@@ -443,6 +471,12 @@ impl LeaseHolder {
 
     async fn withdraw(&self) {
         let (lease, writer) = (self.lease.clone(), self.writer.clone());
-        blocking(move || lease.withdraw(&writer)).await;
+        blocking(move || {
+            if lease.writer().is_some_and(|noted| noted.lease == writer.lease) {
+                lease.remove_pending();
+            }
+            lease.withdraw(&writer);
+        })
+        .await;
     }
 }

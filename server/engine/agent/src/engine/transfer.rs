@@ -85,14 +85,7 @@ impl Engine {
         id: &SessionId,
     ) -> Result<SessionExport, SessionError> {
         let (journal, _) = self.stored_journal(folders, id)?;
-        blocking(move || {
-            let read = read_journal(&journal)?;
-            let skipped = read.skipped;
-            let state = SessionState::fold(read.records);
-            let state = state.ok_or(SessionError::Corrupted { path: journal, skipped })?;
-            Ok(SessionExport { state, skipped })
-        })
-        .await
+        blocking(move || read_export(journal)).await
     }
 
     /// Makes a session of this workspace folder from the folder of an agent of the Kode SDK.
@@ -110,6 +103,24 @@ impl Engine {
         write_session(&self.folder(root), &id, records).await?;
         Ok(ImportOutcome { session: id, agent, template, messages, skipped })
     }
+}
+
+impl SessionExport {
+    /// Reads the session that is stored in a folder. Blocks on the disk.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub fn read(folder: &Path) -> Result<Self, SessionError> {
+        read_export(folder.join(JOURNAL))
+    }
+}
+
+fn read_export(journal: PathBuf) -> Result<SessionExport, SessionError> {
+    let read = read_journal(&journal)?;
+    let skipped = read.skipped;
+    let state = SessionState::fold(read.records);
+    let state = state.ok_or(SessionError::Corrupted { path: journal, skipped })?;
+    Ok(SessionExport { state, skipped })
 }
 
 fn read_journal(path: &Path) -> Result<ReadJournal<Record>, SessionError> {

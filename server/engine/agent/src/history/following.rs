@@ -19,6 +19,7 @@ use crate::edits::review::ReviewSide;
 use crate::history::Snapshot;
 use crate::history::open::changes_of;
 use crate::history::paging::{ItemPage, PagingError};
+use crate::history::relay::PendingRequests;
 use crate::sessions::BLOBS;
 use crate::state::SessionState;
 use crate::state::agents::SubAgentView;
@@ -30,7 +31,8 @@ use kode_base::paths::{AbsPath, Target};
 use kode_journal::growing::{Growth, JournalTail};
 use kode_journal::lease::{Lease, SessionWriter};
 use kode_journal::{Blobs, LineStamp, Shelf};
-use kode_record::event::{Event, EventLog, RecentEvents};
+use kode_permission::PermissionPrompt;
+use kode_record::event::{Event, EventLog, RecentEvents, RunState};
 use kode_record::record::Record;
 use kode_text::edit::ledger::Ledger;
 use kode_text::edit::ledger::review::FileReview;
@@ -77,6 +79,8 @@ struct TailPosition {
 struct FollowedState {
     state: SessionState,
     writer: Option<SessionWriter>,
+    /// The requests to the user that wait in the writing process.
+    pending: PendingRequests,
 }
 
 impl FollowedSession {
@@ -105,13 +109,14 @@ impl FollowedSession {
         let log = log.unwrap_or_else(|| EventLog::with(id.clone(), kept));
         let lease = Lease::beside(path);
         let writer = writer(&lease);
+        let pending = pending(&lease, writer.as_ref());
         Ok(Some(Arc::new(Self {
             id,
             path: path.to_path_buf(),
             lease,
             log,
             reading: Mutex::new(TailPosition { tail, is_headless: false }),
-            inner: Mutex::new(FollowedState { state, writer }),
+            inner: Mutex::new(FollowedState { state, writer, pending }),
             changes: Mutex::default(),
             wake: Arc::default(),
             stop: CancellationToken::new(),
@@ -148,10 +153,20 @@ impl FollowedSession {
     pub fn snapshot(&self, items: usize) -> Snapshot {
         let (mut snapshot, part) = {
             let inner = lock(&self.inner);
-            Snapshot::of(&inner.state, self.log.newest(), items)
+            let (snapshot, part) = Snapshot::of(&inner.state, self.log.newest(), items);
+            let (pending, questions) = (inner.pending.prompts.clone(), inner.pending.questions.clone());
+            let is_waiting = !pending.is_empty() || !questions.is_empty();
+            let state = if is_waiting { RunState::Paused } else { snapshot.state };
+            (Snapshot { pending, questions, state, ..snapshot }, part)
         };
         snapshot.items = part.read_what_can_be();
         snapshot
+    }
+
+    /// The permission prompts that wait in the writing process.
+    #[must_use]
+    pub fn pending(&self) -> Vec<PermissionPrompt> {
+        lock(&self.inner).pending.prompts.clone()
     }
 
     /// At most `limit` items before one of them, of the session's own transcript or of a sub-agent's.
@@ -270,6 +285,13 @@ impl FollowedSession {
         let read = self.read_on(&mut reading);
         self.warn(read);
         self.stop();
+        // The requests of the writing process end with it; this process publishes its own.
+        let mut inner = lock(&self.inner);
+        let before = std::mem::take(&mut inner.pending);
+        PendingRequests::default()
+            .events_since(&before)
+            .into_iter()
+            .for_each(|event| self.log.tell_aside(event));
     }
 
     fn read_on(&self, reading: &mut TailPosition) -> io::Result<()> {
@@ -348,6 +370,20 @@ impl FollowedSession {
         }
     }
 
+    /// Reads the requests that wait in the writing process, and publishes changes.
+    fn read_pending(&self) {
+        let now = pending(&self.lease, self.writer().as_ref());
+        let mut inner = lock(&self.inner);
+        if inner.pending == now || self.is_stopped() {
+            return;
+        }
+        // Under the lock: a snapshot and the events agree.
+        for event in now.events_since(&inner.pending) {
+            self.log.tell_aside(event);
+        }
+        inner.pending = now;
+    }
+
     fn tell_writer(&self) {
         self.log.tell_aside(Event::LeaseChanged { writer: self.writer().map(Box::new), is_mine: false });
     }
@@ -424,6 +460,16 @@ fn writer(lease: &Lease) -> Option<SessionWriter> {
     }))
 }
 
+/// The requests that wait in the writing process; empty without a writer, or while the note is of another one.
+fn pending(lease: &Lease, writer: Option<&SessionWriter>) -> PendingRequests {
+    let noted: PendingRequests = lease.pending().unwrap_or_default();
+    if writer.is_some_and(|writer| noted.lease.as_ref() == Some(&writer.lease)) {
+        noted
+    } else {
+        PendingRequests::default()
+    }
+}
+
 async fn follow(following: Arc<FollowedSession>) {
     let watched = Arc::clone(&following);
     let _watcher = blocking(move || watched.lease.watch(Arc::clone(&watched.wake), true)).await;
@@ -445,6 +491,7 @@ async fn follow(following: Arc<FollowedSession>) {
             if looks {
                 read.look_at_writer();
             }
+            read.read_pending();
         })
         .await;
         sleep(GATHER).await;

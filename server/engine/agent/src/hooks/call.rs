@@ -19,7 +19,7 @@ use kode_base::ids::{CallId, TurnId};
 use kode_base::reminder;
 use kode_config::hooks::event::HookEvent;
 use kode_permission::gate::GateCase;
-use kode_permission::{Offer, PromptAnswer, Scope};
+use kode_permission::{Offer, PromptAnswer};
 use kode_text::workspace::Workspace;
 use kode_tool::ToolOutput;
 
@@ -224,7 +224,7 @@ fn trigger<'a>(
 
 fn answer(allow: bool, updated_input: Option<Value>, feedback: Option<String>) -> PromptAnswer {
     let by = BY_HOOK.to_owned();
-    PromptAnswer { allow, scope: Scope::Once, feedback, updated_input, rules: None, hunks: None, by }
+    PromptAnswer { allow, feedback, updated_input, by, ..PromptAnswer::default() }
 }
 
 /// The fields of the end of a call.

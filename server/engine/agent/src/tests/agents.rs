@@ -309,6 +309,7 @@ async fn what_a_sub_agent_asks_for_reaches_the_user_under_its_name() {
         updated_input: None,
         rules: None,
         hunks: None,
+        mode: None,
         by: "test".into(),
     };
     session.requests().respond(&asked.id, no).unwrap();

@@ -111,6 +111,7 @@ async fn chosen(rule: Option<(Behavior, &str)>, path: &str) -> (Vec<CallId>, Str
             updated_input: None,
             rules: None,
             hunks: None,
+            mode: None,
             by: "test".to_owned(),
         };
         session.requests().respond(&waiting.id, no).unwrap();

@@ -74,6 +74,7 @@ async fn work(session: &Arc<Session>, events: &mut Subscription) {
         updated_input: None,
         rules: None,
         hunks: None,
+        mode: None,
         by,
     };
     session.requests().respond(&session.requests().permissions()[0].id, yes).unwrap();

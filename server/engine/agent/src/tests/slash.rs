@@ -282,6 +282,7 @@ async fn refused(session: &Arc<Session>, text: &str) -> Said {
         updated_input: None,
         rules: None,
         hunks: None,
+        mode: None,
         by: "test".into(),
     };
     session.requests().respond(&asked.id, no).unwrap();

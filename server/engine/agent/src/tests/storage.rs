@@ -160,6 +160,7 @@ async fn what_was_decided_and_done_is_on_the_disk_before_the_model_hears_of_it()
         updated_input: None,
         rules: None,
         hunks: None,
+        mode: None,
         by: "test".to_owned(),
     };
     session.requests().respond(&session.requests().permissions()[0].id, answer).unwrap();

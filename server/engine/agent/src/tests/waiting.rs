@@ -48,7 +48,16 @@ fn tool(name: &str, input: serde_json::Value) -> Block {
 
 fn answer(scope: Scope, updated_input: Option<serde_json::Value>) -> PromptAnswer {
     let by = "test".to_owned();
-    PromptAnswer { allow: true, scope, feedback: None, updated_input, rules: None, hunks: None, by }
+    PromptAnswer {
+        allow: true,
+        scope,
+        feedback: None,
+        updated_input,
+        rules: None,
+        hunks: None,
+        mode: None,
+        by,
+    }
 }
 
 /// Has the model make one call, does something while the user is asked, and answers; gives the prompt and the result.
@@ -132,6 +141,8 @@ async fn a_command_shown_as_confined_does_not_run_unconfined() {
     let loosen = |_: &Session| settings.set(Policy::default());
     let (prompt, content, home) = answered(&settings, home, call, answer(Scope::Once, None), loosen).await;
     assert!(matches!(prompt.preview, Preview::Command { sandboxed: true, .. }), "{:?}", prompt.preview);
+    assert!(prompt.notes[0].contains("in the sandbox"), "{:?}", prompt.notes);
+    assert_eq!(prompt.risks, Vec::<String>::new(), "the sandbox is no risk");
     assert!(content.contains("sandbox could not be set up"), "{content}");
     assert!(!home.path().join("ran").exists());
 }
@@ -144,6 +155,34 @@ async fn a_standing_yes_to_changed_arguments_is_kept_for_those() {
     answered(&settings, tempfile::tempdir().unwrap(), call, changed, |_| ()).await;
     let kept = settings.kept.lock().unwrap().clone();
     assert!(!kept.is_empty() && kept.iter().all(|rule| rule.starts_with("Bash(yarn test")), "{kept:?}");
+}
+
+#[tokio::test]
+async fn a_yes_to_all_edits_sets_the_mode_in_which_they_run_unasked() {
+    let change = || tool("Write", json!({ "file_path": "new.txt", "content": "x\n" }));
+    let yes = || PromptAnswer { mode: Some(Mode::AcceptEdits), ..answer(Scope::Once, None) };
+    let script = vec![Say::Answer(vec![change()]), Say::Answer(vec![change()])];
+    let bench =
+        Bench::with_policies(tempfile::tempdir().unwrap(), script, built_in(), Arc::new(Settings::default()));
+    let session = bench.session();
+    let mut events = session.events().subscribe(0, vec![]);
+    session.prompts().submit(super::prompt("go")).unwrap();
+    until(&mut events, |event| matches!(event, Event::PermissionRequired { .. }) || is_done(event)).await;
+    let prompt = session.requests().permissions().remove(0);
+    assert_eq!(prompt.mode, Some(Mode::AcceptEdits));
+    session.requests().respond(&prompt.id, yes()).unwrap();
+    let rest = until(&mut events, is_done).await;
+    assert!(
+        !rest.iter().any(|record| matches!(record.event, Event::PermissionRequired { .. })),
+        "asked again"
+    );
+    assert_eq!(session.mode(), Mode::AcceptEdits);
+    // A command is no edit.
+    let call = tool("Bash", json!({ "command": "npm test" }));
+    let no = PromptAnswer { allow: false, ..answer(Scope::Once, None) };
+    let home = tempfile::tempdir().unwrap();
+    let (prompt, ..) = answered(&Settings::default(), home, call, no, |_| ()).await;
+    assert_eq!(prompt.mode, None);
 }
 
 #[tokio::test]

@@ -3,6 +3,8 @@
 //! Rule: the prompt shows exactly what will happen and exactly what a standing yes would cover, made by the same code that
 //! carries both out.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::gate::Gatekeeper;
@@ -14,6 +16,7 @@ use kode_base::call::{ToolKind, Touch};
 use kode_base::ids::PermissionId;
 use kode_base::mode::Mode;
 use kode_base::paths::{AbsPath, Target};
+use kode_command::{FileAccess, TouchedPath};
 use kode_permission::gate::{AnswerReach, GateCase};
 use kode_permission::{Grant, Offer, PermissionPrompt, Preview, Scope, Verdict, standing};
 use kode_text::workspace::Workspace;
@@ -21,6 +24,9 @@ use kode_tool::{CallAction, CallPlan, ErasedTool};
 
 /// The longest line that is shown whole, in characters; a longer one gets no permanent permission.
 const SHOWN_WHOLE: usize = 4_000;
+
+/// The most paths outside the workspace that a risk names.
+const MAX_OUTSIDE: usize = 3;
 
 /// The prompt for a call whose verdict is to ask.
 pub(super) fn prompt(
@@ -49,8 +55,10 @@ pub(super) fn prompt(
         },
         preview: preview(conversation.workspace(), plan, judged.sandbox.is_some()),
         risks: risks(plan, judged, |target| conversation.workspace().contains(target)),
+        notes: notes(plan, judged),
         scopes,
         offers,
+        mode: mode(turn, tool, &call.input, plan),
         input: call.input.clone(),
         timestamp: jiff::Timestamp::now(),
     }
@@ -106,6 +114,19 @@ pub(super) fn offers(
         }
     }
     offers
+}
+
+/// The mode in which a change to the workspace runs unasked; `None` for other calls and in other modes than the default.
+fn mode(turn: TurnContext<'_>, tool: &dyn ErasedTool, input: &Value, plan: &CallPlan) -> Option<Mode> {
+    let is_change = matches!(plan.action, CallAction::Change(_));
+    let is_default = turn.services.core.state().config.mode == Mode::Default;
+    if !is_change || !is_default || turn.conversation.isolation().is_some() {
+        return None;
+    }
+    let facts = tool.facts();
+    let case = GateCase { tool: facts.name, kind: facts.kind, input, touches: &plan.touches };
+    let mode = Mode::AcceptEdits;
+    turn.services.gate.would_run(&case, turn.conversation.mode(mode), &[]).then_some(mode)
 }
 
 /// Rules with which the same call runs unasked the next time; `None` when there are none.
@@ -190,41 +211,77 @@ fn mixed_word(text: &str) -> Option<&str> {
     })
 }
 
-/// The risks of a call, the worst first.
+/// The risks of a call, the worst first, each once.
 fn risks(plan: &CallPlan, judged: &Judgment, contains: impl Fn(&Target) -> bool) -> Vec<String> {
-    let mut risks = Vec::new();
-    for touch in &plan.touches {
-        let (risk, text) = match touch {
-            Touch::Command { command, directory, outside_sandbox } => {
-                risks.extend(kode_command::warnings(&kode_command::analyse(command, directory)));
-                let leaves = judged.sandbox.is_none() && *outside_sandbox;
-                let risk = leaves.then_some(
-                    "The command runs outside the sandbox: it reaches the network and all that you can reach.",
-                );
-                (risk.map(str::to_owned), Some(command.as_str()))
-            }
-            Touch::Read(target) | Touch::Write(target) => {
-                let outside = !contains(target);
-                (outside.then(|| format!("{target} is outside the workspace.")), None)
-            }
-            Touch::Fetch { url } => {
-                let risk = "What the page says reaches the model, and the site learns of the request.";
-                (Some(risk.to_owned()), url.domain())
-            }
-            Touch::Named { .. } => (None, None),
-            Touch::Foreign { shown, .. } => {
-                let risk = "An MCP server does it; what it changes outside the workspace cannot be undone from here.";
-                (Some(risk.to_owned()), Some(shown.as_str()))
-            }
-        };
-        if let Some(word) = text.and_then(mixed_word) {
-            risks.push(format!(
-                "`{word}` mixes letters of different alphabets: it may not be what it looks like."
-            ));
+    let risks = plan.touches.iter().flat_map(|touch| touch_risks(touch, judged, &contains));
+    let mut known = HashSet::new();
+    risks.filter(|risk| known.insert(risk.clone())).collect()
+}
+
+fn touch_risks(touch: &Touch, judged: &Judgment, contains: &impl Fn(&Target) -> bool) -> Vec<String> {
+    let (mut risks, text) = match touch {
+        Touch::Command { command, directory, outside_sandbox } => {
+            (command_risks(command, directory, *outside_sandbox, judged, contains), Some(command.as_str()))
         }
-        risks.extend(risk);
+        Touch::Read(target) | Touch::Write(target) => {
+            let outside = (!contains(target)).then(|| format!("{target} is outside the workspace."));
+            (outside.into_iter().collect(), None)
+        }
+        Touch::Fetch { url } => {
+            let host = url.domain().map(|host| format!("Reaches the network: {host}."));
+            (host.into_iter().collect(), url.domain())
+        }
+        Touch::Named { .. } => (Vec::new(), None),
+        Touch::Foreign { shown, .. } => (Vec::new(), Some(shown.as_str())),
+    };
+    if let Some(word) = text.and_then(mixed_word) {
+        let mixed =
+            format!("`{word}` mixes letters of different alphabets: it may not be what it looks like.");
+        risks.insert(0, mixed);
     }
     risks
+}
+
+/// The risks of a command line, by the effects of its commands.
+fn command_risks(
+    command: &str,
+    directory: &AbsPath,
+    outside_sandbox: bool,
+    judged: &Judgment,
+    contains: &impl Fn(&Target) -> bool,
+) -> Vec<String> {
+    let analysis = kode_command::analyse(command, directory);
+    let mut risks = kode_command::warnings(&analysis);
+    let writes = analysis.commands.iter().flat_map(|command| &command.touches);
+    let outside = writes.filter_map(|touch| match (&touch.access, &touch.path) {
+        (FileAccess::Write, TouchedPath::Known(path)) if !path.to_string().starts_with("/dev/") => {
+            (!contains(&Target::File(path.clone()))).then(|| path.to_string())
+        }
+        _ => None,
+    });
+    let outside: Vec<String> = outside.take(MAX_OUTSIDE).collect();
+    if !outside.is_empty() {
+        risks.push(format!("Writes outside the workspace: {}.", outside.join(", ")));
+    }
+    if outside_sandbox && judged.sandbox.is_none() {
+        risks.push("Runs outside the sandbox, with your rights and the network.".to_owned());
+    }
+    risks
+}
+
+/// The limits of a call, such as the sandbox.
+fn notes(plan: &CallPlan, judged: &Judgment) -> Vec<String> {
+    let note = plan.touches.iter().find_map(|touch| match (touch, judged.sandbox.is_some()) {
+        (Touch::Command { .. }, true) => {
+            Some("Runs in the sandbox: it can change the workspace and has no network.")
+        }
+        (Touch::Command { outside_sandbox: false, .. }, false) => {
+            Some("Runs without a sandbox, with your rights.")
+        }
+        (Touch::Foreign { .. }, _) => Some("An MCP server carries it out; Kode cannot undo it."),
+        _ => None,
+    });
+    note.map(str::to_owned).into_iter().collect()
 }
 
 #[cfg(test)]

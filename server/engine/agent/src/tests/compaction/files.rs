@@ -165,6 +165,7 @@ async fn what_may_not_be_read_is_not_shown_however_often_it_was_named() {
             updated_input: None,
             rules: None,
             hunks: None,
+            mode: None,
             by: "test".into(),
         };
         session.requests().respond(&asked.id, no).unwrap();

@@ -203,6 +203,9 @@ impl Pipeline<'_> {
             self.services().edits.withdraw_proposals(&proposal.names());
             return Err(cancelled());
         };
+        if let Some(mode) = answer.mode.filter(|_| answer.allow) {
+            self.services().core.set_mode(mode);
+        }
         let planned = match answer.updated_input.clone().filter(|_| answer.allow) {
             None if !answer.allow => Ok((plan, judged)),
             None => {
@@ -238,7 +241,7 @@ impl Pipeline<'_> {
             planned.inspect_err(|_| self.services().edits.withdraw_proposals(&accepted.names))?;
         let nothing_is_left = accepted.names.is_empty() && !accepted.rejected.is_empty();
         if !answer.allow || nothing_is_left {
-            return Err(refused(&plan.title, answer.feedback.as_deref()));
+            return Err(refused(&plan.title, &answer));
         }
         let mut confirmed = self.confirmed(plan, judged.sandbox, answer.updated_input, accepted);
         if let Some(words) = answer.feedback.as_deref().filter(|words| !words.trim().is_empty()) {

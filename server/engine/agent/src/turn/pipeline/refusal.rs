@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::gate::Judgment;
 use kode_base::call::{ToolError, ToolErrorKind};
-use kode_permission::GateDecision;
+use kode_permission::{GateDecision, NOBODY, PromptAnswer};
 use kode_tool::CallPlan;
 
 pub(in crate::turn) fn cancelled() -> ToolError {
@@ -56,15 +56,18 @@ pub(super) fn stopped(title: &str) -> ToolError {
     )
 }
 
-pub(super) fn refused(title: &str, feedback: Option<&str>) -> ToolError {
-    let feedback = feedback.map(str::trim).filter(|feedback| !feedback.is_empty());
+pub(super) fn refused(title: &str, answer: &PromptAnswer) -> ToolError {
+    let is_unasked = answer.by == NOBODY;
+    let who =
+        if is_unasked { "Nobody is there to be asked, so this was refused" } else { "The user refused" };
+    let feedback = answer.feedback.as_deref().map(str::trim).filter(|feedback| !feedback.is_empty());
     let hint = match feedback {
         Some(feedback) => format!("They said: {feedback}"),
+        None if is_unasked => {
+            "Do not try it another way; go on without it, and report what was left undone.".to_owned()
+        }
         None => "Do not try it another way; go on without it, or ask what they want instead.".to_owned(),
     };
     let structured = feedback.map(|feedback| Box::new(json!({ "feedback": feedback })));
-    ToolError {
-        structured,
-        ..ToolError::new(ToolErrorKind::Denied, format!("The user refused: {title}."), hint)
-    }
+    ToolError { structured, ..ToolError::new(ToolErrorKind::Denied, format!("{who}: {title}."), hint) }
 }
