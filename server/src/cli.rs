@@ -3,17 +3,20 @@
 //! Rule: standard output carries what was asked for and nothing else: frames for the language server, the answer or
 //! JSON for `run`; everything for people to watch goes to standard error.
 
+pub mod chat;
 pub mod config;
 pub mod demo;
 pub mod doctor;
 pub mod mcp;
 pub mod models;
+mod pages;
 pub mod permissions;
 pub mod plugin;
 mod questions;
 pub mod reference;
 pub mod run;
 pub mod sandbox;
+mod screen;
 pub mod scripted;
 pub mod sessions;
 pub mod setup;
@@ -22,6 +25,7 @@ pub mod trust;
 mod watch;
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -35,16 +39,21 @@ use kode_engine::process::sandbox::ARGUMENT;
 
 /// A coding agent that is a language server.
 ///
-/// Without a command it speaks the Language Server Protocol on standard input and output; editors start it so.
+/// Without a command it speaks the Language Server Protocol on standard input and output; editors start it so. In a terminal
+/// it starts a conversation.
 #[derive(Debug, Parser)]
-#[command(name = "kode-ls", version, disable_help_subcommand = true)]
+#[command(name = "kode-ls", version)]
 pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// Speak the Language Server Protocol on standard input and output (the default)
+    /// Speak the Language Server Protocol on standard input and output, also in a terminal
     #[arg(long)]
     stdio: bool,
+
+    /// When to use color
+    #[arg(long, value_enum, global = true, value_name = "WHEN", hide_short_help = true)]
+    color: Option<terminal::Color>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -55,7 +64,9 @@ enum Command {
         #[arg(long)]
         stdio: bool,
     },
-    /// Carry out one prompt without an editor
+    /// Start a conversation in the terminal
+    Chat(chat::ChatArgs),
+    /// Run a prompt without an editor
     Run(run::RunArgs),
     /// Show one complete turn in a temporary project with the built-in scripted model
     Demo(demo::DemoArgs),
@@ -67,7 +78,7 @@ enum Command {
     Config(config::ConfigArgs),
     /// List what files of this workspace ask for, and let it count or not
     Trust(trust::TrustArgs),
-    /// List the MCP servers of a folder, and test one of them
+    /// List, add, remove and test MCP servers, and sign in to them
     Mcp(mcp::McpArgs),
     /// Add marketplaces, and install, switch and look at plugins
     Plugin(plugin::PluginArgs),
@@ -75,12 +86,16 @@ enum Command {
     Models(models::ModelsArgs),
     /// Choose a provider, give a key, try it, and keep it as a profile
     Setup(setup::SetupArgs),
-    /// List, show, rename, archive, delete and search the stored sessions
+    /// List, show, rename, archive, delete, search and export the stored sessions
     Sessions(sessions::SessionsArgs),
-    /// Say what keeps commands in check on this machine, and which models there are
+    /// Check the model, the sandbox, the settings, and what is missing
     Doctor(doctor::DoctorArgs),
     /// Print the reference of settings, commands or tools as Markdown
     Reference(reference::ReferenceArgs),
+    /// Print shell completions
+    Completions(pages::CompletionsArgs),
+    /// Print the manual page, or write all pages into a folder
+    Man(pages::ManArgs),
     /// Serve a scripted model on loopback, for tests of clients
     ScriptedModel(scripted::ScriptedArgs),
 }
@@ -137,8 +152,11 @@ pub fn main() -> ExitCode {
         return sandbox::helper_main(arguments);
     }
     let cli = Cli::parse();
+    cli.color.unwrap_or_default().set();
     let outcome = match cli.command {
+        None if !cli.stdio && std::io::stdin().is_terminal() => bare(),
         None | Some(Command::Lsp { .. }) => crate::server::main(),
+        Some(Command::Chat(args)) => block_on(chat::run(args)),
         Some(Command::Run(args)) => block_on(run::run(args)),
         Some(Command::Demo(args)) => block_on(demo::run(args)),
         Some(Command::Sandbox(args)) => sandbox::run(args),
@@ -150,19 +168,41 @@ pub fn main() -> ExitCode {
         Some(Command::Models(args)) => block_on(models::run(args)),
         Some(Command::Setup(args)) => block_on(setup::run(args)),
         Some(Command::Sessions(args)) => sessions::run(args),
-        Some(Command::Doctor(args)) => doctor::run(&args),
+        Some(Command::Doctor(args)) => block_on(doctor::run(args)),
         Some(Command::Reference(args)) => reference::run(args),
+        Some(Command::Completions(args)) => pages::completions(args),
+        Some(Command::Man(args)) => pages::man(args),
         Some(Command::ScriptedModel(args)) => block_on(scripted::run(args)),
     };
     outcome.unwrap_or_else(|error| {
-        terminal::error_line(&format!("{error:#}"));
+        terminal::error_line(&format!("error: {error:#}"));
         ExitCode::FAILURE
     })
 }
 
+/// Runs without a command in a terminal: starts a conversation, or prints two lines.
+fn bare() -> anyhow::Result<ExitCode> {
+    let problem = match (chat::can_talk(), models::problem_of_main(None)?) {
+        (true, None) => return block_on(chat::run(chat::ChatArgs::default())),
+        (true, Some(problem)) => problem,
+        (false, _) => "`kode-ls run \"…\"` runs a prompt.".to_owned(),
+    };
+    terminal::output(&chat::introduction(&problem))?;
+    Ok(ExitCode::from(WRONG))
+}
+
+/// The exit code of invalid arguments, that of clap.
+const WRONG: u8 = 2;
+
+/// Reports arguments that do not go together.
+fn wrong(what: &str) -> ExitCode {
+    terminal::error_line(&format!("error: {what}\n\nFor more information, try '--help'."));
+    ExitCode::from(WRONG)
+}
+
 /// Runs a front end that needs no editor.
 fn block_on(front: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
-    let logging = crate::logging::init();
+    let logging = crate::logging::init_for_people();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -37,6 +37,15 @@ pub struct Guards {
 
 /// Starts logging for the process, to stderr and, where one can be opened, to a file.
 pub fn init() -> Guards {
+    start(true)
+}
+
+/// The same for a process in a terminal: logs go to stderr only if [`LEVEL_VARIABLE`] is set.
+pub fn init_for_people() -> Guards {
+    start(std::env::var_os(LEVEL_VARIABLE).is_some())
+}
+
+fn start(logs_to_stderr: bool) -> Guards {
     let filter = EnvFilter::builder()
         .with_default_directive(LevelFilter::WARN.into())
         .with_env_var(LEVEL_VARIABLE)
@@ -55,7 +64,7 @@ pub fn init() -> Guards {
         NonBlockingBuilder::default().buffered_lines_limit(BUFFERED_LINES).finish(io::stderr());
     let subscriber = tracing_subscriber::registry()
         .with(filter)
-        .with(fmt::layer().with_ansi(false).with_writer(stderr))
+        .with(logs_to_stderr.then(|| fmt::layer().with_ansi(false).with_writer(stderr)))
         .with(file.map(|file| fmt::layer().with_ansi(false).with_writer(file)));
     if subscriber.try_init().is_ok() {
         std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));

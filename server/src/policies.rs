@@ -9,6 +9,7 @@ use kode_engine::base::paths::AbsPath;
 use kode_engine::config::settings::{EditorSettings, PolicyOptions, SettingsPolicies, SettingsPolicy};
 use kode_engine::model::models::{Models, ProfileLayer, PublishedSource};
 use kode_engine::net::search::{HOW_TO_ENABLE, SearchConfig, SearchProvider};
+use kode_engine::permission::rules::Behavior;
 use kode_engine::providers::connector::Providers;
 use kode_engine::providers::published;
 use kode_engine::tool::Registry;
@@ -87,11 +88,19 @@ fn provider(config: &Value) -> Result<Arc<dyn SearchProvider>, String> {
 /// # Errors
 /// When there is no place for the user's state, or this program cannot tell where it is.
 pub(crate) fn all() -> anyhow::Result<SettingsPolicies> {
+    with_rules(Vec::new())
+}
+
+/// The same with rules of the command line.
+///
+/// # Errors
+/// As [`all`].
+pub(crate) fn with_rules(command_line: Vec<(Behavior, String)>) -> anyhow::Result<SettingsPolicies> {
     Ok(SettingsPolicies::new(PolicyOptions {
         home: etcetera::home_dir().ok().and_then(|home| AbsPath::new(home).ok()),
         state: home::folder()?,
         helper: std::env::current_exe()?,
-        command_line: Vec::new(),
+        command_line,
         editor: EditorSettings::default(),
     }))
 }

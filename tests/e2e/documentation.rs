@@ -31,7 +31,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("kode-ls plugin marketplace add acme/plugins", "tests/e2e/plugins.rs, with one on this machine"),
     ("kode-ls plugin install tidy@acme", "tests/e2e/plugins.rs"),
     ("cargo run -p kode-protocol --bin generate-bindings", "a test of kode-protocol compares what it makes"),
-    ("cargo install --path server --locked", "server/release builds the same"),
+    ("cargo install --path server --locked --profile dist", "server/release builds the same"),
     ("cargo run --release -- demo", "it asks in a terminal; the same with --yes is run here"),
     ("nvim -u editors/neovim/demo.lua", "tests/neovim/run"),
     ("npm ci", "tests/vscode/run"),
@@ -60,7 +60,7 @@ fn pages() -> Vec<String> {
         let files = files.map(|name| format!("{folder}/{}", name.into_string().unwrap()));
         pages.extend(files.filter(|name| name.ends_with(".md")));
     }
-    pages.extend(["neovim", "vscode"].map(|editor| format!("editors/{editor}/README.md")));
+    pages.extend(["emacs", "neovim", "vscode"].map(|editor| format!("editors/{editor}/README.md")));
     pages.sort();
     pages
 }
@@ -241,7 +241,7 @@ fn every_command_line_that_is_named_in_a_sentence_is_there() {
             if names.is_empty() || !known.insert(names.concat()) {
                 continue;
             }
-            let output = project.run(&[&names[..], &["--help"]].concat(), "");
+            let output = project.run(&[&["help"], &names[..]].concat(), "");
             assert_eq!(output.code, 0, "{page} names `{line}`: {output:?}");
         }
     }

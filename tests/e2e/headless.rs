@@ -75,7 +75,7 @@ fn what_would_have_to_be_asked_is_refused_when_nobody_is_there() {
     let output = project.run(&["run", "command please"], "");
     assert_eq!(output.code, 0, "the turn ended as it should: {output:?}");
     assert!(!project.path("ran.txt").exists());
-    assert!(output.stderr.contains("nobody is there"), "{output:?}");
+    assert!(output.stderr.contains("denied: no terminal"), "{output:?}");
     let [(text, is_error)] = project.model.last_results().try_into().unwrap();
     assert!(is_error, "{text}");
 }

@@ -95,7 +95,7 @@ fn a_workspace_is_asked_about_once_and_what_was_shown_is_what_counts() {
 fn while_the_editor_distrusts_the_workspace_no_approval_counts() {
     let desk = Desk::new();
     desk.wish("one");
-    assert_eq!(desk.cli(&["trust", "approve"]).code, 0);
+    assert_eq!(desk.cli(&["trust", "approve", "--yes"]).code, 0);
     for offer in [
         Offer::kode().options(json!({ "workspaceTrusted": false })),
         Offer::kode().with("/experimental/kode/workspaceTrusted", json!(false)),
@@ -212,7 +212,7 @@ fn the_command_line_lists_approves_and_revokes() {
     desk.wish("one");
     let listed = desk.cli(&["trust"]);
     assert!(listed.stdout.contains("waits    permissions.allow Bash(echo:*)"), "{listed:?}");
-    assert_eq!(desk.cli(&["trust", "approve", ".claude/settings.json"]).code, 0);
+    assert_eq!(desk.cli(&["trust", "approve", "--yes", ".claude/settings.json"]).code, 0);
     let listed = desk.cli(&["trust"]);
     assert!(listed.stdout.contains("approved env.ASKED") && !listed.stdout.contains("waits"), "{listed:?}");
     assert!(desk.cli(&["trust", "revoke"]).stdout.ends_with("revoked: 2\n"));

@@ -174,6 +174,12 @@ class World:
         tap = [sys.executable, str(HERE / "tap.py"), str(self.server), str(self._log), json.dumps(self.without)]
         (bin_folder / "kode-ls").write_text(f'#!/bin/sh\nexec {shlex.join(tap)} "$@"\n')
         (bin_folder / "kode-ls").chmod(0o755)
+        self.open(command, bin_folder, env)
+
+    def open(
+        self, command: list[str], bin_folder: Path, env: dict[str, str] | None = None, size: tuple[int, int] = SIZE
+    ) -> None:
+        """Opens a terminal in the project and runs a command in it."""
         whole = {
             "PATH": f"{bin_folder}:{os.environ['PATH']}",
             "HOME": str(self.home),
@@ -186,8 +192,8 @@ class World:
             **(env or {}),
         }
         line = shlex.join(["env", *(f"{name}={value}" for name, value in whole.items()), *map(str, command)])
-        size = ["-x", str(SIZE[0]), "-y", str(SIZE[1])]
-        self._tmux("-f", "/dev/null", "new-session", "-d", *size, "-c", str(self.project), line)
+        screen = ["-x", str(size[0]), "-y", str(size[1])]
+        self._tmux("-f", "/dev/null", "new-session", "-d", *screen, "-c", str(self.project), line)
         self._tmux("set-option", "-g", "remain-on-exit", "on")
         self._tmux("set-option", "-s", "escape-time", "0")
 

@@ -56,7 +56,7 @@ enum ConfigCommand {
 }
 
 /// Where a setting is to count.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ScopeName {
     /// For this user in this project
     Local,

@@ -3,6 +3,7 @@
 //! Rule: nothing is acted: the scripted model is served on loopback and asked through the real provider code, the
 //! tools and the gate are the real ones, and the exit code says whether all of it happened.
 
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -25,8 +26,10 @@ use kode_engine::text::host::NoEditor;
 use kode_engine::tools::built_in::built_in;
 
 use crate::cli::questions::Answerer;
-use crate::cli::watch::watch;
-use crate::cli::{run, terminal};
+use crate::cli::screen::Screen;
+use crate::cli::terminal;
+use crate::cli::watch::{TurnView, watch};
+use crate::signals::EndSignals;
 
 /// The prompt; the script recognizes it.
 const PROMPT: &str = "Fix the greeting in this demo-project: it says `Helo`.";
@@ -69,23 +72,25 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
     );
     terminal::error_line(&format!("\n> {PROMPT}\n"));
 
-    let events = session.events().subscribe(session.events().newest(), vec![]);
+    let mut events = session.events().subscribe(session.events().newest(), vec![]);
+    let mut signals = EndSignals::listen().context("could not listen for signals")?;
     let SubmitOutcome::Started(turn) = session.prompts().submit(Prompt::from(PROMPT))? else {
         anyhow::bail!("a new session was busy");
     };
     let answerer = if args.yes { Answerer::Yes } else { Answerer::at_hand() };
-    let finished = watch(&session, events, &turn, answerer, |event| {
-        run::narrate(event);
-        show_diff(event);
-        Ok(())
-    })
-    .await?;
+    let mut shown = DemoView(Screen::of_process(true));
+    shown.0.begin();
+    let finished = watch(&session, (&mut events, &mut signals), &turn, answerer, &mut shown).await?;
+    let has_streamed = shown.0.streams();
+    drop(shown);
 
     let items = session.snapshot(usize::MAX).items;
     let answer = session.answer();
     terminal::output("\n")?;
-    terminal::answer(answer.trim())?;
-    terminal::output("\n")?;
+    if !has_streamed {
+        terminal::answer(answer.trim())?;
+        terminal::output("\n")?;
+    }
     let greeting = std::fs::read_to_string(project.join("src/greeting.py")).unwrap_or_default();
     let completed = |tool| items.iter().any(|item| is_completed(item, tool));
     let checks = [
@@ -95,11 +100,24 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
         ("the command ran", completed("Bash")),
         ("the model answered", finished.reason == TurnEnd::EndTurn && !answer.is_empty()),
     ];
+    // What somebody has refused is no failure of the demo.
+    let refused = items.iter().filter(|item| is_refused(item)).count();
     for (what, happened) in checks {
-        terminal::output(&format!("{} {what}\n", if happened { "ok  " } else { "FAIL" }))?;
+        let mark = match happened {
+            true => "ok  ",
+            false if refused > 0 && answerer == Answerer::Person => "no  ",
+            false => "FAIL",
+        };
+        terminal::output(&format!("{mark} {what}\n"))?;
     }
     engine.shutdown().await;
     let all = checks.iter().all(|(_, happened)| *happened);
+    if refused > 0 && answerer == Answerer::Person {
+        terminal::error_line(
+            "You refused a call, so not all of it happened; nothing was changed without your yes.",
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
     if !all && answerer == Answerer::Nobody {
         terminal::error_line("Nobody was there to answer the prompts: run it in a terminal, or with --yes.");
     }
@@ -117,6 +135,25 @@ fn lay_out(project: &Path) -> std::io::Result<()> {
 
 fn is_completed(item: &Item, tool: &str) -> bool {
     matches!(&item.body, ItemBody::ToolCall(call) if call.name == tool && call.state == CallState::Completed)
+}
+
+fn is_refused(item: &Item) -> bool {
+    matches!(&item.body, ItemBody::ToolCall(call) if call.state == CallState::Denied)
+}
+
+/// What is shown of the turn: every change as a diff, too.
+struct DemoView(Screen);
+
+impl TurnView for DemoView {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.0.event(event)?;
+        show_diff(event);
+        Ok(())
+    }
+
+    fn tick(&mut self) {
+        self.0.tick();
+    }
 }
 
 fn show_diff(event: &Event) {

@@ -1,7 +1,7 @@
 //! `kode-ls doctor`: what keeps commands in check on this machine, what the settings make of it, which instructions
 //! and extensions are found, and what is missing for more.
 //!
-//! Rule: everything it says was tried just now; nothing is changed.
+//! Rule: everything it says was tried just now; nothing is changed, and no server is asked but with `--online`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -38,21 +38,32 @@ pub struct DoctorArgs {
     #[arg(long)]
     json: bool,
 
+    /// Ask the model for an answer of a few tokens, to check key, name and address
+    #[arg(long)]
+    online: bool,
+
     /// The workspace folder instead of the current one
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<PathBuf>,
 }
 
-/// Says how things are.
+/// Prints the findings. The exit code is 1 without a usable model, and with `--online` without an answer.
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
+pub async fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let folder = working_directory(args.cwd.as_ref())?;
-    let findings = findings(detect(), &folder)?;
+    let mut findings = findings(detect(), &folder)?;
+    let mut works = findings["models"]["problem"].is_null();
+    if args.online && works {
+        let answer = models::ask_main(&folder).await?;
+        works = answer.is_ok();
+        findings["models"]["answers"] = json!(works);
+        findings["models"]["online"] = json!(answer.unwrap_or_else(|problem| problem));
+    }
     let text = if args.json { format!("{findings:#}\n") } else { text(&findings) };
     terminal::output(&text).context("could not write")?;
-    Ok(ExitCode::SUCCESS)
+    Ok(if works { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn findings(support: &SandboxSupport, folder: &AbsPath) -> anyhow::Result<Value> {
@@ -68,6 +79,7 @@ fn findings(support: &SandboxSupport, folder: &AbsPath) -> anyhow::Result<Value>
     let tools = TOOLS.map(|tool| (tool.to_owned(), json!(path_of(tool)))).into_iter();
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
+        "models": models(folder)?,
         "sandbox": {
             "kind": best.as_ref().map_or("none", |kind| kind.name()),
             "why": match &best {
@@ -91,7 +103,6 @@ fn findings(support: &SandboxSupport, folder: &AbsPath) -> anyhow::Result<Value>
         "instructions": instructions(folder)?,
         "extensions": extensions(folder)?,
         "webSearch": web_search()?,
-        "models": models()?,
         "sessions": sessions::totals()?,
         "tools": tools.collect::<serde_json::Map<_, _>>(),
     }))
@@ -186,11 +197,45 @@ fn extensions(folder: &AbsPath) -> anyhow::Result<Value> {
 }
 
 /// Which models there are, and which cannot be used.
-fn models() -> anyhow::Result<Value> {
-    let listed = models::listed()?;
+fn models(folder: &AbsPath) -> anyhow::Result<Value> {
+    let listed = models::listed(Some(folder))?;
     let usable: Vec<_> =
         listed.models.iter().filter(|info| info.problem.is_none()).map(|info| &info.name).collect();
-    Ok(json!({ "main": listed.pointers.main, "usable": usable, "problems": models::unusable(&listed) }))
+    let main = listed.models.iter().find(|info| info.name == listed.pointers.main);
+    Ok(json!({
+        "main": listed.pointers.main,
+        "model": main.map(|info| &info.model),
+        "problem": models::problem_of_main(Some(folder))?,
+        "usable": usable,
+        "problems": models::unusable(&listed),
+    }))
+}
+
+/// What is said of the models, first of all of the one that new sessions have.
+fn models_text(models: &Value) -> Vec<String> {
+    let said = |value: &Value| printable(value.as_str().unwrap_or_default());
+    let main = match models["problem"].as_str() {
+        Some(problem) => format!("none: {}", printable(problem)),
+        None => format!("{} ({})", said(&models["model"]), said(&models["main"])),
+    };
+    let mut lines = vec![format!("{:<18}{main}", "model")];
+    match models["online"].as_str() {
+        Some(answer) => lines.push(format!("  {:<16}{}", "asked", printable(answer))),
+        None if models["problem"].is_null() => {
+            lines.push(format!("  {:<16}not tried; `kode-ls doctor --online` asks it", "asked"));
+        }
+        None => {}
+    }
+    let usable: Vec<_> = models["usable"].as_array().into_iter().flatten().map(said).collect();
+    lines.push(format!(
+        "  {:<16}{}",
+        "profiles",
+        if usable.is_empty() { "none".to_owned() } else { usable.join(", ") }
+    ));
+    let problems = models["problems"].as_array().into_iter().flatten();
+    lines.extend(problems.map(|problem| format!("  {}", said(problem))));
+    lines.push(String::new());
+    lines
 }
 
 fn web_search() -> anyhow::Result<Value> {
@@ -211,6 +256,7 @@ fn text(findings: &Value) -> String {
         other => other.to_string(),
     };
     let mut lines = vec![format!("kode-ls {}", said(&findings["version"])), String::new()];
+    lines.extend(models_text(&findings["models"]));
     let mut line = |name: &str, value: String| lines.push(format!("{name:<18}{value}"));
     line("sandbox", said(&sandbox["kind"]));
     if !sandbox["why"].is_null() {
@@ -243,10 +289,6 @@ fn text(findings: &Value) -> String {
     let state = if search["on"] == true { "on: " } else { "" };
     lines.push(format!("{:<18}{state}{}", "web search", printable(searching.unwrap_or_default())));
     lines.push(String::new());
-    let models = &findings["models"];
-    lines.push(format!("{:<18}{}; usable: {}", "models", said(&models["main"]), said(&models["usable"])));
-    let problems = models["problems"].as_array().into_iter().flatten();
-    lines.extend(problems.map(|problem| format!("  {}", said(problem))));
     let stored = &findings["sessions"];
     let room = sessions::bytes(stored["bytes"].as_u64().unwrap_or_default());
     lines.push(format!(

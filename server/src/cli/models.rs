@@ -3,15 +3,24 @@
 //! Rule: the usual ports of this machine are the only servers that are asked, beside the address of a published catalog that
 //! the user has named. No helper runs, and no key is shown.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use kode_engine::model::models::ProfileLayer;
+use kode_engine::base::paths::AbsPath;
+use kode_engine::config::policies::PolicyProvider;
+use kode_engine::config::policy::SessionDefaults;
+use kode_engine::model::models::{Models, Pointer, ProfileLayer};
+use kode_engine::model::{Block, Message, ModelError, ModelRequest};
 use kode_engine::providers::discovery::Discovery;
-use kode_protocol::{ListModelsResult, ModelInfo, ModelPrices, ModelServer, ServedModel};
+use kode_protocol::{ListModelsResult, ModelInfo, ModelPointers, ModelPrices, ModelServer, ServedModel};
 
-use crate::cli::terminal;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::{FolderArgs, terminal};
 use crate::convert;
 use crate::display::printable;
 use crate::policies;
@@ -19,19 +28,28 @@ use crate::policies;
 /// The most models that are listed for one server.
 const MAX_SERVED: usize = 50;
 
+/// The prompt that checks whether a model answers.
+const QUESTION: &str = "Answer with the word OK.";
+
+/// The most tokens of its answer: some models reason before they answer.
+const ANSWER_TOKENS: u32 = 256;
+
+/// The longest wait for its answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+
 /// The arguments of `kode-ls models`.
 #[derive(Debug, Args)]
 pub struct ModelsArgs {
-    /// One JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    at: FolderArgs,
 }
 
-/// Lists the models.
+/// Lists the models. The exit code says whether the main one can be used.
 ///
 /// # Errors
 /// When there is no place for the user's state, or the list cannot be written.
 pub async fn run(args: ModelsArgs) -> anyhow::Result<ExitCode> {
+    let folder = args.at.folder()?;
     let settings = policies::all()?;
     let discovery = Discovery::shared();
     let (refreshed, servers) = tokio::join!(policies::refresh_catalog(&settings), discovery.local(false));
@@ -41,9 +59,9 @@ pub async fn run(args: ModelsArgs) -> anyhow::Result<ExitCode> {
             printable(&format!("{error:#}"))
         ));
     }
-    let listed = listed()?;
+    let listed = listed(Some(&folder))?;
     let servers: Vec<ModelServer> = servers.iter().map(convert::models::server).collect();
-    let text = if args.json {
+    let text = if args.at.json {
         let mut listed = serde_json::to_value(&listed).context("could not write the list")?;
         listed["servers"] = serde_json::to_value(&servers).context("could not write the list")?;
         serde_json::to_string_pretty(&listed).context("could not write the list")? + "\n"
@@ -51,16 +69,78 @@ pub async fn run(args: ModelsArgs) -> anyhow::Result<ExitCode> {
         table(&listed) + &running(&servers)
     };
     terminal::output(&text).context("could not write")?;
-    Ok(ExitCode::SUCCESS)
+    let works = problem_of_main(Some(&folder))?.is_none();
+    Ok(if works { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The models as the settings and the environment of this process have them.
+/// The models as the settings, of a folder too where one is given, and the environment of this process have them.
 ///
 /// # Errors
 /// When there is no place for the user's state.
-pub(super) fn listed() -> anyhow::Result<ListModelsResult> {
-    let models = policies::models(&policies::all()?, ProfileLayer::default());
-    Ok(convert::models::list(&models, models.default_name()))
+pub(super) fn listed(folder: Option<&AbsPath>) -> anyhow::Result<ListModelsResult> {
+    let (models, pointers, main) = in_folder(folder)?;
+    let mut listed = convert::models::list(&models, &main);
+    listed.pointers = ModelPointers {
+        task: models.pointer_with(Pointer::Task, &pointers),
+        compact: models.pointer_with(Pointer::Compact, &pointers),
+        quick: models.pointer_with(Pointer::Quick, &pointers),
+        main,
+    };
+    Ok(listed)
+}
+
+/// Why new sessions have no model that can be used, and what to do; `None` when they have one.
+///
+/// # Errors
+/// As [`listed`].
+pub(super) fn problem_of_main(folder: Option<&AbsPath>) -> anyhow::Result<Option<String>> {
+    let (models, _, main) = in_folder(folder)?;
+    let problem = models.profile(&main).err();
+    Ok(problem.map(|error| printable(&format!("{} {}", error.message, error.hint()))))
+}
+
+/// Asks the model of new sessions a question of a few tokens: what it says of itself and how long it took, or why it does not
+/// answer.
+///
+/// # Errors
+/// As [`listed`].
+pub(super) async fn ask_main(folder: &AbsPath) -> anyhow::Result<Result<String, String>> {
+    let (models, _, main) = in_folder(Some(folder))?;
+    let request = ModelRequest {
+        system: Vec::new(),
+        messages: vec![Message::user(vec![Block::Text { text: QUESTION.to_owned() }])].into(),
+        reminders: Vec::new(),
+        tools: Vec::new(),
+        max_tokens: ANSWER_TOKENS,
+        temperature: None,
+        top_p: None,
+        effort: None,
+        cache_key: None,
+    };
+    let began = Instant::now();
+    let cancel = CancellationToken::new();
+    let asked = async {
+        let model = models.connect(&main).await?;
+        model.complete(&request, &cancel).await.map(|_| model.name().to_owned())
+    };
+    let told = |error: ModelError| printable(&format!("{} {}", error.message, error.hint()));
+    Ok(match timeout(ANSWER_LIMIT, asked).await {
+        Ok(answered) => answered
+            .map(|name| format!("{} answered in {} ms", printable(&name), began.elapsed().as_millis()))
+            .map_err(told),
+        Err(_) => Err(format!("no answer within {} s", ANSWER_LIMIT.as_secs())),
+    })
+}
+
+/// The models, the pointers of a folder, and the profile of its new sessions.
+fn in_folder(folder: Option<&AbsPath>) -> anyhow::Result<(Models, BTreeMap<Pointer, String>, String)> {
+    let policies = policies::all()?;
+    let models = policies::models(&policies, ProfileLayer::default());
+    let roots: Vec<AbsPath> = folder.into_iter().cloned().collect();
+    let SessionDefaults { model, pointers, .. } = policies.beginning(&roots);
+    let named = model.and_then(|name| models.resolve_with(&name, &pointers).ok());
+    let main = named.unwrap_or_else(|| models.pointer_with(Pointer::Main, &pointers));
+    Ok((models, pointers, main))
 }
 
 /// The model servers of this machine that answered, a line for each model.

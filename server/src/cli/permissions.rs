@@ -3,8 +3,9 @@
 //! Rule: an explanation runs nothing and asks nobody; standard output carries the answer, one JSON object a line where
 //! JSON is asked for or questions come on standard input.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::io::{self, BufRead, Read as _};
+use std::io::{self, BufRead, IsTerminal as _, Read as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -18,9 +19,9 @@ use kode_engine::config::settings::SettingsPolicy;
 use kode_engine::permission::Scope;
 use kode_engine::permission::rules::{Behavior, PathBases, Rule, RuleSet};
 use kode_engine::tools::web_search::CurrentSearch;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::cli::{terminal, working_directory};
+use crate::cli::{FolderArgs, terminal};
 use crate::display::printable;
 use crate::policies;
 
@@ -31,22 +32,19 @@ const MAX_QUESTION: u64 = 1024 * 1024;
 #[derive(Debug, Args)]
 pub struct PermissionsArgs {
     #[command(subcommand)]
-    command: PermissionsCommand,
+    command: Option<PermissionsCommand>,
 
-    /// The workspace folder instead of the current one
-    #[arg(long, global = true, value_name = "FOLDER")]
-    cwd: Option<PathBuf>,
+    #[command(flatten)]
+    at: FolderArgs,
 }
 
 #[derive(Debug, Subcommand)]
 enum PermissionsCommand {
-    /// List the rules in force, what waits for approval, and what cannot be used
-    List {
-        /// One JSON object
-        #[arg(long)]
-        json: bool,
-    },
-    /// Say what would become of a call, or of one call for each line of JSON on standard input
+    /// List the rules in force, what waits for approval, and what cannot be used (the default)
+    List,
+    /// Say what would become of a call
+    ///
+    /// With questions on standard input, one JSON object a line, each is answered by one.
     Explain(ExplainArgs),
     /// Write a rule into the settings
     Add {
@@ -64,18 +62,20 @@ enum PermissionsCommand {
         behavior: BehaviorName,
         /// The rule as it is listed
         rule: String,
-        /// The file it stands in
+        /// The file it stands in [default: the only one of yours]
         #[arg(long, value_name = "FILE")]
-        file: PathBuf,
+        file: Option<PathBuf>,
     },
 }
 
 /// The arguments of `kode-ls permissions explain`.
 #[derive(Debug, Args)]
 struct ExplainArgs {
-    /// The tool; without it questions are read from standard input, as
+    /// The call as a rule names it, such as `Bash(git push)`, `Edit(src/main.rs)` or `WebFetch(https://example.com)`
+    call: Option<String>,
+    /// The tool, in place of a call; without either, questions are read from standard input, as
     /// {mode, rules: {allow, ask, deny}, cwd, workspace, tool, input}
-    #[arg(long, requires = "input")]
+    #[arg(long, requires = "input", conflicts_with = "call")]
     tool: Option<String>,
     /// The arguments of the call as a JSON object
     #[arg(long, value_name = "JSON", requires = "tool")]
@@ -107,26 +107,46 @@ impl From<BehaviorName> for Behavior {
 /// # Errors
 /// What cannot be read or written.
 pub fn run(args: PermissionsArgs) -> anyhow::Result<ExitCode> {
-    let folder = working_directory(args.cwd.as_ref())?;
+    let (folder, as_json) = (args.at.folder()?, args.at.json);
     let policy = policies::of(&folder)?;
-    match args.command {
-        PermissionsCommand::List { json } => list(&policy, &folder, json)?,
-        PermissionsCommand::Explain(args) => return explain_calls(&policy, &folder, args),
+    match args.command.unwrap_or(PermissionsCommand::List) {
+        PermissionsCommand::List => list(&policy, &folder, as_json)?,
+        PermissionsCommand::Explain(args) => return explain_calls(&policy, &folder, args, as_json),
         PermissionsCommand::Add { behavior, rule, user } => {
             let scope = if user { Scope::User } else { Scope::Project };
             let file = policy.keep(scope, behavior.into(), &parsed(&rule)?)?;
             terminal::output(&format!("written to {}\n", printable(&file.to_string())))?;
         }
         PermissionsCommand::Remove { behavior, rule, file } => {
-            let removed = policy.remove(&folder.join(file), behavior.into(), &parsed(&rule)?)?;
+            let (behavior, rule) = (behavior.into(), parsed(&rule)?);
+            let file = match file {
+                Some(file) => folder.join(file),
+                None => file_of(&policy, behavior, &rule)?,
+            };
+            let removed = policy.remove(&file, behavior, &rule)?;
             anyhow::ensure!(
                 removed,
-                "the rule does not stand in that file; `kode-ls permissions list` says what does"
+                "the rule does not stand in that file; `kode-ls permissions` says what does"
             );
-            terminal::output("removed\n")?;
+            terminal::output(&format!("removed from {}\n", printable(&file.to_string())))?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The file that a rule stands in, where it is one alone.
+fn file_of(policy: &SettingsPolicy, behavior: Behavior, rule: &Rule) -> anyhow::Result<AbsPath> {
+    let current = policy.current();
+    let standing = current.rules.iter().filter(|placed| placed.behavior == behavior && placed.rule == *rule);
+    let files: BTreeSet<AbsPath> = standing.filter_map(|placed| placed.source.file.clone()).collect();
+    let mut files = files.into_iter();
+    match (files.next(), files.next()) {
+        (Some(file), None) => Ok(file),
+        (None, _) => anyhow::bail!("no file says so; `kode-ls permissions` lists the rules"),
+        (Some(_), Some(_)) => {
+            anyhow::bail!("several files say so; `kode-ls permissions` lists them, and `--file` names one")
+        }
+    }
 }
 
 fn parsed(rule: &str) -> anyhow::Result<Rule> {
@@ -181,7 +201,56 @@ fn list(policy: &SettingsPolicy, folder: &AbsPath, as_json: bool) -> anyhow::Res
     Ok(terminal::output(&text)?)
 }
 
-fn explain_calls(policy: &SettingsPolicy, folder: &AbsPath, args: ExplainArgs) -> anyhow::Result<ExitCode> {
+/// The argument that a rule of a tool speaks of.
+fn main_argument(tool: &str) -> anyhow::Result<&'static str> {
+    Ok(match tool {
+        "Bash" => "command",
+        "Read" | "Edit" | "Write" => "file_path",
+        "Glob" | "Grep" => "path",
+        "WebFetch" => "url",
+        "WebSearch" => "query",
+        "Skill" => "skill",
+        _ => anyhow::bail!("name the arguments of `{}` with --tool and --input", printable(tool)),
+    })
+}
+
+/// A call as a rule names it, as a tool and its arguments.
+fn named_call(text: &str) -> anyhow::Result<(String, Value)> {
+    let Some((tool, argument)) = text.strip_suffix(')').and_then(|text| text.split_once('(')) else {
+        return Ok((text.to_owned(), json!({})));
+    };
+    Ok((tool.to_owned(), json!({ (main_argument(tool)?): argument })))
+}
+
+/// An explanation in words.
+fn words(call: &str, explained: &Value) -> String {
+    let said = |name: &str| explained[name].as_str().map(printable);
+    let becomes = match explained["decision"].as_str() {
+        Some("allow") => "runs unasked",
+        Some("ask") => "is asked for",
+        Some("deny") => "is refused",
+        _ => "cannot be judged",
+    };
+    let mut text = format!("{} {becomes}\n", printable(call));
+    for name in ["reason", "rule", "source"] {
+        text.extend(said(name).map(|value| format!("  {name:<9}{value}\n")));
+    }
+    let proposed = explained["proposed"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let proposed: Vec<_> = proposed.map(printable).collect();
+    if !proposed.is_empty() {
+        text.push_str(&format!("  {:<9}{}\n", "to allow", proposed.join(", ")));
+    }
+    let problems = explained["problems"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    text.extend(problems.map(|problem| format!("  ! {}\n", printable(problem))));
+    text
+}
+
+fn explain_calls(
+    policy: &SettingsPolicy,
+    folder: &AbsPath,
+    args: ExplainArgs,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
     let tools = policies::tools(&CurrentSearch::default());
     let current = policy.current();
     let answer = |question: &PermissionQuery| -> anyhow::Result<Explanation> {
@@ -196,12 +265,27 @@ fn explain_calls(policy: &SettingsPolicy, folder: &AbsPath, args: ExplainArgs) -
         };
         Ok(explain(question, &setting)?)
     };
-    if let (Some(tool), Some(input)) = (args.tool, args.input) {
-        let input = serde_json::from_str(&input).context("--input is no JSON")?;
+    let call = match (args.tool, args.input, args.call) {
+        (Some(tool), Some(input), _) => {
+            let value = serde_json::from_str(&input).context("--input is no JSON")?;
+            Some((format!("{tool}({input})"), (tool, value)))
+        }
+        (.., Some(call)) => {
+            let named = named_call(&call)?;
+            Some((call, named))
+        }
+        _ => None,
+    };
+    if let Some((call, (tool, input))) = call {
         let question =
             PermissionQuery { mode: args.mode, rules: None, cwd: None, workspace: None, tool, input };
-        terminal::output(&format!("{}\n", serde_json::to_string(&answer(&question)?)?))?;
+        let explained = serde_json::to_value(answer(&question)?)?;
+        let text = if as_json { format!("{explained}\n") } else { words(&call, &explained) };
+        terminal::output(&text)?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if io::stdin().is_terminal() {
+        return Ok(super::wrong("say which call: kode-ls permissions explain \"Bash(git push)\""));
     }
     let mut stdin = io::stdin().lock();
     let mut failed = false;

@@ -2,11 +2,11 @@
 //!
 //! Rule: without a person nobody answers, at once; a plan alone is accepted by `--yes`, for that is a yes.
 
-use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 
 use kode_engine::agent::session::Session;
 use kode_engine::base::question::{Inquiry, InquiryAnswer, PLAN_ACCEPT, Question, QuestionKind, Reply};
+use kode_engine::permission::NOBODY;
 
 use crate::cli::terminal;
 use crate::display::question_lines;
@@ -50,19 +50,20 @@ pub(super) fn answer(session: &Arc<Session>, question: Question, answerer: Answe
             respond(
                 session,
                 &question,
-                Reply { feedback: Some(why), by: "headless".to_owned(), ..Reply::default() },
+                Reply { feedback: Some(why), by: NOBODY.to_owned(), ..Reply::default() },
             );
         }
         Answerer::Person => {
             let session = Arc::clone(session);
             // Reading a terminal cannot be cancelled, so it has a thread of its own; a late answer is refused.
             tokio::task::spawn_blocking(move || {
-                let answers: Option<Vec<InquiryAnswer>> = question.draft.questions.iter().map(ask).collect();
-                respond(
-                    &session,
-                    &question,
-                    Reply { answers, by: "terminal".to_owned(), ..Reply::default() },
-                );
+                let waits = || session.requests().questions().iter().any(|waiting| waiting.id == question.id);
+                let asked = question.draft.questions.iter();
+                let answers: Option<Vec<InquiryAnswer>> = asked.map(|inquiry| ask(inquiry, waits)).collect();
+                if waits() {
+                    let by = "terminal".to_owned();
+                    respond(&session, &question, Reply { answers, by, ..Reply::default() });
+                }
             });
         }
     }
@@ -75,14 +76,10 @@ fn respond(session: &Session, question: &Question, reply: Reply) {
 }
 
 /// One line from the person; nothing is no answer.
-fn ask(inquiry: &Inquiry) -> Option<InquiryAnswer> {
-    let mut stderr = io::stderr().lock();
+fn ask(inquiry: &Inquiry, is_wanted: impl Fn() -> bool) -> Option<InquiryAnswer> {
     let several = if inquiry.multi_select { ", several with commas" } else { "" };
-    drop(write!(stderr, "  number{several}, or words: ").and_then(|()| stderr.flush()));
-    drop(stderr);
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line).ok().filter(|read| *read > 0)?;
-    read(inquiry, line.trim())
+    let line = terminal::line(&format!("  Number{several}, or words: "), is_wanted)?;
+    read(inquiry, &line)
 }
 
 fn read(inquiry: &Inquiry, line: &str) -> Option<InquiryAnswer> {

@@ -4,17 +4,21 @@
 //! that only one session has names it.
 
 use std::fmt::Write as _;
-use std::io::{self, BufRead as _};
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use jiff::tz::TimeZone;
 use kode_engine::agent::sessions::{
     ArchiveFilter, Catalogue, Hit, ListSessions, SearchSessions, SessionPresence, SessionSummary,
     WorkspaceFilter,
 };
+use kode_engine::agent::transfer::SessionExport;
 use kode_engine::base::ids::SessionId;
+use kode_protocol::{ExportFormat, ExportedDocument};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -42,19 +46,20 @@ pub struct SessionsArgs {
     /// Sessions of all folders, and not only of the current one
     #[arg(long, global = true)]
     all: bool,
+
+    /// With a list: those that were archived as well
+    #[arg(long, global = true)]
+    archived: bool,
+
+    /// The most sessions or places that are listed
+    #[arg(long, global = true, value_name = "N", default_value_t = DEFAULT_LIMIT)]
+    limit: usize,
 }
 
 #[derive(Debug, Subcommand)]
 enum SessionsCommand {
     /// List the sessions, the one last used first (the default)
-    List {
-        /// Those that were archived as well
-        #[arg(long)]
-        archived: bool,
-        /// The most sessions
-        #[arg(long, default_value_t = DEFAULT_LIMIT)]
-        limit: usize,
-    },
+    List,
     /// Say all there is to say of a session
     Show {
         /// Its id, or the beginning of it
@@ -89,12 +94,39 @@ enum SessionsCommand {
         /// The words, one after the other as they stand; capitals do not matter
         #[arg(required = true)]
         words: Vec<String>,
-        /// The most places
-        #[arg(long, default_value_t = DEFAULT_LIMIT)]
-        limit: usize,
+    },
+    /// Write a session as a document
+    Export {
+        /// Its id, or the beginning of it
+        id: String,
+        /// What is written
+        #[arg(long, value_enum, default_value_t)]
+        format: ExportName,
+        /// The file, which must not be there yet [default: standard output]
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
     },
     /// Say how much room the sessions take on the disk, the largest first
     Size,
+}
+
+/// What is written of a session.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum ExportName {
+    /// A document for people
+    #[default]
+    Markdown,
+    /// All items, for programs
+    Json,
+}
+
+impl From<ExportName> for ExportFormat {
+    fn from(name: ExportName) -> Self {
+        match name {
+            ExportName::Markdown => Self::Markdown,
+            ExportName::Json => Self::Json,
+        }
+    }
 }
 
 /// The stored sessions, and whose are meant.
@@ -114,8 +146,8 @@ pub fn run(args: SessionsArgs) -> anyhow::Result<ExitCode> {
         false => WorkspaceFilter::These(vec![args.at.folder()?]),
     };
     let sessions = Sessions { catalogue: Catalogue::new(&home::folder()?), workspaces, json: args.at.json };
-    let text = match args.command.unwrap_or(SessionsCommand::List { archived: false, limit: DEFAULT_LIMIT }) {
-        SessionsCommand::List { archived, limit } => sessions.list(archived, limit)?,
+    let text = match args.command.unwrap_or(SessionsCommand::List) {
+        SessionsCommand::List => sessions.list(args.archived, args.limit)?,
         SessionsCommand::Show { id } => sessions.show(&id)?,
         SessionsCommand::Rename { id, title } => {
             let id = sessions.named(&id)?;
@@ -135,7 +167,8 @@ pub fn run(args: SessionsArgs) -> anyhow::Result<ExitCode> {
             sessions.catalogue.delete(&WorkspaceFilter::All, &id)?;
             sessions.done(&id, "deleted")
         }
-        SessionsCommand::Search { words, limit } => sessions.search(&words.join(" "), limit)?,
+        SessionsCommand::Search { words } => sessions.search(&words.join(" "), args.limit)?,
+        SessionsCommand::Export { id, format, output } => sessions.export(&id, format, output.as_deref())?,
         SessionsCommand::Size => sessions.size()?,
     };
     terminal::output(&text).context("could not write")?;
@@ -216,6 +249,25 @@ impl Sessions {
         Ok(text)
     }
 
+    fn export(&self, wanted: &str, format: ExportName, file: Option<&Path>) -> anyhow::Result<String> {
+        let id = self.named(wanted)?;
+        let folder = self.catalogue.find(&WorkspaceFilter::All, &id)?;
+        let exported = SessionExport::read(&folder)?;
+        if exported.skipped > 0 {
+            let skipped = exported.skipped;
+            terminal::error_line(&format!("! {skipped} damaged lines of its journal are left out"));
+        }
+        let text = match convert::transfer::exported(exported, format.into()).document {
+            ExportedDocument::Markdown { text } => text,
+            ExportedDocument::Json { session } => json_text(&serde_json::to_value(session)?)?,
+        };
+        let Some(file) = file else { return Ok(text) };
+        let shown = printable(&file.display().to_string());
+        let mut created = File::create_new(file).with_context(|| format!("could not write {shown}"))?;
+        created.write_all(text.as_bytes()).with_context(|| format!("could not write {shown}"))?;
+        Ok(self.done(&id, &format!("written to {shown}")))
+    }
+
     fn size(&self) -> anyhow::Result<String> {
         let query = ListSessions {
             archived: ArchiveFilter::Include,
@@ -279,10 +331,8 @@ impl Sessions {
             terminal::is_interactive(),
             "`--yes` is needed where nobody can be asked whether to delete {what}"
         );
-        terminal::error_line(&format!("Delete {what}? It cannot be brought back. [y/N]"));
-        let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer).context("could not read the answer")?;
-        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+        terminal::agrees(&format!("Delete {what}? It cannot be brought back."))
+            .context("could not read the answer")
     }
 
     fn done(&self, id: &SessionId, what: &str) -> String {

@@ -1,13 +1,44 @@
-//! Text for a person at a terminal.
+//! Text for the user's terminal, and lines from it.
 //!
-//! Rule: text that came from a model, a tool or a file goes through [`crate::display`]; color only where a terminal
-//! shows it.
+//! Rule: text from a model, a tool or a file goes through [`crate::display`]. Input that was typed before a question appeared
+//! does not answer it.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::sync::OnceLock;
+use std::time::Duration;
 
-use kode_engine::permission::{PermissionPrompt, Preview, Scope};
+use clap::ValueEnum;
+use kode_engine::permission::{PermissionPrompt, Preview};
 
-use crate::display::{printable, prompt_lines, readable};
+use crate::answers::choices;
+use crate::display::{Parts, parts, printable, readable};
+
+/// The size of a terminal that reports none.
+const SIZE: (usize, usize) = (80, 24);
+
+/// The interval at which a canceled question is noticed.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// When output is colored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Color {
+    /// In a terminal, unless `NO_COLOR` is set
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+static COLOR: OnceLock<Color> = OnceLock::new();
+
+impl Color {
+    /// Applies to the rest of the process. The first call wins.
+    pub(super) fn set(self) {
+        COLOR.get_or_init(|| self);
+    }
+}
 
 /// Writes a line to standard error. A closed standard error is nobody's loss.
 pub(super) fn error_line(text: &str) {
@@ -81,14 +112,102 @@ pub(super) fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
+/// Asks a yes-or-no question. Anything but a yes is a no.
+///
+/// # Errors
+/// When the terminal fails.
+pub(super) fn agrees(question: &str) -> io::Result<bool> {
+    forget_typed();
+    let mut stderr = io::stderr().lock();
+    write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush())?;
+    drop(stderr);
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+}
+
+/// Reads a line; `None` at the end of the input, or once it is not wanted any more. Blocks.
+pub(super) fn line(question: &str, is_wanted: impl Fn() -> bool) -> Option<String> {
+    forget_typed();
+    let mut stderr = io::stderr().lock();
+    drop(write!(stderr, "{question}").and_then(|()| stderr.flush()));
+    drop(stderr);
+    while is_wanted() {
+        if !has_line(LOOK) {
+            continue;
+        }
+        // Input that comes with the end of the question is for the next one.
+        if !is_wanted() {
+            break;
+        }
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line).unwrap_or(0);
+        return (read > 0).then(|| line.trim().to_owned());
+    }
+    None
+}
+
+/// Discards unread input.
+fn forget_typed() {
+    #[cfg(unix)]
+    if io::stdin().is_terminal() {
+        let flushed = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
+        if let Err(error) = flushed {
+            tracing::debug!(%error, "unread input could not be discarded");
+        }
+    }
+}
+
+/// Waits for input, for at most `limit`.
+fn has_line(limit: Duration) -> bool {
+    #[cfg(unix)]
+    {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(limit.subsec_nanos()) };
+        let stdin = io::stdin();
+        let mut wanted = [PollFd::new(&stdin, PollFlags::IN)];
+        // After a signal the caller polls again.
+        !matches!(poll(&mut wanted, Some(&limit)), Ok(0) | Err(rustix::io::Errno::INTR))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = limit;
+        true
+    }
+}
+
+/// Columns and rows of the terminal that standard error is.
+pub(super) fn size() -> (usize, usize) {
+    #[cfg(unix)]
+    if let Ok(size) = rustix::termios::tcgetwinsize(io::stderr())
+        && size.ws_col > 0
+        && size.ws_row > 0
+    {
+        return (usize::from(size.ws_col), usize::from(size.ws_row));
+    }
+    SIZE
+}
+
 /// A unified diff, in color where standard error is a terminal.
 pub(super) fn diff(unified: &str) -> String {
     let colored = if is_colored() { colored } else { str::to_owned };
     printable(unified).lines().map(|line| format!("  {}\n", colored(line))).collect()
 }
 
+/// Dim text, where standard error has colors.
+pub(super) fn dim(text: &str) -> String {
+    if is_colored() { format!("\u{1b}[2m{text}\u{1b}[0m") } else { text.to_owned() }
+}
+
 fn is_colored() -> bool {
-    io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+    match COLOR.get().copied().unwrap_or_default() {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => {
+            let is_off = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+            io::stderr().is_terminal() && !is_off
+        }
+    }
 }
 
 fn colored(line: &str) -> String {
@@ -101,23 +220,61 @@ fn colored(line: &str) -> String {
     format!("\u{1b}[{code}m{line}\u{1b}[0m")
 }
 
-/// A permission prompt as text.
-pub(super) fn prompt(prompt: &PermissionPrompt) -> String {
-    let colored =
-        if is_colored() && matches!(prompt.preview, Preview::Diff { .. }) { colored } else { str::to_owned };
-    let lines: Vec<_> = prompt_lines(prompt).iter().map(|line| colored(line)).collect();
+/// A permission prompt as text. Unless it `is_whole`, its middle is cut to fit the screen.
+pub(super) fn prompt(prompt: &PermissionPrompt, is_whole: bool) -> String {
+    let is_diff = matches!(prompt.preview, Preview::Diff { .. });
+    let color: fn(&str) -> String = if is_diff && is_colored() { colored } else { str::to_owned };
+    let Parts { head, body, foot } = parts(prompt);
+    let answers: Vec<String> = choices(prompt)
+        .iter()
+        .enumerate()
+        .map(|(at, choice)| format!("{}  {}", at + 1, choice.text()))
+        .collect();
+    let (columns, rows) = size();
+    let width = columns.saturating_sub(2).max(1);
+    let height = |lines: &[String]| {
+        lines.iter().map(|line| line.chars().count().div_ceil(width).max(1)).sum::<usize>()
+    };
+    // The empty line above, and the input line below.
+    let room = rows.saturating_sub(height(&head) + height(&foot) + height(&answers) + 2);
+    let shown = if is_whole { body.len() } else { fitting(&body, width, room) };
+    let mut lines = head;
+    lines.extend(body.iter().take(shown).map(|line| color(line)));
+    if let Some(left_out) = body.len().checked_sub(shown).filter(|left_out| *left_out > 0) {
+        lines.push(dim(&format!("… {left_out} more lines (d shows all)")));
+    }
+    lines.extend(foot.iter().map(|line| dim(line)));
+    lines.extend(answers);
     format!("\n? {}", lines.join("\n  "))
 }
 
-/// The answers a prompt offers, as text.
-pub(super) fn choices(prompt: &PermissionPrompt) -> String {
-    let standing = [
-        (Scope::Session, "[s] yes, and for this session"),
-        (Scope::Project, "[p] always in this project"),
-        (Scope::User, "[u] always everywhere"),
-    ];
-    let offered = standing.iter().filter_map(|(scope, choice)| {
-        prompt.covers(*scope).map(|rules| format!("  {choice}: {}\n", printable(&rules)))
-    });
-    format!("{}  [y] yes  [n] no, or say why: ", offered.collect::<String>())
+/// The number of lines that fit into `rows`, with a row for the line that reports a cut.
+fn fitting(lines: &[String], width: usize, rows: usize) -> usize {
+    let mut used = 0;
+    let mut shown = 0;
+    for line in lines {
+        used += line.chars().count().div_ceil(width).max(1);
+        if used > rows {
+            break;
+        }
+        shown += 1;
+    }
+    // Show at least one line on the smallest screen.
+    if shown < lines.len() { shown.saturating_sub(1).max(1) } else { shown }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_leaves_a_row_for_the_line_that_reports_it() {
+        let lines: Vec<String> = (0..10).map(|number| number.to_string()).collect();
+        assert_eq!(fitting(&lines, 80, 10), 10);
+        assert_eq!(fitting(&lines, 80, 9), 8);
+        assert_eq!(fitting(&lines, 80, 0), 1);
+        let wide = vec!["x".repeat(200), "y".to_owned()];
+        assert_eq!(fitting(&wide, 80, 4), 2);
+        assert_eq!(fitting(&wide, 80, 3), 1);
+    }
 }

@@ -32,10 +32,13 @@ pub struct TrustArgs {
 enum TrustCommand {
     /// List what waits for you and what you have approved (the default)
     List,
-    /// Let what waits count, all of it or that of one file
+    /// Show what waits, ask, and approve it: all of it, or that of one file
     Approve {
         /// The file, as it is listed
         file: Option<PathBuf>,
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
     },
     /// Let what you have approved count no more, all of it or that of one file
     Revoke {
@@ -59,7 +62,7 @@ pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
         });
     let policy = policies::of(&folder)?.with_wishes(files.wishes().cloned().collect());
     let state = policy.trust();
-    let (file, approves) = match args.command.unwrap_or(TrustCommand::List) {
+    let (file, approves, is_sure) = match args.command.unwrap_or(TrustCommand::List) {
         TrustCommand::List => {
             let text = if args.at.json {
                 format!("{}\n", serde_json::to_string(&convert::rules::trust(state))?)
@@ -69,14 +72,19 @@ pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
             terminal::output(&text)?;
             return Ok(ExitCode::SUCCESS);
         }
-        TrustCommand::Approve { file } => (file, true),
-        TrustCommand::Revoke { file } => (file, false),
+        TrustCommand::Approve { file, yes } => (file, true, yes),
+        TrustCommand::Revoke { file } => (file, false, true),
     };
     let file = file.map(|file| folder.join(file));
     let is_meant = |found: &AbsPath| file.as_ref().is_none_or(|file| file == found);
     let chosen: Vec<(String, String)> = if approves {
         let waiting = state.waiting.iter().filter(|waiting| is_meant(&waiting.wish.file));
-        waiting.map(|one| (one.digest.clone(), format!("{} {}", one.wish.key, one.wish.shown()))).collect()
+        waiting
+            .map(|one| {
+                let shown = format!("{} {}  ({})", one.wish.key, one.wish.shown(), one.source);
+                (one.digest.clone(), shown)
+            })
+            .collect()
     } else {
         let approved = state.approved.iter().filter(|approved| is_meant(&approved.wish.file));
         approved.map(|one| (one.digest.clone(), format!("{} {}", one.wish.key, one.wish.shown()))).collect()
@@ -87,6 +95,18 @@ pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
         let _ = writeln!(text, "{}", printable(shown));
     }
     terminal::output(&text)?;
+    if !is_sure {
+        anyhow::ensure!(
+            terminal::is_interactive(),
+            "nothing was approved: `--yes` is needed where nobody can be asked"
+        );
+        let count = chosen.len();
+        let what = if count == 1 { "this".to_owned() } else { format!("these {count}") };
+        if !terminal::agrees(&format!("Let {what} count?"))? {
+            terminal::output("nothing was approved\n")?;
+            return Ok(ExitCode::FAILURE);
+        }
+    }
     let digests: Vec<String> = chosen.into_iter().map(|(digest, _)| digest).collect();
     let done = if approves { policy.approve(&digests)? } else { policy.revoke(&digests)? };
     anyhow::ensure!(

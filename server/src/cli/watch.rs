@@ -2,7 +2,7 @@
 //!
 //! Rule: nothing is allowed that nobody said yes to: without a person and without `--yes` the answer is no.
 
-use std::io::{self, BufRead, Write};
+use std::io;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -10,13 +10,28 @@ use kode_engine::agent::session::Session;
 use kode_engine::base::ids::{ItemId, TurnId};
 use kode_engine::model::Usage;
 use kode_engine::model::price::Cost;
-use kode_engine::permission::{PermissionPrompt, PromptAnswer, Scope};
+use kode_engine::permission::{NOBODY, PermissionPrompt, PromptAnswer};
 use kode_engine::record::event::{Event, ItemBody, Subscription, TurnEnd};
 use kode_engine::record::phases::PhaseTimes;
+use tokio::time::{MissedTickBehavior, interval};
 
+use crate::answers::choices;
 use crate::cli::questions::{self, Answerer};
+use crate::cli::screen::TICK;
 use crate::cli::terminal;
 use crate::signals::EndSignals;
+
+/// The view of a turn.
+pub(super) trait TurnView {
+    /// Shows an event.
+    ///
+    /// # Errors
+    /// When writing fails.
+    fn event(&mut self, event: &Event) -> io::Result<()>;
+
+    /// Updates what changes with time.
+    fn tick(&mut self) {}
+}
 
 /// How a turn ended.
 #[derive(Clone, Copy, Debug)]
@@ -30,15 +45,17 @@ pub(super) struct TurnReport {
     pub(super) cost: Cost,
 }
 
-/// Follows the events until the turn is done. A signal that asks for the end cancels the turn.
+/// Follows the events until the turn is done. A signal that asks for the end cancels the turn; the caller listens for signals
+/// before it submits the prompt, so that none is lost.
 pub(super) async fn watch(
     session: &Arc<Session>,
-    mut events: Subscription,
+    (events, signals): (&mut Subscription, &mut EndSignals),
     turn: &TurnId,
     answerer: Answerer,
-    mut on_event: impl FnMut(&Event) -> io::Result<()>,
+    view: &mut dyn TurnView,
 ) -> anyhow::Result<TurnReport> {
-    let mut signals = EndSignals::listen().context("could not listen for signals")?;
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let batch = tokio::select! {
             batch = events.next() => batch,
@@ -46,11 +63,15 @@ pub(super) async fn watch(
                 session.turns().cancel();
                 continue;
             }
+            _ = ticks.tick() => {
+                view.tick();
+                continue;
+            }
         };
         let batch = batch.context("events were lost; the machine is too slow to follow")?;
         let batch = batch.context("the session ended before the turn did")?;
         for record in batch {
-            on_event(&record.event).context("could not write the output")?;
+            view.event(&record.event).context("could not write the output")?;
             match record.event {
                 Event::PermissionRequired { prompt } => answer(session, *prompt, answerer),
                 Event::QuestionAsked { question } => questions::answer(session, *question, answerer),
@@ -82,15 +103,15 @@ pub(super) async fn watch(
 
 /// Follows the events until a command is answered that begins no turn, and what it does is done.
 pub(super) async fn watch_answer(
-    mut events: Subscription,
+    events: &mut Subscription,
     answer: &ItemId,
-    mut on_event: impl FnMut(&Event) -> io::Result<()>,
+    view: &mut dyn TurnView,
 ) -> anyhow::Result<TurnReport> {
     let (mut is_answered, mut restores, mut restored) = (false, false, false);
     while !is_answered || (restores && !restored) {
         let batch = events.next().await.context("events were lost; the machine is too slow to follow")?;
         for record in batch.context("the session ended before the command was answered")? {
-            on_event(&record.event).context("could not write the output")?;
+            view.event(&record.event).context("could not write the output")?;
             match &record.event {
                 Event::ItemAdded { item } if item.id == *answer => {
                     is_answered = true;
@@ -114,34 +135,44 @@ pub(super) async fn watch_answer(
 }
 
 fn answer(session: &Arc<Session>, prompt: PermissionPrompt, answerer: Answerer) {
-    terminal::error_line(terminal::prompt(&prompt).trim_end());
-    let fixed = |allow, by: &str, feedback: Option<&str>| PromptAnswer {
-        allow,
-        feedback: feedback.map(str::to_owned),
-        by: by.to_owned(),
-        ..PromptAnswer::default()
-    };
+    terminal::error_line(terminal::prompt(&prompt, answerer != Answerer::Person).trim_end());
+    let fixed = |allow, by: &str| PromptAnswer { allow, by: by.to_owned(), ..PromptAnswer::default() };
     match answerer {
         Answerer::Yes => {
             terminal::error_line("  yes (--yes)");
-            respond(session, &prompt, fixed(true, "--yes", None));
+            respond(session, &prompt, fixed(true, "--yes"));
         }
         Answerer::Nobody => {
             terminal::error_line(
-                "  no: nobody is there to be asked (choose a --mode, or run it in a terminal)",
+                "  denied: no terminal to ask in (use --mode or --allowed-tools, or run in a terminal)",
             );
-            let why = "Nobody is there to be asked: this is a run without a terminal.";
-            respond(session, &prompt, fixed(false, "headless", Some(why)));
+            respond(session, &prompt, fixed(false, NOBODY));
         }
         Answerer::Person => {
             let session = Arc::clone(session);
-            // Reading a terminal cannot be cancelled, so it has a thread of its own; a late answer is refused.
+            // Reading the terminal blocks.
             tokio::task::spawn_blocking(move || {
-                let answer = ask(&prompt);
-                respond(&session, &prompt, answer);
+                let waits = || session.requests().permissions().iter().any(|waiting| waiting.id == prompt.id);
+                while let Some(line) = terminal::line("  Number, y or n, or a reason why not: ", waits) {
+                    match parse_answer(&prompt, &line) {
+                        TerminalAnswer::Answer(answer) => return respond(&session, &prompt, answer),
+                        TerminalAnswer::ShowAll => {
+                            terminal::error_line(terminal::prompt(&prompt, true).trim_end())
+                        }
+                        TerminalAnswer::Unknown => terminal::error_line("  There is no such answer."),
+                    }
+                }
+                // The end of the input denies, unless another client has answered.
+                if waits() {
+                    respond(&session, &prompt, fixed_no());
+                }
             });
         }
     }
+}
+
+fn fixed_no() -> PromptAnswer {
+    PromptAnswer { by: "terminal".to_owned(), ..PromptAnswer::default() }
 }
 
 fn respond(session: &Session, prompt: &PermissionPrompt, answer: PromptAnswer) {
@@ -150,32 +181,37 @@ fn respond(session: &Session, prompt: &PermissionPrompt, answer: PromptAnswer) {
     }
 }
 
-fn ask(prompt: &PermissionPrompt) -> PromptAnswer {
-    let mut stderr = io::stderr().lock();
-    drop(write!(stderr, "{}", terminal::choices(prompt)).and_then(|()| stderr.flush()));
-    drop(stderr);
-    let mut line = String::new();
-    let read = io::stdin().lock().read_line(&mut line).unwrap_or(0);
-    parse_answer(prompt, if read == 0 { "n" } else { line.trim() })
+/// The meaning of a line.
+#[derive(Debug, PartialEq)]
+enum TerminalAnswer {
+    Answer(PromptAnswer),
+    /// Show the whole prompt.
+    ShowAll,
+    /// A number that is not offered.
+    Unknown,
 }
 
-fn parse_answer(prompt: &PermissionPrompt, line: &str) -> PromptAnswer {
-    let offers = |scope| prompt.scopes.contains(&scope);
-    let (allow, scope, feedback) = match line {
-        "y" | "Y" | "yes" => (true, Scope::Once, None),
-        "s" | "S" if offers(Scope::Session) => (true, Scope::Session, None),
-        "p" | "P" if offers(Scope::Project) => (true, Scope::Project, None),
-        "u" | "U" if offers(Scope::User) => (true, Scope::User, None),
-        "" | "n" | "N" | "no" => (false, Scope::Once, None),
-        words => (false, Scope::Once, Some(words.to_owned())),
+fn parse_answer(prompt: &PermissionPrompt, line: &str) -> TerminalAnswer {
+    let choices = choices(prompt);
+    let numbered = |number: usize| {
+        let chosen = number.checked_sub(1).and_then(|at| choices.get(at));
+        chosen.map_or(TerminalAnswer::Unknown, |choice| TerminalAnswer::Answer(choice.answer("terminal")))
     };
-    PromptAnswer { allow, scope, feedback, by: "terminal".to_owned(), ..PromptAnswer::default() }
+    match line {
+        "" | "n" | "N" | "no" => numbered(1),
+        "y" | "Y" | "yes" => numbered(2),
+        "d" | "D" => TerminalAnswer::ShowAll,
+        words => match words.parse() {
+            Ok(number) => numbered(number),
+            Err(_) => TerminalAnswer::Answer(PromptAnswer { feedback: Some(words.to_owned()), ..fixed_no() }),
+        },
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use kode_engine::base::ids::{CallId, ItemId, PermissionId};
-    use kode_engine::permission::Preview;
+    use kode_engine::permission::{Preview, Scope};
 
     use super::*;
 
@@ -198,13 +234,21 @@ mod tests {
             input: serde_json::json!({}),
             timestamp: jiff::Timestamp::now(),
         };
-        let said = |line| parse_answer(&prompt, line);
-        assert!(said("y").allow && said("yes").allow);
-        for no in ["", "n", "no", "s", "yes please"] {
-            assert!(!said(no).allow, "{no}");
+        let said = |prompt: &PermissionPrompt, line| match parse_answer(prompt, line) {
+            TerminalAnswer::Answer(answer) => answer,
+            other => panic!("{line} is {other:?}"),
+        };
+        for yes in ["y", "yes", "2"] {
+            assert!(said(&prompt, yes).allow, "{yes}");
         }
-        assert_eq!(said("use cargo instead").feedback.as_deref(), Some("use cargo instead"));
+        for no in ["", "n", "no", "1", "s", "yes please", "-2", "2nd"] {
+            assert!(!said(&prompt, no).allow, "{no}");
+        }
+        assert_eq!(said(&prompt, "use cargo instead").feedback.as_deref(), Some("use cargo instead"));
+        assert_eq!(parse_answer(&prompt, "0"), TerminalAnswer::Unknown);
+        assert_eq!(parse_answer(&prompt, "3"), TerminalAnswer::Unknown);
+        assert_eq!(parse_answer(&prompt, "d"), TerminalAnswer::ShowAll);
         let offered = PermissionPrompt { scopes: vec![Scope::Once, Scope::Session], ..prompt.clone() };
-        assert_eq!(parse_answer(&offered, "s").scope, Scope::Session);
+        assert_eq!(said(&offered, "3").scope, Scope::Session);
     }
 }

@@ -14,9 +14,10 @@ fn one_call_is_explained_with_the_rule_that_decides_and_its_place() {
     desk.write_user("{\n \"permissions\": {\n  \"deny\": [\"Bash(curl:*)\"]\n }\n}");
     let explain = |command: &str, mode: &str| {
         let input = json!({ "command": command }).to_string();
-        json_of(
-            &desk.cli(&["permissions", "explain", "--tool", "Bash", "--input", &input, "--mode", mode], ""),
-        )
+        json_of(&desk.cli(
+            &["permissions", "explain", "--json", "--tool", "Bash", "--input", &input, "--mode", mode],
+            "",
+        ))
     };
     let denied = explain("echo a && curl http://example.org", "bypassPermissions");
     assert_eq!((&denied["decision"], &denied["rule"]), (&json!("deny"), &json!("Bash(curl:*)")), "{denied}");
@@ -96,7 +97,7 @@ fn what_a_project_asks_for_waits_until_it_is_approved() {
     desk.project.write(".kode/settings.json", r#"{ "permissions": { "allow": ["Bash(git tag:*)"] } }"#);
     let decision = || {
         let input = json!({ "command": "git tag a" }).to_string();
-        json_of(&desk.cli(&["permissions", "explain", "--tool", "Bash", "--input", &input], ""))["decision"]
+        json_of(&desk.cli(&["permissions", "explain", "--json", "--tool", "Bash", "--input", &input], ""))["decision"]
             .clone()
     };
     assert_eq!(decision(), "ask");
@@ -105,13 +106,13 @@ fn what_a_project_asks_for_waits_until_it_is_approved() {
         (listed["rules"].as_array().unwrap().len(), &listed["withheld"][0]["value"]),
         (0, &json!("Bash(git tag:*)"))
     );
-    let approved = desk.cli(&["trust", "approve", ".kode/settings.json"], "");
+    let approved = desk.cli(&["trust", "approve", "--yes", ".kode/settings.json"], "");
     assert_eq!(approved.code, 0, "{approved:?}");
     assert_eq!(decision(), "allow");
     // What was approved is that text: another is asked for again.
     desk.project.write(".kode/settings.json", r#"{ "permissions": { "allow": ["Bash(git:*)"] } }"#);
     assert_eq!(decision(), "ask");
-    let again = desk.cli(&["trust", "approve", ".kode/settings.local.json"], "");
+    let again = desk.cli(&["trust", "approve", "--yes", ".kode/settings.local.json"], "");
     assert_ne!(again.code, 0, "{again:?}");
 }
 

@@ -6,6 +6,7 @@
 pub mod declared;
 mod editor;
 pub mod effective;
+mod exclude;
 pub mod keys;
 mod lock;
 mod models;

@@ -7,6 +7,7 @@ use std::io;
 
 use jsonc_parser::cst::{CstArray, CstNode, CstRootNode};
 
+use super::exclude::exclude;
 use super::lock::Lock;
 use super::text::{OPTIONS, SettingsText, is_absence};
 use super::trust::TrustRequest;
@@ -167,7 +168,13 @@ impl SettingsSources {
                 }
                 match atomic::create(real.as_path(), new.as_bytes()) {
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                    created => return created.map(|()| true).map_err(failed),
+                    created => {
+                        created.map_err(failed)?;
+                        if file.file_name() == LOCAL {
+                            exclude(&real);
+                        }
+                        return Ok(true);
+                    }
                 }
             };
             let new = change(&text.text)?;

@@ -124,14 +124,15 @@ impl<'a> ScriptedAnswer<'a> {
             call += 1;
             format!("{prefix}{server}{ID_MARK}{}", call - 1)
         };
-        let parts: Vec<AnswerPart> =
-            step.content.iter().map(|content| part(content, &templates, &mut next_id)).collect();
+        let was_refused = question.was_refused();
+        let said = step.said(was_refused).iter();
+        let parts: Vec<AnswerPart> = said.map(|content| part(content, &templates, &mut next_id)).collect();
         let estimate = || StepUsage {
             input_tokens: tokens(question.bytes).min(quirks.cuts_above.unwrap_or(u64::MAX)),
             output_tokens: parts.iter().map(|part| tokens(part.size())).sum(),
             ..StepUsage::default()
         };
-        let implied = if step.calls() > 0 { "tool_use" } else { "end_turn" };
+        let implied = if step.calls(was_refused) > 0 { "tool_use" } else { "end_turn" };
         Self {
             body: question.body,
             wire: question.wire,

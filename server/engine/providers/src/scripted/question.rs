@@ -8,6 +8,9 @@ use serde_json::Value;
 
 use kode_model::Wire;
 
+/// The marks of a denied call in its result.
+const REFUSALS: [&str; 3] = ["The user refused: ", "so this was refused: ", "was refused: "];
+
 /// What scripts look at.
 #[derive(Debug)]
 pub(super) struct RequestView<'a> {
@@ -133,6 +136,27 @@ impl<'a> RequestView<'a> {
             }
         }
         (String::new(), answers)
+    }
+
+    /// The text of the user's last prompt, without the blocks that the agent adds.
+    pub(super) fn words(&self) -> String {
+        let prompt = self.entries.iter().rev().find_map(|entry| match entry {
+            RequestTurn::User(texts) => Some(texts),
+            RequestTurn::Answer | RequestTurn::Result(_) => None,
+        });
+        let is_said = |text: &&&str| !text.starts_with('<');
+        let said: Vec<&str> = prompt.into_iter().flatten().filter(is_said).copied().collect();
+        if said.is_empty() { self.prompt().0 } else { said.join("\n") }
+    }
+
+    /// Whether a call since the last prompt was denied.
+    pub(super) fn was_refused(&self) -> bool {
+        let since = self.entries.iter().rev().take_while(|entry| !matches!(entry, RequestTurn::User(_)));
+        let results = since.filter_map(|entry| match entry {
+            RequestTurn::Result(texts) => Some(texts),
+            RequestTurn::User(_) | RequestTurn::Answer => None,
+        });
+        results.flatten().any(|text| REFUSALS.iter().any(|words| text.contains(words)))
     }
 
     /// The text of the newest result; empty without one.

@@ -73,11 +73,11 @@ impl Templates {
     /// The values in a request.
     pub(super) fn new(question: &RequestView<'_>) -> Self {
         let cwd = question.told("Working directory: ").unwrap_or(".");
-        let (prompt, round) = question.prompt();
+        let (_, round) = question.prompt();
         Self {
             values: [
                 ("{{cwd}}", cwd.trim().to_owned()),
-                ("{{prompt}}", prompt),
+                ("{{prompt}}", question.words()),
                 ("{{last_result}}", question.last_result().chars().take(MAX_RESULT_CHARS).collect()),
                 ("{{round}}", round.to_string()),
             ],

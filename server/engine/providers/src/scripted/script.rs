@@ -84,6 +84,9 @@ pub struct ScriptProgram {
 pub struct ScriptStep {
     /// What the model says.
     pub content: Vec<ScriptContent>,
+    /// The content instead, once a call of this prompt was denied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after_refusal: Vec<ScriptContent>,
     /// Why it stops, in the words of the Messages format, which the other wires put into their own; if absent,
     /// `tool_use` after a call and `end_turn` after anything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,9 +112,17 @@ pub struct ScriptStep {
 }
 
 impl ScriptStep {
+    /// The content of the step, before or after a call of the prompt was denied.
+    pub(super) fn said(&self, was_refused: bool) -> &[ScriptContent] {
+        if was_refused && !self.after_refusal.is_empty() { &self.after_refusal } else { &self.content }
+    }
+
     /// How many tools the answer calls.
-    pub(super) fn calls(&self) -> usize {
-        self.content.iter().filter(|content| matches!(content, ScriptContent::ToolUse { .. })).count()
+    pub(super) fn calls(&self, was_refused: bool) -> usize {
+        self.said(was_refused)
+            .iter()
+            .filter(|content| matches!(content, ScriptContent::ToolUse { .. }))
+            .count()
     }
 }
 
@@ -119,6 +130,7 @@ impl Default for ScriptStep {
     fn default() -> Self {
         Self {
             content: Vec::new(),
+            after_refusal: Vec::new(),
             stop_reason: None,
             usage: None,
             chunk: DEFAULT_CHUNK,

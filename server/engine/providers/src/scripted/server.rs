@@ -396,7 +396,7 @@ async fn play(
     if let Some((_, name)) = gate.take_if(|(after, _)| *after == 0 || !is_streamed) {
         state.gates.hold(&name).await;
     }
-    let numbers = state.log().number(&question, step.calls(), number);
+    let numbers = state.log().number(&question, step.calls(question.was_refused()), number);
     let answer = ScriptedAnswer::new(step, &question, &state.quirks, numbers).write();
     if cut.is_none() {
         keep(&state, body, &answer, &conversation);

@@ -1,0 +1,185 @@
+//! `kode-ls run` in scripts: what is piped in, what programs read, what was refused, and what is kept.
+
+use kode_e2e::{Output, Project, Script, call, say};
+use serde_json::{Value, json};
+
+fn project() -> Project {
+    let edit = json!({ "file_path": "{{cwd}}/a.txt", "old_string": "old", "new_string": "new" });
+    let read = call("Read", json!({ "file_path": "{{cwd}}/a.txt" }));
+    let script = Script::default()
+        .when("^edit", [read, call("Edit", edit), say("Tried.")])
+        .when(
+            "^commands",
+            [
+                call("Bash", json!({ "command": "echo one > one.txt" })),
+                call("Bash", json!({ "command": "echo two > two.txt" })),
+                say("Tried both."),
+            ],
+        )
+        .when("^count", [say("Three.")])
+        .when("does not match", [say("```json\n{\"count\": 3}\n```")])
+        .otherwise([say("Seen.")]);
+    let project = Project::new(&script);
+    project.write("a.txt", "old\n");
+    project
+}
+
+fn lines(output: &Output) -> Vec<Value> {
+    let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+    output.stdout.lines().map(parse).collect()
+}
+
+/// What the model was sent last.
+fn prompt(project: &Project) -> String {
+    project.model.last_request()["messages"].to_string()
+}
+
+/// The result of a run in JSON.
+fn result(project: &Project, arguments: &[&str]) -> (i32, Value) {
+    let output = project.run(&[&["run", "--output-format", "json"], arguments].concat(), "");
+    let [result] = lines(&output).try_into().unwrap_or_else(|_| panic!("one line: {output:?}"));
+    (output.code, result)
+}
+
+/// How many sessions are stored.
+fn sessions(project: &Project) -> usize {
+    let output = project.run(&["sessions", "--json"], "");
+    serde_json::from_str::<Value>(&output.stdout).unwrap()["sessions"].as_array().unwrap().len()
+}
+
+#[test]
+fn what_is_piped_in_goes_along_as_context_and_is_the_order_where_there_is_none() {
+    let project = project();
+    let output = project.run(&["run", "review this"], "+a line\n");
+    assert_eq!((output.code, output.stdout.as_str()), (0, "Seen.\n"), "{output:?}");
+    let sent = prompt(&project);
+    assert!(sent.contains("review this") && sent.contains("+a line"), "{sent}");
+    for arguments in [&["run"][..], &["run", "-"]] {
+        let output = project.run(arguments, "look at that\n");
+        assert_eq!(output.code, 0, "{output:?}");
+        assert!(prompt(&project).contains("look at that"));
+    }
+}
+
+#[test]
+fn several_messages_are_carried_out_one_after_the_other() {
+    let project = project();
+    let message = |text: &str| json!({ "type": "user", "message": { "role": "user", "content": text } });
+    let stream = [
+        "run",
+        "--input-format",
+        "stream-json",
+        "--output-format",
+        "stream-json",
+        "--include-partial-messages",
+    ];
+    let output = project.run(&stream, &format!("{}\n\n{}\n", message("first"), message("second")));
+    assert_eq!(output.code, 0, "{output:?}");
+    let lines = lines(&output);
+    let of = |kind: &str| lines.iter().filter(|line| line["type"] == kind).cloned().collect::<Vec<_>>();
+    assert_eq!(of("result").len(), 2, "{}", output.stdout);
+    let pieces: Vec<_> = of("stream_event");
+    let pieces: String =
+        pieces.iter().map(|piece| piece["event"]["delta"]["text"].as_str().unwrap()).collect();
+    assert_eq!(pieces, "Seen.Seen.");
+    let wrong = project.run(&stream, "second\n");
+    assert_eq!(wrong.code, 1, "{wrong:?}");
+    assert!(wrong.stderr.contains("\"type\":\"user\""), "{wrong:?}");
+}
+
+#[test]
+fn what_was_refused_is_listed_and_is_an_exit_code_on_request() {
+    let project = project();
+    let (code, told) = result(&project, &["commands please"]);
+    assert_eq!((code, &told["subtype"]), (0, &json!("success")), "{told}");
+    let denials = told["permission_denials"].as_array().unwrap();
+    let commands: Vec<_> = denials.iter().map(|denial| denial["tool_input"]["command"].clone()).collect();
+    assert_eq!(commands, ["echo one > one.txt", "echo two > two.txt"], "{told}");
+    assert_eq!(denials[0]["tool_name"], "Bash");
+    let texts = project.model.last_results();
+    assert!(texts.iter().all(|(text, _)| text.contains("Nobody is there to be asked")), "{texts:?}");
+    assert!(texts.iter().all(|(text, _)| !text.contains("The user refused")), "{texts:?}");
+    let (code, _) = result(&project, &["--fail-on-denial", "commands please"]);
+    assert_eq!(code, 3);
+    let output = project.run(&["run", "commands please"], "");
+    assert!(output.stderr.contains("2 calls were denied"), "{output:?}");
+}
+
+#[test]
+fn rules_of_the_command_line_allow_and_refuse() {
+    let project = project();
+    let (code, told) = result(&project, &["--allowed-tools", "Edit, Bash(nothing:*)", "edit it"]);
+    assert_eq!((code, project.read("a.txt").as_str()), (0, "new\n"), "{told}");
+    let allowed = ["--mode", "bypassPermissions", "--disallowed-tools", "Bash(echo two:*)", "commands"];
+    let (_, told) = result(&project, &allowed);
+    assert!(project.path("one.txt").exists() && !project.path("two.txt").exists(), "{told}");
+    let refuse = ["run", "--allowed-tools", "Bash(git:*)", "--disallowed-tools", "Bash", "x"];
+    for (arguments, said) in [
+        (&refuse[..], "has no effect"),
+        (&["run", "--allowed-tools", "Bash(", "x"], "invalid permission rule"),
+    ] {
+        let output = project.run(arguments, "");
+        assert_eq!(output.code, 2, "{output:?}");
+        assert!(output.stderr.contains(said), "{output:?}");
+    }
+}
+
+#[test]
+fn text_behind_the_instructions_and_further_folders_count_for_one_run() {
+    let project = project();
+    let other = tempfile::tempdir().unwrap();
+    let folder = other.path().canonicalize().unwrap();
+    let arguments =
+        ["--append-system-prompt", "Answer in verse.", "--add-dir", folder.to_str().unwrap(), "look around"];
+    let (code, told) = result(&project, &arguments);
+    assert_eq!(code, 0, "{told}");
+    let request = project.model.last_request();
+    let system = request["system"].to_string();
+    assert!(system.contains("Answer in verse."), "{system}");
+    let missing = project.run(&["run", "--add-dir", "/no/such/folder", "x"], "");
+    assert!(missing.code != 0 && missing.stderr.contains("/no/such/folder"), "{missing:?}");
+}
+
+#[test]
+fn an_answer_has_to_fit_its_schema_and_gets_a_second_chance() {
+    let project = project();
+    project.write(
+        "schema.json",
+        r#"{"type":"object","required":["count"],"properties":{"count":{"type":"integer"}}}"#,
+    );
+    let schema = project.path("schema.json");
+    let schema = schema.to_str().unwrap();
+    let (code, told) = result(&project, &["--output-schema", schema, "count the files"]);
+    assert_eq!((code, &told["structured_output"]), (0, &json!({ "count": 3 })), "{told}");
+    let output = project.run(&["run", "--output-schema", schema, "count the files"], "");
+    assert_eq!((output.code, output.stdout.as_str()), (0, "{\"count\":3}\n"), "{output:?}");
+    project.write("list.json", r#"{"type":"array"}"#);
+    let list = project.path("list.json");
+    let (code, told) = result(&project, &["--output-schema", list.to_str().unwrap(), "anything"]);
+    assert_eq!((code, &told["is_error"]), (1, &json!(true)), "{told}");
+    assert!(told["schema_error"].as_str().unwrap().contains("array"), "{told}");
+    let broken = project.run(&["run", "--output-schema", project.path("a.txt").to_str().unwrap(), "x"], "");
+    assert!(broken.code == 1 && broken.stderr.contains("not a valid JSON Schema"), "{broken:?}");
+}
+
+#[test]
+fn nothing_is_kept_of_an_ephemeral_run_and_of_one_that_nothing_came_of() {
+    let project = project();
+    assert_eq!(project.run(&["run", "--ephemeral", "look"], "").code, 0);
+    assert_eq!(project.run(&["run", "/help"], "").code, 0);
+    assert_ne!(project.run(&["run", "--profile", "nosuch", "look"], "").code, 0);
+    assert_eq!(sessions(&project), 0);
+    assert_eq!(project.run(&["run", "look"], "").code, 0);
+    assert_eq!(project.run(&["run", "/help"], "").code, 0);
+    assert_eq!(sessions(&project), 1);
+    assert_eq!(project.run(&["run", "-c", "and there"], "").code, 0);
+    assert!(prompt(&project).contains("look"), "it goes on with the work");
+    assert_eq!(sessions(&project), 1);
+}
+
+#[test]
+fn an_error_is_one_line_without_a_log_before_it() {
+    let output = project().run(&["run", "--profile", "nosuch", "x"], "");
+    assert_eq!(output.code, 1, "{output:?}");
+    assert!(output.stderr.starts_with("error: ") && output.stderr.lines().count() == 1, "{output:?}");
+}
