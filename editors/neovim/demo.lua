@@ -1,7 +1,7 @@
 --- The whole client with the demo's model: `nvim -u editors/neovim/demo.lua`.
 ---
---- Rule: nothing of the user's configuration is loaded, and nothing outside a temporary folder is written. No key, no
---- network. KODE_LS_BIN names the server; otherwise it is the build of this repository, or `kode-ls` on the path.
+--- Rule: nothing of the user's configuration is loaded, and nothing outside a temporary folder is written. No key, no network.
+--- KODE_LS_BIN names the server; otherwise it is the build of this repository, or `kode-ls` on the path.
 
 local here = vim.fs.dirname(vim.fs.abspath(debug.getinfo(1, 'S').source:sub(2)))
 local repository = vim.fs.dirname(vim.fs.dirname(here))
@@ -43,17 +43,20 @@ vim.fn.writefile({
 }, vim.fs.joinpath(project, 'src', 'greeting.py'))
 
 vim.env.KODE_LS_HOME = vim.fs.joinpath(folder, 'state')
-vim.g.kode = { cmd = { server() }, init_options = { profile = 'demo' }, keymaps = true }
+vim.g.kode = { cmd = { server() }, init_options = { profile = 'demo' }, keymaps = { review = true } }
 
 vim.api.nvim_create_autocmd('VimEnter', {
   once = true,
+  -- Without it the file would have no file type, and so no colors.
+  nested = true,
   callback = function()
     vim.cmd.cd({ args = { project }, magic = { file = false } })
     vim.cmd.edit('src/greeting.py')
     require('kode.surface').with(function(surface)
       require('kode.layout').open(surface)
       surface.prompt:insert('Fix the greeting in this demo-project: it says `Helo`.')
-      vim.notify('Press <CR> to send. g? lists the keys of each window.')
+      vim.cmd.startinsert({ bang = true })
+      vim.notify('Press <C-s> to send. <Esc>g? lists the keys of each window.')
     end)
   end,
 })

@@ -38,6 +38,8 @@ for name, command in pairs({
   next = 'next',
   previous = 'previous',
   permission = 'permission',
+  allow = 'allow',
+  deny = 'deny',
   answer = 'answer',
   queue = 'queue',
   restore = 'restore',
@@ -51,7 +53,7 @@ for name, command in pairs({
 }) do
   map('n', ('<Plug>(kode-%s)'):format(name), ('<Cmd>Kode %s<CR>'):format(command), { desc = 'Kode: ' .. command })
 end
-map('x', '<Plug>(kode-send)', ':Kode send<CR>', { silent = true, desc = 'Kode: let the lines go with a prompt' })
+map('x', '<Plug>(kode-send)', ':Kode send<CR>', { silent = true, desc = 'Kode: attach the lines to a prompt' })
 map('x', '<Plug>(kode-comment)', ':Kode comment<CR>', { silent = true, desc = 'Kode: comment on the lines' })
 map('n', '<Plug>(kode-comment)', '<Cmd>Kode comment<CR>', { desc = 'Kode: comment on the line' })
 map('n', '<Plug>(kode-send)', ':Kode send ', { desc = 'Kode: send a prompt' })

@@ -62,7 +62,7 @@ tests['the picture in the clipboard is attached by a key'] = function(world)
   world:start({ 'a.txt' })
   world:open()
   world:type('gp')
-  world:wait_told('png, 1 KiB goes with the next prompt')
+  world:wait_told('attached png, 1 KiB')
   assert(World.read(world.folder .. '/bin/asked'):find('-target image/png', 1, true), 'what the clipboard was asked')
 end
 
@@ -75,9 +75,9 @@ tests['what cannot be attached is told, and why'] = function(world)
   world:command('Kode attach missing.txt')
   world:wait_told('ENOENT')
   world:command('Kode attach large.png')
-  world:wait_told('5 MiB are the most')
+  world:wait_told('at most 5 MiB are accepted')
   world:command('Kode paste')
-  world:wait_told('there is no picture in the clipboard')
+  world:wait_told('no image in the clipboard')
   equal(parts(world), {}, 'what goes with the next prompt')
   world:lua("vim.env.PATH = '/nowhere'")
   world:command('Kode paste')
@@ -102,10 +102,8 @@ tests['what goes with a prompt is kept with its draft, but no large picture'] = 
   end)
   world:start({ 'a.txt' })
   world:command('Kode resume')
-  world:wait_text('half a thought\n', 'kode://prompt/' .. world:lua([[
-    vim.wait(5000, function() return require('kode').session() ~= nil end)
-    return require('kode').session().id
-  ]]))
+  world:wait_lua('the prompt is open', 'return vim.bo.filetype', 'kodeprompt')
+  world:wait_text('half a thought\n')
   equal(parts(world), { 'a.txt' }, 'what goes with the prompt')
 end
 

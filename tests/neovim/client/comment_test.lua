@@ -34,7 +34,7 @@ local function wait_drawn(world, expected, name)
 end
 
 tests['comments stand below their lines, go along with them, and are sent with the change they are on'] = function(world)
-  Scenes.two_places(world, { keymaps = true })
+  Scenes.two_places(world, { keymaps = { review = true } })
   Scenes.wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
   world:type('2G\\kc')
   world:wait_screen('Comment:')
@@ -96,7 +96,7 @@ tests['each comment is answered below its lines, and the next round takes answer
   })
   world:type('ggOabove<Esc>')
   world:command('Kode comments')
-  world:wait_told('there are no comments')
+  world:wait_told('no comments')
   world:type('2G')
   world:command('Kode comment say more')
   world:command('Kode comments send')
@@ -135,7 +135,7 @@ tests['a comment is changed and taken away where it stands'] = function(world)
   world:type('<C-u><CR>')
   wait_drawn(world, {})
   world:command('Kode comments send')
-  world:wait_told('there are no comments')
+  world:wait_told('no comments')
 end
 
 tests['a comment outlives its buffer, and one that was not sent is in the draft'] = function(world)
@@ -165,7 +165,7 @@ tests['only lines of files are commented on'] = function(world)
   world:start({ 'a.txt' })
   world:open()
   world:command('Kode comment here')
-  world:wait_told('only lines of files')
+  world:wait_told('comments need a buffer with a file')
 end
 
 return tests

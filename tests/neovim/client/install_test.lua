@@ -1,6 +1,6 @@
---- Installing the plugin in the ways that its README shows, and doing without it as that of the repository does.
+--- Installing the plugin in the ways that its README shows, and without it as the README of the repository shows.
 ---
---- Rule: what is run is what stands in README.md, with the address of this copy in the place of the example's.
+--- Rule: the tests run what README.md shows, with the address of this copy in the place of the example's.
 
 local World = require('client.world')
 local equal, say = World.equal, World.say
@@ -81,19 +81,79 @@ tests['without the plugin a turn is asked for, answered and made, with the demo 
   end)
 end
 
-tests['vim.pack installs it'] = function(world)
+--- Git needs to know who commits, whatever the machine has.
+local identity = { NEOVIM = vim.v.progpath }
+for _, role in ipairs({ 'AUTHOR', 'COMMITTER' }) do
+  identity[('GIT_%s_NAME'):format(role)], identity[('GIT_%s_EMAIL'):format(role)] = 'a', 'a@example.org'
+end
+
+--- The mirror of the plugin as a repository of its own, made from the state that is committed.
+local function mirror(world)
+  local folder = world.folder .. '/kode.nvim'
+  local result = vim
+    .system({ World.plugin .. '/mirror', folder }, { text = true, env = identity })
+    :wait()
+  assert(result.code == 0, result.stderr .. result.stdout)
+  return folder
+end
+
+tests['vim.pack installs the mirror by its address alone'] = function(world)
   world:start({})
   if not world:lua('return vim.pack ~= nil') then
     return 'this Neovim has no vim.pack (0.12)'
   end
-  local source = repository(world)
-  local init, count = example('vim.pack.add'):gsub("'/path/or/address/of/kode%-ls'", ("'file://%s'"):format(source))
-  equal(count, 1, 'the address of the example')
+  local address = "'https://github.com/kode-ls/kode.nvim'"
   -- The question whether to install is answered beforehand.
-  init, count = init:gsub('load = function', 'confirm = false, load = function')
-  equal(count, 1, 'the function that loads it')
+  local source = ("'file://%s'"):format(mirror(world))
+  local init, count = example('vim.pack.add'):gsub(vim.pesc(address) .. ' }', source .. ' }, { confirm = false }')
+  equal(count, 1, 'the address of the example')
   start_with(world, init)
   works(world)
+end
+
+tests['lazy.nvim installs the mirror as a plugin of one line, by its newest version'] = function(world)
+  local lazy = vim.env.KODE_LS_NEOVIM_PLUGINS and vim.env.KODE_LS_NEOVIM_PLUGINS .. '/lazy.nvim'
+  if not lazy or not vim.uv.fs_stat(lazy) then
+    return 'lazy.nvim is not in the folder KODE_LS_NEOVIM_PLUGINS'
+  end
+  local spec, count = example('lazy = false'):gsub("'kode%-ls/kode.nvim'", ("url = 'file://%s', version = '*'"):format(mirror(world)))
+  equal(count, 1, 'the name of the example')
+  start_with(world, ([[
+    vim.opt.runtimepath:prepend(%q)
+    require('lazy').setup({ %s }, { root = %q, install = { missing = true }, rocks = { enabled = false } })
+  ]]):format(lazy, spec, world.folder .. '/lazy'))
+  works(world)
+end
+
+tests['the mirror is tagged by the version, and made again only for what has changed'] = function(world)
+  local folder = mirror(world)
+  local function git(...)
+    return vim.trim(vim.system({ 'git', '-C', folder, ... }, { text = true }):wait().stdout)
+  end
+  local version = World.read(World.root .. '/Cargo.toml'):match('%[workspace.package%]\nversion = "(.-)"')
+  equal(git('tag'), 'v' .. version, 'the tags')
+  mirror(world)
+  equal(git('rev-list', '--count', 'HEAD'), '1', 'the commits')
+  assert(vim.uv.fs_stat(folder .. '/LICENSE-MIT') and vim.uv.fs_stat(folder .. '/plugin/kode.lua'), 'it has the plugin at its root')
+end
+
+tests['the entries for registries fit the plugin and its packages'] = function(world)
+  local packaging = World.root .. '/editors/packaging'
+  local own = World.read(World.plugin .. '/lsp/kode.lua'):match('local config = (%b{})')
+  local entry = World.read(packaging .. '/nvim-lspconfig/lsp/kode_ls.lua'):match('\nreturn (%b{})')
+  local function value(text)
+    return assert(loadstring('return ' .. text))()
+  end
+  equal(value(entry), value(own), 'the configuration')
+  local mason = World.read(packaging .. '/mason/package.yaml')
+  local version = World.read(World.root .. '/Cargo.toml'):match('%[workspace.package%]\nversion = "(.-)"')
+  assert(mason:find('kode%-ls/kode%-ls@v' .. vim.pesc(version)), 'the version of the entry')
+  local release = World.read(World.root .. '/server/release')
+  assert(release:find('archive=kode-ls-$version-$host', 1, true), 'the name of the archive')
+  for host in mason:gmatch('file: kode%-ls%-{{ version | strip_prefix "v" }}%-([%w_-]+)%.tar%.gz') do
+    assert(mason:find(('bin: kode-ls-{{ version | strip_prefix "v" }}-%s/kode-ls'):format(host), 1, true), host)
+  end
+  world.jobs = {}
 end
 
 tests['the folder on the runtime path is all of it'] = function(world)

@@ -26,8 +26,8 @@ local recordings = {
     },
     play = function(world)
       world:type('ifix it<Esc><CR>')
-      world:wait_transcript('? Kode asks')
-      world:type('<C-w>k]p1')
+      world:wait_transcript('1  Deny')
+      world:type('<C-w>k]p2')
       World.wait_until('it is answered', function()
         return world:lua('return #vim.tbl_filter(function(data) return data.event.type == "permission_decided" end, told)') > 0
       end)
@@ -37,8 +37,8 @@ local recordings = {
         ]])
       end)
       if world:lua("return require('kode').waiting()") > 0 then
-        world:wait_transcript('? Kode asks: Run')
-        world:type('1')
+        world:wait_transcript('## ? Run')
+        world:type('2')
       end
       world:wait_turns(1)
     end,
@@ -73,7 +73,7 @@ local recordings = {
       world:type('iask me<Esc><CR>')
       world:wait_transcript('Which color?')
       world:type('iwait for me<Esc><CR>')
-      world:wait_transcript('## Waiting')
+      world:wait_transcript('## Queue')
       world:type('<C-w>k]p2')
       world:wait_turns(2)
     end,

@@ -20,7 +20,7 @@ tests['changes have signs and show what was removed'] = function(world)
 end
 
 tests['keys go from change to change, keep one and undo one'] = function(world)
-  two_places(world, { keymaps = true })
+  two_places(world, { keymaps = { review = true } })
   wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
   world:type('gg]k')
   World.wait_until('the cursor is on the first change', function()
@@ -101,7 +101,7 @@ tests['a second Neovim shows the changes of a session that it follows, where it 
   wait_shown(other, { 5 }, { '5 six' })
   other:command('6')
   other:command('Kode undo')
-  other:wait_told('takeOver')
+  other:wait_told(':Kode takeover')
   wait_shown(world, { 5 }, { '5 six' })
 end
 
@@ -188,7 +188,7 @@ tests['where the user has written into a change, undoing asks first'] = function
   world:wait_text('one\nTmineWO\nthree\nfour\nfive\nSIX\nseven\n')
   world:command('Kode undo')
   World.wait_until('the user is told', function()
-    return world:lua('return table.concat(notified)'):find('your own text') ~= nil
+    return world:lua('return table.concat(notified)'):find('you have edited there') ~= nil
   end)
   world:wait_text('one\nTmineWO\nthree\nfour\nfive\nSIX\nseven\n')
   world:command('Kode undo force')

@@ -24,7 +24,7 @@ local function a_change(world, settings)
   world:open()
   world:send('change it')
   world:wait_asked()
-  world:wait_transcript('? Kode asks')
+  world:wait_transcript('1  Deny')
 end
 
 tests['loading nothing before the first use'] = function(world)
@@ -48,13 +48,13 @@ tests['a turn from the prompt to the answer'] = function(world)
   a_change(world)
   world:shot('permission')
   go_to_prompt(world)
-  world:type('1')
+  world:type('2')
   world:wait_transcript('I have changed it.')
   world:wait_text('one\nTWO\nthree\n', 'a.txt')
   local transcript = world:transcript()
   assert(transcript:find('## You\nchange it', 1, true), transcript)
   assert(transcript:find('✓ Edit', 1, true) or transcript:find('✓ Edi', 1, true), transcript)
-  equal(world:text('kode://prompt/' .. world:lua("return require('kode').session().id")), '\n', 'the prompt')
+  equal(world:text('Prompt: change it'), '\n', 'the prompt')
   world:shot('answer')
 end
 
@@ -100,7 +100,7 @@ tests['number keys answer only on the prompt and in Normal mode'] = function(wor
   end)
   equal(world:lua(waiting), 1, 'what waits after a 2 elsewhere')
   world:type(']p')
-  world:type('5')
+  world:type('1')
   World.wait_until('it is answered', function()
     return world:lua(waiting) == 0
   end)
@@ -112,7 +112,7 @@ end
 tests['a prompt that has just moved under the cursor takes no key'] = function(world)
   a_change(world, { settle = 100000 })
   go_to_prompt(world)
-  world:type('1')
+  world:type('2')
   World.wait_until('the user is told', function()
     return world:lua('return #notified') > 0
   end)
@@ -120,18 +120,65 @@ tests['a prompt that has just moved under the cursor takes no key'] = function(w
   equal(world:lua(waiting), 1, 'what waits')
 end
 
-tests['a picker answers as well, and the no comes first'] = function(world)
+tests['a picker has the answers of the transcript in their order, and shows the whole change'] = function(world)
   a_change(world)
+  local inline = {}
+  for key, label in world:transcript():gmatch('\n  (%w+) +(%u[^\n]*)') do
+    inline[#inline + 1] = key:match('^%d$') and label or nil
+  end
+  equal({ inline[1], inline[2] }, { 'Deny', 'Allow once' }, 'the first answers')
   world:use_picker()
   world:command('Kode permission')
   World.wait_until('it asks', function()
     return world:lua('return #asked') == 1
   end)
-  equal(world:lua('return asked[1].items[1].label'), 'Deny', 'the first choice')
-  local question = world:answer('Allow once')
-  assert(question:find('+TWO', 1, true), question)
+  local offered = world:lua('return vim.tbl_map(function(choice) return choice.label end, asked[1].items)')
+  equal(vim.list_slice(offered, 1, #inline), inline, 'the answers with a number')
+  local about = world:about()
+  assert(about:find('\n+TWO\n', 1, true) and about:find('Reason: ', 1, true), about)
+  equal(world:answer('Allow once'), 'Edit a.txt?', 'the title')
   world:wait_turns(1)
   world:wait_text('one\nTWO\nthree\n', 'a.txt')
+  equal(world:about(), '', 'the text after the answer')
+end
+
+tests['a picker shows the command that is approved, however long'] = function(world)
+  local command = 'make one && echo ' .. ('x'):rep(200) .. ' && make last'
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ call('Bash', { command = command, description = 'Build' }), say('Built.') })
+  world:start({ 'a.txt' })
+  world:command('Kode! build it')
+  world:wait_asked()
+  world:use_picker()
+  world:command('Kode permission')
+  World.wait_until('it asks', function()
+    return world:lua('return #asked') == 1
+  end)
+  assert(world:about():find('$ ' .. command, 1, true), world:about())
+  local title = world:lua('return asked[1].options.prompt')
+  assert(not title:find('\n') and vim.api.nvim_strwidth(title) <= 61, title)
+  world:answer('Deny')
+  world:wait_turns(1)
+end
+
+tests['the number that denies in the transcript denies in the list of Neovim itself'] = function(world)
+  a_change(world)
+  world:command('Kode permission')
+  World.wait_until('the list reads a number', function()
+    return world:mode() == 'c'
+  end)
+  world:type('1<CR>')
+  world:wait_turns(1)
+  world:wait_text('one\ntwo\nthree\n', 'a.txt')
+  equal(
+    world:lua([[
+      for _, data in ipairs(told) do
+        if data.event.type == 'permission_decided' then return data.event.outcome end
+      end
+    ]]),
+    'deny',
+    'the decision'
+  )
 end
 
 tests['what waits is told when no transcript shows it, once'] = function(world)
@@ -164,7 +211,7 @@ tests['a no with words is heard by the model'] = function(world)
   a_change(world)
   world:lua([[vim.ui.input = function(_, done) done('use three instead') end]])
   go_to_prompt(world)
-  world:type('6')
+  world:type('gw')
   world:wait_turns(1)
   assert(
     world:lua([[
@@ -194,19 +241,19 @@ tests['prompts wait, come ahead, and are dropped'] = function(world)
   world:send('two')
   world:wait_transcript('two')
   world:send('three')
-  world:wait_transcript('## Waiting')
+  world:wait_transcript('## Queue')
   world:wait_transcript('three')
   world:shot('queue')
   world:use_picker()
   world:command('Kode queue')
   world:answer('2  three')
-  world:answer('One place earlier')
+  world:answer('Move up')
   World.wait_until('three is before two', function()
     return world:lua("return require('kode').session().queue[1].text") == 'three'
   end)
   world:command('Kode queue')
   world:answer('2  two')
-  world:answer('Drop')
+  world:answer('Remove')
   World.wait_until('two is gone', function()
     return world:lua("return #require('kode').session().queue") == 1
   end)

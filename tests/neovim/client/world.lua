@@ -3,7 +3,7 @@
 --- Rule: the Neovim under test is a process of its own, driven as a person does it, by typed keys through its main loop; the
 --- rest is only looked at. Every wait is for something that happens.
 
-local LIMIT = 30000
+local LIMIT = tonumber(vim.env.KODE_LS_WAIT_MS) or 30000
 
 local here = vim.fs.dirname(vim.fs.abspath(debug.getinfo(1, 'S').source:sub(2)))
 local root = vim.fs.dirname(vim.fs.dirname(vim.fs.dirname(here)))
@@ -102,13 +102,15 @@ function World:release(gate)
   socket:close()
 end
 
---- Starts the Neovim under test with the plugin, on some files of the project.
-function World:start(files, settings)
+--- Writes the configuration of the Neovim under test.
+---@param columns integer
+---@param lines integer
+function World:configure(settings, columns, lines)
   local init = [[
     vim.opt.runtimepath:prepend(%q)
-    vim.o.columns, vim.o.lines = 120, 40
+    if #vim.api.nvim_list_uis() == 0 then vim.o.columns, vim.o.lines = %d, %d end
     vim.o.shortmess = vim.o.shortmess .. 'I'
-    vim.g.kode = vim.tbl_deep_extend('force', { cmd = { %q }, settle = 0 }, %s)
+    vim.g.kode = vim.tbl_deep_extend('force', { cmd = { %q }, settle = 0, start_insert = false }, %s)
     told, asked, notified = {}, {}, {}
     vim.notify = function(text) table.insert(notified, text) end
     vim.api.nvim_create_autocmd('User', {
@@ -118,9 +120,20 @@ function World:start(files, settings)
   ]]
   World.write(
     self.folder .. '/init.lua',
-    init:format(World.plugin, World.program, vim.inspect(settings or {}))
+    init:format(World.plugin, columns, lines, World.program, vim.inspect(settings or {}))
   )
+end
+
+--- Starts the Neovim under test with the plugin, on some files of the project.
+function World:start(files, settings)
+  self:configure(settings, 120, 40)
   self:spawn(files)
+end
+
+--- The same in a terminal.
+function World:start_terminal(files, columns, lines, settings)
+  self:configure(settings, columns, lines)
+  self:spawn_terminal(files, columns, lines)
 end
 
 --- What a Neovim of this world has for its home.
@@ -142,6 +155,58 @@ function World:spawn(files)
   vim.list_extend(command, files or {})
   self.nvim = vim.fn.jobstart(command, { rpc = true, cwd = self.folder .. '/project', env = env })
   self.jobs[#self.jobs + 1] = self.nvim
+end
+
+--- Starts a Neovim with the `init.lua` that is there in a terminal of tmux, whose screen shows what a list or message that
+--- waits for a key shows.
+function World:spawn_terminal(files, columns, lines)
+  self.socket = self.folder .. '/tmux'
+  local pipe = self.folder .. '/nvim'
+  local command = { 'env' }
+  for name, value in pairs(self:environment()) do
+    table.insert(command, ('%s=%s'):format(name, value))
+  end
+  vim.list_extend(command, { vim.v.progpath, '-n', '-i', 'NONE', '--listen', pipe, '-u', self.folder .. '/init.lua' })
+  vim.list_extend(command, files or {})
+  local line = table.concat(vim.tbl_map(vim.fn.shellescape, command), ' ')
+  local size = { '-x', tostring(columns), '-y', tostring(lines) }
+  self:tmux({ '-f', '/dev/null', 'new-session', '-d', unpack(vim.list_extend(size, { '-c', self.folder .. '/project', line })) })
+  World.wait_until('Neovim listens', function()
+    self.nvim = vim.fn.sockconnect('pipe', pipe, { rpc = true })
+    return self.nvim > 0
+  end)
+  self:wait_lua('Neovim has started', 'return vim.v.vim_did_enter == 1 and #vim.api.nvim_list_uis() == 1', true)
+end
+
+--- Gives the terminal another size.
+function World:resize(columns, lines)
+  self:tmux({ 'resize-window', '-x', tostring(columns), '-y', tostring(lines) })
+  self:wait_lua('Neovim has the size', 'return { vim.o.columns, vim.o.lines }', { columns, lines })
+end
+
+function World:tmux(arguments)
+  local result = vim.system(vim.list_extend({ 'tmux', '-S', self.socket }, arguments), { text = true }):wait()
+  assert(result.code == 0, result.stderr)
+  return result.stdout
+end
+
+--- The screen of the terminal, without blanks at the ends of lines.
+function World:terminal_screen()
+  return (self:tmux({ 'capture-pane', '-p' }):gsub(' +\n', '\n'))
+end
+
+function World:wait_terminal(...)
+  local parts, seen = { ... }, nil
+  local ok = pcall(World.wait_until, 'it is on the screen', function()
+    seen = self:terminal_screen()
+    return vim.iter(parts):all(function(part)
+      return seen:find(part, 1, true) ~= nil
+    end)
+  end)
+  if not ok then
+    error(('the screen is\n%s\nwithout all of\n%s'):format(seen, vim.inspect(parts)), 2)
+  end
+  return seen
 end
 
 function World:lua(code, ...)
@@ -314,6 +379,21 @@ function World:use_picker()
   ]])
 end
 
+--- The text of the windows that float above the others and take no focus.
+function World:about()
+  return self:lua([[
+    local text = ''
+    for _, window in ipairs(vim.api.nvim_list_wins()) do
+      local place = vim.api.nvim_win_get_config(window)
+      if place.relative ~= '' and not place.focusable then
+        local bufnr = vim.api.nvim_win_get_buf(window)
+        text = text .. table.concat(vim.api.nvim_buf_get_lines(bufnr, 0, -1, true), '\n') .. '\n'
+      end
+    end
+    return text
+  ]])
+end
+
 --- Waits for a question and answers it with the first choice whose title begins so; gives what was asked.
 function World:answer(title)
   World.wait_until('something is asked', function()
@@ -339,6 +419,10 @@ function World:answer(title)
 end
 
 function World:close()
+  if self.socket then
+    pcall(vim.fn.chanclose, self.nvim)
+    vim.system({ 'tmux', '-S', self.socket, 'kill-server' }):wait()
+  end
   for _, job in ipairs(self.jobs) do
     vim.fn.jobstop(job)
   end

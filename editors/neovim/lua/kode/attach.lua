@@ -1,24 +1,24 @@
---- Files and pictures that go with a prompt.
+--- Files and images attached to a prompt.
 ---
---- Rule: a picture is read here, because the server is given its bytes; any other file is only named, and the server reads
---- it when the turn begins. A clipboard is asked through a program that the machine has, and nothing waits for it.
+--- Rule: an image is read here and sent as bytes; any other file is only named, and the server reads it when the turn starts.
+--- The clipboard is read by a program of the machine, without blocking.
 
 local M = {}
 
---- The server takes no larger picture.
-local MAX_PICTURE = 5 * 1024 * 1024
---- Milliseconds that a clipboard may take.
+--- The largest image that the server accepts, in bytes.
+local MAX_IMAGE = 5 * 1024 * 1024
+--- Milliseconds that the clipboard may take.
 local CLIPBOARD_LIMIT = 5000
 
---- How the pictures begin that models can look at.
-local pictures = {
+--- First bytes of the image formats that models accept.
+local images = {
   { media = 'image/png', pattern = '^\137PNG\r\n\26\n' },
   { media = 'image/jpeg', pattern = '^\255\216\255' },
   { media = 'image/gif', pattern = '^GIF8[79]a' },
   { media = 'image/webp', pattern = '^RIFF....WEBP' },
 }
 
---- The programs that give the picture in the clipboard, and the variable without which they cannot.
+--- The programs that print the image in the clipboard, and the variable that each needs.
 ---@type { variable: string, program: string, arguments: string[] }[]
 local clipboards = {
   { variable = 'WAYLAND_DISPLAY', program = 'wl-paste', arguments = { '--no-newline', '--type', 'image/png' } },
@@ -29,11 +29,11 @@ local clipboards = {
 ---@param bytes string
 ---@return kode.InputPart? part
 ---@return string? problem
-local function picture(bytes)
-  for _, kind in ipairs(pictures) do
+local function image(bytes)
+  for _, kind in ipairs(images) do
     if bytes:find(kind.pattern) then
-      if #bytes > MAX_PICTURE then
-        return nil, ('the picture has %.1f MiB, and 5 MiB are the most'):format(#bytes / 1024 / 1024)
+      if #bytes > MAX_IMAGE then
+        return nil, ('the image has %.1f MiB; at most 5 MiB are accepted'):format(#bytes / 1024 / 1024)
       end
       return { type = 'image', mediaType = kind.media, data = vim.base64.encode(bytes) }
     end
@@ -55,12 +55,12 @@ function M.file(name)
     if not file then
       return nil, ('%s cannot be read'):format(path)
     end
-    -- The first bytes say what it is; only a picture is read whole, and of a large one only as much as shows that it is.
+    -- The first bytes give the format. Only an image is read further, and at most one byte more than is accepted.
     local head = file:read(16) or ''
     local part
-    part, problem = picture(head)
+    part, problem = image(head)
     if part then
-      part, problem = picture(head .. (file:read(MAX_PICTURE) or ''))
+      part, problem = image(head .. (file:read(MAX_IMAGE) or ''))
     end
     file:close()
     if part or problem then
@@ -80,19 +80,19 @@ local function clipboard()
   end
 end
 
---- The picture in the clipboard as a part of a prompt.
+--- The image in the clipboard as a part of a prompt.
 ---@param callback fun(part?: kode.InputPart, problem?: string)
 function M.clipboard(callback)
   local cmd = clipboard()
   if not cmd then
-    return callback(nil, 'no program gives the clipboard: install wl-clipboard (Wayland), xclip (X11) or pngpaste (macOS)')
+    return callback(nil, 'no program reads the clipboard: install wl-clipboard (Wayland), xclip (X11) or pngpaste (macOS)')
   end
   vim.system(cmd, { text = false, timeout = CLIPBOARD_LIMIT }, function(result)
     vim.schedule(function()
-      local part, problem = picture(result.stdout or '')
+      local part, problem = image(result.stdout or '')
       if not part and not problem then
         local said = vim.trim(result.stderr or '')
-        problem = ('there is no picture in the clipboard (%s%s)'):format(cmd[1], said ~= '' and ': ' .. said or '')
+        problem = ('no image in the clipboard (%s%s)'):format(cmd[1], said ~= '' and ': ' .. said or '')
       end
       callback(part, problem)
     end)
@@ -113,11 +113,11 @@ local labels = {
     return ('%s, %d KiB'):format(part.mediaType:gsub('^image/', ''), math.ceil(#part.data * 3 / 4 / 1024))
   end,
   pasted = function(part)
-    return ('text, %d lines'):format(select(2, part.text:gsub('\n', '')) + 1)
+    return 'text, ' .. require('kode.render').count(select(2, part.text:gsub('\n', '')) + 1, 'line')
   end,
 }
 
---- What a part of a prompt is called, for people.
+--- The label of a part of a prompt.
 ---@param part kode.InputPart
 ---@return string
 function M.label(part)

@@ -1,7 +1,6 @@
 --- `:Kode` and its sub-commands.
 ---
---- Rule: the table is the command: names, what they do, and what completes after them. A sub-command only says what the user
---- wants; what comes of it is the server's to decide.
+--- Rule: the table is the command: names, descriptions and completions. A sub-command sends an intent; the server decides.
 
 local api = vim.api
 local common = require('kode.command_common')
@@ -9,13 +8,13 @@ local surface_of = require('kode.surface')
 local fixed, say = common.fixed, common.say
 
 ---@class kode.CommandCall
----@field words string[] What stands after the name.
+---@field words string[] The words after the name.
 ---@field text string The same as it was written.
----@field range? { first: integer, last: integer } The lines, where a range was given.
+---@field range? { first: integer, last: integer } Lines from 1, where a range was given.
 ---@field bang boolean
 
 ---@class kode.SubCommand
----@field text string What it does, for people.
+---@field text string What it does, for `:Kode help`.
 ---@field run fun(call: kode.CommandCall)
 ---@field complete? fun(words: string[]): string[]
 
@@ -25,11 +24,17 @@ local modes = { 'default', 'acceptEdits', 'plan', 'dontAsk', 'bypassPermissions'
 local efforts = { 'auto', 'low', 'medium', 'high' }
 local layouts = { 'split', 'float', 'tab', 'current' }
 
+--- The connection of the current buffer's project; in the windows of a conversation, that of the conversation.
 ---@return kode.Connection
 local function connection()
   local connections = require('kode.connection')
+  local bufnr = api.nvim_get_current_buf()
   local surface = surface_of.current()
-  return surface and surface.connection or connections.get(connections.root(api.nvim_get_current_buf()))
+  local is_own = surface and (vim.bo[bufnr].buftype ~= '' or api.nvim_buf_get_name(bufnr) == '')
+  if surface and (is_own or connections.root(bufnr) == surface.connection.root) then
+    return surface.connection
+  end
+  return connections.get(connections.root(bufnr))
 end
 
 ---@param id kode.SessionId
@@ -66,18 +71,22 @@ end
 
 ---@param key "mode"|"effort"|"model"
 ---@param choose fun(surface: kode.Surface, done: fun(value: string))
+---@param known? string[] The values that there are.
 ---@return fun(call: kode.CommandCall)
-local function configure(key, choose)
+local function configure(key, choose, known)
   return function(call)
     surface_of.with(function(surface)
       local function set(value)
         surface:ask('agent/session/configure', { [key] = value }, function(now)
           local shown = key == 'model' and now.model.name or now[key] or 'auto'
-          say(('%s: %s'):format(key, shown))
+          say(('%s %s'):format(key, shown))
         end)
       end
-      if call.words[1] then
-        return set(call.words[1])
+      local value = call.words[1]
+      if value and known and not vim.list_contains(known, value) then
+        return vim.notify(('kode: no %s `%s`: %s'):format(key, value, table.concat(known, ', ')), vim.log.levels.ERROR)
+      elseif value then
+        return set(value)
       end
       choose(surface, set)
     end)
@@ -117,8 +126,13 @@ commands.open = {
   text = 'open the conversation: split, float, tab or current',
   complete = fixed(layouts),
   run = function(call)
+    local layout = call.words[1]
+    if not require('kode.layout').is_layout(layout) then
+      local message = ('kode: no layout `%s`: %s'):format(layout, table.concat(layouts, ', '))
+      return vim.notify(message, vim.log.levels.ERROR)
+    end
     surface_of.with(function(surface)
-      require('kode.layout').open(surface, call.words[1])
+      require('kode.layout').open(surface, layout)
     end)
   end,
 }
@@ -142,7 +156,7 @@ commands.close = {
 }
 
 commands.new = {
-  text = 'begin a new conversation',
+  text = 'start a new conversation',
   run = function(call)
     connection():new_session(function(session)
       local surface = surface_of.all()[session.id]
@@ -156,28 +170,28 @@ commands.new = {
 }
 
 commands.sessions = {
-  text = 'choose a conversation; with words, one in which they stand',
+  text = 'choose a conversation; with words, one that has them',
   run = function(call)
     local server = connection()
-    local pick = require('kode.pick')
+    local pick = require('kode.pick_sessions')
     if call.text ~= '' then
       return pick.search(server, call.text, function(id)
         open_session(server, id)
       end)
     end
-    pick.session(server, { prompt = 'Conversations' }, function(session)
-      open_session(server, session.sessionId)
+    pick.session(server, { title = 'Conversations', actions = true }, function(id)
+      open_session(server, id)
     end)
   end,
 }
 
 commands.resume = {
-  text = 'go on with the conversation that was used last',
+  text = 'resume the conversation used last',
   run = function()
     local server = connection()
     server:ask('agent/session/list', { limit = 1 }, function(result)
       if not result.sessions[1] then
-        return say('there is no conversation in this folder yet')
+        return say('no conversation in this folder yet')
       end
       open_session(server, result.sessions[1].sessionId)
     end)
@@ -185,7 +199,7 @@ commands.resume = {
 }
 
 commands.fork = {
-  text = 'begin a conversation with this one up to the item under the cursor',
+  text = 'fork this conversation at the item under the cursor',
   run = function()
     surface_of.with(function(surface)
       local server = surface.connection
@@ -215,11 +229,11 @@ commands.rename = {
 }
 
 commands.archive = {
-  text = 'put the conversation away',
+  text = 'archive the conversation',
   run = function()
     surface_of.with(function(surface)
       surface:ask('agent/session/archive', { archived = true }, function()
-        say('put away; :Kode sessions lists those in use')
+        say('archived; :Kode sessions lists the others')
       end)
     end)
   end,
@@ -229,17 +243,15 @@ commands.delete = {
   text = 'choose a conversation and delete it for good',
   run = function()
     local server = connection()
-    require('kode.pick').session(server, { archived = true, prompt = 'Delete for good' }, function(session)
-      server:ask('agent/session/delete', { sessionId = session.sessionId }, function()
-        surface_of.forget(session.sessionId)
-        say('deleted: ' .. session.title)
-      end)
+    local pick = require('kode.pick_sessions')
+    pick.session(server, { archived = true, title = 'Delete a conversation' }, function(_, session)
+      pick.delete(server, assert(session))
     end)
   end,
 }
 
 commands.takeover = {
-  text = 'go on here with a conversation that is open elsewhere (force: also while a turn runs there)',
+  text = 'continue here what is open in another window; force: even while a turn runs there',
   complete = fixed({ 'force' }),
   run = function(call)
     surface_of.with(function(surface)
@@ -258,7 +270,7 @@ commands.send = {
 }
 
 commands.steer = {
-  text = 'tell it the running turn now',
+  text = 'send a prompt to the running turn now',
   run = function(call)
     send(call, 'steer')
   end,
@@ -278,7 +290,7 @@ commands.quickfix = {
 }
 
 commands.stop = {
-  text = 'stop the turn; what waits stays',
+  text = 'stop the turn; the queue stays',
   run = function()
     surface_of.with(function(surface)
       surface:stop()
@@ -287,7 +299,7 @@ commands.stop = {
 }
 
 commands.queue = {
-  text = 'change, drop or send what waits',
+  text = 'change the queue',
   run = function()
     surface_of.with(function(surface)
       require('kode.pick').queue(surface)
@@ -296,17 +308,34 @@ commands.queue = {
 }
 
 commands.permission = {
-  text = 'answer what is asked; rules: list and remove rules',
+  text = 'answer a permission prompt; rules: list and remove rules',
   complete = fixed({ 'rules' }),
   run = function(call)
     surface_of.with(function(surface)
       if call.words[1] == 'rules' then
-        return require('kode.pick').rules(surface)
+        return require('kode.pick_server').rules(surface)
       end
       require('kode.pick').permission(surface)
     end)
   end,
 }
+
+for name, text in pairs({ allow = 'allow the oldest prompt once', deny = 'deny the oldest prompt; with words: and say why' }) do
+  commands[name] = {
+    text = text,
+    run = function(call)
+      local surface = surface_of.current() or surface_of.latest()
+      if not surface then
+        return say('nothing waits for you')
+      end
+      local prompt = surface.session.permissions[1]
+      if prompt and name == 'deny' and call.text ~= '' then
+        return surface:respond(prompt, { decision = 'deny', feedback = call.text })
+      end
+      surface:quick_answer(name --[[@as "allow"|"deny"]])
+    end,
+  }
+end
 
 commands.answer = {
   text = 'answer a question or a plan',
@@ -318,26 +347,30 @@ commands.answer = {
 }
 
 commands.mode = {
-  text = 'say what the agent may do unasked',
+  text = 'choose what the agent may do unasked',
   complete = fixed(modes),
-  run = configure('mode', choose_of(modes, 'Mode')),
+  run = configure('mode', choose_of(modes, 'Mode'), modes),
 }
 
 commands.effort = {
-  text = 'say how hard the model thinks',
+  text = 'choose how hard the model thinks',
   complete = fixed(efforts),
-  run = configure('effort', choose_of(efforts, 'Effort')),
+  run = configure('effort', choose_of(efforts, 'Effort'), efforts),
 }
 
 commands.model = {
   text = 'choose a model',
+  complete = function()
+    local surface = surface_of.current()
+    return require('kode.models').names(surface and surface.connection)
+  end,
   run = configure('model', function(surface, done)
-    require('kode.pick').model(surface, done)
+    require('kode.pick_server').model(surface, done)
   end),
 }
 
 commands.compact = {
-  text = 'make room in the context window; words say what counts most',
+  text = 'compact the conversation; with words: what to keep above all',
   run = function(call)
     surface_of.with(function(surface)
       surface:ask('agent/session/compact', { focus = call.text ~= '' and call.text or nil })
@@ -355,7 +388,7 @@ commands.older = {
 }
 
 commands.restart = {
-  text = 'start the server again; stop: only end it',
+  text = 'restart the server; stop: only stop it',
   complete = fixed({ 'stop' }),
   run = function(call)
     connection():restart(call.words[1] == 'stop')
@@ -363,7 +396,7 @@ commands.restart = {
 }
 
 commands.trace = {
-  text = 'start the server again, so that its log says all that it does; off: as before',
+  text = 'restart the server with a verbose log; off: with its usual log',
   complete = fixed({ 'off' }),
   run = function(call)
     connection():trace(call.words[1] ~= 'off')
@@ -401,17 +434,14 @@ function M.run(args)
   local command = commands[name]
   if not command then
     return vim.notify(
-      ('kode: there is no sub-command `%s`; :Kode help lists them, and `:Kode send %s` sends it as a prompt'):format(
-        name,
-        args.args
-      ),
+      ('kode: no sub-command `%s` (:Kode help; `:Kode send …` sends a prompt)'):format(name),
       vim.log.levels.ERROR
     )
   end
   command.run({ words = vim.split(rest, '%s+', { trimempty = true }), text = rest, range = range, bang = false })
 end
 
---- What completes `:Kode`.
+--- Completes `:Kode`.
 ---@param lead string
 ---@param line string
 ---@return string[]

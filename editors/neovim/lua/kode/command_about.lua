@@ -1,6 +1,6 @@
 --- The sub-commands of `:Kode` that show something: of the session, of the server, of the machine.
 ---
---- Rule: what is shown is asked of the server at that moment, and looking changes nothing: what does is chosen from it.
+--- Rule: the server is asked at that moment, and showing changes nothing; changes are chosen from what is shown.
 
 local api = vim.api
 local common = require('kode.command_common')
@@ -38,15 +38,6 @@ local function context_lines(use)
   return lines
 end
 
----@param session kode.Session
----@return string[]
-local function todo_lines(session)
-  local marks = { pending = '[ ]', in_progress = '[~]', completed = '[x]' }
-  return vim.tbl_map(function(todo)
-    return ('%s %s'):format(marks[todo.status] or '[?]', todo.content)
-  end, session.todos)
-end
-
 --- The newest file that the server logs to; nil when there is none.
 ---@return string?
 local function server_log()
@@ -60,7 +51,7 @@ end
 local commands = {}
 
 commands.context = {
-  text = 'show how full the context window is, and of what',
+  text = 'show what fills the context window',
   run = function()
     surface_of.with(function(surface)
       surface:ask('agent/context/get', {}, function(use)
@@ -71,25 +62,29 @@ commands.context = {
 }
 
 commands.todos = {
-  text = 'show the list of things to do',
+  text = 'show the todo list',
   run = function()
     surface_of.with(function(surface)
-      local lines = todo_lines(surface.session)
-      show(#lines > 0 and lines or { 'There is nothing to do.' }, 'To do')
+      local lines = require('kode.pending').todo_lines(surface.session)
+      show(#lines > 0 and lines or { 'The todo list is empty.' }, 'To do')
     end)
   end,
 }
 
 commands.tasks = {
-  text = 'choose a command in the background and stop it',
+  text = 'show commands in the background and their output, or stop one',
   run = function()
     surface_of.with(function(surface)
-      require('kode.pick').select(vim.tbl_values(surface.session.tasks), 'Stop', function(task)
-        return require('kode.render').line(task.title)
-      end, function(task)
-        surface:ask('agent/tasks/stop', { taskId = task.taskId })
-      end)
+      require('kode.pick_server').tasks(surface)
     end)
+  end,
+}
+
+commands.messages = {
+  text = 'show the newest notifications as a whole',
+  run = function()
+    local kept = require('kode.notify').kept()
+    show(#kept > 0 and kept or { 'There were no notifications.' }, 'Messages')
   end,
 }
 
@@ -100,9 +95,9 @@ commands.usage = {
       surface:ask('agent/usage/get', {}, function(usage)
         local lines = { ('known cost: $%.4f'):format(usage.knownCost) }
         for _, model in ipairs(usage.models) do
-          lines[#lines + 1] = ('%s: %d calls, %d tokens in, %d out'):format(
+          lines[#lines + 1] = ('%s: %s, %d tokens in, %d out'):format(
             model.model,
-            model.calls,
+            require('kode.render').count(model.calls, 'call'),
             model.usage.inputTokens + model.usage.cacheReadTokens + model.usage.cacheWriteTokens,
             model.usage.outputTokens
           )
@@ -114,25 +109,25 @@ commands.usage = {
 }
 
 commands.trust = {
-  text = 'look at what files of the workspace ask for, and approve it',
+  text = 'approve what files of the workspace ask for',
   run = function()
     surface_of.with(function(surface)
-      require('kode.pick').trust(surface)
+      require('kode.pick_server').trust(surface)
     end)
   end,
 }
 
 commands.mcp = {
-  text = 'look at the MCP servers, connect, switch on or off, sign in',
+  text = 'show the MCP servers; reconnect, enable, disable, sign in',
   run = function()
     surface_of.with(function(surface)
-      require('kode.pick').mcp(surface)
+      require('kode.pick_server').mcp(surface)
     end)
   end,
 }
 
 commands.doctor = {
-  text = 'say what the server finds on this machine',
+  text = 'check the server, its models and this machine',
   run = function()
     local cmd = require('kode.lsp').program() or 'kode-ls'
     if vim.fn.executable(cmd) == 0 then
@@ -147,12 +142,12 @@ commands.doctor = {
 }
 
 commands.log = {
-  text = "open the server's log; lsp: that of Neovim's client",
+  text = "open the server's log; lsp: the log of Neovim's client",
   complete = fixed({ 'lsp' }),
   run = function(call)
     local path = call.words[1] == 'lsp' and vim.lsp.log.get_filename() or server_log()
     if not path then
-      return say('the server has logged nothing yet')
+      return say('the log is empty')
     end
     vim.cmd.sview({ args = { path }, magic = { file = false } })
     vim.cmd('normal! G')

@@ -1,13 +1,13 @@
---- What the files with the sub-commands of `:Kode` share.
+--- Functions that the files with the sub-commands of `:Kode` share.
 ---
 --- Rule: no sub-command is in here.
 
 local M = {}
 
---- Tells the user something that is no fault.
+--- Notifies the user of something that is no fault.
 ---@param message string
 function M.say(message)
-  vim.notify('kode: ' .. message, vim.log.levels.INFO)
+  require('kode.notify').show('kode: ' .. message)
 end
 
 --- A completion that always offers the same.

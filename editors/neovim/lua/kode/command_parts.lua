@@ -1,6 +1,6 @@
---- The sub-commands of `:Kode` about what goes with a prompt.
+--- The sub-commands of `:Kode` about the attachments of the next prompt.
 ---
---- Rule: nothing is sent by them; it waits for the prompt, and is shown until then.
+--- Rule: they send nothing; an attachment waits for the prompt, and is shown until then.
 
 local surface_of = require('kode.surface')
 local say = require('kode.command_common').say
@@ -13,29 +13,36 @@ local function attach(surface, part, problem)
     return vim.notify('kode: ' .. problem, vim.log.levels.ERROR)
   end
   surface:attach(part)
-  say(('%s goes with the next prompt'):format(require('kode.attach').label(part)))
+  say(('attached %s'):format(require('kode.attach').label(part)))
 end
 
 ---@type table<string, kode.SubCommand>
 local commands = {}
 
 commands.attach = {
-  text = 'let a file or picture go with the next prompt',
+  text = 'attach a file or image to the next prompt; in a file explorer: the entries of the line or range',
   complete = function(words)
     return vim.fn.getcompletion(words[#words], 'file')
   end,
   run = function(call)
-    if call.text == '' then
-      return say('which file? :Kode paste takes the picture in the clipboard')
+    local explorer = require('kode.explorer')
+    local paths = { call.text } ---@type string[]
+    if call.text == '' and explorer.is_here() then
+      paths = explorer.paths(call.range)
+    end
+    if #paths == 0 or paths[1] == '' then
+      return say('which file? (:Kode paste attaches the image in the clipboard)')
     end
     surface_of.with(function(surface)
-      attach(surface, require('kode.attach').file(call.text))
+      for _, path in ipairs(paths) do
+        attach(surface, require('kode.attach').file(path))
+      end
     end)
   end,
 }
 
 commands.paste = {
-  text = 'let the picture in the clipboard go with the next prompt',
+  text = 'attach the image in the clipboard to the next prompt',
   run = function()
     surface_of.with(function(surface)
       require('kode.attach').clipboard(function(part, problem)
@@ -46,10 +53,10 @@ commands.paste = {
 }
 
 commands.detach = {
-  text = 'choose something that goes with the next prompt, and leave it out',
+  text = 'detach something from the next prompt',
   run = function()
     surface_of.with(function(surface)
-      require('kode.pick').select(surface.parts, 'Leave out', require('kode.attach').label, function(part)
+      require('kode.pick').select(surface.parts, 'Detach', require('kode.attach').label, function(part)
         surface:detach(part)
       end)
     end)

@@ -1,6 +1,6 @@
---- The sub-commands of `:Kode` about what the agent has changed.
+--- The sub-commands of `:Kode` about the changes of the agent.
 ---
---- Rule: they only say what the user wants; which changes are meant is asked of the review, and the server decides.
+--- Rule: they send an intent; the review knows which changes are meant, and the server decides.
 
 local api = vim.api
 local common = require('kode.command_common')
@@ -15,7 +15,7 @@ local function open_list(surface, only_file)
   local bufnr = only_file and api.nvim_get_current_buf() or nil
   require('kode.review').list(surface, bufnr, function(entries)
     if #entries == 0 then
-      return say('there is nothing to review')
+      return say('no changes to review')
     end
     local what = { title = 'Kode: changes to review', items = entries }
     if not only_file then
@@ -23,7 +23,7 @@ local function open_list(surface, only_file)
     elseif api.nvim_win_is_valid(window) then
       vim.fn.setloclist(window, {}, ' ', what)
     end
-    -- Whoever has gone elsewhere meanwhile stays there.
+    -- A user who has gone elsewhere meanwhile stays there.
     if api.nvim_get_current_win() == window then
       vim.cmd(only_file and 'lopen' or 'copen')
     end
@@ -43,7 +43,7 @@ local function decide(what)
       if words[reach] then
         local surface = surface_of.current()
         if not surface then
-          return say('there is no session')
+          return say('no conversation is open')
         end
         return review.resolve_all(what, reach, surface, words.force)
       end
@@ -61,7 +61,7 @@ end
 local commands = {}
 
 commands.review = {
-  text = 'put all changes to review into the quickfix list; file: those of this file into the location list',
+  text = 'list the changes to review in the quickfix list; file: of this file in the location list',
   complete = fixed({ 'file' }),
   run = function(call)
     surface_of.with(function(surface)
@@ -71,7 +71,7 @@ commands.review = {
 }
 
 commands.comment = {
-  text = 'comment on the line or the range; without words it asks, and no words at all take a comment away',
+  text = 'comment on the line or the range; an empty comment is removed',
   run = function(call)
     local row = api.nvim_win_get_cursor(0)[1]
     local range = call.range or { first = row, last = row }
@@ -82,7 +82,7 @@ commands.comment = {
 }
 
 commands.comments = {
-  text = 'put the comments into the quickfix list; send: all of them as one prompt; drop: take them away',
+  text = 'list the comments in the quickfix list; send: as one prompt; drop: remove them',
   complete = fixed({ 'send', 'drop' }),
   run = function(call)
     surface_of.with(function(surface)
@@ -93,7 +93,7 @@ commands.comments = {
         return comments.drop(surface)
       end
       if comments.quickfix(surface) == 0 then
-        return say('there are no comments; :Kode comment writes one')
+        return say('no comments (:Kode comment)')
       end
       vim.cmd.copen()
     end)
@@ -129,7 +129,7 @@ commands.diff = {
     elseif anchor then
       return diff.file(anchor.surface, vim.uri_from_bufnr(0))
     end
-    say('there is no change of the agent in this buffer')
+    say('no change of the agent in this buffer')
   end,
 }
 
@@ -142,15 +142,26 @@ commands.keep = {
 }
 
 commands.undo = {
-  text = 'undo the change under the cursor or in the range; or: file, turn, all; force: where you wrote into it, too',
+  text = 'undo the change under the cursor or in the range; or: file, turn, all; force: also where you edited it',
   complete = fixed(reaches),
   run = decide('undo'),
 }
 
 commands.revert = {
-  text = 'take the newest keep, undo or restore back',
+  text = 'undo the newest keep, undo or restore',
   run = function()
     surface_of.with(require('kode.review').revert)
+  end,
+}
+
+commands.apply = {
+  text = 'replace the lines of the range by the code block yanked last, as a change to review',
+  run = function(call)
+    local row = api.nvim_win_get_cursor(0)[1]
+    local range = call.range or { first = row, last = row }
+    surface_of.with(function(surface)
+      require('kode.code').replace(surface, range.first, range.last)
+    end)
   end,
 }
 
@@ -162,17 +173,17 @@ commands.next = {
 }
 
 commands.previous = {
-  text = 'go to the change before',
+  text = 'go to the previous change',
   run = function()
     require('kode.review').jump(-1)
   end,
 }
 
 commands.restore = {
-  text = 'go back to before a prompt',
+  text = 'restore the state before a prompt',
   run = function()
     surface_of.with(function(surface)
-      local pick = require('kode.pick')
+      local pick = require('kode.pick_sessions')
       pick.checkpoint(surface, function(checkpoint)
         pick.restore(surface, checkpoint)
       end)

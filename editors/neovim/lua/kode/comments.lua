@@ -1,9 +1,7 @@
---- Comments on lines: written while one reads what has changed, sent together as one prompt, and answered where they were
---- written.
+--- Comments on lines: written during a review, sent together as one prompt, and answered at their lines.
 ---
---- Rule: a comment belongs to the user until it is sent: marks carry it along with its lines, and what was not sent when
---- Neovim ends goes into the draft. One that was sent stays at its lines until it is written anew, taken away, or followed by
---- the next round.
+--- Rule: a comment belongs to the user until it is sent: marks move it with its lines, and unsent ones go into the draft when
+--- Neovim ends. A sent comment stays at its lines until it is rewritten, removed, or followed by the next round.
 
 local api = vim.api
 local edits = require('kode.edits')
@@ -15,7 +13,7 @@ local rounds = require('kode.rounds')
 local MAX_QUOTED = 60
 --- Bytes of lines that are sent with a comment on them.
 local MAX_SELECTED = 20000
---- Lines of an answer that are shown at a comment; all of it is in the conversation.
+--- Lines of an answer that are shown at a comment; the conversation has the rest.
 local MAX_ANSWER = 20
 --- The width of an answer: lines beside the text do not wrap.
 local ANSWER_WIDTH = 90
@@ -27,7 +25,7 @@ local ANSWER_WIDTH = 90
 ---@field text string
 ---@field mark? integer Where it is in a loaded buffer.
 ---@field round? kode.CommentRound What it was sent with.
----@field answer? string What the agent has said to it; there once its round is over.
+---@field answer? string The agent's answer; present once its round is over.
 
 ---@class kode.CommentRound Comments that were sent together.
 ---@field prompt string The prompt they were sent as.
@@ -46,7 +44,7 @@ local function list(surface)
   return by_session[id]
 end
 
---- Asks the marks where the comments of a buffer are by now.
+--- Updates the place of a comment from its mark.
 ---@param comment kode.Comment
 ---@return integer? bufnr The buffer, where it is loaded.
 local function locate(comment)
@@ -75,7 +73,7 @@ local function of_buffer(bufnr)
   return found
 end
 
---- The lines of an answer, as wide as can be read beside the text.
+--- The lines of an answer, wrapped.
 ---@param answer string
 ---@return string[]
 local function wrapped(answer)
@@ -93,7 +91,7 @@ local function wrapped(answer)
   end
   if #lines > MAX_ANSWER then
     lines = vim.list_slice(lines, 1, MAX_ANSWER)
-    lines[#lines + 1] = '… (the conversation has all of it)'
+    lines[#lines + 1] = '… (the conversation has the rest)'
   end
   return lines
 end
@@ -121,7 +119,7 @@ function M.draw(bufnr)
       sign_hl_group = 'KodeComment',
       priority = 30,
     })
-    -- Removed lines are drawn above the next line, so below this one the comment stands first.
+    -- Removed lines are drawn above the next line, so the comment is drawn before them.
     api.nvim_buf_set_extmark(bufnr, highlight.comments, last, 0, { virt_lines = lines })
   end
 end
@@ -181,8 +179,8 @@ local function put(surface, bufnr, first, last, text)
   redraw({ comment })
 end
 
---- Writes a comment on rows of the current buffer, or changes the one that is there; without words it asks for them, and
---- no words at all take it away.
+--- Writes a comment on rows of the current buffer, or changes the existing one. Without text it prompts for it, and an empty
+--- text removes the comment.
 ---@param surface kode.Surface
 ---@param first integer
 ---@param last integer
@@ -190,7 +188,7 @@ end
 function M.write(surface, first, last, text)
   local bufnr = api.nvim_get_current_buf()
   if vim.bo[bufnr].buftype ~= '' or api.nvim_buf_get_name(bufnr) == '' then
-    return vim.notify('kode: only lines of files can be commented on', vim.log.levels.INFO)
+    return vim.notify('kode: comments need a buffer with a file', vim.log.levels.INFO)
   end
   if text ~= '' then
     return put(surface, bufnr, first, last, text)
@@ -203,7 +201,7 @@ function M.write(surface, first, last, text)
   end)
 end
 
---- The comments of a session that were not sent, in the order of their places.
+--- The unsent comments of a session, in the order of their places.
 ---@param surface kode.Surface
 ---@return kode.Comment[]
 function M.all(surface)
@@ -239,7 +237,7 @@ function M.quickfix(surface)
   return #items
 end
 
---- How the agent is told of a place.
+--- The name of a place in the prompt.
 ---@param comment kode.Comment
 ---@param root string
 ---@return string
@@ -316,13 +314,13 @@ local function prompt_text(comments, root, words, ending)
   return table.concat(lines, '\n')
 end
 
---- Hands all comments in as one prompt. Those of the rounds before that have been answered are gone when the server has it.
+--- Sends all comments as one prompt. Answered comments of earlier rounds are removed once the server has it.
 ---@param surface kode.Surface
 ---@param words string What stands above them.
 function M.send(surface, words)
   local comments = M.all(surface)
   if #comments == 0 then
-    return vim.notify('kode: there are no comments; :Kode comment writes one', vim.log.levels.INFO)
+    return vim.notify('kode: no comments (:Kode comment)', vim.log.levels.INFO)
   end
   local parts = {}
   for _, comment in ipairs(comments) do
@@ -354,7 +352,7 @@ function M.send(surface, words)
   })
 end
 
---- Shows what the agent has said to the comments of rounds that are over.
+--- Shows the agent's answers to the comments of finished rounds.
 ---@param surface kode.Surface
 function M.answered(surface)
   local answered = {}
@@ -374,7 +372,7 @@ function M.answered(surface)
   redraw(answered)
 end
 
---- Takes all comments of a session away.
+--- Removes all comments of a session.
 ---@param surface kode.Surface
 function M.drop(surface)
   local comments = list(surface)
@@ -382,7 +380,7 @@ function M.drop(surface)
   redraw(comments)
 end
 
---- Puts what was not sent into the drafts: Neovim ends.
+--- Puts unsent comments into the drafts when Neovim ends.
 function M.keep()
   for id in pairs(by_session) do
     local surface = require('kode.surface').all()[id]

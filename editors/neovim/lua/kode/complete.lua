@@ -1,12 +1,12 @@
---- Completion in the prompt: what can stand at the cursor after `@` and `/`, as the server says.
+--- Completion in the prompt: files and more after `@`, commands after `/`, as the server gives them.
 ---
---- Rule: nothing waits for the server while the user types, and an answer that is late is dropped.
+--- Rule: typing never waits for the server, and an answer that is late is dropped.
 
 local api = vim.api
 
 local M = {}
 
---- Milliseconds that a completion which the user asks for by a key may take.
+--- Milliseconds that a completion on request may take.
 local LIMIT = 1000
 
 ---@type table<kode.CompletionKind, string>
@@ -23,7 +23,7 @@ local kinds = {
 --- Neovim's types know the methods of LSP alone.
 M.METHOD = 'agent/complete' --[[@as any]]
 
---- What the server is asked about a place in a prompt.
+--- The request to the server about a place in a prompt.
 ---@param bufnr integer
 ---@param row integer
 ---@param column integer In bytes.
@@ -52,7 +52,7 @@ local function question(bufnr, encoding)
   return M.question(bufnr, cursor[1] - 1, cursor[2], encoding)
 end
 
---- The byte of the line at which what is chosen begins.
+--- The byte of the line at which a chosen entry begins.
 ---@param params kode.CompleteParams
 ---@param before string
 ---@param start integer As the server counts.
@@ -64,7 +64,7 @@ function M.start(params, before, start, encoding)
   return math.max(#before - (head_bytes - start_bytes), 0)
 end
 
---- The byte of the line at which what is chosen begins, and the entries of the menu.
+--- The byte of the line at which a chosen entry begins, and the entries of the menu.
 ---@param params kode.CompleteParams
 ---@param before string
 ---@param result kode.CompleteResult
@@ -85,7 +85,7 @@ local function menu(params, before, result, encoding)
   return M.start(params, before, result.start, encoding), items
 end
 
---- The server that completes what is written in a buffer.
+--- The server that completes the text of a buffer.
 ---@param bufnr integer
 ---@return vim.lsp.Client?
 function M.client(bufnr)
@@ -119,7 +119,20 @@ function M.func(findstart)
   return start
 end
 
---- Whether a plugin opens menus while somebody types: it is given the same entries by `kode.prompt_server`.
+--- Tells completion plugins that a prompt has one source: by their defaults, paths of the disk would come before commands.
+--- What the user has set for prompts stays.
+function M.register()
+  local blink = package.loaded['blink.cmp.config']
+  if blink and blink.sources.per_filetype.kodeprompt == nil then
+    blink.sources.per_filetype.kodeprompt = { 'lsp' }
+  end
+  local cmp_config = package.loaded['cmp.config']
+  if cmp_config and cmp_config.filetypes.kodeprompt == nil then
+    require('kode.foreign')('cmp').setup.filetype('kodeprompt', { sources = { { name = 'nvim_lsp' } } })
+  end
+end
+
+--- Whether a plugin opens menus while the user types: it gets the same entries from `kode.prompt_server`.
 ---@return boolean
 local function has_plugin()
   return package.loaded['blink.cmp'] ~= nil
@@ -128,7 +141,7 @@ local function has_plugin()
     or package.loaded['coq'] ~= nil
 end
 
---- Something was typed: offers what fits, when the word begins with `@` or `/`.
+--- Opens a menu after typing, when the word begins with `@` or `/`.
 ---@param bufnr integer
 function M.typed(bufnr)
   local client = M.client(bufnr)

@@ -10,6 +10,14 @@
 ---@field highlight_lines integer Lines, counted from the end, whose Markdown is highlighted when a session is loaded.
 ---@field linear boolean Whether the state of a card is text of its line, for screen readers, instead of virtual text.
 ---@field ascii boolean Whether signs are plain ASCII.
+---@field conceal boolean Whether the markers of Markdown are concealed in finished messages.
+
+---@alias kode.Keymaps table<string, string|string[]|false> Keys by the names of maps; false for none.
+
+---@class kode.KeymapsConfig
+---@field transcript kode.Keymaps
+---@field prompt kode.Keymaps
+---@field review boolean|kode.Keymaps Whether buffers with changes to review get the maps of |kode-maps-review|, or which.
 
 ---@class kode.Config
 ---@field cmd string[] How the server is started.
@@ -19,7 +27,8 @@
 ---@field width number Width of the split or float: columns, or a part of the screen when it is less than 1.
 ---@field prompt_height integer Lines of the prompt's window.
 ---@field start_insert boolean Whether opening the conversation begins Insert mode in the prompt.
----@field keymaps boolean Whether buffers with changes to review get the maps of |kode-maps-review|.
+---@field keymaps kode.KeymapsConfig The keys of the plugin's buffers and of buffers with changes to review.
+---@field picker "auto"|"snacks"|"telescope"|"fzf-lua"|"mini.pick"|"select" What lists are shown in; auto: the first that is there.
 ---@field write_clean_buffers boolean Whether a buffer that was unmodified before an edit of the agent is written after it.
 ---@field notify boolean Whether what waits for you is told by |vim.notify()| when no transcript shows it.
 ---@field progress boolean Whether Neovim's own progress messages tell of running turns (0.12).
@@ -37,8 +46,9 @@ M.defaults = {
   layout = 'split',
   width = 0.4,
   prompt_height = 6,
-  start_insert = false,
-  keymaps = false,
+  start_insert = true,
+  keymaps = { transcript = {}, prompt = {}, review = false },
+  picker = 'auto',
   write_clean_buffers = true,
   notify = true,
   progress = false,
@@ -52,10 +62,50 @@ M.defaults = {
     highlight_lines = 2000,
     linear = false,
     ascii = false,
+    conceal = false,
   },
 }
 
-local layouts = { split = true, float = true, tab = true, current = true }
+local choices = {
+  layout = { 'split', 'float', 'tab', 'current' },
+  picker = { 'auto', 'snacks', 'telescope', 'fzf-lua', 'mini.pick', 'select' },
+}
+
+--- Why the keys of one kind of buffer cannot be used.
+---@param kind string
+---@param keys table
+---@return string?
+local function check_keys(kind, keys)
+  local names = {} ---@type table<string, boolean>
+  for _, entry in ipairs(require('kode.maps').tables[kind]) do
+    names[entry.name] = true
+  end
+  for name, value in pairs(keys) do
+    if not names[name] then
+      return ('keymaps.%s.%s is unknown; see :help kode-maps-%s'):format(kind, name, kind)
+    elseif value ~= false and type(value) ~= 'string' and not vim.islist(value) then
+      return ('keymaps.%s.%s must be a key, a list of keys, or false'):format(kind, name)
+    end
+  end
+end
+
+---@param keymaps any
+---@return string?
+local function check_keymaps(keymaps)
+  if type(keymaps) ~= 'table' then
+    return ('keymaps must be a table with transcript, prompt and review, not a %s'):format(type(keymaps))
+  end
+  for kind, keys in pairs(keymaps) do
+    if type(keys) == 'table' and require('kode.maps').tables[kind] then
+      local problem = check_keys(kind, keys)
+      if problem then
+        return problem
+      end
+    elseif kind ~= 'review' or type(keys) ~= 'boolean' then
+      return ('keymaps.%s must be a table; its names are in :help kode-maps'):format(kind)
+    end
+  end
+end
 
 ---@param defaults table
 ---@param given table
@@ -65,12 +115,17 @@ local function check(defaults, given, where)
   for key, value in pairs(given) do
     local default = defaults[key]
     if default == nil then
-      return ('%s%s is no setting; see :help kode-settings'):format(where, key)
-    end
-    if type(value) ~= type(default) then
+      return ('%s%s is unknown; see :help kode-settings'):format(where, key)
+    elseif key == 'keymaps' then
+      local problem = check_keymaps(value)
+      if problem then
+        return problem
+      end
+    elseif type(value) ~= type(default) then
       return ('%s%s must be a %s, not a %s'):format(where, key, type(default), type(value))
-    end
-    if type(value) == 'table' and not vim.islist(default) and key ~= 'init_options' then
+    elseif choices[key] and not vim.list_contains(choices[key], value) then
+      return ('%s must be one of %s, not %s'):format(key, table.concat(choices[key], ', '), value)
+    elseif type(value) == 'table' and not vim.islist(default) and key ~= 'init_options' then
       local problem = check(default, value, where .. key .. '.')
       if problem then
         return problem
@@ -91,11 +146,7 @@ function M.problem(settings)
   if type(settings) ~= 'table' then
     return ('the settings must be a table, not a %s'):format(type(settings))
   end
-  local problem = check(M.defaults, settings, '')
-  if not problem and settings.layout and not layouts[settings.layout] then
-    problem = ('layout must be split, float, tab or current, not %s'):format(settings.layout)
-  end
-  return problem
+  return check(M.defaults, settings, '')
 end
 
 --- Takes settings over; those that are not named stay as they are.

@@ -1,18 +1,18 @@
---- A running server: it is started, buffers are attached to it, and it is started again when it has crashed.
+--- A running server: started, attached to buffers, and restarted after a crash.
 ---
 --- Rule: one server for a root. What a user has typed is never in a server alone, so a crash loses nothing; too many
---- crashes in a row stop the restarting and say where the log is.
+--- crashes in a row end the restarting and name the log.
 
 local api = vim.api
 local config = require('kode.config')
 local edits = require('kode.edits')
 local Session = require('kode.session')
 
---- Crashes count for so many milliseconds.
+--- Milliseconds for which a crash counts.
 local CRASH_WINDOW = 180000
---- The first restart waits so long, each further one twice as long.
+--- Milliseconds before the first restart; each further one waits twice as long.
 local RESTART_DELAY = 200
---- Events of sessions that are not loaded yet are kept, so many of them.
+--- Events that are kept of sessions that are not loaded yet.
 local MAX_STRAY = 1000
 
 ---@class kode.Connection
@@ -24,9 +24,11 @@ local MAX_STRAY = 1000
 ---@field private log_level? string How much the server logs, where that is not as usual.
 ---@field private crashes integer[]
 ---@field private waiting (fun(problem?: string))[]
+---@field private failing? boolean Whether the requests that waited are failing now.
 ---@field private stray kode.AgentEventParams[]
 ---@field private beginning integer Sessions that are being begun.
 ---@field private adopting table<kode.SessionId, boolean>
+---@field private how? { code: integer, signal: integer } How the process ended.
 local Connection = {}
 Connection.__index = Connection
 
@@ -39,11 +41,11 @@ local leaving = false
 ---@param message string
 ---@param level? integer
 local function say(message, level)
-  -- An editor that ends ends the server, which then refuses what it was asked: that is nobody's concern any more.
+  -- An ending editor ends the server, which then refuses requests: the user need not know.
   if vim.v.exiting ~= vim.NIL then
     return
   end
-  vim.notify('kode: ' .. message, level or vim.log.levels.ERROR)
+  require('kode.notify').show('kode: ' .. message, level or vim.log.levels.ERROR)
 end
 
 --- The root of the project that a buffer, or else the current folder, belongs to.
@@ -122,10 +124,32 @@ function Connection:fail(problem)
   self:become('stopped', problem)
   local waiting = self.waiting
   self.waiting = {}
+  -- Whatever waits fails by the same problem, which is said once.
+  self.failing = true
   for _, callback in ipairs(waiting) do
     callback(problem)
   end
+  self.failing = false
   say(problem)
+end
+
+--- A command that starts the server and remembers how it ended. Neovim is told that it ended well: its own message about a
+--- crash would wait for Enter, and this client says itself what happened.
+---@private
+---@param cmd string[]
+---@param start vim.lsp.ClientConfig
+---@return fun(dispatchers: vim.lsp.rpc.Dispatchers): vim.lsp.rpc.PublicClient
+function Connection:command(cmd, start)
+  return function(dispatchers)
+    local quiet = vim.tbl_extend('force', dispatchers, {
+      on_exit = function(code, signal)
+        self.how = { code = code, signal = signal }
+        dispatchers.on_exit(0, 0)
+      end,
+    })
+    ---@cast quiet vim.lsp.rpc.Dispatchers
+    return vim.lsp.rpc.start(cmd, quiet, { cwd = start.cmd_cwd, env = start.cmd_env, detached = start.detached })
+  end
 end
 
 function Connection:start()
@@ -141,6 +165,10 @@ function Connection:start()
   local start = vim.tbl_extend('force', lsp_config, { name = 'kode', root_dir = self.root })
   if self.log_level then
     start.cmd_env = vim.tbl_extend('force', start.cmd_env or {}, { KODE_LS_LOG = self.log_level })
+  end
+  self.how = nil
+  if type(start.cmd) == 'table' then
+    start.cmd = self:command(start.cmd, start)
   end
   local ok, id = pcall(vim.lsp.start, start, {
     attach = false,
@@ -197,6 +225,7 @@ function Connection:ready(client)
       return
     end
     self:become('ready')
+    require('kode.models').refresh(self)
     local waiting = self.waiting
     self.waiting = {}
     for _, callback in ipairs(waiting) do
@@ -240,9 +269,9 @@ function Connection:restart(only_stop)
     client:stop()
   end
   if only_stop then
-    return self:become('stopped', 'stopped; :Kode restart starts it again')
+    return self:become('stopped', 'stopped (:Kode restart)')
   end
-  self:become('restarting', 'starting again')
+  self:become('restarting', 'restarting')
   vim.schedule(function()
     self:start()
   end)
@@ -265,8 +294,12 @@ function M.exited(client_id, code, signal)
     return
   end
   connection.client_id = nil
+  local how = connection.how
+  if how then
+    code, signal = how.code, how.signal
+  end
   if code == 0 and signal == 0 then
-    return connection:become('stopped', 'stopped; :Kode restart starts it again')
+    return connection:become('stopped', 'stopped (:Kode restart)')
   end
   connection:crashed(signal ~= 0 and ('signal %d'):format(signal) or ('exit code %d'):format(code))
 end
@@ -281,11 +314,9 @@ function Connection:crashed(how)
   self.crashes[#self.crashes + 1] = now
   local limit = config.get().restarts
   if #self.crashes >= limit then
-    return self:fail(
-      ('crashed %d times (%s): :Kode log shows why, :Kode restart tries again'):format(#self.crashes, how)
-    )
+    return self:fail(('crashed %d times: :Kode log, :Kode restart'):format(#self.crashes))
   end
-  self:become('restarting', ('the server ended (%s) and is started again'):format(how))
+  self:become('restarting', ('restarting after a crash (%s)'):format(how))
   vim.defer_fn(function()
     if self.status == 'restarting' then
       self:start()
@@ -323,24 +354,62 @@ function Connection:request(method, params, callback)
   end)
 end
 
---- Tells the user what went wrong, and what to do.
+--- Hints by the kind of an error, in commands of this client.
+---@type table<string, string>
+local hints = {
+  sessionBusy = ':Kode takeover if it is open elsewhere',
+  takeOverDeclined = 'wait for it, or :Kode takeover force',
+  writerSilent = ':Kode takeover force',
+  unknownPermission = 'this prompt is closed',
+  unknownQuestion = 'this question is closed',
+  alreadyResolved = 'it was answered elsewhere',
+  modelNotConfigured = ':Kode model',
+  chatDisabled = 'the turn limit is 0; see :Kode doctor',
+  storageFailure = ':Kode log',
+  corrupted = ':Kode log',
+  internal = ':Kode log',
+  untrustedWorkspace = ':Kode trust',
+}
+
+--- What to do about an error: in this client's commands where it knows them, else as the server says unless that names
+--- methods of the protocol.
 ---@param err lsp.ResponseError
-function M.complain(err)
-  local hint = type(err.data) == 'table' and err.data.hint or nil
-  say(hint and ('%s (%s)'):format(err.message, hint) or err.message)
+---@return string?
+local function hint_of(err)
+  local data = type(err.data) == 'table' and err.data or {}
+  local hint = data.kind and hints[data.kind] or data.hint
+  if data.kind == 'invalidParams' or (hint and (hint:find('agent/', 1, true) or hint:find('`kode%.'))) then
+    return nil
+  end
+  return hint
 end
 
---- Sends a request, tells the user when it fails, and goes on with its result.
+--- Notifies the user of a failed request: what failed, why, and what to do.
+---@param err lsp.ResponseError
+function M.complain(err)
+  local hint = hint_of(err)
+  say(hint and ('%s (%s)'):format(err.message:gsub('%.$', ''), hint) or err.message)
+end
+
+--- Sends a request and passes its result on; the user is notified when it fails.
 ---@param method string
 ---@param params table
 ---@param callback fun(result: any)
 function Connection:ask(method, params, callback)
   self:request(method, params, function(err, result)
     if err then
-      return M.complain(err)
+      return self:complain_unless_failing(err)
     end
     callback(result)
   end)
+end
+
+---@private
+---@param err lsp.ResponseError
+function Connection:complain_unless_failing(err)
+  if not self.failing then
+    M.complain(err)
+  end
 end
 
 ---@private
@@ -376,7 +445,7 @@ function Connection:new_session(callback, failed)
       if failed then
         failed()
       end
-      return M.complain(err)
+      return self:complain_unless_failing(err)
     end
     callback(self:take(result.snapshot))
   end)
@@ -432,6 +501,8 @@ function M.event(client_id, params)
     require('kode.events').emit_event(params)
     if params.event.type == 'gap' then
       connection:load(params.sessionId)
+    elseif params.event.type == 'config_changed' then
+      require('kode.models').refresh(connection)
     end
   end
 end

@@ -1,15 +1,15 @@
---- What the editor shows, as the server is told of it with a prompt.
+--- The state of the editor that is sent with a prompt.
 ---
---- Rule: only looks; windows of this plugin are no part of what the user works on.
+--- Rule: reads only. Windows of this plugin are left out.
 
 local api = vim.api
 local edits = require('kode.edits')
 
 local M = {}
 
---- Documents that are named as open.
+--- Open documents that are named, at most.
 local MAX_OPEN = 50
---- Bytes of selected text that are sent.
+--- Bytes of selected text that are sent, at most.
 local MAX_SELECTED = 200000
 
 ---@param window integer
@@ -19,7 +19,7 @@ local function is_work(window)
   return vim.bo[bufnr].buftype == '' and api.nvim_win_get_config(window).relative == ''
 end
 
---- The window that the user works in: the current one, else the one before it, else any with a file.
+--- The window that the user works in: the current one, else the previous one, else any with a file.
 ---@return integer?
 function M.window()
   local candidates = { api.nvim_get_current_win(), vim.fn.win_getid(vim.fn.winnr('#')) }
@@ -45,7 +45,7 @@ local function line_range(first, last)
   return { start = { line = first - 1, character = 0 }, ['end'] = { line = last, character = 0 } }
 end
 
---- What the editor shows.
+--- The active document, its cursor and visible lines, and the open documents.
 ---@param encoding kode.Encoding
 ---@return kode.EditorContext?
 function M.editor(encoding)

@@ -1,12 +1,12 @@
 --- A change in Neovim's own diff: the text without it on the left, the text with it on the right.
 ---
---- Rule: the right side can be edited. Of a change that was made it is the file itself; of one that is asked about it is the
---- proposal, and only `:w` accepts it, as it then stands there.
+--- Rule: the right side can be edited. For an applied change it is the file itself; for a proposed one it is the proposal, and
+--- only `:w` accepts it, as it is then.
 
 local api = vim.api
 local edits = require('kode.edits')
 
---- A proposal of more bytes than this is not sent back as a text of its own.
+--- Bytes of an edited proposal that are sent back, at most.
 local MAX_EDITED = 512 * 1024
 
 local M = {}
@@ -52,7 +52,7 @@ local function open(left, right)
   api.nvim_win_call(window, vim.cmd.diffthis)
 end
 
---- Shows what the agent has changed in a file, against the text without that.
+--- Shows the agent's changes in a file against the text without them.
 ---@param surface kode.Surface
 ---@param uri kode.Uri
 function M.file(surface, uri)
@@ -80,7 +80,7 @@ function M.file(surface, uri)
   end)
 end
 
---- The text of a document as it is now.
+--- The current text of a document.
 ---@param uri kode.Uri
 ---@return string
 local function current(uri)
@@ -98,7 +98,7 @@ local function current(uri)
   return text
 end
 
---- The arguments of a call that make a file what the user has made of the proposal; nil where there are none.
+--- The arguments of a call that produce the proposal as the user has edited it; nil where there are none.
 ---@param input table
 ---@param before string
 ---@param after string
@@ -131,7 +131,7 @@ local function accept(surface, prompt, uri, proposed, edited)
   local input = #before + #edited <= MAX_EDITED and M.arguments(prompt.input, before, edited)
   if not input then
     return vim.notify(
-      'kode: a changed proposal of this call cannot be sent back; answer the prompt and edit the file',
+      'kode: an edited proposal of this call cannot be sent back; answer the prompt and edit the file',
       vim.log.levels.ERROR
     )
   end
@@ -142,7 +142,7 @@ local function accept(surface, prompt, uri, proposed, edited)
   })
 end
 
---- The file that a permission prompt is about, as the ledger has it.
+--- The file that a permission prompt is about, from the ledger.
 ---@param surface kode.Surface
 ---@param prompt kode.PermissionPrompt
 ---@return kode.Uri?
@@ -156,7 +156,7 @@ local function asked_file(surface, prompt)
   end
 end
 
---- Shows a proposed change; `:w` accepts it as it stands on the right, closing leaves it waiting.
+--- Shows a proposed change; `:w` accepts the right side, closing leaves the prompt waiting.
 ---@param surface kode.Surface
 ---@param prompt kode.PermissionPrompt
 function M.proposal(surface, prompt)

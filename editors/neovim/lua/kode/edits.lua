@@ -1,14 +1,14 @@
---- What the server asks of buffers: edits, saves, and what other language servers say.
+--- Requests of the server about buffers: edits, saves, and diagnostics of other language servers.
 ---
---- Rule: an edit is made exactly on the version it was computed on, or refused. It is one undo step. It loads, lists and
---- shows nothing; a buffer that had no unsaved changes has none after it, and one that had some keeps them unsaved.
+--- Rule: an edit is made exactly on the version it was computed on, or refused. It is one undo step. It loads, lists and shows
+--- no buffer. A clean buffer is clean after it, and a modified one keeps its changes unsaved.
 
 local api = vim.api
 local config = require('kode.config')
 
 local M = {}
 
---- Why a document is saved, as LSP counts: 1 by the user, 2 by a program.
+--- Reasons for a save in LSP: 1 manual, 2 by a program.
 local BY_USER, BY_PROGRAM = 1, 2
 
 --- Buffers that are being written by this module.
@@ -32,8 +32,7 @@ function M.remember(bufnr)
   stamps[bufnr] = stamp(bufnr)
 end
 
---- Begins to watch the file of a buffer. Of one with unsaved changes only Neovim knows whether its file is the one that
---- was read.
+--- Starts to watch the file of a buffer. Of a modified buffer only Neovim knows whether its file is the one it has read.
 ---@param bufnr integer
 function M.watch(bufnr)
   local has_changed = false
@@ -78,7 +77,7 @@ function M.buffer(uri)
   return bufnr > 0 and api.nvim_buf_is_loaded(bufnr) and bufnr or nil
 end
 
---- Writes a buffer as a program does, not as the user does. Gives why it could not be written.
+--- Writes a buffer on behalf of a program. Returns why it could not be written.
 ---@param bufnr integer
 ---@return string? problem
 function M.write(bufnr)
@@ -90,7 +89,7 @@ function M.write(bufnr)
   end
   writing[bufnr] = true
   local ok, problem = pcall(api.nvim_buf_call, bufnr, function()
-    -- The question whether to overwrite is answered above, and asking it here would stop everything.
+    -- Whether to overwrite was decided above; a question here would block the editor.
     vim.cmd('silent lockmarks keepalt write! ++p')
   end)
   writing[bufnr] = nil
@@ -106,8 +105,7 @@ local function break_undo(bufnr)
   end)
 end
 
---- Does something to a buffer and tells the server of it in one notification: of an edit with several places it is never
---- shown a half, which it would take for something the user has done.
+--- Changes a buffer and notifies the server once: half of an edit with several places would look like the user's typing.
 ---@param client vim.lsp.Client
 ---@param bufnr integer
 ---@param act fun()
@@ -155,7 +153,7 @@ local function change(client, bufnr, edits)
   vim.bo[bufnr].buflisted = listed
 end
 
---- Why an edit cannot be made in a buffer; nil when it can.
+--- The reason why an edit cannot be made in a buffer; nil when it can.
 ---@param bufnr integer?
 ---@param document lsp.OptionalVersionedTextDocumentIdentifier
 ---@return string?
@@ -196,7 +194,7 @@ local function documents(edit)
   return list
 end
 
---- Makes an edit of the server, all of it or nothing.
+--- Applies an edit of the server, all of it or nothing.
 ---@param params lsp.ApplyWorkspaceEditParams
 ---@param client_id integer
 ---@return lsp.ApplyWorkspaceEditResult
@@ -210,7 +208,7 @@ function M.apply(params, client_id)
   for place, document in ipairs(list) do
     local bufnr = M.buffer(document.textDocument.uri)
     if bufnr and not vim.bo[bufnr].modified and is_stale_on_disk(bufnr) and vim.o.autoread then
-      -- Reading the file anew first makes the edit a stale one, which the server merges.
+      -- Reading the file again first makes the edit stale, and the server merges it.
       vim.cmd.checktime({ args = { tostring(bufnr) }, mods = { silent = true } })
     end
     problem = refusal(bufnr, document.textDocument)
@@ -234,7 +232,7 @@ function M.apply(params, client_id)
   return { applied = true }
 end
 
---- Saves documents, as the server asks before a command runs.
+--- Saves documents on request of the server, before a command runs.
 ---@param params kode.SaveDocumentsParams
 ---@return kode.SaveDocumentsResult
 function M.save(params)
@@ -256,7 +254,7 @@ function M.save(params)
   return { saved = saved, failed = failed }
 end
 
---- What all other language servers say about documents.
+--- The diagnostics of all other language servers about documents.
 ---@param params kode.EditorDiagnosticsParams
 ---@param client_id integer
 ---@return kode.EditorDiagnosticsResult
@@ -292,7 +290,7 @@ end
 
 ---@alias kode.Encoding "utf-8"|"utf-16"|"utf-32"
 
---- A place in a buffer, counted in bytes, as the server counts.
+--- A position in a buffer, in the encoding of the server.
 ---@param bufnr integer
 ---@param row integer
 ---@param column integer
@@ -321,7 +319,7 @@ function M.to_wire(bufnr, diagnostic, encoding)
   }
 end
 
---- Reads files anew whose buffers have no unsaved changes.
+--- Reads the files of clean buffers again.
 ---@param uris string[]
 function M.reread(uris)
   if not vim.o.autoread or vim.fn.getcmdwintype() ~= '' then
@@ -335,7 +333,7 @@ function M.reread(uris)
   end
 end
 
---- The clients whose servers want to know who saves.
+--- The clients whose servers want to know the reason of a save.
 ---@type table<integer, boolean>
 local told_of_saves = {}
 
@@ -351,7 +349,7 @@ function M.tells_saves(client)
   return told_of_saves[client.id] == true
 end
 
---- Tells a client that a buffer is going to be written, and by whom.
+--- Notifies a client that a buffer will be written, with the reason.
 ---@param client vim.lsp.Client
 ---@param bufnr integer
 function M.will_save(client, bufnr)

@@ -1,8 +1,8 @@
---- User autocommands for everything that happens.
+--- User autocommands for every event.
 ---
---- Rule: an event is told after the state has it, and a listener that fails stops nothing.
+--- Rule: an event is emitted after the state has it, and a failing listener stops nothing.
 
----@class kode.EventData What `event.data` is in a `User KodeEvent` autocommand, and in that of the event's own name.
+---@class kode.EventData The `data` of a `User KodeEvent` autocommand, and of the one with the event's own name.
 ---@field session_id kode.SessionId
 ---@field bookmark kode.Bookmark
 ---@field channel kode.Channel
@@ -10,7 +10,7 @@
 
 local M = {}
 
---- The name of the autocommand of a type of event: `tool:start` is told as `KodeToolStart`.
+--- The autocommand of a type of event: `tool:start` is emitted as `KodeToolStart`.
 ---@param type string
 ---@return string
 function M.name(type)
@@ -20,21 +20,21 @@ end
 
 ---@param pattern string
 ---@param data table
-local function tell(pattern, data)
+local function emit(pattern, data)
   local ok, problem = pcall(vim.api.nvim_exec_autocmds, 'User', { pattern = pattern, data = data, modeline = false })
   if not ok then
     vim.notify(('kode: an autocommand for %s failed: %s'):format(pattern, problem), vim.log.levels.ERROR)
   end
 end
 
---- Tells of something in the client itself.
+--- Emits an event of the client itself.
 ---@param name string
 ---@param data table
 function M.emit(name, data)
-  tell('Kode' .. name, data)
+  emit('Kode' .. name, data)
 end
 
---- Tells of an event of the server.
+--- Emits an event of the server.
 ---@param params kode.AgentEventParams
 function M.emit_event(params)
   ---@type kode.EventData
@@ -44,8 +44,8 @@ function M.emit_event(params)
     channel = params.channel,
     event = params.event,
   }
-  tell(M.name(params.event.type), data)
-  tell('KodeEvent', data)
+  emit(M.name(params.event.type), data)
+  emit('KodeEvent', data)
 end
 
 return M

@@ -1,6 +1,6 @@
 --- `:checkhealth kode`
 ---
---- Rule: each finding says what to do about it; looking changes nothing.
+--- Rule: each finding says what to do about it, and the check changes nothing.
 
 local M = {}
 
@@ -15,7 +15,7 @@ local function program()
   end
   local cmd = lsp.program()
   if not cmd then
-    health.ok('the server is started by a function of yours')
+    health.ok('the server is started by a function of your configuration')
     return nil
   end
   if vim.fn.executable(cmd) == 0 then
@@ -38,9 +38,9 @@ local function check_program(cmd)
   for problem in said:gmatch('\n%s*! ([^\n]+)') do
     health.warn(problem)
   end
-  health.info('`kode-ls doctor` says:\n' .. said)
+  health.info('`kode-ls doctor`:\n' .. said)
   if doctor.code ~= 0 then
-    health.warn('the doctor has found something that does not work', 'see the lines above')
+    health.warn('`kode-ls doctor` failed', 'see the lines above')
   end
 end
 
@@ -58,14 +58,15 @@ local function check_connections()
       health.error(('%s: %s'):format(root, connection.reason or connection.status), ':Kode log, :Kode restart')
     elseif server.schemaHash ~= wire.schema_hash then
       health.warn(
-        ('%s: server %s was built from other types than this client; what both know works'):format(
+        ('%s: server %s has another protocol schema than this client; common parts work'):format(
           root,
           server.serverVersion
         ),
         'install server and plugin of the same version'
       )
     else
-      health.ok(('%s: server %s, %d sessions'):format(root, server.serverVersion, vim.tbl_count(connection.sessions)))
+      local sessions = require('kode.render').count(vim.tbl_count(connection.sessions), 'session')
+      health.ok(('%s: server %s, %s'):format(root, server.serverVersion, sessions))
     end
   end
 end
@@ -77,14 +78,14 @@ function M.check()
   end
   health.ok(('Neovim %s'):format(vim.fn.matchstr(vim.fn.execute('version'), 'NVIM v\\zs[^\\n]*')))
   if vim.treesitter.language.add('markdown') then
-    health.ok('the transcript is highlighted: the tree-sitter parser for Markdown is there')
+    health.ok('the transcript is highlighted by the tree-sitter parser for Markdown')
   else
-    health.warn('the transcript is not highlighted: there is no tree-sitter parser for Markdown', ':help treesitter-parsers')
+    health.warn('the transcript is not highlighted: the tree-sitter parser for Markdown is missing', ':help treesitter-parsers')
   end
   if vim.o.autoread then
-    health.ok("'autoread' is on: files that commands change are read anew")
+    health.ok("'autoread' is on: buffers follow files that commands change")
   else
-    health.warn("'autoread' is off: buffers of files that commands change stay as they are", ':set autoread')
+    health.warn("'autoread' is off: buffers do not follow files that commands change", ':set autoread')
   end
   local problem = require('kode.config').problem(vim.g.kode or {})
   if problem then

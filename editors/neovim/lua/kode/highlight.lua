@@ -1,6 +1,6 @@
 --- The highlight groups.
 ---
---- Rule: each is a link to a group that every color scheme has, and only a default: what the user sets wins.
+--- Rule: each is a default link to a group that every color scheme has; the user's own definition wins.
 
 local M = {}
 
@@ -9,6 +9,7 @@ M.transcript = vim.api.nvim_create_namespace('kode.transcript')
 M.markdown = vim.api.nvim_create_namespace('kode.markdown')
 M.comments = vim.api.nvim_create_namespace('kode.comments')
 M.review = vim.api.nvim_create_namespace('kode.review')
+M.prompt = vim.api.nvim_create_namespace('kode.prompt')
 
 ---@type table<string, string>
 M.groups = {
@@ -55,7 +56,7 @@ end
 M.define()
 vim.api.nvim_create_autocmd('ColorScheme', {
   group = vim.api.nvim_create_augroup('kode.highlight', {}),
-  desc = 'kode: define the highlight groups that the color scheme has not',
+  desc = 'kode: define the highlight groups that the color scheme does not have',
   callback = M.define,
 })
 

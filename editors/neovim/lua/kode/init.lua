@@ -1,10 +1,10 @@
 --- The Lua interface of the plugin.
 ---
---- Rule: what is here stays; everything else in `kode.*` may change. Loading this module starts nothing.
+--- Rule: this interface is stable; everything else in `kode.*` may change. Loading this module starts nothing.
 
 local M = {}
 
---- Sets the plugin up. Not needed: `vim.g.kode` does the same, and the defaults work.
+--- Sets the plugin up. It is optional: `vim.g.kode` does the same, and the defaults work.
 ---@param settings? table See |kode-settings|.
 function M.setup(settings)
   require('kode.config').set(settings or {})
@@ -16,12 +16,12 @@ function M.open(layout)
   require('kode.command').commands.open.run({ words = { layout }, text = layout or '', bang = false })
 end
 
---- Opens or closes it.
+--- Opens or closes the conversation.
 function M.toggle()
   require('kode.command').commands.toggle.run({ words = {}, text = '', bang = false })
 end
 
---- Sends a prompt, to the session the user means or to a new one.
+--- Sends a prompt to the current session, or to a new one.
 ---@param text string
 ---@param options? kode.SendOptions
 function M.send(text, options)
@@ -38,7 +38,7 @@ function M.stop()
   end
 end
 
---- The session the user means, as it is now; it must not be changed.
+--- The current session's state, read only.
 ---@return kode.Session?
 function M.session()
   local surface = require('kode.surface').current() or require('kode.surface').latest()
@@ -54,20 +54,20 @@ function M.request(method, params, callback)
   connection.get(connection.root(vim.api.nvim_get_current_buf())):request(method, params, callback)
 end
 
---- One word for the statusline; empty before the plugin was used.
+--- A short text for the statusline; empty before the first use of the plugin.
 ---@return string
 function M.statusline()
   return package.loaded['kode.surface'] and require('kode.status').statusline() or ''
 end
 
---- A line for the winbar of any window, with highlights: what goes on, mode, model, how full the context window is, cost.
---- Empty before the plugin was used.
+--- A line for the winbar of any window, with highlights: state, mode, model, context window, cost. Empty before the first
+--- use of the plugin.
 ---@return string
 function M.winbar()
   return package.loaded['kode.surface'] and require('kode.status').winbar() or ''
 end
 
---- How many prompts and questions wait for the user in all sessions.
+--- The number of prompts and questions that wait for the user in all sessions.
 ---@return integer
 function M.waiting()
   local count = 0
@@ -79,13 +79,13 @@ function M.waiting()
   return count
 end
 
---- Goes to the next change, or the one before.
+--- Goes to the next or the previous change.
 ---@param direction 1|-1
 function M.jump(direction)
   require('kode.review').jump(direction)
 end
 
---- Keeps or undoes the changes in some lines of the current buffer, those of the cursor when none are named.
+--- Keeps or undoes the changes in some lines of the current buffer: the cursor's line when none are named.
 ---@param wish "keep"|"undo"
 ---@param first? integer From 1.
 ---@param last? integer

@@ -51,7 +51,8 @@ end
 
 ---@param window integer
 ---@param bar string
-local function dress(window, bar)
+---@param layout string
+local function dress(window, bar, layout)
   local options = vim.wo[window][0]
   options.wrap = true
   options.linebreak = true
@@ -61,19 +62,36 @@ local function dress(window, bar)
   options.signcolumn = 'no'
   options.foldcolumn = '0'
   options.foldmethod = 'manual'
-  options.conceallevel = 0
+  options.conceallevel = config.get().transcript.conceal and 2 or 0
+  options.concealcursor = 'nvic'
+  options.fillchars = (vim.o.fillchars ~= '' and vim.o.fillchars .. ',' or '') .. 'eob: '
   options.list = false
   options.spell = false
   options.winbar = bar
-  options.statusline = "%{%v:lua.require'kode.status'.window()%}"
+  -- A float would get a row more for it.
+  if layout ~= 'float' then
+    options.statusline = "%{%v:lua.require'kode.status'.window()%}"
+  end
 end
+
+--- Columns that a conversation needs for a prompt to be read.
+local MIN_WIDTH = 40
+--- Rows of the screen that may go to the prompt, as a part.
+local PROMPT_SHARE = 5
 
 ---@param share number
 ---@param of integer
 ---@return integer
 local function size(share, of)
   local wanted = share < 1 and share * of or share
-  return math.floor(math.max(math.min(wanted, of - 10), 20))
+  local least = math.min(MIN_WIDTH, math.floor(of / 2))
+  return math.floor(math.max(math.min(wanted, of - 10), least))
+end
+
+--- Rows of the prompt's window: fewer on a low screen.
+---@return integer
+local function prompt_height()
+  return math.max(math.min(config.get().prompt_height, math.floor(vim.o.lines / PROMPT_SHARE)), 2)
 end
 
 ---@type table<string, fun(transcript: integer, prompt: integer): integer, integer>
@@ -83,8 +101,7 @@ local layouts = {}
 ---@param prompt integer
 ---@return integer
 local function below(window, prompt)
-  local height = config.get().prompt_height
-  local opened = api.nvim_open_win(prompt, false, { split = 'below', win = window, height = height })
+  local opened = api.nvim_open_win(prompt, false, { split = 'below', win = window, height = prompt_height() })
   vim.wo[opened].winfixheight = true
   return opened
 end
@@ -108,15 +125,29 @@ function layouts.current(transcript, prompt)
   return window, below(window, prompt)
 end
 
-function layouts.float(transcript, prompt)
+--- Where the two windows of the float are: the whole height of the screen, less the command line and four borders.
+---@return vim.api.keyset.win_config upper
+---@return vim.api.keyset.win_config lower
+local function float_places()
   local share = config.get().width
-  local width = size(share < 1 and math.max(share, 0.8) or share, vim.o.columns)
-  local prompt_height = config.get().prompt_height
-  local height = math.max(vim.o.lines - prompt_height - 9, 5)
+  local width = math.min(size(share < 1 and math.max(share, 0.8) or share, vim.o.columns), vim.o.columns - 2)
+  local low = prompt_height()
+  local height = math.max(vim.o.lines - vim.o.cmdheight - low - 5, 3)
   local place = { relative = 'editor', width = width, col = math.floor((vim.o.columns - width) / 2), border = 'rounded' }
-  local upper = vim.tbl_extend('force', place, { row = 1, height = height, title = ' Kode ' })
-  local lower = vim.tbl_extend('force', place, { row = height + 3, height = prompt_height, title = ' Prompt ' })
+  return vim.tbl_extend('force', place, { row = 0, height = height, title = ' Kode ' }),
+    vim.tbl_extend('force', place, { row = height + 2, height = low, title = ' Prompt ' })
+end
+
+function layouts.float(transcript, prompt)
+  local upper, lower = float_places()
   return api.nvim_open_win(transcript, false, upper), api.nvim_open_win(prompt, false, lower)
+end
+
+--- Whether a layout of that name exists.
+---@param name? string
+---@return boolean
+function M.is_layout(name)
+  return name == nil or layouts[name] ~= nil
 end
 
 --- Shows a surface in the current tab page and goes to its prompt.
@@ -134,21 +165,27 @@ function M.open(surface, layout)
     local origin = api.nvim_get_current_win()
     local replaced = layout == 'current' and api.nvim_get_current_buf() or nil
     local upper, lower = layouts[layout](transcript, prompt)
-    dress(upper, "%{%v:lua.require'kode.status'.winbar()%}")
-    dress(lower, "%{%v:lua.require'kode.status'.prompt_winbar()%}")
+    dress(upper, "%{%v:lua.require'kode.status'.winbar()%}", layout)
+    dress(lower, "%{%v:lua.require'kode.status'.prompt_winbar()%}", layout)
     api.nvim_win_set_cursor(upper, { surface.transcript:last_row() + 1, 0 })
-    view = {
+    ---@type kode.View
+    local opened = {
       surface = surface,
-      layout = layout,
+      layout = layout --[[@as string]],
       transcript = upper,
       prompt = lower,
       origin = origin,
       replaced = replaced,
     }
+    view = opened
     views[api.nvim_get_current_tabpage()] = view
+    if layout == 'float' then
+      require('kode.maps').float(view)
+    end
+    surface.transcript:resized()
   elseif not api.nvim_win_is_valid(view.prompt) then
     view.prompt = below(view.transcript, prompt)
-    dress(view.prompt, "%{%v:lua.require'kode.status'.prompt_winbar()%}")
+    dress(view.prompt, "%{%v:lua.require'kode.status'.prompt_winbar()%}", view.layout)
   end
   api.nvim_set_current_win(view.prompt)
   if config.get().start_insert then
@@ -187,6 +224,48 @@ function M.close()
     api.nvim_set_current_win(view.origin)
   end
 end
+
+--- Goes to the transcript of a surface, which is opened where it is not.
+---@param surface kode.Surface
+function M.go_to_transcript(surface)
+  local view = M.view()
+  if not view or view.surface ~= surface then
+    M.open(surface)
+    view = assert(M.view())
+  end
+  vim.cmd.stopinsert()
+  api.nvim_set_current_win(view.transcript)
+end
+
+--- Goes to the oldest prompt that waits for the user, where number keys answer it.
+---@param surface kode.Surface
+function M.go_to_question(surface)
+  local row = surface:buffers() and surface.transcript:waiting_row()
+  if not row then
+    return vim.notify('kode: nothing waits for you', vim.log.levels.INFO)
+  end
+  M.go_to_transcript(surface)
+  api.nvim_win_set_cursor(0, { row + 1, 0 })
+end
+
+api.nvim_create_autocmd({ 'VimResized', 'WinResized' }, {
+  group = api.nvim_create_augroup('kode.layout', {}),
+  desc = 'kode: fit the conversation to its windows',
+  callback = function(event)
+    for _, view in pairs(views) do
+      if is_open(view) then
+        if event.event == 'VimResized' and view.layout == 'float' and api.nvim_win_is_valid(view.prompt) then
+          local upper, lower = float_places()
+          api.nvim_win_set_config(view.transcript, upper)
+          api.nvim_win_set_config(view.prompt, lower)
+        end
+        if view.surface.transcript then
+          view.surface.transcript:resized()
+        end
+      end
+    end
+  end,
+})
 
 --- A window for a file, beside the conversation.
 ---@return integer

@@ -1,6 +1,6 @@
---- The client's side of the language server: what is announced, and what the server's own messages do.
+--- The client's side of the language server: its capabilities, and handlers for the server's messages.
 ---
---- Rule: what is announced here has a handler here. Nothing that the server sends moves focus, cursor or scroll.
+--- Rule: every announced capability has a handler here. No message of the server moves focus, cursor or scroll.
 
 local wire = require('kode.wire')
 
@@ -42,7 +42,7 @@ local handlers = {
 local function on_init(client)
   local sync = client.server_capabilities.textDocumentSync
   if type(sync) == 'table' then
-    -- Neovim calls every save one of the user; `kode.edits` says which are.
+    -- Neovim reports every save as manual; `kode.edits` sends the reason instead.
     require('kode.edits').tell_saves(client, sync.willSave == true)
     sync.willSave = false
   end
@@ -59,7 +59,7 @@ function M.in_force()
   return configs.kode
 end
 
---- The program that the server is; nil when it is started by a function.
+--- The server's program; nil when a function starts it.
 ---@return string?
 function M.program()
   local config = M.in_force()
@@ -67,7 +67,7 @@ function M.program()
   return type(cmd) == 'table' and cmd[1] or nil
 end
 
---- A configuration with all that the plugin adds.
+--- A configuration with the settings and handlers of the plugin.
 ---@param config vim.lsp.Config
 ---@return vim.lsp.Config
 function M.config(config)

@@ -1,40 +1,18 @@
---- The keys of the plugin's own buffers, and the `<Plug>` maps for everywhere else.
+--- The keys of the plugin's own buffers, and of buffers with changes to review.
 ---
---- Rule: the tables here are the maps and the list that `g?` shows. Keys that answer a prompt do so only in Normal mode with
---- the cursor on that prompt, and are what they always are everywhere else.
+--- Rule: the tables here are the maps, the list that `g?` shows, and the names in the setting `keymaps`. Number keys answer a
+--- prompt only in Normal mode with the cursor on it; everywhere else they count.
 
 local api = vim.api
 
 ---@class kode.Map
+---@field name string Its name in the setting `keymaps`.
 ---@field modes string[]
 ---@field keys string[]
 ---@field text string
 ---@field act fun(owner: any)
 
 local M = {}
-
----@param bufnr integer
----@param maps kode.Map[]
----@param owner any
-local function set(bufnr, maps, owner)
-  for _, map in ipairs(maps) do
-    for _, key in ipairs(map.keys) do
-      vim.keymap.set(map.modes, key, function()
-        map.act(owner)
-      end, { buffer = bufnr, desc = 'kode: ' .. map.text, nowait = true })
-    end
-  end
-end
-
----@param maps kode.Map[]
----@param title string
-local function help(maps, title)
-  local lines = {}
-  for _, map in ipairs(maps) do
-    lines[#lines + 1] = ('%-16s %s'):format(table.concat(map.keys, ' '), map.text)
-  end
-  require('kode.scratch').float(lines, { title = title })
-end
 
 ---@return integer
 local function row()
@@ -49,117 +27,203 @@ local function go_to_row(target)
   end
 end
 
----@type kode.Map[]
-local transcript
-transcript = {
-  {
-    modes = { 'n' },
-    keys = { '<Tab>' },
-    text = 'open or close the card',
-    act = function(owner)
-      owner:toggle(row())
-    end,
-  },
-  {
-    modes = { 'n' },
-    keys = { 'K' },
-    text = 'show all of it: whole output, whole prompt',
-    act = function(owner)
-      require('kode.output').show(owner, row())
-    end,
-  },
-  {
-    modes = { 'n' },
-    keys = { 'gf', '<CR>' },
-    text = 'go to the file under the cursor, or of the card',
-    act = function(owner)
-      require('kode.output').go(owner, row())
-    end,
-  },
-  {
-    modes = { 'n' },
-    keys = { ']]' },
-    text = 'next message',
-    act = function(owner)
-      go_to_row(owner:heading(row(), 1))
-    end,
-  },
-  {
-    modes = { 'n' },
-    keys = { '[[' },
-    text = 'message before',
-    act = function(owner)
-      go_to_row(owner:heading(row(), -1))
-    end,
-  },
-  {
-    modes = { 'n' },
-    keys = { ']p' },
-    text = 'next thing that waits for you; 1 to 9 answer it there',
-    act = function(owner)
-      go_to_row(owner:waiting_row(row()) or owner:waiting_row())
-    end,
-  },
-  {
-    modes = { 'n' },
-    keys = { 'go' },
-    text = 'show older messages',
-    act = function(owner)
-      owner:owner():older()
-    end,
-  },
-  {
-    modes = { 'n' },
-    keys = { 'i', 'a' },
-    text = 'write in the prompt',
-    act = function(owner)
-      require('kode.layout').open(owner:owner())
-      vim.cmd.startinsert({ bang = true })
-    end,
-  },
-  {
-    modes = { 'n' },
-    keys = { 'gQ' },
-    text = 'change what waits in the queue',
-    act = function(owner)
-      require('kode.pick').queue(owner:owner())
-    end,
-  },
-  {
-    modes = { 'n' },
-    keys = { 'gR' },
-    text = 'changes to review into the quickfix list',
-    act = function()
-      vim.cmd.Kode('review')
-    end,
-  },
-  {
-    modes = { 'n' },
-    keys = { '<C-c>' },
-    text = 'stop',
-    act = function(owner)
-      owner:owner():stop()
-    end,
-  },
-  {
-    modes = { 'n' },
-    keys = { 'q' },
-    text = 'close the conversation; it goes on',
-    act = function()
-      require('kode.layout').close()
-    end,
-  },
-  {
-    modes = { 'n' },
-    keys = { 'g?' },
-    text = 'this list',
-    act = function()
-      help(transcript, 'Transcript')
-    end,
-  },
-}
+---@param name string
+---@param keys string[]
+---@param text string
+---@param act fun(owner: any)
+---@param modes? string[]
+---@return kode.Map
+local function map(name, keys, text, act, modes)
+  return { name = name, modes = modes or { 'n' }, keys = keys, text = text, act = act }
+end
 
---- What a number key does in the transcript: answers the prompt under the cursor, else it counts.
+---@param name string
+---@return fun()
+local function command(name)
+  return function()
+    vim.cmd.Kode({ args = vim.split(name, ' ') })
+  end
+end
+
+--- Keys that do the same in the transcript and in the prompt.
+---@return kode.Map[]
+local function common()
+  return {
+    map('allow', { 'ga' }, 'allow the oldest prompt once', function(owner)
+      owner:owner():quick_answer('allow')
+    end),
+    map('deny', { 'gd' }, 'deny the oldest prompt', function(owner)
+      owner:owner():quick_answer('deny')
+    end),
+    map('deny_with_reason', { 'gw' }, 'deny it and say why', function(owner)
+      owner:owner():quick_answer('reason')
+    end),
+    map('stop', { '<C-c>' }, 'stop the turn', function(owner)
+      owner:owner():stop()
+    end),
+    map('close', { 'q' }, 'close the windows; the conversation goes on', function()
+      require('kode.layout').close()
+    end),
+  }
+end
+
+---@type kode.Map[]
+local transcript = {
+  map('toggle', { '<Tab>' }, 'open or close the card', function(owner)
+    owner:toggle(row())
+  end),
+  map('details', { 'K' }, 'show all: whole output, whole prompt', function(owner)
+    require('kode.output').show(owner, row())
+  end),
+  map('go', { 'gf', '<CR>' }, 'go to the file, give the answer, or open the diff under the cursor', function(owner)
+    require('kode.output').go(owner, row())
+  end),
+  map('next_message', { ']]' }, 'next message', function(owner)
+    go_to_row(owner:heading(row(), 1))
+  end),
+  map('previous_message', { '[[' }, 'previous message', function(owner)
+    go_to_row(owner:heading(row(), -1))
+  end),
+  map('next_question', { ']p' }, 'next prompt that waits for you; number keys answer it', function(owner)
+    go_to_row(owner:waiting_row(row()) or owner:waiting_row())
+  end),
+  map('older', { 'go' }, 'show older messages', function(owner)
+    owner:owner():older()
+  end),
+  map('write', { 'i', 'a' }, 'write in the prompt', function(owner)
+    require('kode.layout').open(owner:owner())
+    vim.cmd.startinsert({ bang = true })
+  end),
+  map('yank_code', { 'gy' }, 'yank the code block', function(owner)
+    require('kode.code').yank(owner, row())
+  end),
+  map('insert_code', { 'gi' }, 'insert the code block below the cursor of your file', function(owner)
+    require('kode.code').insert(owner, row())
+  end),
+  map('apply_code', { 'gA' }, 'have the code block put where it belongs', function(owner)
+    require('kode.code').apply(owner, row())
+  end),
+  map('edit_again', { 'ge' }, 'go back to before this prompt and edit it', function(owner)
+    owner:edit_again(row())
+  end),
+  map('queue', { 'gQ' }, 'change the queue', command('queue')),
+  map('review', { 'gR' }, 'list the changes to review', command('review')),
+}
+vim.list_extend(transcript, common())
+
+---@type kode.Map[]
+local prompt = {
+  map('send', { '<CR>' }, 'send; while a turn runs, queue', function(owner)
+    owner:owner():send_prompt()
+  end),
+  map('send_insert', { '<C-s>' }, 'send from Insert mode', function(owner)
+    owner:owner():send_prompt()
+  end, { 'i' }),
+  map('steer', { '<M-CR>', '<C-CR>' }, 'send to the running turn now', function(owner)
+    owner:owner():send_prompt('steer')
+  end, { 'n', 'i' }),
+  map('next_question', { ']p' }, 'go to the prompt that waits for you', function(owner)
+    require('kode.layout').go_to_question(owner:owner())
+  end),
+  map('transcript', { '<Tab>' }, 'go to the transcript', function(owner)
+    require('kode.layout').go_to_transcript(owner:owner())
+  end),
+  map('next_mode', { '<S-Tab>' }, 'next mode', function(owner)
+    owner:owner():next_mode()
+  end, { 'n', 'i' }),
+  map('paste_image', { 'gp' }, 'attach the image in the clipboard', command('paste')),
+  map('send_comments', { 'gC' }, 'send your comments on lines', command('comments send')),
+  map('previous_sent', { '[[' }, 'the prompt sent before', function(owner)
+    owner:recall(-1)
+  end),
+  map('next_sent', { ']]' }, 'the prompt sent after it', function(owner)
+    owner:recall(1)
+  end),
+}
+vim.list_extend(prompt, common())
+
+---@type kode.Map[]
+local review = {}
+for _, entry in ipairs({
+  { 'next', ']k', 'next change' },
+  { 'previous', '[k', 'previous change' },
+  { 'keep', '<Leader>kk', 'keep the change' },
+  { 'undo', '<Leader>ku', 'undo the change' },
+  { 'diff', '<Leader>kd', 'show the change as a diff' },
+  { 'comment', '<Leader>kc', 'comment on the line' },
+}) do
+  local name, keys, text = entry[1], entry[2], entry[3]
+  review[#review + 1] = map(name, { keys }, text, function() end, { 'n', 'x' })
+end
+
+--- The maps of each kind of buffer.
+---@type table<string, kode.Map[]>
+M.tables = { transcript = transcript, prompt = prompt, review = review }
+
+--- The keys of a map: the user's, else its own. None when the user has switched it off.
+---@param kind string
+---@param entry kode.Map
+---@return string[]
+function M.keys(kind, entry)
+  local wanted = require('kode.config').get().keymaps[kind]
+  local keys = type(wanted) == 'table' and wanted[entry.name]
+  if keys == nil or type(wanted) ~= 'table' then
+    return entry.keys
+  elseif keys == false then
+    return {}
+  end
+  return type(keys) == 'string' and { keys } or keys --[[@as string[] ]]
+end
+
+--- The first key of a map, for hints; nil when it has none.
+---@param kind string
+---@param name string
+---@return string?
+function M.key(kind, name)
+  for _, entry in ipairs(M.tables[kind]) do
+    if entry.name == name then
+      return M.keys(kind, entry)[1]
+    end
+  end
+end
+
+---@param kind string
+local function help(kind)
+  local lines = {} ---@type string[]
+  local function add(keys, text)
+    if #keys > 0 then
+      lines[#lines + 1] = ('%-18s %s'):format(table.concat(keys, ' '), text)
+    end
+  end
+  for _, entry in ipairs(M.tables[kind]) do
+    add(M.keys(kind, entry), entry.text)
+  end
+  if kind == 'prompt' then
+    add({ '@', '/' }, 'complete files and more, commands; <C-x><C-u> too')
+  else
+    add({ '1', '…', '9' }, 'answer the prompt under the cursor')
+  end
+  add({ 'g?' }, 'this list')
+  require('kode.scratch').float(lines, { title = kind == 'prompt' and 'Prompt' or 'Transcript' })
+end
+
+---@param kind string
+---@param bufnr integer
+---@param owner any
+local function set(kind, bufnr, owner)
+  for _, entry in ipairs(M.tables[kind]) do
+    for _, key in ipairs(M.keys(kind, entry)) do
+      vim.keymap.set(entry.modes, key, function()
+        entry.act(owner)
+      end, { buffer = bufnr, desc = 'Kode: ' .. entry.text, nowait = true })
+    end
+  end
+  vim.keymap.set('n', 'g?', function()
+    help(kind)
+  end, { buffer = bufnr, desc = 'Kode: list the keys', nowait = true })
+end
+
+--- Acts on a number key in the transcript: it answers the prompt under the cursor, else it counts.
 ---@param owner kode.Transcript
 ---@param key string
 ---@return string
@@ -170,14 +234,8 @@ local function number_key(owner, key)
   end
   for _, choice in ipairs(footer.choices) do
     if choice.key == key then
-      if not owner:is_settled() then
-        vim.schedule(function()
-          vim.notify('kode: this has only just come here; press the key again', vim.log.levels.WARN)
-        end)
-        return ''
-      end
       vim.schedule(function()
-        choice.act(owner:owner())
+        owner:choose(choice)
       end)
       return ''
     end
@@ -187,138 +245,58 @@ end
 
 ---@param owner kode.Transcript
 function M.transcript(owner)
-  set(owner.buffer, transcript, owner)
+  set('transcript', owner.buffer, owner)
   for number = 1, 9 do
     local key = tostring(number)
     vim.keymap.set('n', key, function()
       return number_key(owner, key)
-    end, { buffer = owner.buffer, expr = true, desc = 'kode: answer what is asked under the cursor' })
+    end, { buffer = owner.buffer, expr = true, desc = 'Kode: answer the prompt under the cursor' })
   end
 end
 
----@type kode.Map[]
-local prompt
-prompt = {
-  {
-    modes = { 'n' },
-    keys = { '<CR>' },
-    text = 'send; while a turn runs it waits for its end',
-    act = function(owner)
-      owner:owner():send_prompt()
-    end,
-  },
-  {
-    modes = { 'i' },
-    keys = { '<C-s>' },
-    text = 'send from Insert mode',
-    act = function(owner)
-      owner:owner():send_prompt()
-    end,
-  },
-  {
-    modes = { 'n', 'i' },
-    keys = { '<M-CR>', '<C-CR>' },
-    text = 'tell it the running turn now',
-    act = function(owner)
-      owner:owner():send_prompt('steer')
-    end,
-  },
-  {
-    modes = { 'n' },
-    keys = { '<C-c>' },
-    text = 'stop',
-    act = function(owner)
-      owner:owner():stop()
-    end,
-  },
-  {
-    modes = { 'n' },
-    keys = { 'gp' },
-    text = 'let the picture in the clipboard go with it',
-    act = function()
-      vim.cmd.Kode('paste')
-    end,
-  },
-  {
-    modes = { 'n' },
-    keys = { 'gC' },
-    text = 'send your comments on lines, all at once',
-    act = function()
-      vim.cmd.Kode({ args = { 'comments', 'send' } })
-    end,
-  },
-  {
-    modes = { 'n' },
-    keys = { '[[' },
-    text = 'the prompt you sent before',
-    act = function(owner)
-      owner:recall(-1)
-    end,
-  },
-  {
-    modes = { 'n' },
-    keys = { ']]' },
-    text = 'the prompt you sent after that',
-    act = function(owner)
-      owner:recall(1)
-    end,
-  },
-  {
-    modes = { 'n' },
-    keys = { 'q' },
-    text = 'close the conversation; it goes on',
-    act = function()
-      require('kode.layout').close()
-    end,
-  },
-  {
-    modes = { 'n' },
-    keys = { 'g?' },
-    text = 'this list',
-    act = function()
-      local lines = vim.list_extend({}, prompt)
-      lines[#lines + 1] = { keys = { '@', '/' }, text = 'name files and more, commands; <C-x><C-u> completes' }
-      help(lines, 'Prompt')
-    end,
-  },
-}
-
 ---@param owner kode.Prompt
 function M.prompt(owner)
-  set(owner.buffer, prompt, owner)
+  set('prompt', owner.buffer, owner)
 end
 
----@type { keys: string, plug: string }[]
-local review = {
-  { keys = ']k', plug = '<Plug>(kode-next)' },
-  { keys = '[k', plug = '<Plug>(kode-previous)' },
-  { keys = '<Leader>kk', plug = '<Plug>(kode-keep)' },
-  { keys = '<Leader>ku', plug = '<Plug>(kode-undo)' },
-  { keys = '<Leader>kd', plug = '<Plug>(kode-diff)' },
-  { keys = '<Leader>kc', plug = '<Plug>(kode-comment)' },
-}
+--- The keys that move between the two windows of a float: Neovim's own leave for the window behind them.
+---@param view kode.View
+function M.float(view)
+  local function move(bufnr, key, to)
+    vim.keymap.set('n', key, function()
+      local current = require('kode.layout').view()
+      if current and current.layout == 'float' and api.nvim_win_is_valid(current[to]) then
+        return api.nvim_set_current_win(current[to])
+      end
+      vim.cmd.wincmd(key:sub(-1))
+    end, { buffer = bufnr, desc = 'Kode: go to the ' .. to, nowait = true })
+  end
+  local upper, lower = api.nvim_win_get_buf(view.transcript), api.nvim_win_get_buf(view.prompt)
+  move(lower, '<C-w>k', 'transcript')
+  move(upper, '<C-w>j', 'prompt')
+end
 
 --- Sets or removes the maps of a buffer with changes to review, where the user wants them.
 ---@param bufnr integer
 ---@param wanted boolean
 function M.review(bufnr, wanted)
-  if not require('kode.config').get().keymaps then
+  if not require('kode.config').get().keymaps.review then
     return
   end
-  for _, mode in ipairs({ 'n', 'x' }) do
-    for _, map in ipairs(wanted and review or {}) do
-      vim.keymap.set(mode, map.keys, map.plug, { buffer = bufnr, remap = true, desc = 'kode: review' })
-    end
-    for _, map in ipairs(wanted and {} or api.nvim_buf_get_keymap(bufnr, mode)) do
-      if map.desc == 'kode: review' then
-        vim.keymap.del(mode, map.lhs, { buffer = bufnr })
+  for _, entry in ipairs(review) do
+    local description = 'Kode: ' .. entry.text
+    for _, mode in ipairs(entry.modes) do
+      for _, key in ipairs(wanted and M.keys('review', entry) or {}) do
+        local plug = ('<Plug>(kode-%s)'):format(entry.name)
+        vim.keymap.set(mode, key, plug, { buffer = bufnr, remap = true, desc = description })
+      end
+      for _, set_map in ipairs(wanted and {} or api.nvim_buf_get_keymap(bufnr, mode)) do
+        if set_map.desc == description then
+          vim.keymap.del(mode, set_map.lhs, { buffer = bufnr })
+        end
       end
     end
   end
 end
-
---- The maps of each kind of buffer.
----@type table<string, kode.Map[]>
-M.tables = { transcript = transcript, prompt = prompt }
 
 return M

@@ -1,7 +1,7 @@
---- The prompt's language server: what completion plugins, and Neovim's own completion, ask for names and commands.
+--- The prompt's language server: it completes names and commands for every completion plugin and for Neovim itself.
 ---
---- Rule: it runs inside of Neovim and knows nothing itself. Each question goes on to the server as `agent/complete`, with
---- the session that the buffer belongs to, and comes back as LSP has it.
+--- Rule: it runs inside Neovim and holds no state. Each request goes to the server as `agent/complete`, with the session of
+--- the buffer, and its answer comes back in the form of LSP.
 
 local complete = require('kode.complete')
 
@@ -39,6 +39,9 @@ local function to_list(result, range, typed)
     items[number] = {
       label = item.label,
       detail = item.detail ~= '' and item.detail or nil,
+      -- nvim-cmp and blink.cmp show these two, Neovim's own menu the detail.
+      labelDetails = item.detail ~= '' and { description = item.detail } or nil,
+      documentation = item.detail ~= '' and item.detail or nil,
       kind = item_kinds[item.kind] or kinds.Text,
       -- The server has found and ranked them already: what was typed matches, and the order stays.
       filterText = typed,

@@ -1,19 +1,19 @@
---- The agent's changes in the buffers they are in: signs, removed text, going from one to the next, keeping, undoing.
+--- The agent's changes in their buffers: signs, removed text, going from one to the next, keeping, undoing.
 ---
---- Rule: what is drawn counts in the version the list was made of, and extmarks carry it along; a decision names hunks by
---- their ids and the server carries it out. Nothing here opens a buffer that the user has not asked for.
+--- Rule: a hunk is drawn on the version it was listed for, and extmarks move it with the text. A decision names hunks by their
+--- ids, and the server carries it out. Only the user opens buffers.
 
 local api = vim.api
 local edits = require('kode.edits')
 local highlight = require('kode.highlight')
 
---- Changes of lists are collected for so many milliseconds.
+--- Milliseconds for which changed lists are collected.
 local DELAY = 30
---- A list that is older than the buffer is asked for again, so often and with such pauses in milliseconds.
+--- Requests for a list that was older than its buffer, and the milliseconds between them.
 local RETRIES, RETRY_DELAY = 20, 100
---- More files than this are listed in one request.
+--- Changed files above which all are listed in one request.
 local FEW = 8
---- Lines of removed or proposed text that a hunk shows.
+--- Lines of removed or proposed text that a hunk shows, at most.
 local MAX_VIRTUAL = 50
 
 ---@class kode.Review
@@ -89,7 +89,7 @@ local function mark(bufnr, row, options)
   local last = api.nvim_buf_line_count(bufnr) - 1
   options.strict = false
   if row > last then
-    -- What stood at the end of the file is shown below its last line.
+    -- Text removed at the end of the file is shown below the last line.
     options.virt_lines_above = false
   end
   return api.nvim_buf_set_extmark(bufnr, highlight.review, math.min(row, last), 0, options)
@@ -116,7 +116,7 @@ local function draw_signs(bufnr, first, last, kind)
   end
 end
 
---- Whether a diff shows already what was removed.
+--- Whether a diff already shows the removed text.
 ---@param bufnr integer
 ---@return boolean
 local function is_diffed(bufnr)
@@ -141,7 +141,7 @@ local function draw_applied(bufnr, hunk)
     local old_first, old_count = assert(change[1]), assert(change[2])
     local new_first, new_count = assert(change[3]), assert(change[4])
     if old_count > 0 then
-      -- Where nothing came in its place, the diff names the line before.
+      -- For removed text without replacement the diff names the line before.
       local row = first + (new_count > 0 and new_first - 1 or new_first) --[[@as integer]]
       mark(bufnr, row, {
         virt_lines = virtual(vim.list_slice(before, old_first, old_first + old_count - 1), 'KodeLineRemoved'),
@@ -194,7 +194,7 @@ local function file_of(review, bufnr)
   if file then
     return file
   end
-  -- The server may spell a file in another way.
+  -- The server may spell the URI in another way.
   for other, candidate in pairs(review.files) do
     if edits.buffer(other) == bufnr then
       return candidate
@@ -202,7 +202,26 @@ local function file_of(review, bufnr)
   end
 end
 
---- Draws all that is to be reviewed in a buffer.
+--- Shows the text that was removed above the first line: a window at the top has no room for it by itself.
+---@param bufnr integer
+local function show_first(bufnr)
+  local above = 0
+  for _, found in ipairs(api.nvim_buf_get_extmarks(bufnr, highlight.review, { 0, 0 }, { 0, -1 }, { details = true })) do
+    local details = found[4] or {}
+    above = above + (details.virt_lines_above and #(details.virt_lines or {}) or 0)
+  end
+  for _, window in ipairs(above > 0 and vim.fn.win_findbuf(bufnr) or {}) do
+    api.nvim_win_call(window, function()
+      local view = vim.fn.winsaveview()
+      if view.topline == 1 and view.topfill == 0 then
+        local limit = math.floor(api.nvim_win_get_height(window) / 2)
+        vim.fn.winrestview({ topline = 1, topfill = math.min(above, limit) })
+      end
+    end)
+  end
+end
+
+--- Draws the changes to review in a buffer.
 ---@param bufnr integer
 function M.draw(bufnr)
   if not api.nvim_buf_is_loaded(bufnr) or vim.bo[bufnr].buftype ~= '' then
@@ -215,7 +234,7 @@ function M.draw(bufnr)
     local file = file_of(surface.review, bufnr)
     if file then
       local version = vim.lsp.util.buf_versions[bufnr]
-      -- What is recorded of a session that is written elsewhere may not be what the buffer has.
+      -- The recorded text of a session that another window writes may differ from the buffer.
       local is_closed = file.version == nil and not surface.session.following
       if is_closed or file.version == version then
         surface.review.retries[file.uri] = nil
@@ -229,9 +248,10 @@ function M.draw(bufnr)
   if has ~= (had or false) then
     require('kode.maps').review(bufnr, has)
   end
+  show_first(bufnr)
 end
 
---- Asks again for a list that was made of an older text.
+--- Requests a list again that was made of an older text.
 ---@param uri kode.Uri
 function Review:retry(uri)
   local count = (self.retries[uri] or 0) + 1
@@ -243,7 +263,7 @@ function Review:retry(uri)
   end
 end
 
---- What was listed of these files is out of date.
+--- Marks the lists of these files as out of date.
 ---@param uris kode.Uri[]
 function Review:changed(uris)
   for _, uri in ipairs(uris) do
@@ -284,7 +304,7 @@ function Review:list()
   end
 end
 
---- Lists everything anew.
+--- Lists all files again.
 ---@param callback? fun()
 function Review:refresh(callback)
   self.surface:ask('agent/edits/list', {}, function(result)
@@ -338,7 +358,7 @@ function Review:sorted()
   return files
 end
 
---- What there is to decide about, in a few words; nil when there is nothing.
+--- The changes to review in a few words, `2 files +3 -1`; nil when there are none.
 ---@return string?
 function Review:summary()
   local files, added, removed = 0, 0, 0
@@ -449,14 +469,14 @@ function M.jump(direction)
   M.go(file, file.hunks[direction == 1 and 1 or #file.hunks])
 end
 
---- What is done about a hunk when it is to be kept or undone, by its state.
+--- The action that keeps or undoes a hunk, by its state.
 ---@type table<"keep"|"undo", table<kode.HunkState, kode.ReviewAction>>
 local actions = {
   keep = { proposed = 'accept', applied = 'keep', conflict = 'keep' },
   undo = { proposed = 'reject', applied = 'undo', conflict = 'undo' },
 }
 
---- Decides about hunks by their ids.
+--- Resolves hunks by their ids.
 ---@param wish "keep"|"undo"
 ---@param surface kode.Surface
 ---@param hunks kode.Hunk[]
@@ -518,7 +538,7 @@ function M.resolve_rows(wish, first, last, force)
     by_session[anchor.surface] = list
   end
   if not next(by_session) then
-    return vim.notify('kode: there is no change here', vim.log.levels.INFO)
+    return vim.notify('kode: no change here', vim.log.levels.INFO)
   end
   for owner, hunks in pairs(by_session) do
     resolve_hunks(wish, owner, hunks, force or false)
@@ -534,7 +554,7 @@ function M.operator()
   M.resolve_rows(repeated, first - 1, last - 1)
 end
 
---- What a `<Plug>` map that keeps or undoes evaluates to.
+--- The keys of a `<Plug>` map that keeps or undoes.
 ---@param wish "keep"|"undo"
 ---@return string
 function M.repeatable(wish)
@@ -565,7 +585,7 @@ function M.resolve_all(wish, what, surface, force)
     end
   end
   if #hunks == 0 then
-    return vim.notify('kode: there is nothing to decide about', vim.log.levels.INFO)
+    return vim.notify('kode: no changes to decide', vim.log.levels.INFO)
   end
   resolve_hunks(wish, surface, hunks, force or false)
 end
@@ -586,7 +606,7 @@ local function entry_of(surface, file, hunk)
   }
 end
 
---- Gives all hunks, or those of one buffer, as entries of a quickfix or location list.
+--- Passes all hunks, or those of one buffer, as entries of a quickfix or location list.
 ---@param surface kode.Surface
 ---@param bufnr? integer
 ---@param callback fun(entries: vim.quickfix.entry[])
@@ -604,7 +624,7 @@ function M.list(surface, bufnr, callback)
   end)
 end
 
---- Takes the newest decision or restore back.
+--- Undoes the newest decision or restore.
 ---@param surface kode.Surface
 function M.revert(surface)
   surface:ask('agent/edits/revert', { resolutionId = surface.last_resolution })
@@ -612,7 +632,7 @@ end
 
 api.nvim_create_autocmd({ 'BufReadPost', 'BufWinEnter' }, {
   group = api.nvim_create_augroup('kode.review', {}),
-  desc = 'kode: show what is to be reviewed in a buffer that was opened',
+  desc = 'kode: show the changes to review in an opened buffer',
   callback = function(event)
     if next(require('kode.surface').all()) then
       vim.schedule(function()
@@ -640,7 +660,7 @@ api.nvim_create_autocmd({ 'OptionSet', 'WinClosed' }, {
 })
 api.nvim_create_autocmd('BufWipeout', {
   group = 'kode.review',
-  desc = 'kode: forget a buffer that is gone',
+  desc = 'kode: forget a wiped buffer',
   callback = function(event)
     anchors[event.buf] = nil
   end,

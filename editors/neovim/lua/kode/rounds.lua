@@ -1,16 +1,16 @@
---- Rounds of comments: what the agent is asked to answer each with, and which of its words answer which.
+--- Rounds of comments: the instruction to answer each by its number, and the answers by number.
 ---
---- Rule: what the agent does not answer by number is not answered here; the conversation has all that it said.
+--- Rule: an answer without a number is shown in the conversation alone.
 
 local M = {}
 
---- What stands below the comments of a round.
+--- The instruction below the comments of a round.
 M.ENDING = 'When you are done, answer each in a paragraph of its own that begins with “Comment” and its number.'
 
---- What may stand between a number and the answer.
+--- Characters between a number and its answer.
 local BETWEEN = { ':', '.', ')', '–', '-' }
 
---- The number that a line begins to answer, whatever Markdown is around it.
+--- The number whose answer starts on a line, whatever Markdown is around it.
 ---@param line string
 ---@return integer? number
 ---@return string words The rest of the line.
@@ -30,7 +30,7 @@ local function begun(line)
   return math.floor(tonumber(number) or 0), (words:gsub('^%**%s*', '', 1))
 end
 
---- What an answer says to each comment.
+--- The answer to each comment.
 ---@param text string
 ---@param count integer How many comments there were.
 ---@return table<integer, string> answers By number; none where it says nothing.
@@ -56,7 +56,7 @@ function M.answers(text, count)
   return answers
 end
 
---- What the agent said last in the turn that a prompt began or was steered into.
+--- The agent's last message in the turn that a prompt started or was steered into.
 ---@param session kode.Session
 ---@param prompt string
 ---@return string? said Nothing where the prompt is not among the items, or its turn has not ended.

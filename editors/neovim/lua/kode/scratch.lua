@@ -1,6 +1,6 @@
---- Windows for a text to look at, and buffers that hand their text in when they are written.
+--- Floating windows with a read-only text, and buffers whose text is stored by `:w`.
 ---
---- Rule: opened by a command or key of the user alone; a text to look at cannot be changed, and nothing in it is run.
+--- Rule: only a command or key of the user opens them, and nothing in a text is run.
 
 local api = vim.api
 
@@ -15,7 +15,7 @@ function M.fill(bufnr, lines)
   vim.bo[bufnr].modified = false
 end
 
---- Lines that a server or model gave may hold line breaks of their own.
+--- Splits lines of a server or model that contain line breaks.
 ---@param lines string[]
 ---@return string[]
 local function flat(lines)
@@ -65,7 +65,7 @@ function M.float(lines, options)
   return bufnr
 end
 
---- Opens a buffer whose text is handed in by `:w`; closing it without that hands nothing in.
+--- Opens a buffer whose text `:w` stores; closing it without that stores nothing.
 ---@param name string
 ---@param lines string[]
 ---@param write fun(text: string)

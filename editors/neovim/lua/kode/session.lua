@@ -1,24 +1,24 @@
---- A session as the client knows it: a fold of a snapshot and the events after it.
+--- The client's state of a session: a fold of a snapshot and the events after it.
 ---
---- Rule: nothing but `reset`, `apply` and `prepend` changes the state, none of them touches the editor, and an event that
---- the snapshot holds already changes nothing. What changed is told to listeners, so cost follows the change.
+--- Rule: only `reset`, `apply` and `prepend` change the state. They never touch the editor, and an event that the snapshot
+--- contains changes nothing. Listeners get the change, so that cost follows it.
 
 ---@alias kode.Change
 ---| { kind: "reset" } # Everything is new.
----| { kind: "item", item: kode.Item, added: boolean } # An item came or changed.
+---| { kind: "item", item: kode.Item, added: boolean } # An item was added or changed.
 ---| { kind: "text", item: kode.Item, text: string } # An item's text grew.
----| { kind: "progress", item: kode.Item } # A running call has put something out.
----| { kind: "rewound", from: integer } # The items from this place on are gone.
----| { kind: "older", count: integer } # So many items came at the beginning.
----| { kind: "trimmed", count: integer } # So many of the oldest items are kept no more.
----| { kind: "pending" } # What waits for the user, or in the queue, changed.
----| { kind: "status" } # Anything else that a line of status shows.
+---| { kind: "progress", item: kode.Item } # A running call has printed output.
+---| { kind: "rewound", from: integer } # The items from this place on were removed.
+---| { kind: "older", count: integer } # Older items were added at the beginning.
+---| { kind: "trimmed", count: integer } # The oldest items were dropped.
+---| { kind: "pending" } # Prompts, questions, queue or todos changed.
+---| { kind: "status" } # Anything else in a status line changed.
 ---| { kind: "draft" } # The unsent prompt was changed elsewhere.
 ---| { kind: "edits", uris: kode.Uri[] } # Changes to review are out of date.
----| { kind: "resolved", outcome: kode.EditsResolved } # An act on changes is done.
+---| { kind: "resolved", outcome: kode.EditsResolved } # A decision on changes is done.
 ---| { kind: "files", uris: kode.Uri[] } # Files were changed on the disk.
 ---| { kind: "done", done: kode.Done } # A turn ended.
----| { kind: "trust", summary: string, files: string[] } # Files of the workspace ask for something new.
+---| { kind: "trust", summary: string, files: string[] } # Files of the workspace need approval.
 ---| { kind: "gap" } # Events were lost: load the session again.
 
 ---@class kode.SubagentState
@@ -26,7 +26,7 @@
 ---@field type string
 ---@field description string
 ---@field running boolean
----@field calls integer Tool calls it has begun.
+---@field calls integer Tool calls it has started.
 ---@field last? string The newest call's title.
 
 ---@class kode.Session
@@ -66,7 +66,7 @@
 local Session = {}
 Session.__index = Session
 
---- A session that nothing is known of but its snapshot.
+--- A session from its snapshot.
 ---@param snapshot kode.Snapshot
 ---@param max_items? integer
 ---@return kode.Session
@@ -76,7 +76,7 @@ function Session.new(snapshot, max_items)
   return self
 end
 
---- Calls a function with every change from now on; gives a function that ends it.
+--- Subscribes a function to changes; returns a function that unsubscribes it.
 ---@param listener fun(change: kode.Change)
 ---@return fun() stop
 function Session:on(listener)
@@ -90,7 +90,7 @@ end
 
 ---@private
 ---@param change kode.Change
-function Session:tell(change)
+function Session:emit(change)
   for _, listener in pairs(self.listeners) do
     listener(change)
   end
@@ -104,7 +104,7 @@ function Session:reindex()
   end
 end
 
---- Becomes what a snapshot says.
+--- Replaces the state by a snapshot.
 ---@param snapshot kode.Snapshot
 function Session:reset(snapshot)
   self.id = snapshot.sessionId
@@ -138,10 +138,10 @@ function Session:reset(snapshot)
   self.subagents, self.agents, self.progress = {}, {}, {}
   self:reindex()
   self:name()
-  self:tell({ kind = 'reset' })
+  self:emit({ kind = 'reset' })
 end
 
---- Until it is given a title, a session is called by the first line of its first prompt.
+--- Titles an untitled session by the first line of its first prompt.
 ---@private
 function Session:name()
   local first = self.items[1]
@@ -151,7 +151,18 @@ function Session:name()
   end
 end
 
---- Takes a page of older items in.
+--- Whether the title was given, and is not the first line of the first prompt.
+---@return boolean
+function Session:is_named()
+  local first = self.items[1]
+  if self.title == '' or (not self.more_items and not first) then
+    return false
+  end
+  local text = first and first.body.type == 'userMessage' and not self.more_items and first.body.text or nil
+  return not text or not vim.startswith(vim.trim(text), self.title)
+end
+
+--- Adds a page of older items.
 ---@param page kode.ItemPage
 function Session:prepend(page)
   local items = page.items
@@ -162,7 +173,7 @@ function Session:prepend(page)
   self.items = items
   self.more_items = page.moreItems
   self:reindex()
-  self:tell({ kind = 'older', count = count })
+  self:emit({ kind = 'older', count = count })
 end
 
 --- An item of the transcript.
@@ -172,7 +183,7 @@ function Session:item(id)
   return self.items[self.index[id]]
 end
 
---- How many prompts and questions wait for the user.
+--- The number of prompts and questions that wait for the user.
 ---@return integer
 function Session:waiting()
   return #self.permissions + #self.questions
@@ -195,8 +206,8 @@ function Session:upsert(item)
   if item.body.type == 'toolCall' and item.body.endedAt then
     self.progress[item.itemId] = nil
   end
-  self:tell({ kind = 'item', item = item, added = not place })
-  -- Dropping many at once keeps the cost of it off single events.
+  self:emit({ kind = 'item', item = item, added = not place })
+  -- Dropping many at once keeps single events cheap.
   if #self.items > self.max_items then
     self:trim(math.floor(self.max_items / 4))
   end
@@ -208,10 +219,10 @@ function Session:trim(count)
   self.items = vim.list_slice(self.items, count + 1)
   self.more_items = true
   self:reindex()
-  self:tell({ kind = 'trimmed', count = count })
+  self:emit({ kind = 'trimmed', count = count })
 end
 
---- What a sub-agent does stands in one line of the call it works for.
+--- Shows the work of a sub-agent in the card of the call that started it.
 ---@private
 ---@param item kode.Item
 function Session:of_subagent(item)
@@ -223,17 +234,17 @@ function Session:of_subagent(item)
   if item.body.state == 'EXECUTING' then
     agent.calls = agent.calls + 1
     agent.last = item.body.title
-    self:tell_call(call)
+    self:emit_call(call)
   end
 end
 
 ---@private
 ---@param call kode.CallId
-function Session:tell_call(call)
+function Session:emit_call(call)
   for place = #self.items, 1, -1 do
     local body = self.items[place].body
     if body.type == 'toolCall' and body.callId == call then
-      return self:tell({ kind = 'progress', item = self.items[place] })
+      return self:emit({ kind = 'progress', item = self.items[place] })
     end
   end
 end
@@ -244,7 +255,7 @@ function Session:grow(chunk)
   local item = self:item(chunk.itemId)
   if item then
     item.body.text = item.body.text .. chunk.text
-    self:tell({ kind = 'text', item = item, text = chunk.text })
+    self:emit({ kind = 'text', item = item, text = chunk.text })
   end
 end
 
@@ -273,7 +284,7 @@ local function put(list, key, entry)
   list[#list + 1] = entry
 end
 
---- What each type of event does to the state; a type that is not in here changes nothing that is shown.
+--- The effect of each type of event; other types change nothing that is shown.
 ---@type table<string, fun(self: kode.Session, event: any)>
 local folds = {}
 
@@ -294,98 +305,98 @@ folds['tool:progress'] = function(self, event)
   local item = self:item(event.itemId)
   if item then
     self.progress[event.itemId] = event.text
-    self:tell({ kind = 'progress', item = item })
+    self:emit({ kind = 'progress', item = item })
   end
 end
 
 function folds.turn_started(self)
   self.done, self.retry = nil, nil
-  self:tell({ kind = 'status' })
+  self:emit({ kind = 'status' })
 end
 
 function folds.done(self, event)
   self.done, self.retry, self.compacting = event, nil, false
-  -- One part that is not known makes the sum unknown.
+  -- One unknown part makes the sum unknown.
   self.cost = self.cost and event.cost and self.cost + event.cost or nil
-  self:tell({ kind = 'status' })
-  self:tell({ kind = 'done', done = event })
+  self:emit({ kind = 'status' })
+  self:emit({ kind = 'done', done = event })
 end
 
 function folds.permission_required(self, event)
   put(self.permissions, 'permissionId', event.prompt)
-  self:tell({ kind = 'pending' })
+  self:emit({ kind = 'pending' })
 end
 
 function folds.permission_decided(self, event)
   remove(self.permissions, 'permissionId', event.permissionId)
-  self:tell({ kind = 'pending' })
+  self:emit({ kind = 'pending' })
 end
 
 function folds.question_asked(self, event)
   put(self.questions, 'questionId', event.question)
-  self:tell({ kind = 'pending' })
+  self:emit({ kind = 'pending' })
 end
 
 function folds.question_answered(self, event)
   remove(self.questions, 'questionId', event.questionId)
-  self:tell({ kind = 'pending' })
+  self:emit({ kind = 'pending' })
 end
 
 function folds.agent_resumed(self)
   self.permissions, self.questions = {}, {}
-  self:tell({ kind = 'pending' })
+  self:emit({ kind = 'pending' })
 end
 
 function folds.queue_changed(self, event)
   self.queue, self.steering, self.paused = event.queue, event.steering or {}, event.paused or false
-  self:tell({ kind = 'pending' })
+  self:emit({ kind = 'pending' })
 end
 
 function folds.state_changed(self, event)
   self.state = event.state
-  self:tell({ kind = 'status' })
+  self:emit({ kind = 'status' })
 end
 
 function folds.mode_changed(self, event)
   self.mode, self.model, self.effort = event.mode, event.model, event.effort
-  self:tell({ kind = 'status' })
+  self:emit({ kind = 'status' })
 end
 
 function folds.title_changed(self, event)
   self.title = event.title
-  self:tell({ kind = 'status' })
+  self:emit({ kind = 'status' })
 end
 
 function folds.draft_changed(self, event)
   self.draft = event.draft
-  self:tell({ kind = 'draft' })
+  self:emit({ kind = 'draft' })
 end
 
 function folds.todo_changed(self, event)
   self.todos = event.todos
-  self:tell({ kind = 'status' })
+  self:emit({ kind = 'pending' })
 end
 
 function folds.background_started(self, event)
   self.tasks[event.task.taskId] = event.task
-  self:tell({ kind = 'status' })
+  self:emit({ kind = 'status' })
 end
 
 function folds.background_ended(self, event)
   self.tasks[event.task.taskId] = nil
-  self:tell({ kind = 'status' })
+  self:emit({ kind = 'status' })
 end
 
 function folds.edits_changed(self, event)
-  self:tell({ kind = 'edits', uris = event.uris })
+  self:emit({ kind = 'edits', uris = event.uris })
 end
 
 function folds.edits_resolved(self, event)
-  self:tell({ kind = 'resolved', outcome = event })
+  self:emit({ kind = 'resolved', outcome = event })
 end
 
 function folds.file_changed(self, event)
-  self:tell({ kind = 'files', uris = { event.uri } })
+  self:emit({ kind = 'files', uris = { event.uri } })
 end
 
 function folds.rewound(self, event)
@@ -393,18 +404,18 @@ function folds.rewound(self, event)
   if from then
     self.items = vim.list_slice(self.items, 1, from - 1)
     self:reindex()
-    self:tell({ kind = 'rewound', from = from })
+    self:emit({ kind = 'rewound', from = from })
   end
 end
 
 function folds.config_changed(self, event)
   self.withheld = #event.withheld
-  self:tell({ kind = 'status' })
+  self:emit({ kind = 'status' })
 end
 
 function folds.trust_required(self, event)
   self.withheld = event.count
-  self:tell({ kind = 'trust', summary = event.summary or '', files = event.files })
+  self:emit({ kind = 'trust', summary = event.summary or '', files = event.files })
 end
 
 function folds.subagent_started(self, event)
@@ -416,14 +427,14 @@ function folds.subagent_started(self, event)
     running = true,
     calls = 0,
   }
-  self:tell_call(event.callId)
+  self:emit_call(event.callId)
 end
 
 function folds.subagent_ended(self, event)
   local call = self.agents[event.agentId]
   if call then
     self.subagents[call].running = false
-    self:tell_call(call)
+    self:emit_call(call)
   end
 end
 
@@ -431,7 +442,7 @@ function folds.token_usage(self, event)
   if event.contextTokens then
     self.context_tokens = event.contextTokens
     self.context_window = event.contextWindow or self.context_window
-    self:tell({ kind = 'status' })
+    self:emit({ kind = 'status' })
   end
 end
 
@@ -442,13 +453,13 @@ function folds.context_compression(self, event)
     if step.type == 'done' then
       self.context_tokens = step.tokensAfter
     end
-    self:tell({ kind = 'status' })
+    self:emit({ kind = 'status' })
   end
 end
 
 function folds.model_retry(self, event)
   self.retry = event
-  self:tell({ kind = 'status' })
+  self:emit({ kind = 'status' })
 end
 
 function folds.lease_changed(self, event)
@@ -457,7 +468,7 @@ function folds.lease_changed(self, event)
   else
     self.following = { by = event.writer }
   end
-  self:tell({ kind = 'status' })
+  self:emit({ kind = 'status' })
 end
 
 function folds.storage_failure(self, event)
@@ -466,17 +477,17 @@ function folds.storage_failure(self, event)
   else
     self.storage_problem = event.message
   end
-  self:tell({ kind = 'status' })
+  self:emit({ kind = 'status' })
 end
 
 function folds.gap(self)
-  self:tell({ kind = 'gap' })
+  self:emit({ kind = 'gap' })
 end
 
---- Events that are no part of the numbered sequence, or speak of it.
+--- Events outside the numbered sequence.
 local unnumbered = { lease_changed = true, gap = true }
 
---- Folds one event in. Gives whether it was news.
+--- Folds one event in. Returns whether it was new.
 ---@param params kode.AgentEventParams
 ---@return boolean
 function Session:apply(params)

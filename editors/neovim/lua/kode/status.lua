@@ -1,6 +1,7 @@
 --- One line of state: for the statusline, the winbars, and Neovim's own progress.
 ---
---- Rule: cheap enough to be asked with every redraw, and texts of the model are escaped: in a statusline `%` is code.
+--- Rule: cheap enough for every redraw. Texts of the model are escaped, because `%` is code in a statusline. What does not fit
+--- a window is left out as a whole, never cut in the middle.
 
 local api = vim.api
 
@@ -49,7 +50,7 @@ function M.escape(text)
   return (text:gsub('%c', ' '):gsub('%%', '%%%%'))
 end
 
---- What a session is doing, in a word, and its highlight group.
+--- What a session is doing, and its highlight group.
 ---@param surface kode.Surface
 ---@return string word
 ---@return string group
@@ -64,11 +65,13 @@ function M.word(surface)
   elseif session.storage_problem then
     return session.storage_problem, 'KodeStateFailed'
   elseif session.retry then
-    return ('tries again: %s'):format(session.retry.reason), 'KodeStateWaiting'
+    return ('retrying: %s'):format(session.retry.reason), 'KodeStateWaiting'
   elseif session.compacting then
-    return 'makes room', 'KodeStateWorking'
+    return 'compacting', 'KodeStateWorking'
   elseif session.state ~= 'READY' then
     return 'working', 'KodeStateWorking'
+  elseif require('kode.models').problem(surface) then
+    return 'no model (:Kode model)', 'KodeStateFailed'
   elseif session.following then
     return 'open in another window (:Kode takeover)', 'KodeStateWaiting'
   elseif session.done and session.done.stopReason ~= 'end_turn' then
@@ -77,10 +80,24 @@ function M.word(surface)
   return 'ready', 'KodeStateReady'
 end
 
----@param session kode.Session
+--- The name of the session's model: its profile, and the model where it is known and says more.
+---@param surface kode.Surface
+---@return string
+local function model_name(surface)
+  local session, info = surface.session, require('kode.models').of(surface)
+  local name = session.model
+  if info and info.model ~= name then
+    name = name == 'main' and info.model or ('%s %s'):format(name, info.model)
+  end
+  return session.effort and ('%s %s'):format(name, session.effort) or name
+end
+
+--- Figures of a session, the most important first.
+---@param surface kode.Surface
 ---@return string[]
-local function figures(session)
-  local parts = { session.mode, session.model .. (session.effort and ' ' .. session.effort or '') }
+local function figures(surface)
+  local session, parts = surface.session, {} ---@type kode.Session, string[]
+  parts[1], parts[2] = session.mode, model_name(surface)
   if session.context_tokens and session.context_window and session.context_window > 0 then
     parts[#parts + 1] = ('%d%% full'):format(session.context_tokens * 100 / session.context_window)
   end
@@ -103,68 +120,108 @@ local function figures(session)
   return parts
 end
 
+--- Joins as many parts as fit into a number of cells.
+---@param parts string[]
+---@param cells integer
+---@return string
+local function fitting(parts, cells)
+  local shown = ''
+  for _, part in ipairs(parts) do
+    local longer = shown == '' and part or shown .. ' · ' .. part
+    if api.nvim_strwidth(longer) > cells then
+      break
+    end
+    shown = longer
+  end
+  return shown
+end
+
+---@return integer
+local function drawn_window()
+  return vim.g.statusline_winid or api.nvim_get_current_win()
+end
+
 ---@return kode.Surface?
 local function drawn_surface()
-  local window = vim.g.statusline_winid or api.nvim_get_current_win()
-  local bufnr = api.nvim_win_get_buf(window)
+  local bufnr = api.nvim_win_get_buf(drawn_window())
   local transcript = require('kode.transcript').of(bufnr)
   return transcript and transcript:owner() or require('kode.prompt').surface_of(bufnr)
 end
 
---- The winbar of a transcript; in any other window it speaks of the session that was used last.
+--- How to reach what waits, in the window that is drawn.
+---@param surface kode.Surface
+---@return string?
+local function answer_hint(surface)
+  if surface.session:waiting() == 0 then
+    return nil
+  end
+  local bufnr = api.nvim_win_get_buf(drawn_window())
+  local kind = surface.prompt and surface.prompt.buffer == bufnr and 'prompt' or 'transcript'
+  local key = require('kode.maps').key(kind, 'next_question')
+  return key and ('%s, then a number'):format(key) or ':Kode permission'
+end
+
+--- The winbar of a transcript; in any other window that of the session used last.
 ---@return string
 function M.winbar()
-  local surface = drawn_surface() or require('kode.surface').latest()
+  local own = drawn_surface()
+  local surface = own or require('kode.surface').latest()
   if not surface then
     return ''
   end
   local word, group = M.word(surface)
-  local is_ready = surface.connection.status == 'ready'
-  local figure = is_ready and table.concat(figures(surface.session), ' · ') or ''
-  return ('%%#%s# %s %%*%%<%%=%s '):format(group, M.escape(word), M.escape(figure))
+  local width = api.nvim_win_get_width(drawn_window())
+  word = require('kode.render').shorten(word, math.max(width - 3, 8))
+  local parts = surface.connection.status == 'ready' and figures(surface) or {}
+  local hint = own and answer_hint(surface)
+  if hint then
+    table.insert(parts, 1, hint)
+  end
+  local right = fitting(parts, width - api.nvim_strwidth(word) - 4)
+  return ('%%#%s# %s %%*%%=%s '):format(group, M.escape(word), M.escape(right))
 end
 
---- The winbar of a prompt: what goes with it.
+--- The winbar of a prompt: what waits for an answer, and the attachments of the next prompt.
 ---@return string
 function M.prompt_winbar()
   local surface = drawn_surface()
   if not surface then
     return ''
   end
-  local window = require('kode.context').window()
-  local name = window and api.nvim_buf_get_name(api.nvim_win_get_buf(window)) or ''
-  local parts = {}
-  if name ~= '' then
-    parts[1] = vim.fn.fnamemodify(name, ':~:.')
-  end
+  local parts = { answer_hint(surface) } ---@type string[]
   for _, part in ipairs(surface.parts) do
     parts[#parts + 1] = '+ ' .. require('kode.attach').label(part)
   end
   local comments = package.loaded['kode.comments'] and #require('kode.comments').all(surface) or 0
   if comments > 0 then
-    parts[#parts + 1] = comments == 1 and '1 comment' or comments .. ' comments'
+    parts[#parts + 1] = require('kode.render').count(comments, 'comment')
   end
   local changes = surface.review:summary()
   if changes then
     parts[#parts + 1] = changes
   end
-  return (' %s%%=g? '):format(M.escape(table.concat(parts, ' · ')))
+  local window = require('kode.context').window()
+  local name = window and api.nvim_buf_get_name(api.nvim_win_get_buf(window)) or ''
+  if name ~= '' then
+    parts[#parts + 1] = vim.fn.fnamemodify(name, ':~:.')
+  end
+  local left = fitting(parts, api.nvim_win_get_width(drawn_window()) - 5)
+  return (' %s%%=g? '):format(M.escape(left))
 end
 
---- The statusline of the plugin's own windows: the names of their buffers say nothing to people.
+--- The statusline of the plugin's own windows.
 ---@return string
 function M.window()
   local surface = drawn_surface()
   if not surface then
     return ''
   end
-  local window = vim.g.statusline_winid or api.nvim_get_current_win()
-  local is_prompt = surface.prompt ~= nil and api.nvim_win_get_buf(window) == surface.prompt.buffer
+  local is_prompt = surface.prompt ~= nil and api.nvim_win_get_buf(drawn_window()) == surface.prompt.buffer
   local title = surface.session.title ~= '' and surface.session.title or 'New conversation'
   return is_prompt and ' Prompt%=%l,%c ' or (' %s%%<%%=%%P '):format(M.escape(title))
 end
 
---- One word for the statusline: empty while nothing was begun.
+--- A short text for the statusline; empty before the first conversation.
 ---@return string
 function M.statusline()
   local surface = require('kode.surface').latest()

@@ -1,10 +1,11 @@
 --- A session with all that shows it: transcript, prompt, review, notifications.
 ---
---- Rule: views are made when they are first looked at and can be dropped at any time; the session has the truth. What is
---- done here sends an intent, and the event that follows changes what is shown.
+--- Rule: views are made when they are first shown and can be dropped at any time; the session has the truth. Functions here
+--- send an intent, and the event that follows changes the view.
 
 local config = require('kode.config')
 local layout = require('kode.layout')
+local render = require('kode.render')
 local status = require('kode.status')
 
 ---@class kode.Surface
@@ -13,11 +14,13 @@ local status = require('kode.status')
 ---@field transcript? kode.Transcript
 ---@field prompt? kode.Prompt
 ---@field review kode.Review
----@field parts kode.InputPart[] What goes with the next prompt.
----@field notify_done boolean Whether the end of the turn is told, because it was begun by `:Kode!`.
+---@field parts kode.InputPart[] Attachments of the next prompt.
+---@field notify_done boolean Whether the end of the turn is notified, because `:Kode!` began it.
 ---@field last_resolution? kode.ResolutionId
 ---@field progress_id? integer|string
----@field private told table<string, boolean>
+---@field private notified table<string, boolean> The prompts that were notified.
+---@field private asked_id? string The oldest prompt that waits.
+---@field private asked_since integer Since when it is the oldest, in milliseconds.
 local Surface = {}
 Surface.__index = Surface
 
@@ -53,7 +56,8 @@ function M.watch(connection, session)
     session = session,
     parts = {},
     notify_done = false,
-    told = {},
+    notified = {},
+    asked_since = 0,
   }, Surface)
   surface.review = require('kode.review').new(surface)
   surfaces[session.id] = surface
@@ -112,6 +116,17 @@ function M.with(callback)
   end)
 end
 
+--- The models of a connection were listed: an empty conversation says whether one can answer.
+---@param connection kode.Connection
+function M.models_changed(connection)
+  for _, surface in pairs(surfaces) do
+    if surface.connection == connection and surface.transcript and #surface.session.items == 0 then
+      surface.transcript:draw()
+    end
+  end
+  status.changed()
+end
+
 --- Forgets a session that is gone.
 ---@param id kode.SessionId
 function M.forget(id)
@@ -140,9 +155,26 @@ end
 ---@return integer transcript
 ---@return integer prompt
 function Surface:buffers()
+  local is_new = not self.transcript or not self.prompt
   self.transcript = self.transcript or require('kode.transcript').new(self)
   self.prompt = self.prompt or require('kode.prompt').new(self)
+  if is_new then
+    self:name_buffers()
+  end
   return self.transcript.buffer, self.prompt.buffer
+end
+
+---@private
+function Surface:name_buffers()
+  local buffers = require('kode.buffers')
+  if self.transcript then
+    buffers.name(self.transcript.buffer, self.session)
+    buffers.describe(self.transcript.buffer, self)
+  end
+  if self.prompt then
+    buffers.name(self.prompt.buffer, self.session, 'Prompt')
+    buffers.describe(self.prompt.buffer, self)
+  end
 end
 
 ---@private
@@ -161,13 +193,14 @@ function Surface:on_change(change)
     self:resolved(change.outcome)
   elseif kind == 'reset' then
     self.review:refresh()
-    self:tell_waiting()
+    self:notify_waiting()
   elseif kind == 'pending' then
-    self:tell_waiting()
+    self:notify_waiting()
   elseif kind == 'done' then
-    self:tell_done(change.done)
+    self:notify_done_turn(change.done)
   elseif kind == 'trust' then
-    vim.notify(('Kode: files of the workspace ask for %s (:Kode trust)'):format(change.summary), vim.log.levels.WARN)
+    local message = ('Kode: %s need your approval (:Kode trust)'):format(change.summary)
+    require('kode.notify').show(message, vim.log.levels.WARN)
   elseif kind == 'item' and change.added and change.item.body.goTo then
     self:go_to(change.item.body.goTo)
   end
@@ -178,6 +211,7 @@ function Surface:on_change(change)
     self.prompt:on_draft()
   end
   if kind ~= 'text' and kind ~= 'progress' then
+    self:name_buffers()
     status.changed()
   end
 end
@@ -197,29 +231,34 @@ function Surface:go_to(id)
   end)
 end
 
---- Tells of what waits for the user when nothing that shows it is in sight, each once.
+--- Notifies of prompts that wait while no window shows them, each once.
 ---@private
-function Surface:tell_waiting()
-  local asked = {}
+function Surface:notify_waiting()
+  local asked = {} ---@type table<string, string>
+  local known = {} ---@type table<string, boolean>
   for _, prompt in ipairs(self.session.permissions) do
-    asked[prompt.permissionId] = ('Kode asks: %s (:Kode permission)'):format(prompt.title:gsub('%c', ' '))
+    asked[prompt.permissionId] = ('Kode asks: %s (:Kode permission)'):format(render.exact_line(prompt.title))
   end
   for _, question in ipairs(self.session.questions) do
-    local text = question.questions[1].question:gsub('%c', ' ')
+    local text = render.line(question.questions[1].question)
     asked[question.questionId] = ('Kode has a question: %s (:Kode answer)'):format(text)
   end
   for id, text in pairs(asked) do
-    if not self.told[id] and config.get().notify and not layout.shows(self) then
-      vim.notify(text, vim.log.levels.WARN)
+    if not self.notified[id] and config.get().notify and not layout.shows(self) then
+      require('kode.notify').show(text, vim.log.levels.WARN)
     end
-    asked[id] = true
+    known[id] = true
   end
-  self.told = asked
+  self.notified = known
+  local oldest = self.session.permissions[1]
+  if (oldest and oldest.permissionId) ~= self.asked_id then
+    self.asked_id, self.asked_since = oldest and oldest.permissionId, vim.uv.now()
+  end
 end
 
 ---@private
 ---@param done kode.Done
-function Surface:tell_done(done)
+function Surface:notify_done_turn(done)
   local good = done.stopReason == 'end_turn'
   local how = good and 'done' or 'ended: ' .. done.stopReason:gsub('_', ' ')
   local level = good and vim.log.levels.INFO or vim.log.levels.WARN
@@ -227,7 +266,7 @@ function Surface:tell_done(done)
   if self.notify_done then
     self.notify_done = false
     local changes = self.review:summary()
-    vim.notify(('Kode: %s%s'):format(how, changes and ', ' .. changes or ''), level)
+    require('kode.notify').show(('Kode: %s%s'):format(how, changes and ', ' .. changes or ''), level)
   end
 end
 
@@ -237,8 +276,8 @@ function Surface:resolved(outcome)
   self.last_resolution = outcome.resolutionId
   local parts = {}
   if #outcome.conflicts > 0 then
-    local text = '%d places stay, your own text stands in them (:Kode undo force takes the rest out)'
-    parts[1] = text:format(#outcome.conflicts)
+    local places = render.count(#outcome.conflicts, 'place')
+    parts[1] = ('%s kept: you have edited there (:Kode undo force undoes the rest)'):format(places)
   end
   for _, failure in ipairs(outcome.failed) do
     parts[#parts + 1] = ('%s: %s'):format(vim.uri_to_fname(failure.uri), failure.reason)
@@ -251,10 +290,10 @@ end
 ---@class kode.SendOptions
 ---@field delivery? kode.Delivery
 ---@field parts? kode.InputPart[]
----@field sent? fun() What is done when it was taken.
----@field failed? fun() What is done when it was not taken.
+---@field sent? fun() Called when the server has taken it.
+---@field failed? fun() Called when it has not.
 
---- Hands a prompt in.
+--- Sends a prompt.
 ---@param text string
 ---@param options? kode.SendOptions
 function Surface:send(text, options)
@@ -272,6 +311,9 @@ function Surface:send(text, options)
   local params = { sessionId = self.session.id, input = input, context = context, delivery = options.delivery }
   local parts = self.parts
   self.parts = {}
+  if self.transcript then
+    self.transcript:scroll_to_end()
+  end
   self.connection:request('agent/turn/start', params, function(err)
     if err then
       self.parts = parts
@@ -286,7 +328,7 @@ function Surface:send(text, options)
   status.progress(self, 'running', 'working')
 end
 
---- Hands in what stands in the prompt's buffer.
+--- Sends the text of the prompt's buffer.
 ---@param delivery? kode.Delivery
 function Surface:send_prompt(delivery)
   local prompt = assert(self.prompt)
@@ -305,14 +347,14 @@ function Surface:send_prompt(delivery)
   })
 end
 
---- Lets something go with the next prompt.
+--- Attaches something to the next prompt.
 ---@param part kode.InputPart
 function Surface:attach(part)
   table.insert(self.parts, part)
   self:parts_changed()
 end
 
---- Lets something go with the next prompt no more.
+--- Detaches something from the next prompt.
 ---@param part kode.InputPart
 function Surface:detach(part)
   self.parts = vim.tbl_filter(function(other)
@@ -329,7 +371,7 @@ function Surface:parts_changed()
   status.changed()
 end
 
---- Ends the running turn; what waits stays.
+--- Cancels the running turn; the queue stays.
 function Surface:stop()
   self.connection:ask('agent/turn/cancel', { sessionId = self.session.id }, function(result)
     if not result.cancelled then
@@ -338,7 +380,7 @@ function Surface:stop()
   end)
 end
 
---- Sends a request about this session and tells the user when it fails.
+--- Sends a request about this session; the user is notified when it fails.
 ---@param method string
 ---@param params table
 ---@param callback? fun(result: any)
@@ -347,7 +389,7 @@ function Surface:ask(method, params, callback)
   self.connection:ask(method, params, callback or function() end)
 end
 
---- Answers a permission prompt. Somebody else's earlier answer counts, and its event closes the prompt.
+--- Answers a permission prompt. An earlier answer from elsewhere wins, and its event closes the prompt.
 ---@param prompt kode.PermissionPrompt
 ---@param answer table
 function Surface:respond(prompt, answer)
@@ -355,13 +397,60 @@ function Surface:respond(prompt, answer)
   self:ask('agent/permission/respond', answer)
 end
 
+--- Denies a prompt with a reason for the model.
 ---@param prompt kode.PermissionPrompt
-function Surface:deny_with_words(prompt)
-  vim.ui.input({ prompt = 'What should Kode do instead? ' }, function(words)
-    if words then
-      self:respond(prompt, { decision = 'deny', feedback = words ~= '' and words or nil })
+function Surface:deny_with_feedback(prompt)
+  vim.ui.input({ prompt = 'What should Kode do instead? ' }, function(reason)
+    if reason then
+      self:respond(prompt, { decision = 'deny', feedback = reason ~= '' and reason or nil })
     end
   end)
+end
+
+--- Answers the oldest permission prompt by one key. Where no window shows it, it is shown first; where it has only just
+--- appeared, the key has to be pressed again.
+---@param wish "allow"|"deny"|"reason"
+function Surface:quick_answer(wish)
+  local prompt = self.session.permissions[1]
+  if not prompt then
+    local question = self.session.questions[1]
+    if question then
+      return require('kode.pick').question(self, question)
+    end
+    return vim.notify('kode: nothing waits for you', vim.log.levels.INFO)
+  elseif not layout.shows(self) then
+    return require('kode.pick').permission(self, prompt)
+  elseif vim.uv.now() - self.asked_since < config.get().settle then
+    return vim.notify('kode: this prompt just appeared; press the key again', vim.log.levels.WARN)
+  elseif wish == 'reason' then
+    return self:deny_with_feedback(prompt)
+  end
+  self:respond(prompt, { decision = wish })
+end
+
+--- The modes that a key goes through, from the most careful to the quickest.
+local MODES = { 'plan', 'default', 'acceptEdits' }
+
+--- Changes to the next mode.
+function Surface:next_mode()
+  local at = 0
+  for number, mode in ipairs(MODES) do
+    if mode == self.session.mode then
+      at = number
+    end
+  end
+  self:ask('agent/session/configure', { mode = MODES[at % #MODES + 1] }, function(now)
+    vim.notify('kode: mode ' .. now.mode, vim.log.levels.INFO)
+  end)
+end
+
+--- Puts the words of an earlier prompt into the prompt buffer, to be edited and sent again; what is written there stays.
+---@param text string
+function Surface:edit_again(text)
+  self:buffers()
+  if self.prompt:text() == '' then
+    self.prompt:insert(text)
+  end
 end
 
 --- Answers a question; without answers the user refuses to.
@@ -377,7 +466,7 @@ end
 function Surface:older()
   local session = self.session
   if not session.more_items or not session.items[1] then
-    return vim.notify('kode: this is the beginning', vim.log.levels.INFO)
+    return vim.notify('kode: no older messages', vim.log.levels.INFO)
   end
   local params = { before = session.items[1].itemId, limit = config.get().transcript.items }
   self:ask('agent/session/items', params, function(page)

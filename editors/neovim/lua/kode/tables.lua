@@ -1,12 +1,9 @@
---- Tables of Markdown whose columns stand below each other.
+--- Tables of Markdown with aligned columns.
 ---
---- Rule: the text stays as it is written; what is missing in a column is virtual text, counted in the cells of the screen, so
---- that wide characters have room.
+--- Rule: the text stays as it was written; padding is virtual text, counted in cells of the screen. A table that does not fit
+--- its window is not aligned, because padded rows would wrap.
 
 local M = {}
-
---- Tables with wider rows are shown as they are written.
-local MAX_WIDTH = 240
 
 ---@class kode.Cell
 ---@field first integer The byte that it begins with, behind its bar.
@@ -36,8 +33,9 @@ end
 --- The marks that align the columns of a table.
 ---@param lines string[] The lines of the table; the second has the dashes.
 ---@param row integer The row of the first.
+---@param limit integer Cells that a row may take.
 ---@return kode.Mark[]
-function M.marks(lines, row)
+function M.marks(lines, row, limit)
   local rows = {} ---@type kode.Cell[][]
   local widths = {} ---@type integer[]
   for number, line in ipairs(lines) do
@@ -46,7 +44,7 @@ function M.marks(lines, row)
       widths[column] = math.max(widths[column] or 0, cell.width) --[[@as integer]]
     end
   end
-  local width = #widths
+  local width = #widths + 1
   for _, one in ipairs(widths) do
     width = width + one
   end
@@ -55,7 +53,7 @@ function M.marks(lines, row)
     dashes[column] = assert(lines[2]):sub(cell.first + 1, cell.last)
   end
   local marks = {}
-  for number, row_cells in ipairs(width <= MAX_WIDTH and rows or {}) do
+  for number, row_cells in ipairs(width <= limit and rows or {}) do
     for column, cell in ipairs(row_cells) do
       local missing = assert(widths[column]) - cell.width --[[@as integer]]
       local below = dashes[column] or ''

@@ -1,7 +1,7 @@
 --- The buffer that shows a session.
 ---
---- Rule: changes are collected and drawn at most once in an interval, and only the lines that differ are touched. No window
---- but one that stands on the last line is moved, and a prompt never slides under a cursor that follows.
+--- Rule: changes are collected and drawn at most once in an interval, and only the lines that differ are touched. Only windows
+--- whose cursor is on the last line are scrolled, and a prompt never slides under a cursor that follows.
 
 local api = vim.api
 local config = require('kode.config')
@@ -9,11 +9,9 @@ local highlight = require('kode.highlight')
 local pending = require('kode.pending')
 local render = require('kode.render')
 
---- The row of a message at which its text begins.
-local TEXT_ROW = 2
 --- Milliseconds between the highlighting of two messages.
 local HIGHLIGHT_PAUSE = 10
---- Bytes of an output that an open card is made of.
+--- Bytes of an output that an open card reads, at most.
 local MAX_OUTPUT = 65536
 
 ---@class kode.DrawnBlock: kode.Block
@@ -23,15 +21,16 @@ local MAX_OUTPUT = 65536
 ---@field buffer integer
 ---@field session kode.Session
 ---@field private surface kode.Surface
----@field private head string[]
+---@field private head kode.StyledLine[]
 ---@field private blocks kode.DrawnBlock[]
 ---@field private places table<kode.ItemId, integer>
 ---@field private height integer Lines of head and blocks.
 ---@field private footers kode.Footer[]
 ---@field private footer_height integer
 ---@field private footer_since integer When the footers last moved, in milliseconds.
+---@field private room kode.Room
 ---@field private expanded table<kode.ItemId, boolean>
----@field private outputs table<kode.ItemId, string> What open cards of finished calls have put out.
+---@field private outputs table<kode.ItemId, string> Outputs of finished calls with an open card.
 ---@field private dirty table<kode.ItemId, boolean>
 ---@field private grown table<kode.ItemId, string[]>
 ---@field private added kode.Item[]
@@ -44,6 +43,14 @@ Transcript.__index = Transcript
 
 ---@type table<integer, kode.Transcript>
 local by_buffer = {}
+
+---@param lines kode.StyledLine[]
+---@return string[]
+local function plain(lines)
+  return vim.tbl_map(function(line)
+    return line.text
+  end, lines)
+end
 
 --- The transcript that a buffer shows.
 ---@param bufnr integer
@@ -65,17 +72,17 @@ function Transcript.new(surface)
     footers = {},
     footer_height = 0,
     footer_since = 0,
+    room = pending.ROOM,
     last_draw = 0,
     to_highlight = {},
   }, Transcript)
   by_buffer[self.buffer] = self
-  api.nvim_buf_set_name(self.buffer, 'kode://session/' .. session.id)
   local options = vim.bo[self.buffer]
   options.bufhidden = 'hide'
   options.modifiable = false
   options.swapfile = false
   options.undolevels = -1
-  options.filetype = 'kode'
+  require('kode.buffers').adopt(self.buffer, 'kode')
   require('kode.maps').transcript(self)
   api.nvim_create_autocmd('BufWipeout', {
     buffer = self.buffer,
@@ -108,6 +115,11 @@ end
 function Transcript:unlocked(change)
   vim.bo[self.buffer].modifiable = true
   local ok, problem = pcall(change)
+  -- A buffer that was empty in between keeps an empty line at its end.
+  local total = (self.height or 0) + self.footer_height
+  if total > 0 and api.nvim_buf_line_count(self.buffer) > total then
+    api.nvim_buf_set_lines(self.buffer, total, -1, false, {})
+  end
   vim.bo[self.buffer].modifiable = false
   if not ok then
     error(problem, 0)
@@ -125,13 +137,15 @@ function Transcript:mark(row, block)
   end
 end
 
---- Puts a block in the place of `old` lines that begin at a row; lines that stay are not touched.
+--- Replaces the `old` lines that begin at a row by a block; equal lines are not touched.
 ---@private
 ---@param row integer
 ---@param old string[]
 ---@param block kode.Block
 function Transcript:replace(row, old, block)
   local new = block.lines
+  -- A mark whose line is removed would move to the next block.
+  api.nvim_buf_clear_namespace(self.buffer, highlight.transcript, row, row + #old)
   local first, last = 1, 0
   while first <= #old and first <= #new and old[first] == new[first] do
     first = first + 1
@@ -147,31 +161,46 @@ function Transcript:replace(row, old, block)
 end
 
 ---@private
----@return string[]
+---@return kode.StyledLine[]
 function Transcript:head_lines()
-  local title = self.session.title ~= '' and self.session.title or 'New conversation'
-  local lines = { '# ' .. render.line(title) } ---@type string[]
-  if self.session.more_items then
-    lines[2] = 'There is more above: `go` shows it.'
+  local session, lines = self.session, {} ---@type kode.Session, kode.StyledLine[]
+  if session:is_named() then
+    lines[1] = { text = '# ' .. render.line(session.title), group = 'KodeTitle' }
   end
-  return lines
+  if session.more_items then
+    lines[#lines + 1] = { text = 'There is more above: `go` shows it.', group = 'KodeMeta' }
+  end
+  return #session.items > 0 and lines or vim.list_extend(lines, require('kode.welcome').lines(self.surface))
+end
+
+--- The nearest item above a place that is no notice.
+---@private
+---@param place integer
+---@return kode.Item?
+function Transcript:above(place)
+  for number = place - 1, 1, -1 do
+    local item = self.blocks[number].item
+    if item.body.type ~= 'notice' then
+      return item
+    end
+  end
 end
 
 ---@private
 ---@param item kode.Item
+---@param place integer
 ---@return kode.DrawnBlock
-function Transcript:render(item)
+function Transcript:render(item, place)
   local settings = config.get().transcript
-  local expanded = self.expanded[item.itemId]
-  if expanded == nil then
-    expanded = render.opens_itself(item)
-  end
-  local body = item.body
+  local body, above = item.body, self:above(place)
+  local direct = self.blocks[place - 1]
   local block = render.item(item, {
-    expanded = expanded,
+    expanded = self:is_expanded(item),
     linear = settings.linear,
     ascii = settings.ascii,
     card_lines = settings.card_lines,
+    headed = above == nil or above.body.type == 'userMessage' or above.body.type == 'command',
+    joined = direct ~= nil and render.is_card(direct.item) and render.is_card(item),
     output = self.outputs[item.itemId] or self.session.progress[item.itemId],
     subagent = body.type == 'toolCall' and self.session.subagents[body.callId] or nil,
   }) --[[@as kode.DrawnBlock]]
@@ -179,7 +208,39 @@ function Transcript:render(item)
   return block
 end
 
---- Draws all of it anew.
+--- The room in the smallest window that shows the transcript.
+---@private
+---@return kode.Room
+function Transcript:measure()
+  local room
+  for _, window in ipairs(vim.fn.win_findbuf(self.buffer)) do
+    local info = vim.fn.getwininfo(window)[1]
+    local width, height = info.width - info.textoff, info.height
+    room = {
+      width = math.max(math.min(width, room and room.width or width), 1),
+      height = math.max(math.min(height, room and room.height or height), 1),
+    }
+  end
+  return room or pending.ROOM
+end
+
+--- Fits prompts and tables to the windows, after one has another size.
+function Transcript:resized()
+  local room = self:measure()
+  if not self:is_valid() or vim.deep_equal(room, self.room) then
+    return
+  end
+  local is_wider = room.width ~= self.room.width
+  self.room = room
+  self.footer_dirty = true
+  self:draw()
+  if is_wider then
+    api.nvim_buf_clear_namespace(self.buffer, highlight.markdown, 0, -1)
+    self:highlight_newest()
+  end
+end
+
+--- Draws everything again.
 function Transcript:draw_all()
   if not self:is_valid() then
     return
@@ -187,9 +248,9 @@ function Transcript:draw_all()
   self.dirty, self.grown, self.added, self.footer_dirty = {}, {}, {}, false
   self.head = self:head_lines()
   self.blocks, self.places = {}, {}
-  local lines = vim.list_slice(self.head)
+  local lines = plain(self.head)
   for place, item in ipairs(self.session.items) do
-    local block = self:render(item)
+    local block = self:render(item, place)
     self.blocks[place] = block
     self.places[item.itemId] = place
     vim.list_extend(lines, block.lines)
@@ -200,7 +261,7 @@ function Transcript:draw_all()
     api.nvim_buf_set_lines(self.buffer, 0, -1, false, lines)
     api.nvim_buf_clear_namespace(self.buffer, highlight.transcript, 0, -1)
     api.nvim_buf_clear_namespace(self.buffer, highlight.markdown, 0, -1)
-    self:mark(0, { lines = self.head, marks = self:head_marks() })
+    self:mark(0, self:head_block())
     local row = #self.head
     for _, block in ipairs(self.blocks) do
       self:mark(row, block)
@@ -209,6 +270,13 @@ function Transcript:draw_all()
     self.footers, self.footer_height = {}, 0
     self:draw_footers()
   end)
+  self:highlight_newest()
+  self:follow(following)
+end
+
+--- Queues the newest messages to be highlighted.
+---@private
+function Transcript:highlight_newest()
   self.to_highlight = {}
   local lines_left = config.get().transcript.highlight_lines
   for place = #self.blocks, 1, -1 do
@@ -218,18 +286,19 @@ function Transcript:draw_all()
     end
     self:want_highlight(self.blocks[place])
   end
-  self:follow(following)
 end
 
 ---@private
----@return kode.Mark[]
-function Transcript:head_marks()
-  ---@type kode.Mark[]
-  local marks = { { row = 0, column = 0, options = { end_col = #self.head[1], hl_group = 'KodeTitle' } } }
-  if self.head[2] then
-    marks[2] = { row = 1, column = 0, options = { end_col = #self.head[2], hl_group = 'KodeMeta' } }
+---@return kode.Block
+function Transcript:head_block()
+  local block = { lines = plain(self.head), marks = {} } ---@type kode.Block
+  for number, line in ipairs(self.head) do
+    if line.group then
+      local options = { end_col = #line.text, hl_group = line.group }
+      block.marks[#block.marks + 1] = { row = number - 1, column = 0, options = options }
+    end
   end
-  return marks
+  return block
 end
 
 ---@private
@@ -237,12 +306,12 @@ function Transcript:draw_head()
   local old = self.head
   self.head = self:head_lines()
   if not vim.deep_equal(old, self.head) then
-    self:replace(0, old, { lines = self.head, marks = self:head_marks() })
+    self:replace(0, plain(old), self:head_block())
     self.height = self.height + #self.head - #old
   end
 end
 
---- The row that a block begins at, counted from the nearer end.
+--- The first row of a block, counted from the nearer end.
 ---@private
 ---@param place integer
 ---@return integer
@@ -279,13 +348,13 @@ function Transcript:block_at(row)
   end
 end
 
---- What waits for the user at a row.
+--- The prompt at a row.
 ---@param row integer
 ---@return kode.Footer?
 function Transcript:footer_at(row)
   local first = self.height
   for _, footer in ipairs(self.footers) do
-    -- The empty line above it is not it.
+    -- The empty line above a prompt is not part of it.
     if row > first and row < first + #footer.lines then
       return footer
     end
@@ -304,10 +373,49 @@ function Transcript:last_row()
   return self.height - 1
 end
 
---- Whether a prompt has stood where it is for long enough to be answered by a key.
+--- Whether the prompts have been where they are for long enough to be answered by a key.
 ---@return boolean
 function Transcript:is_settled()
   return vim.uv.now() - self.footer_since >= config.get().settle
+end
+
+--- Gives an answer, unless the prompt has only just appeared under the user's fingers.
+---@param choice kode.Choice
+function Transcript:choose(choice)
+  if not self:is_settled() then
+    return vim.notify('kode: this prompt just appeared; press the key again', vim.log.levels.WARN)
+  end
+  choice.act(self.surface)
+end
+
+--- The answer on a row of a prompt.
+---@param row integer
+---@return kode.Choice?
+function Transcript:choice_at(row)
+  local first = self.height
+  for _, footer in ipairs(self.footers) do
+    if row < first + #footer.lines then
+      return footer.rows[row - first]
+    end
+    first = first + #footer.lines
+  end
+end
+
+--- Goes back to before the prompt at a row, with its words in the prompt buffer.
+---@param row integer
+function Transcript:edit_again(row)
+  local block = self:block_at(row)
+  if not block or block.item.body.type ~= 'userMessage' then
+    return vim.notify('kode: the cursor is on no prompt of yours', vim.log.levels.INFO)
+  end
+  self.surface:ask('agent/checkpoint/list', {}, function(result)
+    for _, checkpoint in ipairs(result.checkpoints) do
+      if checkpoint.itemId == block.item.itemId then
+        return require('kode.pick_sessions').restore(self.surface, checkpoint)
+      end
+    end
+    vim.notify('kode: this prompt has no checkpoint', vim.log.levels.INFO)
+  end)
 end
 
 ---@private
@@ -319,7 +427,7 @@ function Transcript:draw_footers()
   local before = vim.tbl_map(function(footer)
     return footer.id
   end, self.footers)
-  self.footers = pending.footers(self.session)
+  self.footers = pending.footers(self.session, self.room, config.get().transcript.linear)
   local all = { lines = {}, marks = {} }
   for _, footer in ipairs(self.footers) do
     for _, mark in ipairs(footer.marks) do
@@ -341,7 +449,7 @@ end
 ---@param place integer
 function Transcript:redraw_block(place)
   local old = self.blocks[place]
-  local block = self:render(self.session:item(old.item.itemId) or old.item)
+  local block = self:render(self.session:item(old.item.itemId) or old.item, place)
   local row = self:row_of(place)
   api.nvim_buf_clear_namespace(self.buffer, highlight.markdown, row, row + #old.lines)
   self:replace(row, old.lines, block)
@@ -353,8 +461,8 @@ end
 ---@private
 ---@param item kode.Item
 function Transcript:append_block(item)
-  -- It may have changed since it came.
-  local block = self:render(self.session:item(item.itemId) or item)
+  -- It may have changed since it was added.
+  local block = self:render(self.session:item(item.itemId) or item, #self.blocks + 1)
   self:replace(self.height, {}, block)
   self.blocks[#self.blocks + 1] = block
   self.places[item.itemId] = #self.blocks
@@ -362,7 +470,7 @@ function Transcript:append_block(item)
   self.height = self.height + #block.lines
 end
 
---- Puts text at the end of a block.
+--- Appends text to a block.
 ---@private
 ---@param place integer
 ---@param text string
@@ -379,7 +487,7 @@ function Transcript:grow_block(place, text)
   self.height = self.height + #lines - 1
 end
 
---- The windows whose cursor is on the last line, and so follow what comes.
+--- The windows that follow: their cursor is on the last line.
 ---@private
 ---@return integer[]
 function Transcript:following()
@@ -396,16 +504,16 @@ function Transcript:following()
   return windows
 end
 
---- Moves those windows to the last line of the transcript, with what waits below it in sight.
+--- Scrolls those windows to the last line of the transcript, with the prompts below it visible.
 ---@private
 ---@param windows integer[]
 function Transcript:follow(windows)
   local total = self.height + self.footer_height
   for _, window in ipairs(windows) do
     if api.nvim_win_is_valid(window) then
-      api.nvim_win_set_cursor(window, { self.height, 0 })
+      api.nvim_win_set_cursor(window, { math.max(self.height, 1), 0 })
       local info = vim.fn.getwininfo(window)[1]
-      local height = info.height - info.winbar
+      local height = info.height
       local top = math.max(total - height, 0)
       while
         top < self.height - 1
@@ -422,7 +530,17 @@ function Transcript:follow(windows)
   end
 end
 
---- Draws what has come since the last time.
+--- Scrolls the windows with the transcript to its end at the next update: the user has sent a prompt.
+function Transcript:scroll_to_end()
+  local current = api.nvim_get_current_win()
+  for _, window in ipairs(vim.fn.win_findbuf(self.buffer)) do
+    if window ~= current then
+      api.nvim_win_set_cursor(window, { math.max(self.height, 1), 0 })
+    end
+  end
+end
+
+--- Draws the changes since the last update.
 function Transcript:draw()
   if not self:is_valid() then
     return
@@ -459,7 +577,7 @@ function Transcript:draw()
   self:follow(following)
 end
 
---- Draws soon: at once when nothing was drawn for an interval.
+--- Draws soon: at once when the last update is an interval ago.
 ---@private
 function Transcript:schedule()
   if self.timer then
@@ -481,7 +599,7 @@ function Transcript:schedule()
   )
 end
 
---- A change of the session.
+--- Applies a change of the session.
 ---@param change any One of `kode.Change`, whose `kind` says which.
 function Transcript:on_change(change)
   local kind = change.kind
@@ -518,7 +636,7 @@ function Transcript:on_change(change)
   self:schedule()
 end
 
---- Takes away the blocks from a place on.
+--- Removes the blocks from a place on.
 ---@private
 ---@param from integer
 function Transcript:cut(from)
@@ -548,7 +666,7 @@ function Transcript:is_expanded(item)
   return expanded
 end
 
---- Asks for what a finished call has put out: items only say how it went.
+--- Requests the output of a finished call; an item has only its short result.
 ---@private
 ---@param item kode.Item
 function Transcript:want_output(item)
@@ -558,7 +676,7 @@ function Transcript:want_output(item)
   end
   local params = { sessionId = self.session.id, callId = call.callId, limit = MAX_OUTPUT }
   self.surface.connection:request('agent/output/read', params, function(_, page)
-    -- Where nothing was kept of it, the card says what the item says.
+    -- Without a stored output, the card shows the short result.
     if page and page.text ~= '' and self:is_valid() then
       self.outputs[item.itemId] = page.text
       self.dirty[item.itemId] = true
@@ -585,10 +703,11 @@ function Transcript:toggle(row)
   self:unlocked(function()
     self:redraw_block(place --[[@as integer]])
   end)
-  -- The cursor of whoever closes a card from inside it goes to its line.
-  local window = api.nvim_get_current_win()
-  if api.nvim_win_get_buf(window) == self.buffer then
-    api.nvim_win_set_cursor(window, { first + 2, 0 })
+  -- A card that is closed from inside takes the cursor to its line.
+  local window, drawn = api.nvim_get_current_win(), self.blocks[place --[[@as integer]]]
+  if api.nvim_win_get_buf(window) == self.buffer and drawn and first then
+    local card = first + (drawn.card_row or 0) + 1 --[[@as integer]]
+    api.nvim_win_set_cursor(window, { card, 0 })
   end
 end
 
@@ -616,7 +735,7 @@ function Transcript:heading(row, direction)
   return found
 end
 
---- The row of the next thing below a row that waits for the user.
+--- The row of the next prompt below a row.
 ---@param row? integer
 ---@return integer?
 function Transcript:waiting_row(row)
@@ -629,7 +748,7 @@ function Transcript:waiting_row(row)
   end
 end
 
---- Lets the Markdown of a finished message be highlighted, after everything else that is to be done.
+--- Queues a finished message to be highlighted when nothing else is to be done.
 ---@private
 ---@param block kode.DrawnBlock
 function Transcript:want_highlight(block)
@@ -644,7 +763,7 @@ function Transcript:want_highlight(block)
   end
 end
 
---- Highlights one message, and lets the next one wait, so that keys are never held up by many.
+--- Highlights one message; the next one waits, so that many never hold up a key.
 ---@private
 function Transcript:highlight_next()
   local block = table.remove(self.to_highlight, 1)
@@ -652,14 +771,18 @@ function Transcript:highlight_next()
     return
   end
   local place = self.places[block.item.itemId]
-  -- A block that was drawn anew meanwhile is another one, and waits itself.
+  -- A block that was redrawn meanwhile is queued itself.
   if place and self.blocks[place] == block then
-    local row = self:row_of(place) + TEXT_ROW
-    for _, mark in ipairs(require('kode.markdown').marks(block.item.body.text or '')) do
+    local row = self:row_of(place) + block.text_row
+    local following = self:following()
+    local settings = { width = self.room.width, conceal = config.get().transcript.conceal }
+    for _, mark in ipairs(require('kode.markdown').marks(block.item.body.text or '', settings)) do
       local ends = mark.options.end_row
       local options = vim.tbl_extend('force', mark.options, { end_row = ends and row + ends })
       api.nvim_buf_set_extmark(self.buffer, highlight.markdown, row + mark.row, mark.column, options)
     end
+    -- Aligned columns may make lines wrap.
+    self:follow(following)
   end
   if #self.to_highlight > 0 then
     vim.defer_fn(function()
