@@ -7,13 +7,13 @@ class Editor:
     """Emacs, driven by its keys and commands."""
 
     def __init__(self, world: World, programs: list[str]):
-        self._world, self._program = world, programs[0]
+        self._world, self._programs = world, programs
         self._page = Page("Emacs")
 
     def open(self, name: str) -> None:
         """Opens a file and waits until the server has it."""
         self._world.config(".emacs.d/init.el", self._page.block("elisp"))
-        self._world.start([self._program, "-nw", name])
+        self._world.start([self._programs[0], "-nw", name])
         self._world.sent("editor", "textDocument/didOpen")
         self._world.shows("Connected!")
 
