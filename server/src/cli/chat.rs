@@ -25,7 +25,7 @@ use crate::cli::{ModelArgs, terminal};
 use crate::display::printable;
 use crate::home;
 use crate::signals::EndSignals;
-use editor::{Line, LineEditor};
+use editor::{EditorLine, LineEditor};
 
 /// The file of the prompt history, in the state folder.
 const HISTORY: &str = "chat-history";
@@ -112,9 +112,9 @@ impl Chat {
             let text = match next.take() {
                 Some(text) => text,
                 None => match self.editor.read(&format!("\n{}> ", self.mark())).await? {
-                    Line::Text(text) => text,
-                    Line::Nothing => continue,
-                    Line::End => return Ok(()),
+                    EditorLine::Text(text) => text,
+                    EditorLine::Nothing => continue,
+                    EditorLine::End => return Ok(()),
                 },
             };
             match text.trim() {

@@ -27,7 +27,7 @@ use crate::cli::terminal;
 const REMEMBERED: usize = 1_000;
 
 /// A line of input.
-pub(super) enum Line {
+pub(super) enum EditorLine {
     Text(String),
     /// An empty or interrupted line.
     Nothing,
@@ -35,17 +35,17 @@ pub(super) enum Line {
     End,
 }
 
-type Wanted = (String, oneshot::Sender<anyhow::Result<Line>>);
+type LineRequest = (String, oneshot::Sender<anyhow::Result<EditorLine>>);
 
 /// Reads lines.
 pub(super) struct LineEditor {
-    wanted: std_mpsc::Sender<Wanted>,
+    wanted: std_mpsc::Sender<LineRequest>,
 }
 
 impl LineEditor {
     /// Starts the thread. Must be called in a runtime.
     pub(super) fn start(engine: Engine, roots: Vec<AbsPath>, history: PathBuf) -> Self {
-        let (wanted, asked) = std_mpsc::channel::<Wanted>();
+        let (wanted, asked) = std_mpsc::channel::<LineRequest>();
         let names = NameHelper { engine, roots, names: Arc::default(), runtime: Handle::current() };
         std::thread::spawn(move || {
             for (prompt, answer) in asked {
@@ -61,7 +61,7 @@ impl LineEditor {
     ///
     /// # Errors
     /// When the terminal cannot be read.
-    pub(super) async fn read(&self, prompt: &str) -> anyhow::Result<Line> {
+    pub(super) async fn read(&self, prompt: &str) -> anyhow::Result<EditorLine> {
         let (sender, answer) = oneshot::channel();
         let gone = "the line editor has ended";
         self.wanted.send((prompt.to_owned(), sender)).map_err(|_| anyhow::anyhow!(gone))?;
@@ -70,7 +70,7 @@ impl LineEditor {
 }
 
 /// Reads a line. The editor replaces the handler of Ctrl-C as long as it lives, so each line has its own.
-fn read(names: &NameHelper, history: &Path, prompt: &str) -> anyhow::Result<Line> {
+fn read(names: &NameHelper, history: &Path, prompt: &str) -> anyhow::Result<EditorLine> {
     let config = Config::builder()
         .max_history_size(REMEMBERED)?
         .completion_type(CompletionType::List)
@@ -92,16 +92,16 @@ fn read(names: &NameHelper, history: &Path, prompt: &str) -> anyhow::Result<Line
         Ok(line) => {
             let text = line.replace("\\\n", "\n");
             if text.trim().is_empty() {
-                return Ok(Line::Nothing);
+                return Ok(EditorLine::Nothing);
             }
             editor.add_history_entry(&line)?;
             if let Err(error) = editor.append_history(history) {
                 tracing::info!(%error, "the prompt history could not be saved");
             }
-            Ok(Line::Text(text))
+            Ok(EditorLine::Text(text))
         }
-        Err(ReadlineError::Interrupted) => Ok(Line::Nothing),
-        Err(ReadlineError::Eof) => Ok(Line::End),
+        Err(ReadlineError::Interrupted) => Ok(EditorLine::Nothing),
+        Err(ReadlineError::Eof) => Ok(EditorLine::End),
         Err(error) => Err(error.into()),
     }
 }

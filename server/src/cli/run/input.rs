@@ -143,14 +143,14 @@ async fn standard_input() -> anyhow::Result<String> {
 
 /// A line of JSON with a user message.
 #[derive(Deserialize)]
-struct Line {
+struct InputLine {
     #[serde(rename = "type")]
     kind: String,
-    message: Option<Message>,
+    message: Option<InputMessage>,
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct InputMessage {
     content: Content,
 }
 
@@ -174,7 +174,7 @@ fn message(line: &str) -> anyhow::Result<Option<String>> {
         return Ok(None);
     }
     let how = "invalid line on standard input; expected {\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"…\"}}";
-    let Line { kind, message } = serde_json::from_str(line).context(how)?;
+    let InputLine { kind, message } = serde_json::from_str(line).context(how)?;
     anyhow::ensure!(kind == "user", "unsupported message type `{kind}` on standard input; expected `user`");
     let content = message.map(|message| message.content).context(how)?;
     let text = match content {

@@ -30,7 +30,7 @@ pub enum DecisionPoint {
 /// The inputs of the decision.
 #[derive(Clone, Copy, Debug)]
 pub struct DecisionFacts<'a> {
-    /// CallReason the model stopped.
+    /// Why the model stopped.
     pub stop_reason: &'a StopReason,
     /// Whole tool calls in the answer.
     pub calls: usize,
@@ -82,7 +82,7 @@ pub enum Next {
     RunTools,
     /// The model is asked again.
     AskModel {
-        /// CallReason.
+        /// The reason of the call.
         why: CallReason,
         /// The question to the user before that; the turn ends when they decline.
         pause: Option<Pause>,
@@ -91,7 +91,7 @@ pub enum Next {
     Stop(TurnEnd),
 }
 
-/// CallReason the model is asked again.
+/// Why the model is called again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallReason {
     /// Its calls have results.
