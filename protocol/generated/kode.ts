@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "a04e71722b48064cf6e576c49551ddd0f55f3fb0c1008c2fdf6ed73557566254";
+export const SCHEMA_HASH = "354399ca6dfc70c669cb0e069bd93a1464ede649e1026a737359f8c9cf280f61";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -2730,6 +2730,16 @@ export interface ProposeEditsResult {
     hunkIds: HunkId[];
 }
 
+/** A rate limit of the provider. */
+export interface ProviderLimit {
+    /** Its name for people: `requests`, `tokens`, `5 hours`, `7 days` and the like. */
+    name: string;
+    /** The used share, from 0 to 1. */
+    used: number;
+    /** The time of its reset, if the provider states it. */
+    resetsAt?: Timestamp;
+}
+
 /** What the user is asked; the call or the turn behind it waits, and nothing else. */
 export interface Question {
     /** The session. */
@@ -2755,6 +2765,8 @@ export interface Question {
      * them has run, and only the chosen one becomes part of the conversation.
      */
     candidates?: Candidate[];
+    /** With `rest`: when the turn goes on by itself. */
+    until?: Timestamp;
     /** When it was asked. */
     timestamp: Timestamp;
 }
@@ -2805,7 +2817,12 @@ export type QuestionKind =
     /** A turn has come to its limit: `Stop here` or `Go on`, and no words of one's own. Not to answer ends the turn. */
     | "turnLimit"
     /** There are two answers to a prompt, `Answer A` and `Answer B`. Not to answer ends the turn without any. */
-    | "candidates";
+    | "candidates"
+    /**
+     * The model's provider takes no requests until `until`. The turn goes on by itself then; before, `Stop here` ends it
+     * and `Try again now` asks the model at once. Not to answer ends the turn.
+     */
+    | "rest";
 
 /** An answer on offer. */
 export interface QuestionOption {
@@ -3958,6 +3975,10 @@ export interface TokenUsage {
     contextTokens?: number;
     /** Tokens its model can read. */
     contextWindow?: number;
+    /** Tokens of output a second, from the first piece of the answer to its end; absent for short answers. */
+    tokensPerSecond?: number;
+    /** The provider's rate limits, as far as it states them. */
+    limits?: ProviderLimit[];
 }
 
 /** A tool call. */

@@ -658,6 +658,25 @@ pub struct TokenUsage {
     /// Tokens its model can read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
+    /// Tokens of output a second, from the first piece of the answer to its end; absent for short answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_per_second: Option<f64>,
+    /// The provider's rate limits, as far as it states them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<ProviderLimit>,
+}
+
+/// A rate limit of the provider.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderLimit {
+    /// Its name for people: `requests`, `tokens`, `5 hours`, `7 days` and the like.
+    pub name: String,
+    /// The used share, from 0 to 1.
+    pub used: f64,
+    /// The time of its reset, if the provider states it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resets_at: Option<Timestamp>,
 }
 
 /// A model call failed and is tried again. Cancelling the turn ends the wait.

@@ -38,6 +38,9 @@ pub struct Question {
     /// them has run, and only the chosen one becomes part of the conversation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<Candidate>,
+    /// With `rest`: when the turn goes on by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
     /// When it was asked.
     pub timestamp: Timestamp,
 }
@@ -55,6 +58,9 @@ pub enum QuestionKind {
     TurnLimit,
     /// There are two answers to a prompt, `Answer A` and `Answer B`. Not to answer ends the turn without any.
     Candidates,
+    /// The model's provider takes no requests until `until`. The turn goes on by itself then; before, `Stop here` ends it
+    /// and `Try again now` asks the model at once. Not to answer ends the turn.
+    Rest,
 }
 
 /// An answer of the model that the user may choose.

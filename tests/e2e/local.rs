@@ -1,11 +1,11 @@
-//! Models of the user's own machine: lists of servers, first contact.
+//! Models of the user's own machine: windows that are served, lists of servers, small windows, first contact.
 //!
 //! Rule: the scripted model plays the programs with their documented answers; no request leaves loopback.
 
 use std::fs;
 use std::net::TcpListener;
 
-use kode_e2e::{Client, Offer, Project, Script, call, say};
+use kode_e2e::{Client, Offer, Project, Script, Session, call, say, step};
 use serde_json::{Value, json};
 
 /// A profile of an OpenAI-compatible server that claims a window.
@@ -20,10 +20,68 @@ fn open(project: &Project, profile: Value) -> Client {
     project.connect(&Offer::kode().options(json!({ "model": profile })))
 }
 
+fn texts(notices: &[Value], part: &str) -> usize {
+    notices.iter().filter(|notice| notice["text"].as_str().is_some_and(|text| text.contains(part))).count()
+}
+
 /// Answers of a turn that reads a file, then of as many turns as are asked for.
 fn script() -> Script {
     let read = || call("Read", json!({ "file_path": "{{cwd}}/a.txt" }));
     Script::default().when("^read", [read(), say("Read.")]).otherwise([say("Hello.")])
+}
+
+/// A prompt of about 8,000 tokens.
+fn long() -> String {
+    format!("hello {}", "word after word ".repeat(2_000))
+}
+
+#[test]
+fn a_prompt_that_was_cut_is_told_with_the_first_answer_and_the_window_is_kept() {
+    let project = Project::new(&script().quirk("cuts_above", json!(4_096)));
+    project.write("a.txt", "text\n");
+    let client = open(&project, profile(&project, 200_000));
+    let session = client.session();
+    session.run(&long());
+    let notices = session.notices();
+    let warning = notices.iter().find(|notice| notice.to_string().contains("cuts off")).expect("a warning");
+    assert_eq!(warning["level"], "warning");
+    assert!(warning["text"].as_str().unwrap().contains("a context window of 4096"), "{warning}");
+    assert!(warning["hint"].as_str().unwrap().contains("OLLAMA_CONTEXT_LENGTH=32768"), "{warning}");
+    // What is known now: the tools by need alone, and nothing beyond the window.
+    let before = project.model.recorded().len();
+    let session = client.session();
+    session.run("read it");
+    session.run("hello again");
+    let later = &project.model.recorded()[before..];
+    if later.is_empty() {
+        // Not even a new conversation has room in it: that is said, with the switch, and nothing is sent.
+        let last = session.notices().pop().unwrap().to_string();
+        assert!(last.contains("reads 4096 tokens") && last.contains("OLLAMA_CONTEXT_LENGTH"), "{last}");
+    }
+    for request in later {
+        let bytes = request["body"].to_string().len() as u64;
+        assert!(bytes / 4 <= 4_096, "a request of about {} tokens", bytes / 4);
+    }
+    let compactions = session.events().iter().filter(|event| event["type"] == "context_compression").count();
+    assert!(compactions <= 1, "{compactions} compactions");
+    assert_eq!(texts(&notices, "cuts off"), 1, "it is told once");
+    assert_eq!(texts(&session.notices(), "cuts off"), 0, "it is known");
+}
+
+#[test]
+fn no_request_is_refused_once_the_window_is_known() {
+    let project = Project::new(&script().quirk("refuses_above", json!(8_192)));
+    project.write("a.txt", "a line of text\n".repeat(200));
+    let client = open(&project, profile(&project, 200_000));
+    let session = client.session();
+    session.run(&long());
+    let first = project.model.refusals().len();
+    assert_eq!(first, 1, "the error names the window: {:?}", project.model.refusals());
+    let session = client.session();
+    for prompt in ["read it", "read it once more", "read all of it", "hello"] {
+        assert_eq!(session.run(prompt)["stopReason"], "end_turn", "{prompt}: {:?}", session.notices());
+    }
+    assert_eq!(project.model.refusals().len(), first, "no request beyond the window");
 }
 
 /// The lists of an Ollama with one model.
@@ -67,6 +125,38 @@ fn a_server_that_does_not_answer_is_named_with_the_reason() {
     let servers = discovered(&client, json!({ "profile": "main" }));
     assert_eq!(servers[0]["models"], json!([]));
     assert!(servers[0]["problem"]["message"].as_str().unwrap().contains("within 3 s"), "{servers:?}");
+}
+
+#[test]
+fn a_turn_of_several_calls_works_in_a_window_of_8192_tokens() {
+    let read = || call("Read", json!({ "file_path": "{{cwd}}/a.txt" }));
+    let edit = json!({ "file_path": "{{cwd}}/a.txt", "old_string": "one", "new_string": "two" });
+    let find = json!({ "query": "WebFetch" });
+    let steps = [
+        step().text("I look.").call("Read", json!({ "file_path": "{{cwd}}/a.txt" })),
+        call("Edit", edit),
+        call("ToolSearch", find),
+        read(),
+        say("Done."),
+    ];
+    let project = Project::new(&Script::new(steps).quirk("refuses_above", json!(8_192)));
+    project.write("a.txt", "one\n");
+    let client = open(&project, profile(&project, 8_192));
+    let session = client.session_with(json!({ "mode": "bypassPermissions" }));
+    assert_eq!(session.run("edit it")["stopReason"], "end_turn", "{:?}", session.notices());
+    assert_eq!((project.read("a.txt").as_str(), project.model.refusals().len()), ("two\n", 0));
+    let tools = |request: &Value| -> Vec<String> {
+        let tools = request["tools"].as_array().unwrap().iter();
+        tools.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let requests = project.model.requests();
+    assert!(
+        !tools(&requests[0]).contains(&"WebFetch".to_owned()),
+        "tools by need: {:?}",
+        tools(&requests[0])
+    );
+    assert!(tools(&requests[4]).contains(&"WebFetch".to_owned()), "{:?}", tools(&requests[4]));
+    assert!(requests[0].to_string().len() < 8_192 * 4 / 2, "{} bytes", requests[0].to_string().len());
 }
 
 // -- first contact ----------------------------------------------------------------------------------------------------
@@ -175,4 +265,40 @@ fn a_local_server_is_set_up_without_a_key_from_the_terminal() {
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
     let mine = listed["models"].as_array().unwrap().iter().find(|model| model["model"] == "gemma-test:4b");
     assert_eq!(mine.expect("the profile")["active"], true, "{listed}");
+}
+
+// -- rests --------------------------------------------------------------------------------------------------------------
+
+/// The question that a resting turn asks.
+fn resting<'a>(client: &'a Client, id: &str) -> (Session<'a>, Value) {
+    let session = Session::new(client, id);
+    let asked = session.snapshot()["questions"][0].clone();
+    assert_eq!(asked["kind"], "rest", "{asked}");
+    (session, asked)
+}
+
+#[test]
+fn a_turn_rests_over_a_restart_until_the_user_lets_it_go_on() {
+    let limit = json!({ "status": 429, "headers": { "retry-after": "7200" } });
+    let project = Project::new(&Script::new([say("Here I am.").faults([limit])]));
+    let id = {
+        let client = project.open();
+        let session = client.session();
+        session.prompt("hello");
+        let asked = session.wait_event("the rest", |event| event["type"] == "question_asked");
+        assert!(asked.to_string().contains("takes no more requests until"), "{asked}");
+        let (_, asked) = resting(&client, &session.id);
+        assert!(asked["until"].is_string(), "{asked}");
+        client.kill();
+        session.id.clone()
+    };
+    let client = project.open();
+    Session::new(&client, &id).call("agent/session/load", json!({}));
+    let (session, asked) = resting(&client, &id);
+    let answers = json!([{ "labels": ["Try again now"] }]);
+    session.call("agent/question/respond", json!({ "questionId": asked["questionId"], "answers": answers }));
+    let done = session.wait_event("the end of the turn", |event| event["type"] == "done");
+    assert_eq!(done["stopReason"], "end_turn");
+    assert_eq!(session.items().last().unwrap()["body"]["text"], "Here I am.");
+    assert_eq!(project.model.requests().len(), 2);
 }

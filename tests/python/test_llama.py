@@ -1,4 +1,4 @@
-"""A real llama-server with a model of random numbers: the setup and a turn work with it.
+"""A real llama-server with a model of random numbers: what it serves is found out, and nothing is sent that it cannot read.
 
 Rule: the answers are noise, so only what surrounds them is judged. The server is the one that tests/tools/install-llama.sh
 installs, or $KODE_LS_LLAMA.
@@ -47,6 +47,10 @@ class Llama:
             return urllib.request.urlopen(f"{self.base_url}/health", timeout=LIMIT).status == 200
         except OSError:
             return False
+
+    def is_idle(self) -> bool:
+        """Whether it was never given a prompt to read."""
+        return "task 0" not in self.log.read_text()
 
     def stop(self) -> None:
         self._process.terminate()
@@ -105,5 +109,13 @@ def test_a_turn_fits_the_window_that_is_served(llama, kode):
     ran = kode("run", "--output-format", "json", "--max-turns", "1", "Say something.", profile=profile(server, contextWindow=200_000))
     result = json.loads(ran.stdout)
     assert result["usage"]["output_tokens"] > 0, ran.stdout + ran.stderr
-    # The tools stand in the text because the template has no place for them.
+    # A window of that size gets few tools, told in text because the template has no place for them.
     assert 1_000 < result["usage"]["input_tokens"] < 32_768, result
+
+
+def test_a_window_that_is_too_small_is_told_with_its_switch_and_asked_nothing(llama, kode):
+    server = llama(2_048)
+    ran = kode("run", "Say something.", profile=profile(server, contextWindow=200_000))
+    assert ran.returncode != 0
+    assert "reads 2048 tokens" in ran.stderr and "-c 32768" in ran.stderr, ran.stderr
+    assert server.is_idle(), server.log.read_text()

@@ -7,9 +7,9 @@ use kode_engine::base::effort::Effort;
 use kode_engine::base::ids::{AgentId, CallId, CheckpointId, ItemId, SessionId, TurnId};
 use kode_engine::base::mode::Mode;
 use kode_engine::journal::lease::SessionWriter;
-use kode_engine::model::Usage;
+use kode_engine::model::{Usage, UsageWindow};
 use kode_engine::permission::PermissionPrompt;
-use kode_engine::record::context::ContextUse;
+use kode_engine::record::context::{ContextUse, Pace};
 use kode_engine::record::event::{Channel, Event, EventRecord, Gap, QueuedPrompt};
 use kode_protocol as wire;
 
@@ -125,8 +125,8 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::SubagentEnded { agent, ok, usage: used, duration_ms } => {
             subagent_ended(&agent, ok, used, duration_ms)
         }
-        Event::TokenUsage { turn, usage: used, model, cost, context } => {
-            token_usage(&turn, used, model, cost, context)
+        Event::TokenUsage { turn, usage: used, model, cost, context, pace } => {
+            token_usage(&turn, used, model, (cost, context, pace))
         }
         Event::ContextCompression { turn, agent, step } => context::compression(&turn, agent.as_ref(), step),
         Event::ModelRetry { retry } => wire::Event::ModelRetry(turn::retry(retry)),
@@ -184,8 +184,7 @@ fn token_usage(
     turn: &TurnId,
     used: Usage,
     model: String,
-    cost: Option<f64>,
-    context: Option<ContextUse>,
+    (cost, context, pace): (Option<f64>, Option<ContextUse>, Pace),
 ) -> wire::Event {
     wire::Event::TokenUsage(wire::TokenUsage {
         turn_id: turn_id(turn),
@@ -194,7 +193,13 @@ fn token_usage(
         cost,
         context_tokens: context.map(|context| context.tokens),
         context_window: context.map(|context| context.window),
+        tokens_per_second: pace.tokens_per_second,
+        limits: pace.limits.into_iter().map(limit).collect(),
     })
+}
+
+fn limit(window: UsageWindow) -> wire::ProviderLimit {
+    wire::ProviderLimit { name: window.name, used: window.used, resets_at: window.resets.map(timestamp) }
 }
 
 fn subagent_ended(agent: &AgentId, ok: bool, used: Usage, duration_ms: u64) -> wire::Event {

@@ -34,6 +34,7 @@ pub fn question(session: &SessionId, question: Question) -> wire::Question {
         questions: inquiries.collect(),
         plan: question.draft.plan,
         candidates: question.draft.candidates.into_iter().map(candidate).collect(),
+        until: question.draft.until.map(timestamp),
         timestamp: timestamp(question.timestamp),
     }
 }
@@ -44,6 +45,7 @@ fn kind(kind: QuestionKind) -> wire::QuestionKind {
         QuestionKind::Plan => wire::QuestionKind::Plan,
         QuestionKind::TurnLimit => wire::QuestionKind::TurnLimit,
         QuestionKind::Candidates => wire::QuestionKind::Candidates,
+        QuestionKind::Rest => wire::QuestionKind::Rest,
     }
 }
 

@@ -20,6 +20,7 @@ use kode_engine::permission::{
 };
 use kode_engine::process::shell::TaskEnd;
 use kode_engine::record::background::BackgroundTask;
+use kode_engine::record::context::Pace;
 use kode_engine::record::event::{
     CallState, CompressionStep, Event, EventRecord, Gap, Item, ItemBody, ModelRetry, NoticeLevel,
     ResumeStrategy, SealedCall, ToolCallItem, TurnEnd,
@@ -228,7 +229,14 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
             "monitor",
         ),
         (
-            Event::TokenUsage { turn: turn(), usage, model: name(), cost: Some(0.5), context: None },
+            Event::TokenUsage {
+                turn: turn(),
+                usage,
+                model: name(),
+                cost: Some(0.5),
+                context: None,
+                pace: Pace::default(),
+            },
             "token_usage",
             "monitor",
         ),
@@ -263,6 +271,7 @@ fn question() -> Question {
             questions: vec![],
             plan: None,
             candidates: vec![],
+            until: None,
         },
         timestamp: at(),
     }

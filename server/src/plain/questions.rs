@@ -8,7 +8,9 @@ use std::sync::{Arc, Weak};
 use kode_engine::agent::session::Session;
 use kode_engine::base::ids::QuestionId;
 use kode_engine::base::mode::Mode;
-use kode_engine::base::question::{Inquiry, InquiryAnswer, LIMIT_STOP, PLAN_REJECT, Question, Reply};
+use kode_engine::base::question::{
+    Inquiry, InquiryAnswer, LIMIT_STOP, PLAN_REJECT, Question, QuestionKind, Reply,
+};
 use lsp_types::request::ShowMessageRequest;
 use lsp_types::{MessageActionItem, MessageType, ShowMessageRequestParams};
 use serde::Deserialize;
@@ -147,10 +149,11 @@ fn how_to_answer(question: &Question) -> String {
         return "Answer with a code action.".to_owned();
     }
     let answers: Vec<_> = question.draft.questions.iter().map(|_| "\"…\"").collect();
-    format!(
-        "Answer with the command `{ANSWER}` and {{\"answers\": [{}]}}: for each question an option, or your own words.",
-        answers.join(", ")
-    )
+    let what = match question.draft.kind {
+        QuestionKind::Choice | QuestionKind::Plan => "for each question an option, or your own words",
+        QuestionKind::TurnLimit | QuestionKind::Rest | QuestionKind::Candidates => "one of the options",
+    };
+    format!("Answer with the command `{ANSWER}` and {{\"answers\": [{}]}}: {what}.", answers.join(", "))
 }
 
 /// The argument of `kode.answer`.

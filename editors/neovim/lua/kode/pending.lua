@@ -197,7 +197,7 @@ function M.question_choices(question)
         surface:answer(question, { { labels = { option.label } } })
       end, option.description)
     end
-    if question.kind ~= 'turnLimit' then
+    if question.kind ~= 'turnLimit' and question.kind ~= 'rest' then
       add_choice('Answer in your own words …', function(surface)
         require('kode.pick').own_words(surface, question)
       end)

@@ -2012,6 +2012,12 @@
 ---@class kode.ProposeEditsResult
 ---@field hunkIds kode.HunkId[] Its hunks, in the order of their places: `applied`, to be kept or undone.
 
+--- A rate limit of the provider.
+---@class kode.ProviderLimit
+---@field name string Its name for people: `requests`, `tokens`, `5 hours`, `7 days` and the like.
+---@field used number The used share, from 0 to 1.
+---@field resetsAt? kode.Timestamp The time of its reset, if the provider states it.
+
 --- What the user is asked; the call or the turn behind it waits, and nothing else.
 ---@class kode.Question
 ---@field sessionId kode.SessionId The session.
@@ -2022,6 +2028,7 @@
 ---@field questions kode.Inquiry[] What is asked, one to four things; all of them are answered at once.
 ---@field plan? string The whole plan as Markdown, when the question is whether to carry it out. Its options are then to keep planning, to accept the plan, and to accept it and edit without asking, in this order. Who does not accept it and says nothing ends the turn, to write next.
 ---@field candidates? kode.Candidate[] The answers to choose from, in the order of the options, when the question is which of them counts. Nothing of them has run, and only the chosen one becomes part of the conversation.
+---@field until? kode.Timestamp With `rest`: when the turn goes on by itself.
 ---@field timestamp kode.Timestamp When it was asked.
 
 --- The answer to one thing that was asked: options, or words, or both.
@@ -2053,6 +2060,7 @@
 ---| "plan" # The model presents a plan, and asks whether to carry it out.
 ---| "turnLimit" # A turn has come to its limit: `Stop here` or `Go on`, and no words of one's own. Not to answer ends the turn.
 ---| "candidates" # There are two answers to a prompt, `Answer A` and `Answer B`. Not to answer ends the turn without any.
+---| "rest" # The model's provider takes no requests until `until`. The turn goes on by itself then; before, `Stop here` ends it and `Try again now` asks the model at once. Not to answer ends the turn.
 
 --- An answer on offer.
 ---@class kode.QuestionOption
@@ -2789,6 +2797,8 @@
 ---@field cost? number What it costs in US dollars by the prices of the day; absent where that is not known.
 ---@field contextTokens? integer Tokens of the next request of the session's own conversation; absent where that is not known.
 ---@field contextWindow? integer Tokens its model can read.
+---@field tokensPerSecond? number Tokens of output a second, from the first piece of the answer to its end; absent for short answers.
+---@field limits? kode.ProviderLimit[] The provider's rate limits, as far as it states them.
 
 --- A tool call.
 ---@class kode.ToolCall

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "a04e71722b48064cf6e576c49551ddd0f55f3fb0c1008c2fdf6ed73557566254"
+M.schema_hash = "354399ca6dfc70c669cb0e069bd93a1464ede649e1026a737359f8c9cf280f61"
 
 return M

@@ -4,6 +4,7 @@
 //! changes from call to call precedes the history.
 
 pub mod meter;
+pub(crate) mod needs;
 pub(crate) mod reminders;
 mod system;
 pub mod tokens;
@@ -23,6 +24,7 @@ use kode_model::profile::Profile;
 use kode_model::{ModelRequest, ToolDeclaration};
 use kode_tool::Offering;
 use meter::Meters;
+use needs::ContextRoom;
 use reminders::Reminders;
 use system::{SystemPrompt, system_prompt};
 
@@ -64,7 +66,7 @@ impl ContextBuilder {
 
     /// The request for the next model call of a conversation.
     pub(crate) fn request(&self, conversation: &Conversation, profile: &Profile) -> ModelRequest {
-        let (system, tools) = self.fixed(conversation);
+        let (system, tools) = self.fixed(conversation, ContextRoom::of(profile));
         let messages = conversation
             .timed(Phase::Normalise, || conversation.thread.read(|thread| thread.messages.clone()));
         let in_force = self.gate.in_force();
@@ -87,8 +89,10 @@ impl ContextBuilder {
         }
     }
 
-    /// The parts of every request of a conversation: the system prompt and the tools.
-    fn fixed(&self, conversation: &Conversation) -> (SystemPrompt, Vec<ToolDeclaration>) {
+    /// The parts of every request of a conversation, as far as there is room: the system prompt and the tools.
+    fn fixed(&self, conversation: &Conversation, room: ContextRoom) -> (SystemPrompt, Vec<ToolDeclaration>) {
+        // Read before the state is locked.
+        let needed = needs::of(conversation, room);
         let catalog = self.extensions.catalog();
         let in_force = self.gate.in_force_for(conversation);
         let can_diagnose = self.environment.workspace.can_diagnose();
@@ -102,10 +106,21 @@ impl ContextBuilder {
             catalog: &catalog,
             is_denied: &is_denied,
             agents: &agents,
+            by_need: room != ContextRoom::Ample,
         };
         let tools = conversation.tools.declarations_for(&offering);
         let servers = self.servers.all().instructions();
-        (system_prompt(&state, conversation.assignment.as_ref(), &instructions, &servers), tools)
+        let prompt = |further: &str| {
+            let (assignment, most) = (conversation.assignment.as_ref(), needs::overview_tokens(room));
+            system_prompt(&state, assignment, &instructions, (&servers, further), most)
+        };
+        if room == ContextRoom::Ample {
+            return (prompt(""), tools);
+        }
+        let (tools, left_out): (Vec<_>, Vec<_>) =
+            tools.into_iter().partition(|tool| needs::is_needed(&tool.name, &needed));
+        let prompt = needs::fit(prompt(&needs::further(&left_out)), room);
+        (prompt, tools.into_iter().map(needs::shortened).collect())
     }
 }
 

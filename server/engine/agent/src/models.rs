@@ -12,7 +12,8 @@ use kode_base::effort::Effort;
 use kode_config::extension::template::MODEL_KEY;
 use kode_config::settings::TrustRequest;
 use kode_model::ModelError;
-use kode_model::models::{CurrentModels, Models, Pointer};
+use kode_model::models::{CurrentModels, Models, Pointer, RunningServer, Serving};
+use kode_model::profile::Profile;
 
 /// The models of a session.
 pub struct SessionModels {
@@ -78,6 +79,27 @@ impl SessionModels {
         }
         let role = model.and_then(Pointer::parse);
         ModelChoice { model: role.map(|role| Ok(self.pointer(role))), effort: None, waits }
+    }
+
+    /// The models, with the window that the server of a profile serves, as far as the server reports it in time. The server
+    /// is queried once, and only if it runs on this machine.
+    pub(crate) async fn served(&self, profile: &str) -> Arc<Models> {
+        if let Ok(known) = self.now().profile(profile) {
+            self.models.look_up(known);
+            self.models.looked_up(known).await;
+        }
+        self.now()
+    }
+
+    /// Stores the window that the server of a profile serves.
+    pub(crate) async fn learn_window(&self, profile: &Profile, window: u64) {
+        let serving = Serving { context_window: Some(window), ..Serving::default() };
+        self.models.learn(profile, serving).await;
+    }
+
+    /// The model servers that run on this machine.
+    pub(crate) async fn running(&self) -> Vec<RunningServer> {
+        self.models.running().await
     }
 
     /// Whether a profile rests after a failure.

@@ -226,9 +226,9 @@ impl SessionState {
             }
             Record::InAgent { agent, record } => self.apply_in_agent(agent, *record),
             Record::Todos { todos } => vec![self.todos.write(todos)],
-            Record::Charged { turn, model, usage, cost, context } => {
+            Record::Charged { turn, model, usage, cost, context, pace } => {
                 self.spending.charge(&turn, &model, usage, cost);
-                vec![Event::TokenUsage { turn, usage, model, cost, context }]
+                vec![Event::TokenUsage { turn, usage, model, cost, context, pace }]
             }
             Record::TurnEnded { turn, reason, usage, figures } => self.end_turn(turn, reason, usage, figures),
             Record::Configured { mode, model, effort, output_style } => {
@@ -325,11 +325,11 @@ impl SessionState {
                 take_in(&mut self.agent_mut(id.clone()).hooks, used.as_ref().clone());
                 None
             }
-            Record::Charged { turn, model, usage, cost, context } => {
+            Record::Charged { turn, model, usage, cost, context, pace } => {
                 self.agent_mut(id.clone()).charged += *usage;
                 self.spending.charge(turn, model, *usage, *cost);
-                let (turn, model) = (turn.clone(), model.clone());
-                Some(Event::TokenUsage { turn, usage: *usage, model, cost: *cost, context: *context })
+                let (turn, model, pace) = (turn.clone(), model.clone(), pace.clone());
+                Some(Event::TokenUsage { turn, usage: *usage, model, cost: *cost, context: *context, pace })
             }
             Record::Compacted { compaction } => Some(events::compacted(Some(id.clone()), compaction)),
             _ => None,

@@ -20,6 +20,7 @@ mod property;
 mod queue;
 mod reminders;
 mod replay;
+mod rests;
 mod shape;
 mod slash;
 mod slow_settings;

@@ -29,9 +29,11 @@ mod schedule;
 pub(crate) mod services;
 pub(crate) mod steering;
 pub mod turns;
+pub(crate) mod window;
 
 use std::time::Instant;
 
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::WorkUsage;
@@ -40,11 +42,11 @@ use crate::hooks::StopDecision;
 use ending::{close, report, seal};
 use kode_base::ids::QuestionId;
 use kode_base::mode::Mode;
-use kode_base::question::{LIMIT_GO_ON, Question, QuestionDraft};
+use kode_base::question::{LIMIT_GO_ON, Question, QuestionDraft, QuestionKind};
 use kode_base::reminder;
 use kode_config::preferences::IncompleteIntent;
 use kode_model::fallback::Trigger;
-use kode_model::{StopReason, Usage};
+use kode_model::{ModelError, StopReason, Usage, retry};
 use kode_record::compaction::Cause;
 use kode_record::event::{ItemBody, NoticeKind, NoticeLevel, TurnEnd};
 use kode_record::options::TurnOptions;
@@ -53,7 +55,7 @@ use kode_record::record::Record;
 use kode_tool::delegation::Delegation;
 use limit::{RepeatedCalls, TurnLimit};
 use next::{CallReason, CutPart, DecisionFacts, DecisionPoint, Next, Pause, next};
-use questions::ask_for_turn;
+use questions::{ask_for_turn, rest_for_turn};
 use resume::{ResumePoint, is_left_open};
 use sample::{ModelAnswer, Sample, SampleOptions, sample};
 use services::TurnContext;
@@ -129,6 +131,16 @@ pub(crate) async fn resume(
         turn_loop.spent.usage = state.spending.usage_of(turn.id);
     }
     turn_loop.finish(Some(point)).await
+}
+
+/// Why the model gave no answer.
+enum NoAnswer {
+    Ended(TurnEnd),
+    Failed {
+        error: ModelError,
+        /// The number of requests.
+        attempts: u32,
+    },
 }
 
 /// A turn while it runs.
@@ -242,6 +254,12 @@ impl<'a> TurnLoop<'a> {
             ResumePoint::Calls(calls) => calls,
             ResumePoint::Limit(question) => {
                 let Question { id, draft, .. } = *question;
+                if draft.kind == QuestionKind::Rest {
+                    let text =
+                        draft.questions.first().map(|asked| asked.question.clone()).unwrap_or_default();
+                    let goes_on = rest_for_turn(self.turn, draft, Some(id), self.cancel).await;
+                    return self.end_unless_rested(goes_on, text);
+                }
                 return {
                     let goes_on = self.lets_go_on(draft, Some(id)).await;
                     self.end_unless(goes_on, Pause::Limit)
@@ -286,8 +304,51 @@ impl<'a> TurnLoop<'a> {
         }
     }
 
-    /// Asks the model once; the end of the turn when there is no answer.
+    fn end_unless_rested(&mut self, goes_on: bool, failure: String) -> Result<(), TurnEnd> {
+        match goes_on {
+            true => Ok(()),
+            false if self.cancel.is_cancelled() => Err(TurnEnd::Cancelled),
+            false => {
+                self.failure = Some(failure);
+                Err(TurnEnd::Error)
+            }
+        }
+    }
+
+    /// Rests until a limit of the model's provider is reset; the end of the turn where it does not go on. A sub-agent does
+    /// not rest: its call fails, and the turn rests with the next request of its own.
+    async fn rest(&mut self, error: &ModelError, attempts: u32) -> Result<(), TurnEnd> {
+        let conversation = self.turn.conversation;
+        let models = self.turn.services.models.now();
+        let profile = models.profile(&conversation.model()).ok();
+        let until = profile.filter(|_| conversation.is_main()).and_then(|profile| {
+            let until = retry::reset(error, &profile.retry_policy(), Timestamp::now())?;
+            Some((profile.host(), until))
+        });
+        let mut goes_on = false;
+        if let Some((host, until)) = until {
+            let draft = QuestionDraft::rest(ending::resting(&host, until), until);
+            goes_on = rest_for_turn(self.turn, draft, None, self.cancel).await;
+        }
+        if !goes_on && !self.cancel.is_cancelled() {
+            report(self.turn, error, attempts);
+        }
+        self.end_unless_rested(goes_on, error.to_string())
+    }
+
+    /// Asks the model for an answer, also after rests; the end of the turn when there is none.
     async fn ask(&mut self) -> Result<ModelAnswer, TurnEnd> {
+        loop {
+            match self.ask_once().await {
+                Ok(answer) => return Ok(answer),
+                Err(NoAnswer::Ended(end)) => return Err(end),
+                Err(NoAnswer::Failed { error, attempts }) => self.rest(&error, attempts).await?,
+            }
+        }
+    }
+
+    /// Asks the model once.
+    async fn ask_once(&mut self) -> Result<ModelAnswer, NoAnswer> {
         self.spent.model_calls = self.spent.model_calls.saturating_add(1);
         self.model_calls = self.model_calls.saturating_add(1);
         let options = std::mem::take(&mut self.sample);
@@ -296,16 +357,13 @@ impl<'a> TurnLoop<'a> {
                 self.spent.usage += answer.usage;
                 Ok(answer)
             }
-            Sample::Cancelled => Err(TurnEnd::Cancelled),
+            Sample::Cancelled => Err(NoAnswer::Ended(TurnEnd::Cancelled)),
             Sample::NotChosen(usage) => {
                 self.spent.usage += usage;
-                Err(if self.cancel.is_cancelled() { TurnEnd::Cancelled } else { TurnEnd::NotChosen })
+                let cancelled = self.cancel.is_cancelled();
+                Err(NoAnswer::Ended(if cancelled { TurnEnd::Cancelled } else { TurnEnd::NotChosen }))
             }
-            Sample::Failed { error, attempts } => {
-                report(self.turn, &error, attempts);
-                self.failure = Some(error.to_string());
-                Err(TurnEnd::Error)
-            }
+            Sample::Failed { error, attempts } => Err(NoAnswer::Failed { error, attempts }),
         }
     }
 

@@ -29,6 +29,11 @@ pub const LIMIT_GO_ON: &str = "Go on";
 /// The answer by which it ends.
 pub const LIMIT_STOP: &str = "Stop here";
 
+/// The answer by which a resting turn asks its model before the limit is reset.
+pub const REST_RETRY: &str = "Try again now";
+/// The answer by which it ends.
+pub const REST_STOP: &str = "Stop here";
+
 /// What the two answers to one prompt are called.
 pub const CANDIDATES: [&str; 2] = ["Answer A", "Answer B"];
 
@@ -71,6 +76,9 @@ pub struct QuestionDraft {
     /// The answers to choose from, in the order of the options, when it is about them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<Candidate>,
+    /// When the question needs no answer any more, because a limit is reset then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
 }
 
 /// An answer of the model that the user may choose; nothing of it runs before.
@@ -106,6 +114,8 @@ pub enum QuestionKind {
     TurnLimit,
     /// There are two answers to a prompt, and the user chooses one.
     Candidates,
+    /// The model's provider takes no requests until its limit is reset. The turn waits for that time, or for the user.
+    Rest,
 }
 
 impl QuestionKind {
@@ -113,7 +123,7 @@ impl QuestionKind {
     fn wants_an_option(self) -> bool {
         match self {
             Self::Choice | Self::Plan => false,
-            Self::TurnLimit | Self::Candidates => true,
+            Self::TurnLimit | Self::Candidates | Self::Rest => true,
         }
     }
 }
@@ -241,7 +251,13 @@ impl QuestionDraft {
         ];
         let question = "Shall the agent carry out this plan?".to_owned();
         let inquiry = Inquiry { question, header: "Plan".to_owned(), options, multi_select: false };
-        Self { kind: QuestionKind::Plan, questions: vec![inquiry], plan: Some(plan), candidates: vec![] }
+        Self {
+            kind: QuestionKind::Plan,
+            questions: vec![inquiry],
+            plan: Some(plan),
+            candidates: vec![],
+            until: None,
+        }
     }
 
     /// Asks whether a turn goes on; `question` says what it has come to.
@@ -256,7 +272,13 @@ impl QuestionDraft {
             option(LIMIT_GO_ON, "The conversation is compacted and the agent goes on."),
         ];
         let inquiry = Inquiry { question, header: "Turn limit".to_owned(), options, multi_select: false };
-        Self { kind: QuestionKind::TurnLimit, questions: vec![inquiry], plan: None, candidates: vec![] }
+        Self {
+            kind: QuestionKind::TurnLimit,
+            questions: vec![inquiry],
+            plan: None,
+            candidates: vec![],
+            until: None,
+        }
     }
 
     /// Asks which of two answers counts.
@@ -275,7 +297,24 @@ impl QuestionDraft {
             questions: vec![inquiry],
             plan: None,
             candidates: candidates.into(),
+            until: None,
         }
+    }
+
+    /// Says that a turn rests until a limit is reset; `question` names the provider and the time.
+    #[must_use]
+    pub fn rest(question: String, until: Timestamp) -> Self {
+        let option = |label: &str, description: &str| QuestionOption {
+            label: label.into(),
+            description: description.into(),
+        };
+        let options = vec![
+            option(REST_STOP, "The turn ends; what was done is kept."),
+            option(REST_RETRY, "The model is asked at once, another one if you have chosen another."),
+        ];
+        let inquiry = Inquiry { question, header: "Rate limit".to_owned(), options, multi_select: false };
+        let kind = QuestionKind::Rest;
+        Self { kind, questions: vec![inquiry], plan: None, candidates: vec![], until: Some(until) }
     }
 }
 
@@ -436,6 +475,7 @@ mod tests {
                 questions: vec![inquiry],
                 plan: None,
                 candidates: vec![],
+                until: None,
             },
             timestamp: Timestamp::now(),
         }

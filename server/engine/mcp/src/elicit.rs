@@ -119,7 +119,13 @@ impl ElicitForm {
             let (question, header) = (self.message.clone(), "MCP".to_owned());
             questions.push(Inquiry { question, header, options, multi_select: false });
         }
-        QuestionDraft { kind: QuestionKind::Choice, questions, plan: None, candidates: Vec::new() }
+        QuestionDraft {
+            kind: QuestionKind::Choice,
+            questions,
+            plan: None,
+            candidates: Vec::new(),
+            until: None,
+        }
     }
 
     /// What the server is told.

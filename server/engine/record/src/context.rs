@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::tokens::CountSource;
+use kode_model::UsageWindow;
 
 /// How full a context window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,5 +53,25 @@ impl ContextUse {
     #[must_use]
     pub fn free(&self) -> u64 {
         self.window.saturating_sub(self.tokens).saturating_sub(self.reserved)
+    }
+}
+
+/// How fast a provider answered, and how much of its limits is used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Pace {
+    /// Tokens of output a second, from the first piece of the answer to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_second: Option<f64>,
+    /// The provider's limits, as far as it states them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<UsageWindow>,
+}
+
+impl Pace {
+    /// Whether nothing is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tokens_per_second.is_none() && self.limits.is_empty()
     }
 }

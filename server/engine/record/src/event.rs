@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::background::BackgroundTask;
 use crate::compaction::{Cause, Compaction};
-use crate::context::ContextUse;
+use crate::context::{ContextUse, Pace};
 use crate::draft::PromptDraft;
 use crate::hook::HookOutcome;
 use crate::options::TurnOptions;
@@ -481,6 +481,8 @@ pub enum Event {
         cost: Option<f64>,
         /// How full the context window is now.
         context: Option<ContextUse>,
+        /// How fast the answer came.
+        pace: Pace,
     },
     /// A conversation is being compacted, or was.
     ContextCompression {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::background::TaskEntry;
 use crate::compaction::Compaction;
-use crate::context::ContextUse;
+use crate::context::{ContextUse, Pace};
 use crate::draft::PromptDraft;
 use crate::event::{CallOutcome, CallState, Item, QueuedPrompt, ResumeStrategy, TurnEnd};
 use crate::intent::Intent;
@@ -302,6 +302,9 @@ pub enum Record {
         /// How full the context window was then, where that was measured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         context: Option<ContextUse>,
+        /// How fast the answer came.
+        #[serde(default, skip_serializing_if = "Pace::is_empty")]
+        pace: Pace,
     },
     /// The mode, the model, the effort or the style of the answers changed.
     Configured {

@@ -120,6 +120,8 @@ pub struct Offering<'a> {
     pub agents: &'a AgentTypes,
     /// Whether a rule takes a tool away.
     pub is_denied: &'a dyn Fn(&str) -> bool,
+    /// Whether a model's window is so small that it gets tools by need.
+    pub by_need: bool,
 }
 
 /// The work of a call that is not a change set.

@@ -12,5 +12,9 @@ pub const LS: &str = "LS";
 pub const READ: &str = "Read";
 /// Takes a thought.
 pub const THINK: &str = "Think";
+/// Brings further tools where the context window is small.
+pub const TOOL_SEARCH: &str = "ToolSearch";
+/// The tools that all work needs, which every context window has room for.
+pub const ESSENTIAL: [&str; 6] = ["Bash", "Edit", "Glob", GREP, READ, "Write"];
 /// Keeps the todo list.
 pub const TODO_WRITE: &str = "TodoWrite";

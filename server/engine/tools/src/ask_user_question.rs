@@ -86,7 +86,13 @@ impl Tool for AskUserQuestion {
             questions.map(|(at, question)| inquiry(at, question)).collect::<Result<Vec<_>, _>>()?;
         let headers: Vec<_> = questions.iter().map(|inquiry| inquiry.header.as_str()).collect();
         let title = format!("Ask: {}", headers.join(", "));
-        let draft = QuestionDraft { kind: QuestionKind::Choice, questions, plan: None, candidates: vec![] };
+        let draft = QuestionDraft {
+            kind: QuestionKind::Choice,
+            questions,
+            plan: None,
+            candidates: vec![],
+            until: None,
+        };
         Ok(CallPlan { title, touches: Vec::new(), action: CallAction::Ask(Box::new(draft)) })
     }
 }

@@ -22,6 +22,7 @@ use crate::slash_command::SlashCommand;
 use crate::task::Task;
 use crate::think::Think;
 use crate::todo_write::TodoWrite;
+use crate::tool_search::ToolSearch;
 use crate::web_fetch::WebFetch;
 use crate::write::Write;
 use kode_net::WebClient;
@@ -50,6 +51,7 @@ pub fn built_in() -> Registry {
     registry.add(Task);
     registry.add(Think);
     registry.add(TodoWrite);
+    registry.add(ToolSearch);
     registry.add(WebFetch::new(Arc::new(WebClient::default())));
     registry.add(Write);
     registry

@@ -29,6 +29,7 @@ pub mod task;
 pub mod testing;
 pub mod think;
 pub mod todo_write;
+pub mod tool_search;
 pub mod walk;
 pub mod web_fetch;
 pub mod web_search;

@@ -159,6 +159,7 @@ mod tests {
             can_diagnose: false,
             catalog: &catalog,
             is_denied: &|_| false,
+            by_need: false,
             agents: &kode_config::agents::AgentTypes::default(),
         };
         assert_eq!((Skill.describe(&offer), SlashCommand.describe(&offer)), (None, None));

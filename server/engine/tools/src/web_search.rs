@@ -273,6 +273,7 @@ mod tests {
                 can_diagnose: false,
                 catalog: &kode_config::extension::Catalog::default(),
                 is_denied: &|_| false,
+                by_need: false,
                 agents: &kode_config::agents::AgentTypes::default(),
             };
             tool.describe(&offer).is_some()

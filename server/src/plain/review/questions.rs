@@ -94,6 +94,7 @@ mod tests {
             questions: vec![inquiry],
             plan: None,
             candidates: Vec::new(),
+            until: None,
         };
         Question { id: QuestionId::generate(), call: None, item: None, draft, timestamp: Timestamp::now() }
     }

@@ -7,11 +7,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use crate::context::ContextBuilder;
+use crate::context::needs::{self, ContextRoom};
 use crate::context::tokens::{Counter, TokenParts};
 use crate::conversation::Conversation;
 use crate::core::lock;
 use crate::instructions::Instructions;
 use crate::state::thread::ReportedUsage;
+use crate::turn::window::CutPrompts;
 use kode_base::ids::AgentId;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
@@ -41,6 +43,8 @@ pub(crate) struct Meters {
     corrections: Mutex<HashMap<String, f64>>,
     /// The last measurement of the session's own conversation.
     last: Mutex<Option<ContextUse>>,
+    /// The models whose servers cut prompts.
+    cuts: CutPrompts,
 }
 
 /// The counts of one conversation.
@@ -69,6 +73,9 @@ struct FixedKey {
     agents: Arc<AgentTypes>,
     instructions: Arc<Instructions>,
     tools: Arc<Registry>,
+    room: ContextRoom,
+    /// The number of tools that the model has asked for, where it gets them by need.
+    needed: usize,
 }
 
 impl FixedKey {
@@ -81,6 +88,7 @@ impl FixedKey {
             && Arc::ptr_eq(&self.agents, &other.agents)
             && Arc::ptr_eq(&self.instructions, &other.instructions)
             && Arc::ptr_eq(&self.tools, &other.tools)
+            && (self.room, self.needed) == (other.room, other.needed)
     }
 }
 
@@ -174,6 +182,27 @@ impl ContextBuilder {
         *lock(&self.meters.last)
     }
 
+    /// The tokens of the next request, counted and not corrected.
+    pub(crate) fn counted(&self, conversation: &Conversation, profile: &Profile) -> u64 {
+        self.measure_by(conversation, profile, |meter, measured| {
+            measured.fixed + meter.sizes.iter().sum::<u64>()
+        })
+    }
+
+    /// Notes the reported size of a prompt. Returns the window that the server cut the prompt to, the first time that it
+    /// cuts one for this model; reports of the model are ignored from then on.
+    pub(crate) fn note_prompt(
+        &self,
+        conversation: &Conversation,
+        profile: &Profile,
+        reported: u64,
+    ) -> Option<u64> {
+        let counted = self.counted(conversation, profile);
+        let window = self.meters.cuts.note(conversation.agent(), &profile.model, (reported, counted))?;
+        self.meters.forget_correction(&profile.model);
+        Some(window)
+    }
+
     fn measure_by<T>(
         &self,
         conversation: &Conversation,
@@ -203,8 +232,8 @@ impl ContextBuilder {
                 reported: thread.reported().cloned(),
             }
         });
-        let reported = meter.take_in(added);
-        let fixed = self.fixed_size(&mut meter, conversation);
+        let reported = meter.take_in(added).filter(|reported| !meters.cuts.is_cut(&reported.model));
+        let fixed = self.fixed_size(&mut meter, conversation, profile);
         let measured = meters.read(&mut meter, fixed, reported, self.limits(profile));
         if conversation.is_main() {
             *lock(&meters.last) = Some(measured.usage);
@@ -215,19 +244,19 @@ impl ContextBuilder {
     }
 
     /// The size of the parts of every request, counted again when they may have changed.
-    fn fixed_size(&self, meter: &mut Meter, conversation: &Conversation) -> FixedSize {
-        let key = self.fixed_key(conversation);
+    fn fixed_size(&self, meter: &mut Meter, conversation: &Conversation, profile: &Profile) -> FixedSize {
+        let key = self.fixed_key(conversation, ContextRoom::of(profile));
         match &meter.fixed {
             Some((known, fixed)) if known.is_same(&key) => *fixed,
             Some(_) | None => {
-                let fixed = self.count_fixed(conversation, meter.counter);
+                let fixed = self.count_fixed(conversation, key.room, meter.counter);
                 meter.fixed = Some((key, fixed));
                 fixed
             }
         }
     }
 
-    fn fixed_key(&self, conversation: &Conversation) -> FixedKey {
+    fn fixed_key(&self, conversation: &Conversation, room: ContextRoom) -> FixedKey {
         let mode = self.core.state().config.mode;
         let workspace = &self.environment.workspace;
         FixedKey {
@@ -239,11 +268,13 @@ impl ContextBuilder {
             agents: self.extensions.agent_types(),
             instructions: self.instructions.current(),
             tools: Arc::clone(&conversation.tools),
+            needed: needs::of(conversation, room).len(),
+            room,
         }
     }
 
-    fn count_fixed(&self, conversation: &Conversation, counter: Counter) -> FixedSize {
-        let (system, tools) = self.fixed(conversation);
+    fn count_fixed(&self, conversation: &Conversation, room: ContextRoom, counter: Counter) -> FixedSize {
+        let (system, tools) = self.fixed(conversation, room);
         // The whole is counted as it is sent, so that the parts add up to it.
         let (all, memory) = (counter.text(&system.text()), counter.text(&system.memory));
         FixedSize {
@@ -298,6 +329,11 @@ impl Meter {
 }
 
 impl Meters {
+    /// Forgets how much longer requests of a model are than counted.
+    fn forget_correction(&self, model: &str) {
+        lock(&self.corrections).remove(model);
+    }
+
     fn read(
         &self,
         meter: &mut Meter,

@@ -3,6 +3,7 @@
 //! Rule: it is the same for all requests of a session as long as nobody changes mode, style or instructions: a date that
 //! moves on or a list in another order would make every cached prompt worthless. Its parts always come in one order.
 
+use super::needs;
 use crate::conversation::Assignment;
 use crate::instructions::Instructions;
 use crate::state::SessionState;
@@ -41,14 +42,18 @@ impl SystemPrompt {
     }
 }
 
-/// The system prompt of a session's own conversation, or of a sub-agent with an assignment; `servers` is what MCP servers say
-/// of themselves.
+/// The system prompt of a session's own conversation, or of a sub-agent with an assignment. `servers` is what MCP servers say
+/// of themselves, `further` the tools that can be asked for, `overview` the most tokens of the project's
+/// overview.
 pub(super) fn system_prompt(
     state: &SessionState,
     assignment: Option<&Assignment>,
     instructions: &Instructions,
-    servers: &str,
+    (servers, further): (&str, &str),
+    overview: Option<u64>,
 ) -> SystemPrompt {
+    let overview =
+        overview.map(|tokens| needs::cut(&instructions.overview, tokens, "List folders for the rest."));
     let isolation = assignment.and_then(|assignment| assignment.isolation.as_ref());
     let elsewhere = isolation.map(|isolation| isolation.workspace.cwd());
     let mut facts = SystemFacts {
@@ -56,7 +61,7 @@ pub(super) fn system_prompt(
         roots: &state.roots,
         date: started(state),
         branch: instructions.branch.as_deref(),
-        overview: &instructions.overview,
+        overview: overview.as_deref().unwrap_or(&instructions.overview),
     };
     if let (Some(isolation), Some(cwd)) = (isolation, &elsewhere) {
         // Files of the workspace may be missing in a worktree.
@@ -70,7 +75,7 @@ pub(super) fn system_prompt(
         instructions,
     );
     // Last: servers come and go, and the text before them stays the same.
-    SystemPrompt { added: joined([prompt.added.as_str(), servers]), ..prompt }
+    SystemPrompt { added: joined([prompt.added.as_str(), servers, further]), ..prompt }
 }
 
 /// The facts of the environment.

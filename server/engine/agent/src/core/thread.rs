@@ -14,7 +14,7 @@ use kode_base::paths::AbsPath;
 use kode_model::profile::Profile;
 use kode_model::{Block, Usage};
 use kode_permission::equipment::Equipment;
-use kode_record::context::ContextUse;
+use kode_record::context::{ContextUse, Pace};
 use kode_record::event::{CallOutcome, CallState, Item, ItemBody, NoticeKind, NoticeLevel};
 use kode_record::record::{ExecutedCall, Record};
 use kode_text::workspace::KnownText;
@@ -80,9 +80,21 @@ impl ThreadHandle {
     /// Records the tokens of an answer, whole or broken off, with their cost. `context` is the fill of the context window
     /// now; `None` where it was not measured.
     pub(crate) fn charge(&self, turn: &TurnId, profile: &Profile, usage: Usage, context: Option<ContextUse>) {
+        self.charge_at(turn, profile, usage, context, Pace::default());
+    }
+
+    /// As [`Self::charge`], for an answer of a known pace.
+    pub(crate) fn charge_at(
+        &self,
+        turn: &TurnId,
+        profile: &Profile,
+        usage: Usage,
+        context: Option<ContextUse>,
+        pace: Pace,
+    ) {
         let cost = profile.prices.as_ref().and_then(|prices| prices.cost(&usage));
         let (turn, model) = (turn.clone(), profile.model.clone());
-        self.commit(Record::Charged { turn, model, usage, cost, context });
+        self.commit(Record::Charged { turn, model, usage, cost, context, pace });
     }
 
     /// Records that a call waits for the user, and for which permission prompt if for one. Does nothing where that is

@@ -274,7 +274,7 @@ impl CommandContext<'_> {
             BuiltInId::Hooks => self.hooks().await,
             BuiltInId::Mcp => self.mcp(),
             BuiltInId::Memory => self.memory(),
-            BuiltInId::Model => self.model(),
+            BuiltInId::Model => self.model().await,
             BuiltInId::OutputStyle => self.output_style().await,
             BuiltInId::Permissions => self.permissions().await,
             BuiltInId::Plan => self.plan(),

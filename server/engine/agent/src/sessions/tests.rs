@@ -13,6 +13,7 @@ use kode_base::ids::{ItemId, ResolutionId, TurnId};
 use kode_base::mode::Mode;
 use kode_journal::Blobs;
 use kode_model::{Block, Image, Message, Usage};
+use kode_record::context::Pace;
 use kode_record::event::{Item, ItemBody};
 
 struct Home {
@@ -122,7 +123,14 @@ fn turn(prompt: &str, answer: &str) -> Vec<Record> {
 
 fn charged(turn: &TurnId, cost: Option<f64>) -> Record {
     let usage = Usage { input_tokens: 10, ..Usage::default() };
-    Record::Charged { turn: turn.clone(), model: "m".to_owned(), usage, cost, context: None }
+    Record::Charged {
+        turn: turn.clone(),
+        model: "m".to_owned(),
+        usage,
+        cost,
+        context: None,
+        pace: Pace::default(),
+    }
 }
 
 fn append(path: &Path, records: &[Record]) {

@@ -61,7 +61,7 @@ pub(super) async fn ask(
         }
         (QuestionKind::Plan, None) => Err(plan_refused(turn, &question, feedback)),
         // No tool asks these.
-        (QuestionKind::TurnLimit | QuestionKind::Candidates, _) => Err(cancelled()),
+        (QuestionKind::TurnLimit | QuestionKind::Candidates | QuestionKind::Rest, _) => Err(cancelled()),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::turn::sample::{
 use kode_base::question::{CANDIDATES, Candidate, CandidateCall, QuestionDraft, Reply};
 use kode_model::profile::Profile;
 use kode_model::{Block, ModelErrorKind, ModelRequest, ModelResponse};
+use kode_record::context::Pace;
 use kode_record::event::NoticeLevel;
 
 /// The temperature of the second answer, where the first has the provider's own or a lower one.
@@ -70,12 +71,12 @@ async fn choose(caller: &ModelCaller<'_>, answers: [(ModelResponse, StreamedItem
         Some(_) | None => {
             let mut usage = first.usage;
             usage += second.usage;
-            caller.charge(first.usage);
-            caller.charge(second.usage);
+            caller.charge(first.usage, Pace::default());
+            caller.charge(second.usage, Pace::default());
             return SampleOutcome::NotChosen(usage);
         }
     };
-    caller.charge(other);
+    caller.charge(other, Pace::default());
     let spared_by = reply.filter(|reply| reply.skip_asks).map(|Reply { by, .. }| by);
     SampleOutcome::Answer(Box::new(ReceivedAnswer { response, shown, other, spared_by }))
 }

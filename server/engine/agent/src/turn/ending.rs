@@ -5,6 +5,9 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
 use crate::conversation::WorkUsage;
 use crate::core::Core;
 use crate::core::thread::ThreadHandle;
@@ -164,6 +167,16 @@ pub(super) fn close(turn: TurnContext<'_>, reason: TurnEnd, model_calls: u32) {
             seal(&turn.conversation.thread, ENDED_WITH_ERROR);
         }
     }
+}
+
+/// The text of a turn that rests until `until`, in the time zone of this machine.
+pub(super) fn resting(host: &str, until: Timestamp) -> String {
+    let (now, until) = (Timestamp::now().to_zoned(TimeZone::system()), until.to_zoned(TimeZone::system()));
+    let form = if now.date() == until.date() { "%H:%M" } else { "%A, %d %B, %H:%M" };
+    format!(
+        "{host} takes no more requests until {}. The turn rests and goes on by itself then.",
+        until.strftime(form)
+    )
 }
 
 /// Reports to the user that the model could not be called.

@@ -19,7 +19,8 @@ use kode_text::workspace::KnownText;
 pub(crate) enum ResumePoint {
     /// The calls of the newest answer that have not begun, in their order; about some of them the user is asked again.
     Calls(Vec<ModelToolCall>),
-    /// The turn had come to its limit, and the user is asked again whether it goes on.
+    /// The turn had come to its limit and the user is asked again whether it goes on, or it rests until a limit of the
+    /// model's provider is reset.
     Limit(Box<Question>),
 }
 
@@ -48,8 +49,10 @@ impl ResumePoint {
     fn of_conversation(state: &SessionState, turn: &TurnId, agent: Option<&AgentId>) -> Option<Self> {
         let open = state.thread(agent)?.open_calls();
         if open.is_empty() && agent.is_none() {
-            let is_limit =
-                |asked: &&Question| asked.call.is_none() && asked.draft.kind == QuestionKind::TurnLimit;
+            let is_limit = |asked: &&Question| {
+                let kind = asked.draft.kind;
+                asked.call.is_none() && matches!(kind, QuestionKind::TurnLimit | QuestionKind::Rest)
+            };
             return state
                 .running
                 .questions

@@ -21,6 +21,7 @@ use crate::turn::next::CutPart;
 use crate::turn::resume::PendingRequest;
 use crate::turn::route::Route;
 use crate::turn::services::TurnContext;
+use crate::turn::window::{self, WindowFit};
 use kode_base::ids::{CallId, ItemId, TurnId};
 use kode_config::agents::TASK;
 use kode_model::fallback::Trigger;
@@ -30,7 +31,7 @@ use kode_model::{
     Block, Message, Model, ModelError, ModelErrorKind, ModelRequest, ModelResponse, StopReason, Usage,
 };
 use kode_record::compaction::Cause;
-use kode_record::context::ContextUse;
+use kode_record::context::{ContextUse, Pace};
 use kode_record::record::Record;
 use kode_tool::delegation::Delegation;
 use record::{keep_partial, leave, record};
@@ -131,6 +132,19 @@ pub(super) async fn sample(
             Err(error) if route.turn_from(&error) => continue,
             Err(error) => return Sample::Failed { error, attempts: 0 },
         };
+        match window::fit(turn, &caller.profile) {
+            WindowFit::Fits => {}
+            WindowFit::TooLong if !compacted => {
+                compacted = true;
+                make_room(turn, route.profile(), cancel).await;
+                continue;
+            }
+            WindowFit::TooLong => {
+                return Sample::Failed { error: window::too_long(&caller.profile), attempts: 0 };
+            }
+            WindowFit::Never(error) if route.turn_from(&error) => continue,
+            WindowFit::Never(error) => return Sample::Failed { error, attempts: 0 },
+        }
         let request = caller.request();
         let began = Instant::now();
         let outcome = if options.candidates {
@@ -152,15 +166,20 @@ pub(super) async fn sample(
                     caller.charge_apart(spent);
                     continue;
                 }
+                caller.check_prompt(spent).await;
                 let mut usage = spent;
                 usage += given.other;
+                let pace = caller.pace(&given.shown, spent);
                 let answer = record(&caller, *given, usage);
-                caller.charge(spent);
+                caller.charge(spent, pace);
                 return Sample::Answer(answer);
             }
             Err(fault) => fault,
         };
         let cancelled = fault.error.kind == ModelErrorKind::Cancelled || cancel.is_cancelled();
+        if let Some(window) = fault.error.context_window {
+            caller.learn_window(window).await;
+        }
         if !cancelled && route.turn_from(&fault.error) {
             leave(&turn.conversation.thread, &mut fault.shown);
             continue;
@@ -259,9 +278,14 @@ impl<'a> ModelCaller<'a> {
         profile: &str,
         cancel: &'a CancellationToken,
     ) -> Result<Self, ModelError> {
-        let models = turn.services.models.now();
-        let model = tokio::select! {
-            model = models.connect(profile) => model?,
+        let services = turn.services;
+        let connected = async {
+            let models = services.models.served(profile).await;
+            let model = models.connect(profile).await?;
+            Ok::<_, ModelError>((model, models))
+        };
+        let (model, models) = tokio::select! {
+            connected = connected => connected?,
             () = cancel.cancelled() => {
                 return Err(ModelError::new(ModelErrorKind::Cancelled, "the turn was cancelled"));
             }
@@ -333,8 +357,15 @@ impl<'a> ModelCaller<'a> {
     }
 
     /// Charges the tokens of an answer.
-    pub(super) fn charge(&self, usage: Usage) {
-        self.turn.conversation.thread.charge(self.turn.id, &self.profile, usage, self.context());
+    pub(super) fn charge(&self, usage: Usage, pace: Pace) {
+        let thread = &self.turn.conversation.thread;
+        thread.charge_at(self.turn.id, &self.profile, usage, self.context(), pace);
+    }
+
+    /// The pace of an answer, and how much of the provider's limits is used.
+    fn pace(&self, shown: &StreamedItems, usage: Usage) -> Pace {
+        let tokens_per_second = shown.tokens_per_second(usage.output_tokens);
+        Pace { tokens_per_second, limits: self.model.usage_windows() }
     }
 
     /// Charges tokens that no answer of the turn counts.

@@ -15,6 +15,7 @@ use kode_journal::Journal;
 use kode_journal::base::BaseMark;
 use kode_journal::disk::RealDisk;
 use kode_model::Usage;
+use kode_record::context::Pace;
 use kode_record::event::{EventLog, EventRecord, ItemBody};
 use kode_record::options::TurnOptions;
 
@@ -151,6 +152,7 @@ fn records(steps: &[(Step, u8)]) -> (Vec<Record>, &'static str) {
                 usage: Usage { input_tokens: 3, ..Usage::default() },
                 cost: Some(0.25),
                 context: None,
+                pace: Pace::default(),
             }),
             3 => {
                 let blob = BlobId::of(base.as_bytes());

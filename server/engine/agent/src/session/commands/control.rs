@@ -30,6 +30,9 @@ const MAX_LISTED: usize = 20;
 /// The most characters of an exported session that are shown.
 const MAX_EXPORT: usize = 100_000;
 
+/// The most models that are listed of one server of this machine.
+const MAX_RUNNING: usize = 20;
+
 impl CommandContext<'_> {
     pub(super) async fn clear(&self) -> CommandReport {
         match self.directory.begin_like(self.session).await {
@@ -171,7 +174,7 @@ impl CommandContext<'_> {
         }
     }
 
-    pub(super) fn model(&self) -> CommandReport {
+    pub(super) async fn model(&self) -> CommandReport {
         let session = self.session;
         if self.arguments.is_empty() {
             let (models, own) = (session.models().now(), session.core().state().config.model.clone());
@@ -182,6 +185,11 @@ impl CommandContext<'_> {
                 let used =
                     if pointers.is_empty() { String::new() } else { format!(" [{}]", pointers.join(", ")) };
                 let _ = writeln!(text, "- **{}**: {}{used}{mark}", profile.name, profile.model);
+            }
+            for server in session.models().running().await.iter().filter(|server| !server.models.is_empty()) {
+                let models = server.models.iter().take(MAX_RUNNING).cloned().collect::<Vec<_>>().join(", ");
+                let _ = write!(text, "\n{} at {} serves {models}.", server.label, server.base_url);
+                text.push_str(" `kode-ls setup` makes a profile of one.\n");
             }
             text.push_str("\n`/model NAME` changes that of this session.");
             let names: Vec<_> = models.profiles().map(|profile| profile.name.clone()).collect();

@@ -25,6 +25,9 @@ use kode_tool::names::THINK;
 /// The most publications of streamed text in a second.
 const FLUSHES_PER_SECOND: u64 = 60;
 
+/// The least streaming time of an answer with a speed.
+const MEASURED: Duration = Duration::from_millis(500);
+
 /// The items of an answer that are shown while it streams, by number of their block.
 pub(in crate::turn) struct StreamedItems {
     items: BTreeMap<usize, ItemId>,
@@ -35,6 +38,8 @@ pub(in crate::turn) struct StreamedItems {
     /// When it was asked, and how long it took when it has answered or failed.
     asked: Instant,
     took: Option<Duration>,
+    /// The time until the first piece.
+    first: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -101,7 +106,7 @@ impl StreamedItems {
     /// Nothing yet of an answer of this model.
     pub(super) fn of(model: &str) -> Self {
         let (items, begun) = (BTreeMap::new(), Vec::new());
-        Self { items, begun, model: model.to_owned(), asked: Instant::now(), took: None }
+        Self { items, begun, model: model.to_owned(), asked: Instant::now(), took: None, first: None }
     }
 
     /// Notes that the answer has ended.
@@ -114,12 +119,24 @@ impl StreamedItems {
         self.took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
     }
 
+    /// Tokens of output a second, from the first piece to the end; `None` for answers too short to measure.
+    pub(super) fn tokens_per_second(&self, output: u64) -> Option<f64> {
+        let time = self.took?.checked_sub(self.first?)?;
+        if time < MEASURED || output == 0 {
+            return None;
+        }
+        let tokens = f64::from(u32::try_from(output).ok()?);
+        // One decimal is as exact as a provider's count.
+        Some((tokens / time.as_secs_f64() * 10.0).round() / 10.0)
+    }
+
     /// The calls that have begun, in order.
     pub(super) fn begun(&self) -> &[String] {
         &self.begun
     }
 
     fn add(&mut self, turn: TurnContext<'_>, delta: Delta) {
+        self.first.get_or_insert_with(|| self.asked.elapsed());
         let index = match &delta {
             Delta::Text { index, .. } | Delta::Thinking { index, .. } | Delta::ToolUse { index, .. } => {
                 *index
