@@ -3,6 +3,7 @@
 //! Rule: a request is a byte prefix of the turn's next one, up to the additions, so that provider caches hold; nothing that
 //! changes from call to call precedes the history.
 
+mod cut_prompts;
 pub mod meter;
 pub(crate) mod needs;
 pub(crate) mod reminders;

@@ -7,13 +7,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use crate::context::ContextBuilder;
+use crate::context::cut_prompts::CutPrompts;
 use crate::context::needs::{self, ContextRoom};
 use crate::context::tokens::{Counter, TokenParts};
 use crate::conversation::Conversation;
 use crate::core::lock;
 use crate::instructions::Instructions;
 use crate::state::thread::ReportedUsage;
-use crate::turn::window::CutPrompts;
 use kode_base::ids::AgentId;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
