@@ -34,7 +34,7 @@ use kode_engine::journal::lease::SessionWriter;
 use kode_engine::model::Usage;
 use kode_engine::model::models::Models;
 use kode_engine::model::provider::Provider;
-use kode_engine::permission::{BadRule, Deliveries, Delivery, DeliveryRule};
+use kode_engine::permission::{BadRule, Deliveries, EditDelivery, EditDeliveryRule};
 use kode_engine::record::draft::PromptDraft;
 use kode_engine::record::event::{Bookmark, Channel, QueuedPrompt, RunState};
 use kode_protocol as wire;
@@ -257,11 +257,11 @@ pub fn mode_from_wire(mode: wire::Mode) -> Mode {
 /// Rules for how changes reach files.
 #[must_use]
 pub fn deliveries(deliveries: &Deliveries) -> Vec<wire::EditDeliveryRule> {
-    let rule = |rule: DeliveryRule| wire::EditDeliveryRule {
+    let rule = |rule: EditDeliveryRule| wire::EditDeliveryRule {
         glob: rule.glob,
         delivery: match rule.delivery {
-            Delivery::Propose => wire::EditDelivery::Propose,
-            Delivery::Apply => wire::EditDelivery::Apply,
+            EditDelivery::Propose => wire::EditDelivery::Propose,
+            EditDelivery::Apply => wire::EditDelivery::Apply,
         },
     };
     deliveries.rules().into_iter().map(rule).collect()
@@ -272,11 +272,11 @@ pub fn deliveries(deliveries: &Deliveries) -> Vec<wire::EditDeliveryRule> {
 /// # Errors
 /// [`BadRule`], naming the first that is no glob.
 pub fn deliveries_from_wire(rules: Vec<wire::EditDeliveryRule>) -> Result<Deliveries, BadRule> {
-    let rule = |rule: wire::EditDeliveryRule| DeliveryRule {
+    let rule = |rule: wire::EditDeliveryRule| EditDeliveryRule {
         glob: rule.glob,
         delivery: match rule.delivery {
-            wire::EditDelivery::Propose => Delivery::Propose,
-            wire::EditDelivery::Apply => Delivery::Apply,
+            wire::EditDelivery::Propose => EditDelivery::Propose,
+            wire::EditDelivery::Apply => EditDelivery::Apply,
         },
     };
     Deliveries::new(rules.into_iter().map(rule).collect())

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kode_engine::agent::history::Loading;
+use kode_engine::agent::history::LoadProgress;
 use kode_engine::base::ids::SessionId;
 use lsp_types::notification::Progress;
 use lsp_types::request::WorkDoneProgressCreate;
@@ -25,8 +25,11 @@ const MOMENT: Duration = Duration::from_secs(1);
 const CREATE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Returns a function that reports how much of a session is read. The progress ends when the function is dropped.
-pub(crate) fn show(connection: Arc<ClientConnection>, id: &SessionId) -> impl Fn(Loading) + Send + 'static {
-    let (told, news) = watch::channel(Loading { read: 0, total: 0 });
+pub(crate) fn show(
+    connection: Arc<ClientConnection>,
+    id: &SessionId,
+) -> impl Fn(LoadProgress) + Send + 'static {
+    let (told, news) = watch::channel(LoadProgress { read: 0, total: 0 });
     if connection.facts.get().is_some_and(|facts| facts.work_done_progress) {
         let token = NumberOrString::String(format!("load_{id}"));
         tokio::spawn(follow(connection, token, news));
@@ -39,7 +42,7 @@ pub(crate) fn show(connection: Arc<ClientConnection>, id: &SessionId) -> impl Fn
 async fn follow(
     connection: Arc<ClientConnection>,
     token: NumberOrString,
-    mut news: watch::Receiver<Loading>,
+    mut news: watch::Receiver<LoadProgress>,
 ) {
     let over = async { while news.changed().await.is_ok() {} };
     if timeout(MOMENT, over).await.is_ok() {
@@ -72,7 +75,7 @@ async fn follow(
     send(WorkDoneProgress::End(WorkDoneProgressEnd { message: Some("done".to_owned()) })).await;
 }
 
-fn percentage(loading: Loading) -> u32 {
+fn percentage(loading: LoadProgress) -> u32 {
     let percent = loading.read.saturating_mul(100).checked_div(loading.total).unwrap_or_default();
     u32::try_from(percent).unwrap_or(100).min(100)
 }

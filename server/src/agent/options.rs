@@ -8,7 +8,7 @@ use kode_engine::base::mode::Mode;
 use kode_engine::config::settings::EditorUpdate;
 use kode_engine::model::models::{Pointer, ProfileLayer};
 use kode_engine::model::profile::ProfileOptions;
-use kode_engine::permission::{Deliveries, DeliveryRule};
+use kode_engine::permission::{Deliveries, EditDeliveryRule};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ pub struct UserOptions {
     /// The mode new sessions start in; that of the settings files when it is not given.
     pub mode: Option<Mode>,
     /// How changes reach the files; the first rule that matches decides, and where none does the mode.
-    pub delivery: Vec<DeliveryRule>,
+    pub delivery: Vec<EditDeliveryRule>,
     /// Whether documents that the agent has changed are saved before a command runs; true when it is not said.
     pub save_before_commands: Option<bool>,
     /// Whether changes that wait for a decision are shown as diagnostics.

@@ -4,7 +4,7 @@
 
 use kode_engine::base::ids::SessionId;
 use kode_engine::permission::{
-    Offer, PermissionDecision, PermissionOutcome, PermissionPrompt, Preview, Scope,
+    Offer, PermissionOutcome, PermissionPrompt, PermissionResolution, Preview, Scope,
 };
 use kode_protocol as wire;
 
@@ -73,7 +73,7 @@ pub fn scope_from_wire(scope: wire::Scope) -> Scope {
     }
 }
 
-pub(super) fn decided(decision: PermissionDecision) -> wire::PermissionDecided {
+pub(super) fn decided(decision: PermissionResolution) -> wire::PermissionDecided {
     wire::PermissionDecided {
         permission_id: permission_id(&decision.id),
         call_id: call_id(&decision.call),

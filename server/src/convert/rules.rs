@@ -3,7 +3,7 @@
 //! Rule: values only, no decisions; lines are counted from 1, as people count them.
 
 use kode_engine::agent::explain::Explanation;
-use kode_engine::agent::gate::RulesInForce;
+use kode_engine::agent::gate::ActiveRules;
 use kode_engine::base::mask::masked_text;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::config::settings::{StatementStanding, TrustState, TrustSummary, WithheldSetting, summary};
@@ -14,7 +14,7 @@ use crate::convert;
 
 /// What is in force in a session.
 #[must_use]
-pub fn in_force(rules: RulesInForce) -> wire::ListRulesResult {
+pub fn in_force(rules: ActiveRules) -> wire::ListRulesResult {
     wire::ListRulesResult {
         mode: convert::mode(rules.mode),
         rules: rules.rules.iter().map(entry).collect(),

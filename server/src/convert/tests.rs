@@ -16,7 +16,7 @@ use kode_engine::config::extension::live::ExtensionCounts;
 use kode_engine::model::ModelErrorKind;
 use kode_engine::model::price::Cost;
 use kode_engine::permission::{
-    Offer, PermissionDecision, PermissionOutcome, PermissionPrompt, Preview, Scope,
+    Offer, PermissionOutcome, PermissionPrompt, PermissionResolution, Preview, Scope,
 };
 use kode_engine::process::shell::TaskEnd;
 use kode_engine::record::background::BackgroundTask;
@@ -129,7 +129,7 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         reason: reason(),
         model: name(),
     };
-    let decision = PermissionDecision {
+    let decision = PermissionResolution {
         id: PermissionId::from_external("perm_1"),
         call: call(),
         outcome: PermissionOutcome::Deny,

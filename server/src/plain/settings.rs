@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kode_engine::agent::gate::Complaints;
+use kode_engine::agent::gate::IneffectiveSettings;
 use kode_engine::agent::session::Session;
 use kode_engine::base::ids::SessionId;
 use kode_engine::base::mask::masked_text;
@@ -86,7 +86,7 @@ pub(crate) struct SettingsNotices {
 }
 
 /// Tells by a message what protects less than the user thinks; each once.
-pub(crate) fn tell(front_end: &PlainFrontEnd, complaints: &Complaints) {
+pub(crate) fn tell(front_end: &PlainFrontEnd, complaints: &IneffectiveSettings) {
     let severe = complaints.problems.iter().filter(|problem| problem.severity == ProblemSeverity::Error);
     let mut messages: Vec<_> = severe.map(|problem| (MessageType::ERROR, severe_text(problem))).collect();
     let mut told = front_end.settings.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,7 +110,7 @@ pub(super) fn current(
 ) -> BTreeMap<Url, Vec<Diagnostic>> {
     let mut files: BTreeMap<Url, Vec<Diagnostic>> = BTreeMap::new();
     let Some(agent) = front_end.live_agent() else { return files };
-    let others = Complaints { problems: others.to_vec(), withheld: Vec::new() };
+    let others = IneffectiveSettings { problems: others.to_vec(), withheld: Vec::new() };
     let sessions = agent.engine.live_sessions();
     let of_sessions = sessions.iter().map(|session| {
         let mut complaints = session.gate().complaints();
@@ -133,7 +133,7 @@ pub(super) fn current(
     files
 }
 
-fn diagnostics(complaints: &Complaints, encoding: PositionEncoding) -> Vec<(AbsPath, Diagnostic)> {
+fn diagnostics(complaints: &IneffectiveSettings, encoding: PositionEncoding) -> Vec<(AbsPath, Diagnostic)> {
     let diagnostic = |file: &AbsPath, place: Option<FileRange>, severity, message: String| {
         let range = place.map(|place| range(file, place, encoding)).unwrap_or_default();
         let source = Some(SOURCE.to_owned());

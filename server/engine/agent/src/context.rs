@@ -23,7 +23,7 @@ use crate::servers::SessionServers;
 use kode_base::ids::{AgentId, SessionId};
 use kode_model::profile::Profile;
 use kode_model::{ModelRequest, ToolDeclaration};
-use kode_tool::Offering;
+use kode_tool::OfferContext;
 use meter::Meters;
 use needs::ContextRoom;
 use reminders::Reminders;
@@ -101,7 +101,7 @@ impl ContextBuilder {
         let instructions = self.instructions.current();
         let state = self.core.state();
         let is_denied = |tool: &str| in_force.rules.removes(tool).is_some();
-        let offering = Offering {
+        let offering = OfferContext {
             mode: conversation.mode(state.config.mode),
             can_diagnose,
             catalog: &catalog,

@@ -19,7 +19,7 @@ use std::{fs, io};
 use tokio::sync::Semaphore;
 
 use crate::core::lock;
-use crate::history::Loading;
+use crate::history::LoadProgress;
 use crate::history::base::NewestBase;
 use crate::hooks::{EndReason, HookChain, HookLayer, HookList, ToolHook};
 use crate::session::{Session, SessionParts};
@@ -335,7 +335,7 @@ impl Engine {
         folders: &[AbsPath],
         id: &SessionId,
         since: Option<u64>,
-        tell: impl Fn(Loading) + Send + 'static,
+        tell: impl Fn(LoadProgress) + Send + 'static,
     ) -> Result<Arc<Session>, SessionError> {
         let (engine, folders, id) = (self.clone(), folders.to_vec(), id.clone());
         unbroken(async move {
@@ -357,7 +357,7 @@ impl Engine {
         folders: &[AbsPath],
         id: &SessionId,
         since: Option<u64>,
-        tell: impl Fn(Loading) + Send + 'static,
+        tell: impl Fn(LoadProgress) + Send + 'static,
     ) -> Result<LoadedSession, SessionError> {
         if let Ok(session) = self.session(id) {
             return Ok(LoadedSession::Live(session));

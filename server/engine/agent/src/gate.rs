@@ -30,7 +30,7 @@ use kode_text::workspace::Workspace;
 use kode_tool::Registry;
 
 pub(crate) use judge::Judgment;
-pub use rules::RulesInForce;
+pub use rules::ActiveRules;
 
 /// The gatekeeper of a session.
 pub struct Gatekeeper {
@@ -58,7 +58,7 @@ pub struct Gatekeeper {
 /// The news of the settings that were published.
 #[derive(Debug, Default)]
 struct PublishedNews {
-    complaints: Complaints,
+    complaints: IneffectiveSettings,
     /// Digests of the settings files; `None` before the first refresh.
     contents: Option<Vec<(AbsPath, u64)>>,
     /// Digests of the trust requests that were published.
@@ -80,7 +80,7 @@ struct ExtensionTrust {
 
 /// The settings that have no effect although a file contains them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Complaints {
+pub struct IneffectiveSettings {
     /// Invalid settings.
     pub problems: Vec<SettingsProblem>,
     /// Settings of workspace files that the user has not approved.
@@ -188,7 +188,7 @@ impl Gatekeeper {
 
     /// The complaints that were published last. Reads no file.
     #[must_use]
-    pub fn complaints(&self) -> Complaints {
+    pub fn complaints(&self) -> IneffectiveSettings {
         lock(&self.announced).complaints.clone()
     }
 
@@ -306,10 +306,10 @@ impl Gatekeeper {
         let known = announced.contents.replace(policy.contents.clone());
         let files = known.map(|known| changed(&known, &policy.contents)).unwrap_or_default();
         let complaints =
-            Complaints { problems: in_force.problems.clone(), withheld: policy.withheld.clone() };
+            IneffectiveSettings { problems: in_force.problems.clone(), withheld: policy.withheld.clone() };
         if !files.is_empty() || announced.complaints != complaints {
             announced.complaints = complaints.clone();
-            let Complaints { problems, withheld } = complaints;
+            let IneffectiveSettings { problems, withheld } = complaints;
             self.core.publish(Event::ConfigChanged { files, problems, withheld });
         }
         if !announced.policy.as_ref().is_some_and(|known| Arc::ptr_eq(known, policy)) {

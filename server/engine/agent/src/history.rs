@@ -27,7 +27,7 @@ use kode_record::compaction::StoredMessages;
 use kode_record::event::Item;
 use paging::{ItemPage, PagingError, WindowPage};
 
-pub use open::Loading;
+pub use open::LoadProgress;
 pub use snapshot::Snapshot;
 
 /// The stored history of a live session.

@@ -29,7 +29,7 @@ use crate::gate::Gatekeeper;
 use crate::models::SessionModels;
 use state::HookState;
 
-pub use in_process::{HookCall, HookChain, HookLayer, PostUpdate, PreDecision, ToolHook};
+pub use in_process::{HookCall, HookChain, HookLayer, PostUpdate, PreCallDecision, ToolHook};
 pub(crate) use lifecycle::{Admission, IDLE, StopDecision, reject_prompt};
 pub use lifecycle::{EndReason, StartSource};
 pub use list::{HookInfo, HookList, HookOwner, HookOwnerKind, LastRun};

@@ -65,18 +65,18 @@ pub struct Instructions {
 /// The files that the instructions of a turn are made from.
 struct InstructionSources {
     memory: Memory,
-    first: FirstLook,
+    first: StartOverview,
 }
 
 /// The working directory when the session was started or resumed.
 #[derive(Debug)]
-struct FirstLook {
+struct StartOverview {
     branch: Option<String>,
     overview: String,
 }
 
 /// The policy and the mode that decide what the first look may show.
-type LookPolicy = (Arc<EffectivePolicy>, Mode);
+type OverviewPolicy = (Arc<EffectivePolicy>, Mode);
 
 /// Reads the instructions of a session.
 pub struct InstructionLoader {
@@ -87,7 +87,7 @@ pub struct InstructionLoader {
     /// The instructions of the last turn.
     current: Mutex<Option<Arc<Instructions>>>,
     /// The first look, which begins with the session and which the first turn waits for.
-    first_look: Mutex<Option<JoinHandle<(FirstLook, LookPolicy)>>>,
+    first_look: Mutex<Option<JoinHandle<(StartOverview, OverviewPolicy)>>>,
     given: Mutex<HashMap<Option<AgentId>, GivenFolders>>,
 }
 
@@ -231,10 +231,10 @@ impl InstructionLoader {
 
     /// The first look: that of the turns before, or the one that began with the session, unless other rules apply by now
     /// that may forbid showing it.
-    async fn first_look(self: &Arc<Self>) -> FirstLook {
+    async fn first_look(self: &Arc<Self>) -> StartOverview {
         if let Some(known) = &*lock(&self.current) {
             let (branch, overview) = (known.branch.clone(), known.overview.clone());
-            return FirstLook { branch, overview };
+            return StartOverview { branch, overview };
         }
         let begun = lock(&self.first_look).take();
         if let Some(begun) = begun
@@ -248,10 +248,10 @@ impl InstructionLoader {
         blocking(move || loader.look().0).await
     }
 
-    fn look(&self) -> (FirstLook, LookPolicy) {
+    fn look(&self) -> (StartOverview, OverviewPolicy) {
         let (places, by) = (self.memory_places(), (self.gate.in_force(), self.mode()));
         let overview = self.overview(&places, by.0.policy.preferences.project_overview);
-        (FirstLook { branch: branch(&places.top()), overview }, by)
+        (StartOverview { branch: branch(&places.top()), overview }, by)
     }
 
     fn mode(&self) -> Mode {
@@ -259,7 +259,7 @@ impl InstructionLoader {
     }
 
     fn assemble(&self, sources: InstructionSources) -> Instructions {
-        let InstructionSources { memory, first: FirstLook { branch, overview } } = sources;
+        let InstructionSources { memory, first: StartOverview { branch, overview } } = sources;
         let policy = Arc::clone(&self.gate.in_force().policy);
         let preferences = &policy.preferences;
         let styles = self.extensions.styles();

@@ -26,7 +26,7 @@ pub struct SessionModels {
 
 /// The model and the effort that a file chooses.
 #[derive(Debug)]
-pub(crate) struct ModelChoice {
+pub(crate) struct ModelOverride {
     /// The name of the profile, or why there is none; `None` where the file chooses none that applies.
     pub(crate) model: Option<Result<String, ModelError>>,
     /// The thinking effort.
@@ -72,13 +72,13 @@ impl SessionModels {
         model: Option<&str>,
         effort: Option<Effort>,
         waiting: &[TrustRequest],
-    ) -> ModelChoice {
+    ) -> ModelOverride {
         let waits = waiting.iter().any(|wish| wish.key == MODEL_KEY);
         if !waits {
-            return ModelChoice { model: model.map(|name| self.named(name)), effort, waits };
+            return ModelOverride { model: model.map(|name| self.named(name)), effort, waits };
         }
         let role = model.and_then(Pointer::parse);
-        ModelChoice { model: role.map(|role| Ok(self.pointer(role))), effort: None, waits }
+        ModelOverride { model: role.map(|role| Ok(self.pointer(role))), effort: None, waits }
     }
 
     /// The models, with the window that the server of a profile serves, as far as the server reports it in time. The server

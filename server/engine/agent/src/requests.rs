@@ -13,13 +13,13 @@ use crate::core::Core;
 use kode_base::broker::BrokerOutcome;
 use kode_base::ids::{PermissionId, QuestionId};
 use kode_base::question::{Question, QuestionBroker, Reply, ReplyError};
-use kode_permission::{Broker, PermissionPrompt, PromptAnswer, PromptRespondError};
+use kode_permission::{PermissionBroker, PermissionPrompt, PromptAnswer, PromptRespondError};
 use kode_record::event::{Event, EventLog, RunState};
 
 /// The requests of a session to its user.
 pub struct UserRequests {
     core: Arc<Core>,
-    permissions: Broker,
+    permissions: PermissionBroker,
     questions: QuestionBroker,
     /// The number of requests that a call or turn waits for; the session is paused while there are any.
     waiting: AtomicUsize,
@@ -34,7 +34,7 @@ impl UserRequests {
         let events = core.events();
         Arc::new(Self {
             core: Arc::clone(core),
-            permissions: Broker::new(Arc::<EventLog>::clone(events)),
+            permissions: PermissionBroker::new(Arc::<EventLog>::clone(events)),
             questions: QuestionBroker::new(Arc::<EventLog>::clone(events)),
             waiting: AtomicUsize::new(0),
             is_attended: watch::Sender::new(true),

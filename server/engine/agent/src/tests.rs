@@ -64,7 +64,7 @@ use kode_model::{
     Block, Capabilities, Delta, DeltaSink, Message, Model, ModelError, ModelErrorKind, ModelRequest,
     ModelResponse, Role, StopReason, Usage, Wire,
 };
-use kode_permission::{Deliveries, Delivery, DeliveryRule, PermissionPrompt, PromptAnswer};
+use kode_permission::{Deliveries, EditDelivery, EditDeliveryRule, PermissionPrompt, PromptAnswer};
 use kode_record::event::{
     Event, EventRecord, Item, ItemBody, NoticeKind, NoticeLevel, QueuedPrompt, RunState, Subscription,
     TurnEnd,
@@ -614,7 +614,7 @@ async fn a_link_does_not_lead_around_a_delivery_rule() {
     }
     std::os::unix::fs::symlink("../src", bench.root().join("docs/l")).unwrap();
     let session = bench.session();
-    let rule = DeliveryRule { glob: "docs/**".to_owned(), delivery: Delivery::Apply };
+    let rule = EditDeliveryRule { glob: "docs/**".to_owned(), delivery: EditDelivery::Apply };
     session.gate().deliver(Deliveries::new(vec![rule]).unwrap());
     let mut events = session.events().subscribe(0, vec![]);
     session.prompts().submit(prompt("go")).unwrap();

@@ -54,7 +54,7 @@ use kode_record::phases::PhaseTimes;
 use kode_record::record::Record;
 use kode_tool::delegation::Delegation;
 use limit::{RepeatedCalls, TurnLimit};
-use next::{CallReason, CutPart, DecisionFacts, DecisionPoint, Next, Pause, next};
+use next::{CallReason, CutPart, DecisionFacts, DecisionPoint, NextStep, Pause, next};
 use questions::{ask_for_turn, rest_for_turn};
 use resume::{ResumePoint, is_left_open};
 use sample::{ModelAnswer, Sample, SampleOptions, sample};
@@ -280,9 +280,9 @@ impl<'a> TurnLoop<'a> {
         let (usage, text) = (Usage::default(), String::new());
         let answer = ModelAnswer { stop_reason: StopReason::ToolUse, usage, calls, cut: CutPart::Text, text };
         match next(DecisionPoint::ToolsRan, &self.facts(&answer, false)) {
-            Next::AskModel { why, pause } => self.go_on(why, pause).await,
-            Next::RunTools => self.go_on(CallReason::Results, None).await,
-            Next::Stop(end) => Err(end),
+            NextStep::AskModel { why, pause } => self.go_on(why, pause).await,
+            NextStep::RunTools => self.go_on(CallReason::Results, None).await,
+            NextStep::Stop(end) => Err(end),
         }
     }
 
@@ -380,7 +380,7 @@ impl<'a> TurnLoop<'a> {
         self.turn.conversation.note_phase(Phase::Next, began);
         loop {
             match decided {
-                Next::RunTools => {
+                NextStep::RunTools => {
                     let began = Instant::now();
                     let calls = u32::try_from(answer.calls.len()).unwrap_or(u32::MAX);
                     self.spent.tool_calls = self.spent.tool_calls.saturating_add(calls);
@@ -391,12 +391,12 @@ impl<'a> TurnLoop<'a> {
                     point = DecisionPoint::ToolsRan;
                     decided = next(point, &self.facts(answer, announces));
                 }
-                Next::AskModel { why, pause } => return Ok((why, pause)),
-                Next::Stop(TurnEnd::EndTurn) if point == DecisionPoint::Answered => {
+                NextStep::AskModel { why, pause } => return Ok((why, pause)),
+                NextStep::Stop(TurnEnd::EndTurn) if point == DecisionPoint::Answered => {
                     point = self.before_stop().await?;
                     decided = next(point, &self.facts(answer, announces));
                 }
-                Next::Stop(end) => return Err(end),
+                NextStep::Stop(end) => return Err(end),
             }
         }
     }

@@ -147,4 +147,4 @@ pub enum Exposure {
 }
 
 /// Whether a search may show something of a file. What no rule and no secret speaks against may be shown.
-pub type MayRead = Arc<dyn Fn(&Target, Exposure) -> bool + Send + Sync>;
+pub type ReadCheck = Arc<dyn Fn(&Target, Exposure) -> bool + Send + Sync>;

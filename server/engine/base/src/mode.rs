@@ -29,20 +29,20 @@ pub enum Mode {
 /// A mode as it was written down, perhaps by a newer build with modes that this one does not know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum WrittenMode {
+pub enum StoredMode {
     /// One of this build's.
     Known(Mode),
     /// The name of another.
     Unknown(String),
 }
 
-impl From<Mode> for WrittenMode {
+impl From<Mode> for StoredMode {
     fn from(mode: Mode) -> Self {
         Self::Known(mode)
     }
 }
 
-impl WrittenMode {
+impl StoredMode {
     /// The mode; `None` where this build does not know it.
     #[must_use]
     pub fn known(&self) -> Option<Mode> {
@@ -64,7 +64,7 @@ impl WrittenMode {
 
 /// Reads a mode that may be missing; one that this build does not know is as good as none.
 pub fn known_or_none<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Mode>, D::Error> {
-    let written = Option::<WrittenMode>::deserialize(source)?;
+    let written = Option::<StoredMode>::deserialize(source)?;
     Ok(written.and_then(|mode| mode.known()))
 }
 

@@ -15,7 +15,7 @@ const TIME_LIMIT: Duration = Duration::from_millis(500);
 
 /// What tree-sitter makes of a script.
 #[derive(Debug, Default)]
-pub(super) struct Opinion {
+pub(super) struct GrammarParse {
     /// The words in source order.
     pub spans: Vec<WordSpan>,
     /// The `[ ... ]` commands, whose words it splits in its own way.
@@ -71,8 +71,8 @@ const IN_TESTS: [&str; 6] = [
 ];
 
 /// Reads a script.
-pub(super) fn opinion(text: &str) -> Opinion {
-    let mut opinion = Opinion::default();
+pub(super) fn opinion(text: &str) -> GrammarParse {
+    let mut opinion = GrammarParse::default();
     let Some(tree) = parse(text) else {
         opinion.objection = Some("the line takes too long to read");
         return opinion;
@@ -99,7 +99,7 @@ fn parse(text: &str) -> Option<Tree> {
     parser.parse_with_options(&mut |at, _| ascii.get(at..).unwrap_or_default(), None, Some(options))
 }
 
-impl Opinion {
+impl GrammarParse {
     /// Goes through the tree without recursion: its depth is the line's.
     fn walk(&mut self, tree: &Tree, text: &str) {
         let mut cursor = tree.walk();

@@ -22,7 +22,7 @@ pub struct Budget {
 
 /// The limit of a [`Budget`] that a turn has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exceeded {
+pub enum BudgetLimit {
     /// Money.
     Cost,
     /// Time.
@@ -47,11 +47,13 @@ impl Budget {
 
     /// The first limit that this cost and this time reach, if any.
     #[must_use]
-    pub fn exceeded(self, cost_usd: f64, time: Duration) -> Option<Exceeded> {
+    pub fn exceeded(self, cost_usd: f64, time: Duration) -> Option<BudgetLimit> {
         if self.max_cost_usd.is_some_and(|most| cost_usd >= most) {
-            return Some(Exceeded::Cost);
+            return Some(BudgetLimit::Cost);
         }
-        self.max_minutes.filter(|most| time.as_secs_f64() >= most * SECONDS_OF_MINUTE).map(|_| Exceeded::Time)
+        self.max_minutes
+            .filter(|most| time.as_secs_f64() >= most * SECONDS_OF_MINUTE)
+            .map(|_| BudgetLimit::Time)
     }
 }
 
@@ -66,12 +68,22 @@ mod tests {
         for (budget, cost, time, expected) in [
             (budget(None, None), 1e9, minutes(1_000), None),
             (budget(Some(2.0), None), 1.99, minutes(1_000), None),
-            (budget(Some(2.0), None), 2.0, minutes(0), Some(Exceeded::Cost)),
+            (budget(Some(2.0), None), 2.0, minutes(0), Some(BudgetLimit::Cost)),
             (budget(None, Some(0.5)), 1e9, Duration::from_secs(29), None),
-            (budget(None, Some(0.5)), 0.0, Duration::from_secs(30), Some(Exceeded::Time)),
-            (budget(Some(2.0), Some(1.0)), 3.0, minutes(3), Some(Exceeded::Cost)),
-            (budget(Some(1.0), None).or(budget(Some(9.0), Some(1.0))), 1.0, minutes(0), Some(Exceeded::Cost)),
-            (budget(Some(9.0), None).or(budget(Some(1.0), Some(1.0))), 1.0, minutes(1), Some(Exceeded::Time)),
+            (budget(None, Some(0.5)), 0.0, Duration::from_secs(30), Some(BudgetLimit::Time)),
+            (budget(Some(2.0), Some(1.0)), 3.0, minutes(3), Some(BudgetLimit::Cost)),
+            (
+                budget(Some(1.0), None).or(budget(Some(9.0), Some(1.0))),
+                1.0,
+                minutes(0),
+                Some(BudgetLimit::Cost),
+            ),
+            (
+                budget(Some(9.0), None).or(budget(Some(1.0), Some(1.0))),
+                1.0,
+                minutes(1),
+                Some(BudgetLimit::Time),
+            ),
         ] {
             assert_eq!(budget.exceeded(cost, time), expected, "{budget:?} {cost} {time:?}");
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::hooks::config::Hooks;
 use crate::policy::Policy;
-use kode_base::call::{MayRead, Touch};
+use kode_base::call::{ReadCheck, Touch};
 use kode_base::mode::Mode;
 use kode_base::paths::{AbsPath, Target};
 use kode_command::analyse;
@@ -15,7 +15,7 @@ use kode_permission::gate::{self, Circumstances, GateCase};
 use kode_permission::rules::{
     Behavior, PathBases, PlacedRule, Rule, RuleSet, RuleSource, SettingsLayer, SettingsProblem,
 };
-use kode_permission::{Delivery, Grant, Verdict};
+use kode_permission::{EditDelivery, Grant, Verdict};
 use kode_process::sandbox::Sandbox;
 use kode_text::workspace::Workspace;
 use kode_text::workspace::real_paths::RealPaths;
@@ -133,7 +133,7 @@ impl EffectivePolicy {
         case: &GateCase<'_>,
         mode: Mode,
         workspace: &Workspace,
-        delivery: &dyn Fn(&Target) -> Option<Delivery>,
+        delivery: &dyn Fn(&Target) -> Option<EditDelivery>,
     ) -> Verdict {
         self.within(mode, workspace, &RealPaths::default(), delivery, |circumstances| {
             gate::judge(case, circumstances)
@@ -161,7 +161,7 @@ impl EffectivePolicy {
         mode: Mode,
         workspace: &Workspace,
         real_paths: &RealPaths,
-        delivery: &dyn Fn(&Target) -> Option<Delivery>,
+        delivery: &dyn Fn(&Target) -> Option<EditDelivery>,
         ask: impl FnOnce(&Circumstances<'_>) -> T,
     ) -> T {
         let additional = &self.policy.additional;
@@ -197,7 +197,7 @@ impl EffectivePolicy {
 
 impl PolicyView {
     /// Which files a search may look into.
-    pub fn may_read(self, mode: Mode) -> MayRead {
+    pub fn may_read(self, mode: Mode) -> ReadCheck {
         let Self { in_force, workspace } = self;
         Arc::new(move |target, look| {
             in_force.within(mode, &workspace, &RealPaths::default(), &|_| None, |circumstances| {

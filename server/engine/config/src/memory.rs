@@ -106,7 +106,7 @@ pub struct InstructionFolders {
 }
 
 /// Says whether a file may be given to the model; if not, why.
-pub type MayGive<'a> = &'a dyn Fn(&AbsPath) -> Result<(), String>;
+pub type FileCheck<'a> = &'a dyn Fn(&AbsPath) -> Result<(), String>;
 
 /// The instructions that were found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -158,7 +158,7 @@ impl InstructionFolders {
 impl Memory {
     /// Looks for the files and reads them. Blocks on the disk.
     #[must_use]
-    pub fn load(places: &InstructionFolders, may_give: MayGive<'_>) -> Self {
+    pub fn load(places: &InstructionFolders, may_give: FileCheck<'_>) -> Self {
         let mut loader = Loader::new(places, may_give);
         if let Some(managed) = &places.managed {
             loader.folder(managed, InstructionScope::Managed, true);
@@ -195,7 +195,7 @@ impl Memory {
     #[must_use]
     pub fn of_folders(
         places: &InstructionFolders,
-        may_give: MayGive<'_>,
+        may_give: FileCheck<'_>,
         folders: &[AbsPath],
         above: &Self,
     ) -> Self {
@@ -245,7 +245,7 @@ impl Memory {
 /// Reads files one after another.
 struct Loader<'a> {
     places: &'a InstructionFolders,
-    may_give: MayGive<'a>,
+    may_give: FileCheck<'a>,
     excludes: GlobSet,
     top: AbsPath,
     /// The files that were come upon, by name and with links followed.
@@ -256,7 +256,7 @@ struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    fn new(places: &'a InstructionFolders, may_give: MayGive<'a>) -> Self {
+    fn new(places: &'a InstructionFolders, may_give: FileCheck<'a>) -> Self {
         let (excludes, problems) = excludes(&places.excludes);
         Self {
             places,

@@ -112,9 +112,9 @@ fn stored(error: io::Error) -> AuthError {
 }
 
 /// Asks servers on this machine, whose certificates and proxy are other than those of the rest of the world.
-struct OnThisMachine;
+struct LoopbackOAuthClient;
 
-impl OAuthHttpClient for OnThisMachine {
+impl OAuthHttpClient for LoopbackOAuthClient {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         Box::pin(async move {
             let limit = request.timeout;
@@ -148,7 +148,10 @@ pub(crate) async fn manager(
 ) -> Result<AuthorizationManager, McpFailure> {
     let url = address.url.clone();
     let made = match is_loopback(&url) {
-        true => AuthorizationManager::new_with_oauth_http_client(url.as_str(), Arc::new(OnThisMachine)).await,
+        true => {
+            AuthorizationManager::new_with_oauth_http_client(url.as_str(), Arc::new(LoopbackOAuthClient))
+                .await
+        }
         false => {
             // The cryptography is installed with the first client.
             let _ = client(&url);

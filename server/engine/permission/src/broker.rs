@@ -2,12 +2,12 @@
 //!
 //! Rule: an answer reaches no further than the prompt offers.
 
-use crate::{PermissionDecision, PermissionOutcome, PermissionPrompt, PromptAnswer, Scope};
+use crate::{PermissionOutcome, PermissionPrompt, PermissionResolution, PromptAnswer, Scope};
 use kode_base::broker::{self, UserRequest};
 use kode_base::ids::PermissionId;
 
 /// The permission prompts of one session.
-pub type Broker = broker::Broker<PermissionPrompt>;
+pub type PermissionBroker = broker::Broker<PermissionPrompt>;
 
 /// How asking for a permission ended.
 pub type PromptOutcome = broker::BrokerOutcome<PromptAnswer>;
@@ -43,10 +43,10 @@ impl UserRequest for PermissionPrompt {
 impl PermissionPrompt {
     /// How the prompt was closed; without an answer it was cancelled.
     #[must_use]
-    pub fn decision(&self, answer: Option<&PromptAnswer>) -> PermissionDecision {
+    pub fn decision(&self, answer: Option<&PromptAnswer>) -> PermissionResolution {
         let (id, call) = (self.id.clone(), self.call.clone());
         match answer {
-            Some(answer) => PermissionDecision {
+            Some(answer) => PermissionResolution {
                 id,
                 call,
                 outcome: if answer.allow { PermissionOutcome::Allow } else { PermissionOutcome::Deny },
@@ -54,7 +54,7 @@ impl PermissionPrompt {
                 by: answer.by.clone(),
                 feedback: answer.feedback.clone(),
             },
-            None => PermissionDecision {
+            None => PermissionResolution {
                 id,
                 call,
                 outcome: PermissionOutcome::Cancelled,
@@ -119,12 +119,12 @@ mod tests {
         fn closed(&self, _: &PermissionPrompt, _: Option<&PromptAnswer>) {}
     }
 
-    fn broker() -> Arc<Broker> {
-        Arc::new(Broker::new(Arc::new(Silent)))
+    fn broker() -> Arc<PermissionBroker> {
+        Arc::new(PermissionBroker::new(Arc::new(Silent)))
     }
 
     async fn asked(
-        broker: &Arc<Broker>,
+        broker: &Arc<PermissionBroker>,
         prompt: PermissionPrompt,
         cancel: &CancellationToken,
     ) -> tokio::task::JoinHandle<PromptOutcome> {

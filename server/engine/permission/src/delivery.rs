@@ -11,7 +11,7 @@ use kode_base::paths::{AbsPath, Target};
 /// How a change reaches a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Delivery {
+pub enum EditDelivery {
     /// The user is shown the change and says which hunks of it are made.
     Propose,
     /// The change is made at once; its hunks wait to be kept or undone. An open document is edited in the editor, a
@@ -22,12 +22,12 @@ pub enum Delivery {
 /// A rule as the user writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct DeliveryRule {
+pub struct EditDeliveryRule {
     /// Which files: a glob of paths relative to a workspace folder, such as `docs/**` or `*.lock`; one without a slash
     /// matches names in all folders.
     pub glob: String,
     /// How changes reach them.
-    pub delivery: Delivery,
+    pub delivery: EditDelivery,
 }
 
 /// A rule that cannot be used.
@@ -43,7 +43,7 @@ pub struct BadRule {
 /// Rules in force, the first that matches decides.
 #[derive(Clone, Debug, Default)]
 pub struct Deliveries {
-    rules: Vec<(DeliveryRule, GlobMatcher)>,
+    rules: Vec<(EditDeliveryRule, GlobMatcher)>,
 }
 
 impl Deliveries {
@@ -51,7 +51,7 @@ impl Deliveries {
     ///
     /// # Errors
     /// [`BadRule`], naming the first that is no glob.
-    pub fn new(rules: Vec<DeliveryRule>) -> Result<Self, BadRule> {
+    pub fn new(rules: Vec<EditDeliveryRule>) -> Result<Self, BadRule> {
         let ready = rules.into_iter().map(|rule| {
             let pattern = match rule.glob.trim_start_matches("./") {
                 name if !name.contains('/') => format!("**/{name}"),
@@ -67,7 +67,7 @@ impl Deliveries {
 
     /// The rules as they were written.
     #[must_use]
-    pub fn rules(&self) -> Vec<DeliveryRule> {
+    pub fn rules(&self) -> Vec<EditDeliveryRule> {
         self.rules.iter().map(|(rule, _)| rule.clone()).collect()
     }
 
@@ -79,17 +79,19 @@ impl Deliveries {
         &self,
         (named, roots): (&Target, &[AbsPath]),
         (real, real_roots): (&Target, &[AbsPath]),
-    ) -> Option<Delivery> {
+    ) -> Option<EditDelivery> {
         match (self.of(named, roots), self.of(real, real_roots)) {
-            (Some(Delivery::Propose), _) | (_, Some(Delivery::Propose)) => Some(Delivery::Propose),
-            (Some(Delivery::Apply), Some(Delivery::Apply)) => Some(Delivery::Apply),
-            (Some(Delivery::Apply), None) | (None, Some(Delivery::Apply) | None) => None,
+            (Some(EditDelivery::Propose), _) | (_, Some(EditDelivery::Propose)) => {
+                Some(EditDelivery::Propose)
+            }
+            (Some(EditDelivery::Apply), Some(EditDelivery::Apply)) => Some(EditDelivery::Apply),
+            (Some(EditDelivery::Apply), None) | (None, Some(EditDelivery::Apply) | None) => None,
         }
     }
 
     /// How a change reaches a target by its name alone; `None` where no rule says.
     #[must_use]
-    pub fn of(&self, target: &Target, roots: &[AbsPath]) -> Option<Delivery> {
+    pub fn of(&self, target: &Target, roots: &[AbsPath]) -> Option<EditDelivery> {
         let relative = match target {
             Target::File(path) => {
                 roots.iter().find_map(|root| path.as_path().strip_prefix(root.as_path()).ok())?
@@ -104,35 +106,35 @@ impl Deliveries {
 mod tests {
     use super::*;
 
-    fn rule(glob: &str, delivery: Delivery) -> DeliveryRule {
-        DeliveryRule { glob: glob.to_owned(), delivery }
+    fn rule(glob: &str, delivery: EditDelivery) -> EditDeliveryRule {
+        EditDeliveryRule { glob: glob.to_owned(), delivery }
     }
 
     #[test]
     fn the_first_rule_that_matches_decides_and_only_within_the_workspace() {
         let rules = [
-            rule("*.lock", Delivery::Propose),
-            rule("src/generated/**", Delivery::Apply),
-            rule("src/**", Delivery::Propose),
+            rule("*.lock", EditDelivery::Propose),
+            rule("src/generated/**", EditDelivery::Apply),
+            rule("src/**", EditDelivery::Propose),
         ];
         let rules = Deliveries::new(rules.into()).unwrap();
         let roots = [AbsPath::new("/w").unwrap()];
         let of = |path: &str| rules.of(&Target::File(AbsPath::new(path).unwrap()), &roots);
-        assert_eq!(of("/w/a/b/Cargo.lock"), Some(Delivery::Propose));
-        assert_eq!(of("/w/src/generated/x.rs"), Some(Delivery::Apply));
-        assert_eq!(of("/w/src/x.rs"), Some(Delivery::Propose));
+        assert_eq!(of("/w/a/b/Cargo.lock"), Some(EditDelivery::Propose));
+        assert_eq!(of("/w/src/generated/x.rs"), Some(EditDelivery::Apply));
+        assert_eq!(of("/w/src/x.rs"), Some(EditDelivery::Propose));
         assert_eq!(of("/w/docs/x.md"), None);
         assert_eq!(of("/elsewhere/Cargo.lock"), None);
     }
 
     #[test]
     fn a_link_is_applied_only_where_its_name_and_its_end_are() {
-        let rules = [rule("docs/**", Delivery::Apply), rule("*.lock", Delivery::Propose)];
+        let rules = [rule("docs/**", EditDelivery::Apply), rule("*.lock", EditDelivery::Propose)];
         let rules = Deliveries::new(rules.into()).unwrap();
         let (roots, real_roots) = ([AbsPath::new("/link").unwrap()], [AbsPath::new("/w").unwrap()]);
         let file = |path: &str| Target::File(AbsPath::new(path).unwrap());
         let of = |named, real| rules.reaching((&file(named), &roots), (&file(real), &real_roots));
-        assert_eq!(of("/link/docs/x", "/w/docs/x"), Some(Delivery::Apply));
+        assert_eq!(of("/link/docs/x", "/w/docs/x"), Some(EditDelivery::Apply));
         for (named, real) in
             [("/link/docs/x", "/w/src/x"), ("/link/src/x", "/w/docs/x"), ("/link/docs/x", "/x")]
         {
@@ -141,13 +143,13 @@ mod tests {
         for (named, real) in
             [("/link/docs/x", "/w/a.lock"), ("/link/a.lock", "/w/docs/x"), ("/link/a.lock", "/x")]
         {
-            assert_eq!(of(named, real), Some(Delivery::Propose), "{named} → {real}");
+            assert_eq!(of(named, real), Some(EditDelivery::Propose), "{named} → {real}");
         }
     }
 
     #[test]
     fn what_is_no_glob_is_named() {
-        let error = Deliveries::new(vec![rule("a[", Delivery::Apply)]).unwrap_err();
+        let error = Deliveries::new(vec![rule("a[", EditDelivery::Apply)]).unwrap_err();
         assert_eq!(error.glob, "a[");
     }
 }

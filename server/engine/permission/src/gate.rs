@@ -13,7 +13,7 @@ mod tests;
 use serde_json::Value;
 
 use crate::rules::{Behavior, PlacedRule, RuleSet, RuleSubject};
-use crate::{Delivery, Grant, Sensitive};
+use crate::{EditDelivery, Grant, Sensitive};
 use kode_base::call::{Exposure, ToolKind, Touch};
 use kode_base::mask::masked_text;
 use kode_base::mode::{ActionClass, Mode, Stance};
@@ -133,7 +133,7 @@ pub struct Circumstances<'a> {
     /// Where a target leads, links followed.
     pub real: &'a dyn Fn(&Target) -> Target,
     /// How changes reach a target, where a rule says so.
-    pub delivery: &'a dyn Fn(&Target) -> Option<Delivery>,
+    pub delivery: &'a dyn Fn(&Target) -> Option<EditDelivery>,
     /// Whether the settings of the repository a folder lies in name no program that git would run.
     pub is_plain_git: &'a dyn Fn(&AbsPath) -> bool,
 }

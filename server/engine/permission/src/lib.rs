@@ -22,8 +22,8 @@ use serde_json::Value;
 use kode_base::ids::{AgentId, CallId, HunkId, ItemId, PermissionId};
 use kode_base::mode::{self, Mode};
 
-pub use broker::{Broker, PromptOutcome, PromptRespondError, ScopeNotOffered};
-pub use delivery::{BadRule, Deliveries, Delivery, DeliveryRule};
+pub use broker::{PermissionBroker, PromptOutcome, PromptRespondError, ScopeNotOffered};
+pub use delivery::{BadRule, Deliveries, EditDelivery, EditDeliveryRule};
 pub use gate::{GateDecision, Verdict};
 pub use grant::Grant;
 pub use sensitive::{Sensitive, Sensitivity};
@@ -78,13 +78,13 @@ pub struct Offer {
     /// How many of this session's newest calls would not have been asked for, and how many of them were; `None` when it
     /// was not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spared: Option<Spared>,
+    pub spared: Option<RuleSavings>,
 }
 
 /// What a rule would have spared the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Spared {
+pub struct RuleSavings {
     /// Calls that would have run unasked with the rule, and not without it.
     pub matched: u32,
     /// Calls looked at.
@@ -170,7 +170,7 @@ pub struct PromptAnswer {
 /// What became of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PermissionDecision {
+pub struct PermissionResolution {
     /// The prompt.
     pub id: PermissionId,
     /// The call.

@@ -31,7 +31,7 @@ use kode_journal::lease::SessionWriter;
 use kode_model::price::Cost;
 use kode_model::{ModelErrorKind, Usage};
 use kode_permission::rules::SettingsProblem;
-use kode_permission::{PermissionDecision, PermissionPrompt};
+use kode_permission::{PermissionPrompt, PermissionResolution};
 use kode_text::workspace::WatchReport;
 use kode_tool::status::ServerInfo;
 
@@ -265,7 +265,7 @@ pub enum Event {
     /// A prompt was answered or withdrawn.
     PermissionDecided {
         /// What was decided and by whom.
-        decision: PermissionDecision,
+        decision: PermissionResolution,
     },
     /// The model asks the user something.
     QuestionAsked {

@@ -19,7 +19,7 @@ use crate::queue::QueueChange;
 use crate::title::TitledBy;
 use kode_base::effort::Effort;
 use kode_base::ids::{AgentId, CallId, ItemId, PermissionId, QueueId, ResolutionId, SessionId, TurnId};
-use kode_base::mode::WrittenMode;
+use kode_base::mode::StoredMode;
 use kode_base::paths::AbsPath;
 use kode_base::question::{Question, QuestionResolution};
 use kode_base::todo::Todo;
@@ -28,7 +28,7 @@ use kode_config::hooks::declared::TurnHooks;
 use kode_journal::JournalEntry;
 use kode_model::{Block, Message, Usage};
 use kode_permission::equipment::Equipment;
-use kode_permission::{DeliveryRule, Grant, PermissionDecision};
+use kode_permission::{EditDeliveryRule, Grant, PermissionResolution};
 use kode_process::worktree::Worktree;
 use kode_text::edit::ledger::LedgerEntry;
 use kode_text::workspace::KnownText;
@@ -46,7 +46,7 @@ pub enum Record {
         /// Where relative paths and commands start.
         cwd: AbsPath,
         /// The mode at the start.
-        mode: WrittenMode,
+        mode: StoredMode,
         /// The name of the model profile at the start.
         model: String,
         /// The session it was forked from.
@@ -256,7 +256,7 @@ pub enum Record {
     /// The user decided about a call.
     Decided {
         /// The decision.
-        decision: PermissionDecision,
+        decision: PermissionResolution,
         /// What it allows from now on without asking.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         grants: Vec<Grant>,
@@ -309,7 +309,7 @@ pub enum Record {
     /// The mode, the model, the effort or the style of the answers changed.
     Configured {
         /// The mode now.
-        mode: WrittenMode,
+        mode: StoredMode,
         /// The name of the model profile now.
         model: String,
         /// How hard models think in this session now, instead of as their profiles say.
@@ -346,7 +346,7 @@ pub enum Record {
     /// How changes reach the files in this session, instead of as the user has set for all.
     Delivering {
         /// The rules, the first that matches decides.
-        rules: Vec<DeliveryRule>,
+        rules: Vec<EditDeliveryRule>,
     },
     /// The conversation went back to before a prompt.
     Rewound {

@@ -46,14 +46,14 @@ pub enum FileImage {
     /// Something that cannot be restored, nor recognized.
     NotKept {
         /// Why not.
-        reason: NotKept,
+        reason: NotKeptReason,
     },
 }
 
 /// Why the bytes of a file are not kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum NotKept {
+pub enum NotKeptReason {
     /// The file is larger than what is kept of one file.
     TooLarge {
         /// Its size in bytes.
@@ -77,7 +77,7 @@ pub enum NotKept {
     },
 }
 
-impl NotKept {
+impl NotKeptReason {
     pub(super) fn unreadable(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::PermissionDenied => Self::PermissionDenied,
@@ -86,7 +86,7 @@ impl NotKept {
     }
 }
 
-impl fmt::Display for NotKept {
+impl fmt::Display for NotKeptReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLarge { size } => write!(formatter, "it is too large to be kept ({size} bytes)"),

@@ -28,7 +28,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::delegation::Delegation;
-use kode_base::call::{MayRead, ToolError, ToolErrorKind, ToolKind, Touch};
+use kode_base::call::{ReadCheck, ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::ids::CallId;
 use kode_base::mode::Mode;
 use kode_base::question::{QuestionDraft, Reply};
@@ -109,7 +109,7 @@ pub struct ExtensionUse {
 
 /// What decides which tools the model is told of, and what of them.
 #[derive(Clone, Copy)]
-pub struct Offering<'a> {
+pub struct OfferContext<'a> {
     /// The mode of the conversation.
     pub mode: Mode,
     /// Whether the editor tells what its language servers say.
@@ -162,7 +162,7 @@ pub struct CallContext {
     /// The skills and commands that can be used: those that the model was told of.
     pub catalog: Arc<Catalog>,
     /// What a search may show. What it says no to is left out without a word: a count would tell what is in a file.
-    pub may_read: MayRead,
+    pub may_read: ReadCheck,
     /// Fires when the call, the turn or the session is cancelled.
     pub cancel: CancellationToken,
     /// Takes output while the call runs.
@@ -183,7 +183,7 @@ pub trait Tool: Send + Sync + 'static {
     fn facts(&self) -> ToolFacts;
 
     /// What the model is told of the tool as things are; `None` when it has no use now and is not offered.
-    fn describe(&self, _offer: &Offering<'_>) -> Option<String> {
+    fn describe(&self, _offer: &OfferContext<'_>) -> Option<String> {
         Some(self.facts().description.to_owned())
     }
 
@@ -206,7 +206,7 @@ pub trait ErasedTool: Send + Sync {
     /// The constant facts.
     fn facts(&self) -> ToolFacts;
     /// What the model is told of the tool as things are; `None` when it is not offered.
-    fn describe(&self, offer: &Offering<'_>) -> Option<String>;
+    fn describe(&self, offer: &OfferContext<'_>) -> Option<String>;
     /// How long the work of one call may take; `None` when the tool keeps its own time.
     fn timeout(&self) -> Option<Duration>;
     /// JSON Schema of the arguments.
@@ -240,7 +240,7 @@ impl<T: Tool> ErasedTool for TypedTool<T> {
         self.0.facts()
     }
 
-    fn describe(&self, offer: &Offering<'_>) -> Option<String> {
+    fn describe(&self, offer: &OfferContext<'_>) -> Option<String> {
         self.0.describe(offer)
     }
 
@@ -380,7 +380,7 @@ impl Registry {
     /// What the model is told of the tools as things are. Modes that refuse all edits are told of nothing that makes
     /// them; commands stay, for the gate lets those run that only look.
     #[must_use]
-    pub fn declarations_for(&self, offer: &Offering<'_>) -> Vec<ToolDeclaration> {
+    pub fn declarations_for(&self, offer: &OfferContext<'_>) -> Vec<ToolDeclaration> {
         let is_offered = |kind| !matches!(offer.mode, Mode::Plan | Mode::Readonly) || kind != ToolKind::Write;
         self.iter()
             .filter(|tool| is_offered(tool.facts().kind) && !(offer.is_denied)(tool.facts().name))

@@ -16,7 +16,7 @@ use kode_base::paths::Target;
 use kode_text::host::{Diagnostic, DiagnosticSeverity, DiagnosticsError, FileDiagnostics};
 use kode_text::workspace::Workspace;
 use kode_tool::names::DIAGNOSTICS;
-use kode_tool::{CallAction, CallContext, CallPlan, Offering, Tool, ToolFacts, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, OfferContext, Tool, ToolFacts, ToolOutput};
 
 /// The most diagnostics of one file.
 const MAX_OF_FILE: usize = 100;
@@ -71,7 +71,7 @@ impl Tool for Diagnostics {
         }
     }
 
-    fn describe(&self, offer: &Offering<'_>) -> Option<String> {
+    fn describe(&self, offer: &OfferContext<'_>) -> Option<String> {
         offer.can_diagnose.then(|| self.facts().description.to_owned())
     }
 

@@ -24,10 +24,10 @@ use serde_json::{Value, json};
 
 use self::search::{LinePage, Scanner, SearchExtent, SearchOptions, SearchText, Tally};
 use crate::walk::{
-    IsFolder, OpenFiles, SearchWatch, no_such_place, result_name, run_search, untitled_name, walk,
+    FolderFlag, OpenFiles, SearchWatch, no_such_place, result_name, run_search, untitled_name, walk,
     workspace_roots,
 };
-use kode_base::call::{Exposure, MayRead, ToolError, ToolErrorKind, ToolKind, Touch};
+use kode_base::call::{Exposure, ReadCheck, ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::paths::{AbsPath, Target};
 use kode_text::document::DocumentSnapshot;
 use kode_text::workspace::Workspace;
@@ -261,7 +261,7 @@ impl SearchJob {
         })
     }
 
-    fn run(&self, workspace: &Workspace, may_read: &MayRead, watch: &SearchWatch) -> ToolOutput {
+    fn run(&self, workspace: &Workspace, may_read: &ReadCheck, watch: &SearchWatch) -> ToolOutput {
         let mut found = self.find(&workspace.documents(), watch);
         // Asked of what has matched and not of all that is walked over: it takes following links.
         found.hits.retain(|hit| may_read(&hit.target, Exposure::Content));
@@ -420,7 +420,7 @@ impl FileFilter {
         Ok(Self { globs, types, type_name: file_type.map(str::to_owned) })
     }
 
-    fn skips(&self, path: &Path, IsFolder(is_folder): IsFolder) -> bool {
+    fn skips(&self, path: &Path, FolderFlag(is_folder): FolderFlag) -> bool {
         self.globs.matched(path, is_folder).is_ignore() || self.types.matched(path, is_folder).is_ignore()
     }
 
@@ -519,7 +519,7 @@ impl MatchCollector<'_> {
         }
         let mut scanner = self.job.counting_scanner(self.watch);
         for (path, document) in open.never_saved() {
-            if path == root.as_path() || !filter.skips(path, IsFolder(false)) {
+            if path == root.as_path() || !filter.skips(path, FolderFlag(false)) {
                 self.search_document(&mut scanner, document.target(), document);
             }
         }

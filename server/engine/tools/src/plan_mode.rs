@@ -10,7 +10,7 @@ use serde::Deserialize;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_base::mode::Mode;
 use kode_base::question::{MAX_PLAN, QuestionDraft};
-use kode_tool::{CallAction, CallContext, CallPlan, Offering, Tool, ToolFacts};
+use kode_tool::{CallAction, CallContext, CallPlan, OfferContext, Tool, ToolFacts};
 
 /// The arguments of EnterPlanMode: none.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -49,7 +49,7 @@ impl Tool for EnterPlanMode {
         }
     }
 
-    fn describe(&self, offer: &Offering<'_>) -> Option<String> {
+    fn describe(&self, offer: &OfferContext<'_>) -> Option<String> {
         (offer.mode != Mode::Plan).then(|| self.facts().description.to_owned())
     }
 
@@ -76,7 +76,7 @@ impl Tool for ExitPlanMode {
         }
     }
 
-    fn describe(&self, offer: &Offering<'_>) -> Option<String> {
+    fn describe(&self, offer: &OfferContext<'_>) -> Option<String> {
         (offer.mode == Mode::Plan).then(|| self.facts().description.to_owned())
     }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_config::extension::{Catalog, Extension, ExtensionKind};
-use kode_tool::{CallAction, CallContext, CallPlan, ExtensionUse, Offering, Tool, ToolFacts};
+use kode_tool::{CallAction, CallContext, CallPlan, ExtensionUse, OfferContext, Tool, ToolFacts};
 
 /// The arguments of Skill.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -43,7 +43,7 @@ impl Tool for Skill {
         }
     }
 
-    fn describe(&self, offer: &Offering<'_>) -> Option<String> {
+    fn describe(&self, offer: &OfferContext<'_>) -> Option<String> {
         let listing = offer.catalog.listing(ExtensionKind::Skill)?;
         Some(format!("{}\n\nThe skills:\n{listing}", self.facts().description))
     }
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn nothing_to_use_is_not_offered() {
         let catalog = Catalog::default();
-        let offer = Offering {
+        let offer = OfferContext {
             mode: kode_base::mode::Mode::Default,
             can_diagnose: false,
             catalog: &catalog,

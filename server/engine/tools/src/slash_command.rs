@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::skill::use_extension;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_config::extension::ExtensionKind;
-use kode_tool::{CallContext, CallPlan, Offering, Tool, ToolFacts};
+use kode_tool::{CallContext, CallPlan, OfferContext, Tool, ToolFacts};
 
 /// The arguments of SlashCommand.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -40,7 +40,7 @@ impl Tool for SlashCommand {
         }
     }
 
-    fn describe(&self, offer: &Offering<'_>) -> Option<String> {
+    fn describe(&self, offer: &OfferContext<'_>) -> Option<String> {
         let listing = offer.catalog.listing(ExtensionKind::Command)?;
         Some(format!("{}\n\nThe commands:\n{listing}", self.facts().description))
     }

@@ -14,7 +14,7 @@ use kode_config::agents::{DEFAULT_TYPE, TASK};
 use kode_permission::equipment::Equipment;
 use kode_process::plain_git::is_plain;
 use kode_tool::delegation::Delegation;
-use kode_tool::{CallAction, CallContext, CallPlan, Offering, Tool, ToolFacts};
+use kode_tool::{CallAction, CallContext, CallPlan, OfferContext, Tool, ToolFacts};
 
 /// The arguments of Task.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -84,7 +84,7 @@ impl Tool for Task {
         }
     }
 
-    fn describe(&self, offer: &Offering<'_>) -> Option<String> {
+    fn describe(&self, offer: &OfferContext<'_>) -> Option<String> {
         Some(format!("{}\n\nTypes of agents:\n{}", self.facts().description, offer.agents.listing()))
     }
 

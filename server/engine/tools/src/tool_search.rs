@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_tool::names::TOOL_SEARCH;
-use kode_tool::{CallAction, CallContext, CallPlan, Offering, Tool, ToolFacts, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, OfferContext, Tool, ToolFacts, ToolOutput};
 
 /// The arguments of ToolSearch.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -37,7 +37,7 @@ impl Tool for ToolSearch {
         }
     }
 
-    fn describe(&self, offer: &Offering<'_>) -> Option<String> {
+    fn describe(&self, offer: &OfferContext<'_>) -> Option<String> {
         offer.by_need.then(|| self.facts().description.to_owned())
     }
 

@@ -99,14 +99,14 @@ pub(super) fn workspace_roots(workspace: &Workspace) -> Vec<AbsPath> {
 /// `skips` is asked for everything beneath `root` whether to leave it out, folders with all that is in them.
 pub(super) fn walk<'v, V>(
     root: &AbsPath,
-    skips: impl Fn(&Path, IsFolder) -> bool + Send + Sync + 'static,
+    skips: impl Fn(&Path, FolderFlag) -> bool + Send + Sync + 'static,
     watch: &'v SearchWatch,
     mut visitor: impl FnMut() -> V,
 ) where
     V: FnMut(Result<DirEntry, ignore::Error>) -> WalkState + Send + 'v,
 {
     let keeps = move |entry: &DirEntry| {
-        let is_folder = IsFolder(entry.file_type().is_some_and(|kind| kind.is_dir()));
+        let is_folder = FolderFlag(entry.file_type().is_some_and(|kind| kind.is_dir()));
         entry.depth() == 0 || !(is_vcs_folder(entry.path()) || skips(entry.path(), is_folder))
     };
     WalkBuilder::new(root).hidden(false).require_git(false).filter_entry(keeps).build_parallel().run(|| {
@@ -125,7 +125,7 @@ pub(super) fn walk<'v, V>(
 
 /// Whether what was found is a folder.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct IsFolder(pub(super) bool);
+pub(super) struct FolderFlag(pub(super) bool);
 
 /// The open documents of files beneath a root, by the path that a walk from the root finds the file at.
 #[derive(Debug, Default)]

@@ -15,7 +15,7 @@ use url::{Host, Url};
 
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_net::search::{HOW_TO_ENABLE, SearchError, SearchProvider, SearchResult};
-use kode_tool::{CallAction, CallContext, CallPlan, Offering, Tool, ToolFacts, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, OfferContext, Tool, ToolFacts, ToolOutput};
 
 /// The name of the tool.
 const NAME: &str = "WebSearch";
@@ -86,7 +86,7 @@ impl Tool for WebSearch {
         }
     }
 
-    fn describe(&self, _offer: &Offering<'_>) -> Option<String> {
+    fn describe(&self, _offer: &OfferContext<'_>) -> Option<String> {
         self.search.now().map(|_| self.facts().description.to_owned())
     }
 
@@ -268,7 +268,7 @@ mod tests {
         let search = CurrentSearch::default();
         let tool = WebSearch::new(search.clone());
         let is_offered = || {
-            let offer = Offering {
+            let offer = OfferContext {
                 mode: kode_base::mode::Mode::Default,
                 can_diagnose: false,
                 catalog: &kode_config::extension::Catalog::default(),

@@ -29,12 +29,12 @@ pub(super) struct ChatLayout {
     /// Where the last prompt may begin: behind its heading, or at the beginning of a document without headings.
     pub(super) begin: usize,
     /// Where the last answer is written, as long as it is not whole.
-    pub(super) answering: Option<Answering>,
+    pub(super) answering: Option<OpenAnswer>,
 }
 
 /// The place of an answer that is not whole yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Answering {
+pub(super) struct OpenAnswer {
     /// The turn that answers.
     pub(super) turn: TurnId,
     /// Where what has been written begins: behind the heading.
@@ -64,7 +64,7 @@ impl ChatLayout {
                 }
             } else if let Some(id) = id(line, ANSWERING) {
                 let turn = TurnId::from_external(id);
-                layout.answering = Some(Answering { turn, begin: layout.begin, line: at..at + line.len() });
+                layout.answering = Some(OpenAnswer { turn, begin: layout.begin, line: at..at + line.len() });
             }
             at = next;
         }

@@ -15,7 +15,7 @@ use crate::core::lock;
 use crate::engine::opened::{OpenedSession, in_background, open_session};
 use crate::engine::relay::{deliver_answers, write_pending};
 use crate::engine::{Engine, LoadedSession};
-use crate::history::Loading;
+use crate::history::LoadProgress;
 use crate::history::following::FollowedSession;
 use crate::history::relay::PendingRequests;
 use crate::session::Session;
@@ -89,7 +89,7 @@ impl Engine {
         folders: &[AbsPath],
         id: &SessionId,
         since: Option<u64>,
-        tell: impl Fn(Loading) + Send + 'static,
+        tell: impl Fn(LoadProgress) + Send + 'static,
     ) -> Result<AttachedSession, SessionError> {
         let (engine, folders, id) = (self.clone(), folders.to_vec(), id.clone());
         unbroken(async move { engine.attach_to(&folders, &id, since, tell).await }).await
@@ -100,7 +100,7 @@ impl Engine {
         folders: &[AbsPath],
         id: &SessionId,
         since: Option<u64>,
-        tell: impl Fn(Loading) + Send + 'static,
+        tell: impl Fn(LoadProgress) + Send + 'static,
     ) -> Result<AttachedSession, SessionError> {
         let loading = self.loading.lock().await;
         if let Some(following) = self.following(id) {

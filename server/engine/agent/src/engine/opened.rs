@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use crate::history::base::NewestBase;
-use crate::history::{Loading, open};
+use crate::history::{LoadProgress, open};
 use crate::sessions::{BLOBS, SessionError};
 use crate::state::SessionState;
 use crate::state::replay::Replay;
@@ -53,7 +53,7 @@ pub(super) fn open_session(
     path: &Path,
     beginning: &Record,
     since: Option<u64>,
-    tell: &dyn Fn(Loading),
+    tell: &dyn Fn(LoadProgress),
 ) -> Result<OpenedSession, SessionError> {
     // Opened first: from then on no other process writes it. It is not created: it may be deleted just now.
     let (journal, blobs) = match (open_journal(disk, path, OpenMode::Existing), beginning) {

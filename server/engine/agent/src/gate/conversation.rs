@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Gatekeeper, Judgment};
 use crate::conversation::{Conversation, WorktreeIsolation};
-use kode_base::call::{Exposure, MayRead, ToolKind};
+use kode_base::call::{Exposure, ReadCheck, ToolKind};
 use kode_base::mode::Mode;
 use kode_base::paths::Target;
 use kode_config::in_force::{EffectivePolicy, PolicyView};
@@ -42,7 +42,7 @@ impl Gatekeeper {
     }
 
     /// The files that searches of a conversation may read.
-    pub(crate) fn may_read_for(&self, conversation: &Conversation) -> MayRead {
+    pub(crate) fn may_read_for(&self, conversation: &Conversation) -> ReadCheck {
         let (mode, equipment) = (conversation.current_mode(), conversation.equipment());
         let in_workspace = self.view(&equipment).may_read(mode);
         match conversation.isolation() {
@@ -106,6 +106,6 @@ fn in_worktree(
 }
 
 /// The reads that either allows: those of the worktree, and those of the workspace.
-fn either(one: MayRead, other: MayRead) -> MayRead {
+fn either(one: ReadCheck, other: ReadCheck) -> ReadCheck {
     Arc::new(move |target: &Target, look: Exposure| one(target, look) || other(target, look))
 }

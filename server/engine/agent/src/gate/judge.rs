@@ -5,13 +5,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Gatekeeper;
-use kode_base::call::{MayRead, ToolKind};
+use kode_base::call::{ReadCheck, ToolKind};
 use kode_base::mode::Mode;
 use kode_base::paths::Target;
 use kode_config::in_force::{EffectivePolicy, PolicyView};
 use kode_permission::equipment::Equipment;
 use kode_permission::gate::{self, GateCase};
-use kode_permission::{GateDecision, Spared, Verdict};
+use kode_permission::{GateDecision, RuleSavings, Verdict};
 use kode_process::sandbox::Sandbox;
 use kode_record::event::ItemBody;
 use kode_text::workspace::real_paths::RealPaths;
@@ -112,12 +112,12 @@ impl Gatekeeper {
     }
 
     /// The files that a search may read: those that need no permission.
-    pub(crate) fn may_read(&self, mode: Mode) -> MayRead {
+    pub(crate) fn may_read(&self, mode: Mode) -> ReadCheck {
         self.view(&Equipment::default()).may_read(mode)
     }
 
     /// How many of the newest calls of this session these rules would have allowed without a question.
-    pub(crate) fn spared_by(&self, rules: &[String]) -> Spared {
+    pub(crate) fn spared_by(&self, rules: &[String]) -> RuleSavings {
         let cwd = self.workspace.cwd();
         let (calls, mode): (Vec<_>, Mode) = {
             let state = self.core.state();
@@ -138,7 +138,7 @@ impl Gatekeeper {
         let spared = calls
             .iter()
             .filter(|call| runs(&without, call) == Some(false) && runs(&with, call) == Some(true));
-        Spared { matched: count(spared.count()), of: count(calls.len()) }
+        RuleSavings { matched: count(spared.count()), of: count(calls.len()) }
     }
 
     /// The picture of now, with the equipment of a skill or command.

@@ -18,7 +18,7 @@ use kode_permission::rules::{Behavior, PlacedRule, Rule, RuleError, SettingsProb
 
 /// The settings that are in force, and those that are not.
 #[derive(Clone, Debug)]
-pub struct RulesInForce {
+pub struct ActiveRules {
     /// The rules, including the grants of this session.
     pub rules: Vec<PlacedRule>,
     /// Settings of workspace files that the user has not approved.
@@ -32,9 +32,9 @@ pub struct RulesInForce {
 impl Gatekeeper {
     /// The rules, as the settings were at the last refresh.
     #[must_use]
-    pub fn rules_in_force(&self) -> RulesInForce {
+    pub fn rules_in_force(&self) -> ActiveRules {
         let in_force = self.in_force();
-        RulesInForce {
+        ActiveRules {
             rules: in_force.rules.iter().cloned().collect(),
             withheld: in_force.policy.withheld.clone(),
             problems: in_force.problems.clone(),

@@ -19,7 +19,7 @@ use kode_text::edit::ledger::{Ledger, LedgerEntry};
 
 /// How far reading a journal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Loading {
+pub struct LoadProgress {
     /// The bytes that were read.
     pub read: u64,
     /// All bytes that are to be read.
@@ -58,7 +58,7 @@ pub(crate) struct OpeningSource<'a> {
 pub(crate) fn open(
     source: &OpeningSource<'_>,
     since: Option<u64>,
-    progress: &dyn Fn(Loading),
+    progress: &dyn Fn(LoadProgress),
 ) -> io::Result<OpenedJournal> {
     let journal = source.journal;
     match from_base(source, since, progress) {
@@ -92,7 +92,7 @@ pub(crate) fn open(
 fn from_base(
     source: &OpeningSource<'_>,
     since: Option<u64>,
-    progress: &dyn Fn(Loading),
+    progress: &dyn Fn(LoadProgress),
 ) -> Result<Option<OpenedJournal>, BaseError> {
     let journal = source.journal;
     let Some(base) = base::read(&journal.with_file_name(BASE), FORM, journal)? else { return Ok(None) };
@@ -164,7 +164,11 @@ struct JournalFold<'a> {
 }
 
 impl JournalFold<'_> {
-    fn take_all(&mut self, lines: &mut JournalLines<Record>, progress: &dyn Fn(Loading)) -> io::Result<()> {
+    fn take_all(
+        &mut self,
+        lines: &mut JournalLines<Record>,
+        progress: &dyn Fn(LoadProgress),
+    ) -> io::Result<()> {
         let (start, total) = (lines.at(), lines.end().saturating_sub(lines.at()));
         let mut reported = 0;
         while let Some(line) = lines.next() {
@@ -179,7 +183,7 @@ impl JournalFold<'_> {
             let read = lines.at() - start;
             if read - reported >= PROGRESS_BYTES {
                 reported = read;
-                progress(Loading { read, total });
+                progress(LoadProgress { read, total });
             }
         }
         Ok(())

@@ -16,7 +16,7 @@ use kode_base::blocking;
 use kode_base::broker::RespondError;
 use kode_base::ids::{AskId, LeaseId, PermissionId, QuestionId};
 use kode_base::question::{Question, QuestionResolution, Reply};
-use kode_permission::{PermissionDecision, PermissionPrompt, PromptAnswer};
+use kode_permission::{PermissionPrompt, PermissionResolution, PromptAnswer};
 use kode_record::event::Event;
 
 /// The most time that a writer has to accept an answer.
@@ -37,7 +37,7 @@ pub(crate) struct PendingRequests {
     pub(crate) prompts: Vec<PermissionPrompt>,
     pub(crate) questions: Vec<Question>,
     /// How the last prompts ended.
-    decisions: VecDeque<PermissionDecision>,
+    decisions: VecDeque<PermissionResolution>,
     /// How the last questions ended.
     resolutions: VecDeque<QuestionResolution>,
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::HookRunner;
 use super::fire::{HookReply, HookTrigger};
-use super::in_process::{HookCall, PreDecision};
+use super::in_process::{HookCall, PreCallDecision};
 use super::output::HookChoice;
 use super::update::{self, PermissionUpdates};
 use crate::conversation::Conversation;
@@ -105,10 +105,10 @@ impl HookRunner {
         }
         let said = chain.before(self.hook_call(conversation, call)).await;
         let choice = match said.decision {
-            PreDecision::Continue | PreDecision::Update { .. } => None,
-            PreDecision::Allow => Some((HookChoice::Allow, String::new())),
-            PreDecision::Ask { reason } => Some((HookChoice::Ask, reason)),
-            PreDecision::Deny { reason } => Some((HookChoice::Deny, reason)),
+            PreCallDecision::Continue | PreCallDecision::Update { .. } => None,
+            PreCallDecision::Allow => Some((HookChoice::Allow, String::new())),
+            PreCallDecision::Ask { reason } => Some((HookChoice::Ask, reason)),
+            PreCallDecision::Deny { reason } => Some((HookChoice::Deny, reason)),
         };
         PreCallReply { choice, input: said.input, ..PreCallReply::default() }
     }

@@ -47,7 +47,7 @@ pub struct HookCall<'a> {
 
 /// The decision of a hook before a call.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum PreDecision {
+pub enum PreCallDecision {
     /// Nothing.
     #[default]
     Continue,
@@ -92,8 +92,8 @@ pub trait ToolHook: Send + Sync {
     }
 
     /// Is asked before a call is judged in full.
-    async fn pre_tool_use(&self, _call: HookCall<'_>) -> PreDecision {
-        PreDecision::Continue
+    async fn pre_tool_use(&self, _call: HookCall<'_>) -> PreCallDecision {
+        PreCallDecision::Continue
     }
 
     /// Receives the result as the hooks before have left it.
@@ -114,7 +114,7 @@ pub struct HookChain(Vec<(HookLayer, Arc<dyn ToolHook>)>);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ChainReply {
     /// The strictest decision.
-    pub(crate) decision: PreDecision,
+    pub(crate) decision: PreCallDecision,
     /// The arguments, where one has changed them.
     pub(crate) input: Option<Value>,
 }
@@ -145,19 +145,19 @@ impl HookChain {
             let now = HookCall { input: chained.input.as_ref().unwrap_or(call.input), ..call };
             let said = timeout(LIMIT, hook.pre_tool_use(now)).await.unwrap_or_else(|_| {
                 tracing::warn!(?layer, tool = call.tool, "a hook of the program took too long");
-                PreDecision::Continue
+                PreCallDecision::Continue
             });
             match said {
-                PreDecision::Continue => {}
-                PreDecision::Update { input } => chained.input = Some(input),
-                PreDecision::Allow if chained.decision == PreDecision::Continue => {
-                    chained.decision = PreDecision::Allow;
+                PreCallDecision::Continue => {}
+                PreCallDecision::Update { input } => chained.input = Some(input),
+                PreCallDecision::Allow if chained.decision == PreCallDecision::Continue => {
+                    chained.decision = PreCallDecision::Allow;
                 }
-                PreDecision::Allow => {}
-                PreDecision::Ask { .. } if matches!(chained.decision, PreDecision::Ask { .. }) => {}
-                PreDecision::Ask { reason } => chained.decision = PreDecision::Ask { reason },
-                PreDecision::Deny { reason } => {
-                    return ChainReply { decision: PreDecision::Deny { reason }, input: None };
+                PreCallDecision::Allow => {}
+                PreCallDecision::Ask { .. } if matches!(chained.decision, PreCallDecision::Ask { .. }) => {}
+                PreCallDecision::Ask { reason } => chained.decision = PreCallDecision::Ask { reason },
+                PreCallDecision::Deny { reason } => {
+                    return ChainReply { decision: PreCallDecision::Deny { reason }, input: None };
                 }
             }
         }
@@ -202,14 +202,14 @@ mod tests {
     /// Counts its calls, and returns a fixed decision.
     struct Scripted {
         name: &'static str,
-        says: PreDecision,
+        says: PreCallDecision,
         update: PostUpdate,
         asked: Arc<Mutex<Vec<String>>>,
     }
 
     #[async_trait]
     impl ToolHook for Scripted {
-        async fn pre_tool_use(&self, call: HookCall<'_>) -> PreDecision {
+        async fn pre_tool_use(&self, call: HookCall<'_>) -> PreCallDecision {
             self.asked.lock().unwrap().push(format!("{} {}", self.name, call.input));
             self.says.clone()
         }
@@ -226,7 +226,7 @@ mod tests {
     }
 
     impl Bench {
-        fn add(&mut self, layer: HookLayer, name: &'static str, says: PreDecision, update: PostUpdate) {
+        fn add(&mut self, layer: HookLayer, name: &'static str, says: PreCallDecision, update: PostUpdate) {
             let asked = Arc::clone(&self.asked);
             self.chain.add(layer, Arc::new(Scripted { name, says, update, asked }));
         }
@@ -244,14 +244,14 @@ mod tests {
     async fn layers_come_in_their_order_and_each_sees_what_the_one_before_made_of_the_arguments() {
         use HookLayer::{Agent, Template, ToolTune};
         let mut bench = Bench::default();
-        let update = |v: i32| PreDecision::Update { input: json!({ "v": v }) };
-        bench.add(Agent, "agent", PreDecision::Continue, PostUpdate::default());
+        let update = |v: i32| PreCallDecision::Update { input: json!({ "v": v }) };
+        bench.add(Agent, "agent", PreCallDecision::Continue, PostUpdate::default());
         bench.add(Template, "first", update(1), PostUpdate::default());
-        bench.add(ToolTune, "tool", PreDecision::Allow, PostUpdate::default());
+        bench.add(ToolTune, "tool", PreCallDecision::Allow, PostUpdate::default());
         bench.add(Template, "second", update(2), PostUpdate::default());
         let (chained, asked) = bench.before().await;
         assert_eq!(asked, ["first {\"v\":0}", "second {\"v\":1}", "tool {\"v\":2}", "agent {\"v\":2}"]);
-        assert_eq!(chained, ChainReply { decision: PreDecision::Allow, input: Some(json!({ "v": 2 })) });
+        assert_eq!(chained, ChainReply { decision: PreCallDecision::Allow, input: Some(json!({ "v": 2 })) });
     }
 
     #[tokio::test]
@@ -259,15 +259,15 @@ mod tests {
         use HookLayer::Template;
         let reason = |text: &str| text.to_owned();
         let mut bench = Bench::default();
-        bench.add(Template, "asks", PreDecision::Ask { reason: reason("why") }, PostUpdate::default());
-        bench.add(Template, "allows", PreDecision::Allow, PostUpdate::default());
+        bench.add(Template, "asks", PreCallDecision::Ask { reason: reason("why") }, PostUpdate::default());
+        bench.add(Template, "allows", PreCallDecision::Allow, PostUpdate::default());
         let (chained, _) = bench.before().await;
-        assert_eq!(chained.decision, PreDecision::Ask { reason: reason("why") });
-        bench.add(Template, "denies", PreDecision::Deny { reason: reason("no") }, PostUpdate::default());
-        bench.add(Template, "never asked", PreDecision::Allow, PostUpdate::default());
+        assert_eq!(chained.decision, PreCallDecision::Ask { reason: reason("why") });
+        bench.add(Template, "denies", PreCallDecision::Deny { reason: reason("no") }, PostUpdate::default());
+        bench.add(Template, "never asked", PreCallDecision::Allow, PostUpdate::default());
         bench.asked.lock().unwrap().clear();
         let (chained, asked) = bench.before().await;
-        assert_eq!(chained.decision, PreDecision::Deny { reason: reason("no") });
+        assert_eq!(chained.decision, PreCallDecision::Deny { reason: reason("no") });
         assert_eq!(asked.len(), 3, "{asked:?}");
     }
 
@@ -277,8 +277,8 @@ mod tests {
         let text = PostUpdate { model_text: Some("text".into()), ..PostUpdate::default() };
         let data =
             PostUpdate { structured: Some(json!(1)), context: Some("more".into()), ..PostUpdate::default() };
-        bench.add(HookLayer::Agent, "text", PreDecision::Continue, text);
-        bench.add(HookLayer::Agent, "data", PreDecision::Continue, data);
+        bench.add(HookLayer::Agent, "text", PreCallDecision::Continue, text);
+        bench.add(HookLayer::Agent, "data", PreCallDecision::Continue, data);
         let mut result = Ok(ToolOutput { display: "shown".into(), ..ToolOutput::default() });
         let (session, call) = (SessionId::generate(), CallId::generate());
         let input = json!({});

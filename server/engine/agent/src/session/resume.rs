@@ -20,7 +20,7 @@ use crate::turn::turns::ActiveTurn;
 use crate::turn::{interrupted, seal_except};
 use kode_base::blocking;
 use kode_base::ids::{AgentId, TurnId};
-use kode_base::mode::{Mode, WrittenMode};
+use kode_base::mode::{Mode, StoredMode};
 use kode_record::event::{
     CallState, Item, ItemBody, NoticeKind, NoticeLevel, ResumeStrategy, SealedCall, TurnEnd,
 };
@@ -164,7 +164,7 @@ impl Session {
         let hint = "Choose another one, or bring the profile back into the settings.";
         report_loss(self.core(), state, &text, hint);
         // An unknown mode is kept, and reported later.
-        let mode = state.config.unknown_mode.clone().map_or(state.config.mode.into(), WrittenMode::Unknown);
+        let mode = state.config.unknown_mode.clone().map_or(state.config.mode.into(), StoredMode::Unknown);
         let (effort, output_style) = (state.config.effort, state.config.output_style.clone());
         self.core().commit_to(state, Record::Configured { mode, model, effort, output_style });
     }

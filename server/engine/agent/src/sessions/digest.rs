@@ -16,7 +16,7 @@ use super::lines::LineReader;
 use crate::prompt::PromptKind;
 use crate::state::titles::title_from;
 use kode_base::ids::{ResolutionId, SessionId, TurnId};
-use kode_base::mode::{Mode, WrittenMode};
+use kode_base::mode::{Mode, StoredMode};
 use kode_base::paths::AbsPath;
 use kode_journal::reader::trimmed;
 use kode_model::Usage;
@@ -97,7 +97,7 @@ struct LineHead<'a> {
 struct OpenedLine {
     session: SessionId,
     cwd: AbsPath,
-    mode: WrittenMode,
+    mode: StoredMode,
     model: String,
 }
 
@@ -153,7 +153,7 @@ struct TurnEndLine {
 
 #[derive(Deserialize)]
 struct ConfiguredLine {
-    mode: WrittenMode,
+    mode: StoredMode,
     model: String,
 }
 

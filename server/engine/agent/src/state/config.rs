@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use kode_base::effort::Effort;
-use kode_base::mode::{Mode, WrittenMode};
-use kode_permission::DeliveryRule;
+use kode_base::mode::{Mode, StoredMode};
+use kode_permission::EditDeliveryRule;
 use kode_record::event::Event;
 use kode_record::record::Record;
 
@@ -26,7 +26,7 @@ pub struct SessionConfig {
     /// The name of the output style; `None` where the user has chosen none for this session.
     pub output_style: Option<String>,
     /// The rules by which changes reach the files; `None` where the session has none of its own.
-    pub deliveries: Option<Vec<DeliveryRule>>,
+    pub deliveries: Option<Vec<EditDeliveryRule>>,
 }
 
 /// A change of the choices; `None` leaves one as it is.
@@ -44,7 +44,7 @@ pub struct ConfigChange {
 
 impl SessionConfig {
     /// The choices a session begins with.
-    pub(super) fn new(mode: &WrittenMode, model: String) -> Self {
+    pub(super) fn new(mode: &StoredMode, model: String) -> Self {
         Self {
             mode: mode.known().unwrap_or_default(),
             unknown_mode: mode.unknown().map(str::to_owned),
@@ -73,7 +73,7 @@ impl SessionConfig {
     /// Sets mode, model, effort and style.
     pub(super) fn configure(
         &mut self,
-        mode: &WrittenMode,
+        mode: &StoredMode,
         model: String,
         effort: Option<Effort>,
         output_style: Option<String>,

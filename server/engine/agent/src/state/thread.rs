@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::prompt::PromptKind;
 use crate::state::events;
 use crate::state::images;
-use crate::state::thread::open::AskedCall;
+use crate::state::thread::open::UnansweredPrompt;
 use crate::state::titles::title_from;
 use crate::state::transcript::{self, Transcript};
 use kode_base::ids::{ItemId, TurnId, WindowId};
@@ -54,7 +54,7 @@ pub struct Thread {
     /// The items that stream: the answer they are of has not come.
     streaming: Vec<ItemId>,
     /// The permission prompts that were not answered, by the items of their calls.
-    asked: BTreeMap<ItemId, AskedCall>,
+    asked: BTreeMap<ItemId, UnansweredPrompt>,
 }
 
 /// A folder whose instructions the model was given.
@@ -107,7 +107,7 @@ pub struct PromptFacts {
 
 /// Something the user said to the model.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct UserSaying {
+pub(crate) struct SentPrompt {
     /// The index of its message, while that exists.
     pub(crate) at: Option<usize>,
     /// Its blocks, with the attachments.
@@ -419,12 +419,12 @@ impl Thread {
     }
 
     /// The newest prompt.
-    pub(crate) fn newest_prompt(&self) -> Option<UserSaying> {
+    pub(crate) fn newest_prompt(&self) -> Option<SentPrompt> {
         self.newest_asked().map(|(_, prompt)| prompt)
     }
 
     /// The user's messages to the running turn, oldest first.
-    pub(crate) fn steered(&self) -> Vec<UserSaying> {
+    pub(crate) fn steered(&self) -> Vec<SentPrompt> {
         let Some((turn, _)) = self.newest_asked() else { return Vec::new() };
         let starts = &self.turns[turn..];
         let steered: Vec<_> = starts.iter().flat_map(|start| start.steered.iter().copied()).collect();
@@ -434,7 +434,7 @@ impl Thread {
     }
 
     /// The newest turn that began with a prompt to the model, and that prompt.
-    fn newest_asked(&self) -> Option<(usize, UserSaying)> {
+    fn newest_asked(&self) -> Option<(usize, SentPrompt)> {
         self.turns.iter().enumerate().rev().find_map(|(turn, start)| {
             let next = start.steered.first().map(|(place, _)| *place);
             // A silent turn has no prompt here, but the answer of another turn.
@@ -443,7 +443,7 @@ impl Thread {
     }
 
     /// The user's message at a place, up to the next one in the same message.
-    fn saying(&self, place: PromptPlace, words: usize, next: Option<PromptPlace>) -> Option<UserSaying> {
+    fn saying(&self, place: PromptPlace, words: usize, next: Option<PromptPlace>) -> Option<SentPrompt> {
         let at = place.message()?;
         let (then, now) = match self.windows.get(place.window) {
             Some(window) => {
@@ -458,7 +458,7 @@ impl Thread {
         let is_here = |next: &PromptPlace| next.window == place.window && next.message() == Some(at);
         let end = next.filter(is_here).map_or(message.content.len(), |next| next.blocks);
         let blocks = message.content.get(place.blocks..end).filter(|blocks| !blocks.is_empty())?;
-        Some(UserSaying { at: now, blocks: blocks.to_vec(), words })
+        Some(SentPrompt { at: now, blocks: blocks.to_vec(), words })
     }
 
     /// Whether everything needed to go back before these turns can be read.

@@ -88,7 +88,7 @@ fn settle(session: &Session) {
         effort: Some(Some(Effort::High)),
         output_style: Some(Some("Concise".to_owned())),
     });
-    let rule = DeliveryRule { glob: "docs/**".to_owned(), delivery: Delivery::Apply };
+    let rule = EditDeliveryRule { glob: "docs/**".to_owned(), delivery: EditDelivery::Apply };
     session.gate().deliver(Deliveries::new(vec![rule]).unwrap());
     session.rename("called so").unwrap();
     assert!(session.archive(true));

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::context::meter::{Measurement, MessageSizes, scaled};
 use crate::context::tokens::Counter;
 use crate::state::images;
-use crate::state::thread::UserSaying;
+use crate::state::thread::SentPrompt;
 use crate::turn::route::Route;
 use crate::turn::services::TurnContext;
 use files::FileExcerpt;
@@ -90,8 +90,8 @@ struct CompactionInput<'a> {
     counter: Counter,
     measured: Measurement,
     /// The newest prompt, and the user's messages after it, oldest first.
-    prompt: Option<UserSaying>,
-    steered: Vec<UserSaying>,
+    prompt: Option<SentPrompt>,
+    steered: Vec<SentPrompt>,
     first_instruction: Option<String>,
     /// The newest summary there is.
     summary: Option<String>,

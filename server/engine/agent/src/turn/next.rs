@@ -2,7 +2,7 @@
 //!
 //! Rule: this is the only place that decides it, and it decides by the facts alone.
 
-use kode_config::budget::Exceeded;
+use kode_config::budget::BudgetLimit;
 use kode_config::preferences::IncompleteIntent;
 use kode_model::StopReason;
 use kode_record::event::TurnEnd;
@@ -77,7 +77,7 @@ pub enum CutPart {
 
 /// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextStep {
     /// The calls of the answer run.
     RunTools,
     /// The model is asked again.
@@ -124,11 +124,11 @@ pub enum Pause {
     Repeats,
 }
 
-impl From<Exceeded> for Pause {
-    fn from(exceeded: Exceeded) -> Self {
+impl From<BudgetLimit> for Pause {
+    fn from(exceeded: BudgetLimit) -> Self {
         match exceeded {
-            Exceeded::Cost => Self::Cost,
-            Exceeded::Time => Self::Time,
+            BudgetLimit::Cost => Self::Cost,
+            BudgetLimit::Time => Self::Time,
         }
     }
 }
@@ -147,23 +147,23 @@ impl Pause {
 
 /// Decides whether the loop continues.
 #[must_use]
-pub fn next(point: DecisionPoint, facts: &DecisionFacts<'_>) -> Next {
+pub fn next(point: DecisionPoint, facts: &DecisionFacts<'_>) -> NextStep {
     if facts.cancelled {
-        return Next::Stop(TurnEnd::Cancelled);
+        return NextStep::Stop(TurnEnd::Cancelled);
     }
     if facts.stopped {
-        return Next::Stop(TurnEnd::Hook);
+        return NextStep::Stop(TurnEnd::Hook);
     }
     match (point, facts.stop_reason) {
-        (DecisionPoint::ToolsRan, _) if facts.exit && !facts.steered => Next::Stop(TurnEnd::EndTurn),
+        (DecisionPoint::ToolsRan, _) if facts.exit && !facts.steered => NextStep::Stop(TurnEnd::EndTurn),
         (DecisionPoint::ToolsRan, _) => ask(CallReason::Results, facts),
         (DecisionPoint::HeldBack, _) => ask(CallReason::Hook, facts),
-        (DecisionPoint::Answered, StopReason::Refusal) => Next::Stop(TurnEnd::Refusal),
+        (DecisionPoint::Answered, StopReason::Refusal) => NextStep::Stop(TurnEnd::Refusal),
         (DecisionPoint::Answered, StopReason::MaxTokens) if facts.continued < CONTINUED_LIMIT => {
             // No call of such an answer runs: the provider marks it as incomplete.
             ask(CallReason::Cut(if facts.calls > 0 { CutPart::Call } else { facts.cut }), facts)
         }
-        (DecisionPoint::Answered, StopReason::MaxTokens) => Next::Stop(TurnEnd::MaxTokens),
+        (DecisionPoint::Answered, StopReason::MaxTokens) => NextStep::Stop(TurnEnd::MaxTokens),
         (
             DecisionPoint::Answered,
             StopReason::EndTurn
@@ -173,7 +173,7 @@ pub fn next(point: DecisionPoint, facts: &DecisionFacts<'_>) -> Next {
             | StopReason::Other(_),
         ) if facts.calls > 0 => {
             // Calls count whatever the stop reason says: some servers end an answer that calls tools with `end_turn`.
-            Next::RunTools
+            NextStep::RunTools
         }
         (DecisionPoint::Answered, StopReason::PauseTurn) => ask(CallReason::Paused, facts),
         (
@@ -184,8 +184,8 @@ pub fn next(point: DecisionPoint, facts: &DecisionFacts<'_>) -> Next {
             DecisionPoint::Answered,
             StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence | StopReason::Other(_),
         ) => match facts.intent {
-            _ if !facts.announces || facts.announced >= ANNOUNCED_LIMIT => Next::Stop(TurnEnd::EndTurn),
-            IncompleteIntent::Stop => Next::Stop(TurnEnd::IncompleteIntent),
+            _ if !facts.announces || facts.announced >= ANNOUNCED_LIMIT => NextStep::Stop(TurnEnd::EndTurn),
+            IncompleteIntent::Stop => NextStep::Stop(TurnEnd::IncompleteIntent),
             IncompleteIntent::Retry => ask(CallReason::Announced { fallback: false }, facts),
             IncompleteIntent::Fallback => ask(CallReason::Announced { fallback: true }, facts),
         },
@@ -193,15 +193,15 @@ pub fn next(point: DecisionPoint, facts: &DecisionFacts<'_>) -> Next {
 }
 
 /// Asks the model again, unless the user has to be asked before.
-fn ask(why: CallReason, facts: &DecisionFacts<'_>) -> Next {
+fn ask(why: CallReason, facts: &DecisionFacts<'_>) -> NextStep {
     let limit = match facts.model_call_limit {
         Some(limit) => (facts.model_calls >= limit).then_some(Pause::Limit),
         None => (facts.repeats >= REPEAT_LIMIT).then_some(Pause::Repeats),
     };
     let pause = facts.used_up.or(limit);
     match pause {
-        Some(pause) if !facts.may_ask => Next::Stop(pause.end()),
-        pause => Next::AskModel { why, pause },
+        Some(pause) if !facts.may_ask => NextStep::Stop(pause.end()),
+        pause => NextStep::AskModel { why, pause },
     }
 }
 
@@ -231,13 +231,13 @@ mod tests {
         }
     }
 
-    fn again(why: CallReason) -> Next {
-        Next::AskModel { why, pause: None }
+    fn again(why: CallReason) -> NextStep {
+        NextStep::AskModel { why, pause: None }
     }
 
     #[test]
     fn every_stop_reason_has_its_continuation() {
-        use Next::{RunTools, Stop};
+        use NextStep::{RunTools, Stop};
         let other = StopReason::Other("from the future".into());
         let table = [
             // stop reason, without calls, with calls
@@ -276,15 +276,15 @@ mod tests {
         for (intent, announced, expected) in [
             (Retry, 0, again(CallReason::Announced { fallback: false })),
             (Retry, 1, again(CallReason::Announced { fallback: false })),
-            (Retry, 2, Next::Stop(TurnEnd::EndTurn)),
+            (Retry, 2, NextStep::Stop(TurnEnd::EndTurn)),
             (Fallback, 1, again(CallReason::Announced { fallback: true })),
-            (Fallback, 2, Next::Stop(TurnEnd::EndTurn)),
-            (Stop, 0, Next::Stop(TurnEnd::IncompleteIntent)),
+            (Fallback, 2, NextStep::Stop(TurnEnd::EndTurn)),
+            (Stop, 0, NextStep::Stop(TurnEnd::IncompleteIntent)),
         ] {
             let facts = DecisionFacts { announces: true, intent, announced, ..facts(&StopReason::EndTurn) };
             assert_eq!(next(DecisionPoint::Answered, &facts), expected, "{intent:?} {announced}");
             let called = DecisionFacts { calls: 1, ..facts };
-            assert_eq!(next(DecisionPoint::Answered, &called), Next::RunTools, "what calls has begun");
+            assert_eq!(next(DecisionPoint::Answered, &called), NextStep::RunTools, "what calls has begun");
         }
     }
 
@@ -296,7 +296,7 @@ mod tests {
                 assert_eq!(next(DecisionPoint::Answered, &facts), again(CallReason::Cut(cut)));
             }
             let facts = DecisionFacts { cut, continued: CONTINUED_LIMIT, ..facts(&StopReason::MaxTokens) };
-            assert_eq!(next(DecisionPoint::Answered, &facts), Next::Stop(TurnEnd::MaxTokens));
+            assert_eq!(next(DecisionPoint::Answered, &facts), NextStep::Stop(TurnEnd::MaxTokens));
         }
     }
 
@@ -327,9 +327,9 @@ mod tests {
             ] {
                 let facts = DecisionFacts { model_calls, model_call_limit: limit, repeats, ..facts };
                 let case = format!("{why:?} {model_calls} {limit:?} {repeats}");
-                assert_eq!(next(point, &facts), Next::AskModel { why, pause }, "{case}");
+                assert_eq!(next(point, &facts), NextStep::AskModel { why, pause }, "{case}");
                 let alone = next(point, &DecisionFacts { may_ask: false, ..facts });
-                assert_eq!(alone, pause.map_or(again(why), |pause| Next::Stop(pause.end())), "{case}");
+                assert_eq!(alone, pause.map_or(again(why), |pause| NextStep::Stop(pause.end())), "{case}");
             }
         }
         for (pause, limit) in [(Pause::Cost, None), (Pause::Time, Some(MODEL_CALL_LIMIT))] {
@@ -339,21 +339,21 @@ mod tests {
                 model_call_limit: limit,
                 ..facts(&StopReason::ToolUse)
             };
-            assert_eq!(next(DecisionPoint::Answered, &facts), Next::RunTools, "{pause:?}");
-            let asked = Next::AskModel { why: CallReason::Results, pause: Some(pause) };
+            assert_eq!(next(DecisionPoint::Answered, &facts), NextStep::RunTools, "{pause:?}");
+            let asked = NextStep::AskModel { why: CallReason::Results, pause: Some(pause) };
             assert_eq!(next(DecisionPoint::ToolsRan, &facts), asked);
             let alone = DecisionFacts { may_ask: false, ..facts };
-            assert_eq!(next(DecisionPoint::ToolsRan, &alone), Next::Stop(TurnEnd::Budget));
+            assert_eq!(next(DecisionPoint::ToolsRan, &alone), NextStep::Stop(TurnEnd::Budget));
         }
         // Calls that were made run, also those of the last answer.
         let last = DecisionFacts { calls: 1, model_calls: MODEL_CALL_LIMIT, ..facts(&StopReason::ToolUse) };
-        assert_eq!(next(DecisionPoint::Answered, &last), Next::RunTools);
+        assert_eq!(next(DecisionPoint::Answered, &last), NextStep::RunTools);
     }
 
     #[test]
     fn what_the_user_says_meanwhile_goes_on_where_the_turn_would_have_ended_well() {
         use DecisionPoint::{Answered, ToolsRan};
-        use Next::{RunTools, Stop};
+        use NextStep::{RunTools, Stop};
         let table = [
             // point, stop reason, calls, exit, steered, expected
             (Answered, StopReason::EndTurn, 0, false, true, again(CallReason::Steered)),

@@ -350,13 +350,13 @@ impl ServerDefinition {
     }
 }
 
-type Expand<'a> = dyn Fn(&str, &str) -> Result<String, McpFailure> + 'a;
+type VariableExpander<'a> = dyn Fn(&str, &str) -> Result<String, McpFailure> + 'a;
 
 fn link(
     written: &RawServer,
     root: &AbsPath,
     notes: &mut Vec<String>,
-    expand: &Expand<'_>,
+    expand: &VariableExpander<'_>,
     wrong: &dyn Fn(String) -> McpFailure,
 ) -> Result<ServerLink, McpFailure> {
     let kind = written.kind.as_deref().or(written.transport.as_deref());
@@ -398,7 +398,7 @@ fn link(
 fn program(
     written: &RawServer,
     root: &AbsPath,
-    expand: &Expand<'_>,
+    expand: &VariableExpander<'_>,
     wrong: &dyn Fn(String) -> McpFailure,
 ) -> Result<ServerProgram, McpFailure> {
     let command = expand("command", written.command.as_deref().unwrap_or_default())?;
@@ -427,7 +427,7 @@ fn address(
     written: &RawServer,
     form: RemoteTransport,
     url: &str,
-    expand: &Expand<'_>,
+    expand: &VariableExpander<'_>,
     wrong: &dyn Fn(String) -> McpFailure,
 ) -> Result<RemoteServer, McpFailure> {
     let url = expand("url", url)?;

@@ -18,7 +18,7 @@ use crate::{Servers, failure};
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_config::mcp::fault::McpFailure;
 use kode_tool::offer::{ResourceInfo, ResourceText};
-use kode_tool::{CallAction, CallContext, CallPlan, Offering, Tool, ToolFacts, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, OfferContext, Tool, ToolFacts, ToolOutput};
 
 /// The tool that lists resources.
 pub(crate) const LIST: &str = "ListMcpResourcesTool";
@@ -77,7 +77,7 @@ impl Tool for ListResources {
         }
     }
 
-    fn describe(&self, _offer: &Offering<'_>) -> Option<String> {
+    fn describe(&self, _offer: &OfferContext<'_>) -> Option<String> {
         Some(self.facts().description.to_owned())
     }
 

@@ -24,7 +24,7 @@ use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_config::mcp::config::{CALL_TOTAL, ServerDefinition};
 use kode_config::mcp::fault::{McpFailure, bounded};
 use kode_config::mcp::names;
-use kode_tool::{CallAction, CallContext, CallPlan, ErasedTool, Offering, ToolFacts, ToolOutput};
+use kode_tool::{CallAction, CallContext, CallPlan, ErasedTool, OfferContext, ToolFacts, ToolOutput};
 
 /// The longest description that the model gets.
 const MAX_DESCRIPTION: usize = 4_096;
@@ -152,7 +152,7 @@ impl ErasedTool for McpTool {
         }
     }
 
-    fn describe(&self, _offer: &Offering<'_>) -> Option<String> {
+    fn describe(&self, _offer: &OfferContext<'_>) -> Option<String> {
         Some(self.description.clone())
     }
 

@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 
 use crate::gate::Circumstances;
 use crate::rules::{Behavior, PlacedRule, RuleSubject};
-use crate::{Delivery, GateDecision, Sensitivity, Verdict};
+use crate::{EditDelivery, GateDecision, Sensitivity, Verdict};
 use kode_base::mode::{ActionClass, Mode, Stance};
 use kode_base::paths::{AbsPath, Target};
 
@@ -135,13 +135,13 @@ fn by_mode(access: TargetAccess, target: &Target, circumstances: &Circumstances<
         }
         _ if access == TargetAccess::Read => verdict,
         _ => match (circumstances.delivery)(target) {
-            Some(Delivery::Apply) if circumstances.mode != Mode::Approval => {
+            Some(EditDelivery::Apply) if circumstances.mode != Mode::Approval => {
                 Verdict::allowed("changes of this file are applied at once")
             }
-            Some(Delivery::Propose) => {
+            Some(EditDelivery::Propose) => {
                 Verdict::ask("changes of this file are proposed first").within_session()
             }
-            Some(Delivery::Apply) | None => verdict,
+            Some(EditDelivery::Apply) | None => verdict,
         },
     }
 }

@@ -36,7 +36,7 @@ struct Rig {
     rules: RuleSet,
     grants: Vec<Grant>,
     confinement: Confinement,
-    delivery: Option<Delivery>,
+    delivery: Option<EditDelivery>,
     plain_git: bool,
 }
 
@@ -220,15 +220,15 @@ fn a_delivery_asks_or_spares_the_question_but_not_where_it_is_always_asked() {
         let rig = Rig { delivery: Some(delivery), ..Rig::new(mode, &[]) };
         rig.decide(&[Touch::Write(file(path))])
     };
-    assert_eq!(of(Mode::Default, "/w/a", Delivery::Apply), Allow);
+    assert_eq!(of(Mode::Default, "/w/a", EditDelivery::Apply), Allow);
     for mode in [Mode::Default, Mode::AcceptEdits, Mode::BypassPermissions] {
-        assert_eq!(of(mode, "/w/a", Delivery::Propose), Ask, "{mode:?}");
+        assert_eq!(of(mode, "/w/a", EditDelivery::Propose), Ask, "{mode:?}");
     }
     for path in ["/etc/hosts", "/w/.git/config", "/w/docs/config"] {
-        assert_eq!(of(Mode::Default, path, Delivery::Apply), Ask, "{path}");
+        assert_eq!(of(Mode::Default, path, EditDelivery::Apply), Ask, "{path}");
     }
-    assert_eq!(of(Mode::Plan, "/w/a", Delivery::Apply), Deny);
-    assert_eq!(of(Mode::Approval, "/w/a", Delivery::Apply), Ask);
+    assert_eq!(of(Mode::Plan, "/w/a", EditDelivery::Apply), Deny);
+    assert_eq!(of(Mode::Approval, "/w/a", EditDelivery::Apply), Ask);
 }
 
 #[test]

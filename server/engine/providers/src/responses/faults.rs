@@ -194,7 +194,7 @@ fn an_answer_that_ends_at_any_byte_is_interrupted_and_has_no_call() {
 }
 
 /// What a broken or odd stream means.
-enum Means {
+enum ExpectedResult {
     /// What is said, why it stopped, the calls, and whether the conversation can go on from the server's copy.
     Answer(&'static str, StopReason, &'static [&'static str], bool),
     /// An error of that kind with these words, and what was said before.
@@ -202,11 +202,11 @@ enum Means {
 }
 
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn table() -> Vec<(&'static str, String, Means)> {
+fn table() -> Vec<(&'static str, String, ExpectedResult)> {
     use ModelErrorKind::{BadRequest, ContextTooLong, Interrupted, Protocol, RateLimited, Server};
     use StopReason::{EndTurn, MaxTokens, Refusal, ToolUse};
 
-    use Means::{Answer, Fault};
+    use ExpectedResult::{Answer, Fault};
     let text = || [created(), delta("output_text", 0, "so far")];
     let after = |rest: &[Value]| stream(&[&text()[..], rest].concat());
     let fc =
@@ -489,14 +489,14 @@ fn every_fault_is_an_answer_without_the_broken_part_or_a_typed_error() {
         let whole = read(&stream);
         let (result, _, resumable) = &whole;
         match (result, means) {
-            (Ok(response), Means::Answer(text, stop_reason, ids, goes_on)) => {
+            (Ok(response), ExpectedResult::Answer(text, stop_reason, ids, goes_on)) => {
                 assert_eq!(said(&response.content), text, "{name}");
                 assert_eq!(response.stop_reason, stop_reason, "{name}");
                 let found: Vec<&str> = calls(response).into_iter().map(|(id, _)| id).collect();
                 assert_eq!(found, ids, "{name}");
                 assert_eq!(*resumable, goes_on, "{name}");
             }
-            (Err(error), Means::Fault(kind, words, text)) => {
+            (Err(error), ExpectedResult::Fault(kind, words, text)) => {
                 assert_eq!(error.kind, kind, "{name}: {error}");
                 assert!(error.message.contains(words), "{name}: {error}");
                 let partial =

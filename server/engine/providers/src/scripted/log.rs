@@ -142,19 +142,19 @@ impl Log {
 
 /// The gates that are open, and how many answers each holds.
 #[derive(Debug, Default)]
-struct Doors {
+struct OpenGates {
     open: HashSet<String>,
     held: HashMap<String, usize>,
 }
 
 /// The gates at which answers are held until they are released.
 #[derive(Debug)]
-pub(super) struct Gates(watch::Sender<Doors>);
+pub(super) struct Gates(watch::Sender<OpenGates>);
 
 impl Gates {
     /// All of them, shut.
     pub(super) fn new() -> Self {
-        Self(watch::Sender::new(Doors::default()))
+        Self(watch::Sender::new(OpenGates::default()))
     }
 
     /// Opens a gate for good.
@@ -166,7 +166,7 @@ impl Gates {
 
     /// Waits until an answer is held at a gate.
     pub(super) async fn waiting(&self, name: &str) {
-        let is_held = |doors: &Doors| doors.held.get(name).is_some_and(|held| *held > 0);
+        let is_held = |doors: &OpenGates| doors.held.get(name).is_some_and(|held| *held > 0);
         // The sender lives as long as `self`.
         let _ = self.0.subscribe().wait_for(is_held).await;
     }

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::shell_change::{FileImage, NotKept, ShellChange};
+use crate::shell_change::{FileImage, NotKeptReason, ShellChange};
 use crate::workspace::shadow::pack::Pack;
 use crate::workspace::shadow::restore::{FileRestore, MODE_BITS};
 use crate::workspace::shadow::tree::{
@@ -195,14 +195,14 @@ impl Shadow {
                 coverage.gaps.push(gap);
             }
         }
-        let mut keeper = Keeper { blobs: &self.blobs, ids: HashSet::new(), failure: None };
+        let mut keeper = BlobCollector { blobs: &self.blobs, ids: HashSet::new(), failure: None };
         let mut changes: Vec<_> = differences(before, &after)
             .into_iter()
             .filter_map(|difference| {
                 let path = AbsPath::new(PathBuf::from(difference.path)).ok()?;
-                let image = |side, tree: &FileTree, keeper: &mut Keeper<'_>| match side {
+                let image = |side, tree: &FileTree, keeper: &mut BlobCollector<'_>| match side {
                     TreeSide::Absent => FileImage::Absent,
-                    TreeSide::Uncertain => FileImage::NotKept { reason: NotKept::NotCovered },
+                    TreeSide::Uncertain => FileImage::NotKept { reason: NotKeptReason::NotCovered },
                     TreeSide::There(held) => keeper.image(held, &tree.pack),
                 };
                 let old = image(difference.before, before, &mut keeper);
@@ -265,7 +265,7 @@ impl ShellChange {
     fn forget(&mut self, error: &str) {
         for image in [&mut self.before, &mut self.after] {
             if let FileImage::Kept { .. } = image {
-                *image = FileImage::NotKept { reason: NotKept::Failed { error: error.to_owned() } };
+                *image = FileImage::NotKept { reason: NotKeptReason::Failed { error: error.to_owned() } };
             }
         }
     }
@@ -330,13 +330,13 @@ fn is_same(old: &TreeEntry, new: &TreeEntry) -> bool {
 }
 
 /// Makes blobs of the contents that are needed.
-struct Keeper<'k> {
+struct BlobCollector<'k> {
     blobs: &'k Blobs,
     ids: HashSet<BlobId>,
     failure: Option<String>,
 }
 
-impl Keeper<'_> {
+impl BlobCollector<'_> {
     fn image(&mut self, held: &TreeEntry, pack: &Pack) -> FileImage {
         let id = match &held.content {
             EntryContent::Link(target) => return FileImage::Symlink { target: target.clone() },
@@ -354,7 +354,7 @@ impl Keeper<'_> {
             }
         }
         match &self.failure {
-            Some(error) => FileImage::NotKept { reason: NotKept::Failed { error: error.clone() } },
+            Some(error) => FileImage::NotKept { reason: NotKeptReason::Failed { error: error.clone() } },
             None => FileImage::Kept { blob: id, mode: held.stat.mode & MODE_BITS },
         }
     }

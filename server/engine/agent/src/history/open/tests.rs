@@ -65,7 +65,7 @@ impl Stored {
         self.open_since(None, &|_| {})
     }
 
-    fn open_since(&self, since: Option<u64>, tell: &dyn Fn(Loading)) -> OpenedJournal {
+    fn open_since(&self, since: Option<u64>, tell: &dyn Fn(LoadProgress)) -> OpenedJournal {
         let beginning = History::new().records.remove(0);
         let source =
             OpeningSource { disk: &RealDisk, journal: &self.path, blobs: &self.blobs, beginning: &beginning };

@@ -26,7 +26,7 @@ pub(crate) struct OpenCall {
 
 /// A permission prompt that was not answered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct AskedCall {
+pub(crate) struct UnansweredPrompt {
     permission: PermissionId,
     known: Vec<KnownText>,
 }
@@ -89,7 +89,7 @@ impl Thread {
         known: Vec<KnownText>,
     ) {
         match permission {
-            Some(permission) => drop(self.asked.insert(item.clone(), AskedCall { permission, known })),
+            Some(permission) => drop(self.asked.insert(item.clone(), UnansweredPrompt { permission, known })),
             None => drop(self.asked.remove(item)),
         }
     }

@@ -255,7 +255,7 @@ fn what_steers_a_turn_is_known_as_what_the_user_said_apart_from_its_prompt() {
     steer(&mut kept, "two");
     steer(&mut kept, "three");
     kept.answer(&turn, 1, 1, false);
-    let said = |at, words: &str| UserSaying { at, blocks: vec![text(words), text("a file")], words: 1 };
+    let said = |at, words: &str| SentPrompt { at, blocks: vec![text(words), text("a file")], words: 1 };
     let main = &kept.state.main;
     assert_eq!(main.newest_prompt(), Some(prompt));
     assert_eq!(main.steered(), [said(Some(0), "one"), said(Some(2), "two"), said(Some(2), "three")]);

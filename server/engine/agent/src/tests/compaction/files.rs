@@ -102,7 +102,7 @@ async fn changed_files_come_before_those_named_often_and_those_before_the_latest
     }
     let session = archive.office.session();
     session.gate().deliver(
-        Deliveries::new(vec![DeliveryRule { glob: "**".into(), delivery: Delivery::Apply }]).unwrap(),
+        Deliveries::new(vec![EditDeliveryRule { glob: "**".into(), delivery: EditDelivery::Apply }]).unwrap(),
     );
     turn(&session, &wordy("go")).await;
     turn(&session, "more").await;

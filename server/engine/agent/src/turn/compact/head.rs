@@ -6,7 +6,7 @@
 
 use super::{CompactionInput, within};
 use crate::state::images;
-use crate::state::thread::UserSaying;
+use crate::state::thread::SentPrompt;
 use kode_model::Block;
 
 /// The share of the window, as one part in so many, that the first instruction may take.
@@ -41,8 +41,8 @@ follows before you go on, do not repeat what seems done, and ask the user where 
 pub(super) struct HistoryHead<'a> {
     before: &'a CompactionInput<'a>,
     /// The newest prompt where its message is gone, and the user's messages after it.
-    prompt: Option<&'a UserSaying>,
-    steered: Vec<&'a UserSaying>,
+    prompt: Option<&'a SentPrompt>,
+    steered: Vec<&'a SentPrompt>,
     /// The divisor of all quotas.
     part: u64,
     text: String,
@@ -57,7 +57,7 @@ struct QuotedBlock<'a> {
 impl<'a> HistoryHead<'a> {
     /// The head of a history that goes on with message `kept_from`, with all it quotes `part` times shorter than it may be.
     pub(super) fn of(before: &'a CompactionInput<'a>, kept_from: usize, part: u64) -> Self {
-        let is_lost = |saying: &&UserSaying| saying.at.is_none_or(|at| at < kept_from);
+        let is_lost = |saying: &&SentPrompt| saying.at.is_none_or(|at| at < kept_from);
         let prompt = before.prompt.as_ref().filter(is_lost);
         let mut steered: Vec<_> = before.steered.iter().filter(is_lost).collect();
         steered.drain(..steered.len().saturating_sub(MAX_STEERED));
@@ -158,7 +158,7 @@ impl<'a> HistoryHead<'a> {
 }
 
 /// The quotable blocks of a message.
-fn parts(said: &UserSaying) -> impl Iterator<Item = QuotedBlock<'_>> {
+fn parts(said: &SentPrompt) -> impl Iterator<Item = QuotedBlock<'_>> {
     let is_said = |block: &Block| matches!(block, Block::Text { .. } | Block::Image(_));
     let blocks = said.blocks.iter().enumerate().filter(move |(_, block)| is_said(block));
     blocks.map(|(at, block)| QuotedBlock { block, is_typed: at < said.words })

@@ -100,8 +100,8 @@ fn profile(context_window: u64) -> Profile {
 fn before<'a>(
     profile: &'a Profile,
     messages: Vec<Message>,
-    prompt: UserSaying,
-    steered: Vec<UserSaying>,
+    prompt: SentPrompt,
+    steered: Vec<SentPrompt>,
 ) -> CompactionInput<'a> {
     use crate::context::meter::trigger;
     use kode_record::context::{ContextParts, ContextUse};
@@ -131,16 +131,16 @@ fn before<'a>(
 }
 
 /// A prompt with five attached files of some eight thousand tokens each.
-fn with_files(at: Option<usize>) -> UserSaying {
+fn with_files(at: Option<usize>) -> SentPrompt {
     let mut blocks = vec![text("PLEASE fix the parser")];
     blocks.extend((0..5).map(|file| text(&format!("<file {file}>\n{}", "some line\n".repeat(3_000)))));
-    UserSaying { at, blocks, words: 1 }
+    SentPrompt { at, blocks, words: 1 }
 }
 
 #[test]
 fn what_is_attached_to_a_prompt_shares_what_the_words_of_the_user_leave() {
     let profile = profile(32_000);
-    let said = |words: &str| UserSaying { at: None, blocks: vec![text(words)], words: 1 };
+    let said = |words: &str| SentPrompt { at: None, blocks: vec![text(words)], words: 1 };
     let steered = vec![said("NO, the lexer"), said("and USE tabs")];
     let before = before(&profile, rounds(2), with_files(None), steered);
     let blocks = HistoryHead::of(&before, 5, 1).with_summary("a summary").into_blocks();
@@ -166,7 +166,7 @@ fn what_is_attached_to_a_prompt_shares_what_the_words_of_the_user_leave() {
 #[test]
 fn what_stands_where_it_was_is_not_told_again() {
     let profile = profile(32_000);
-    let kept = UserSaying { at: Some(3), blocks: vec![text("kept")], words: 1 };
+    let kept = SentPrompt { at: Some(3), blocks: vec![text("kept")], words: 1 };
     let before = before(&profile, rounds(2), with_files(None), vec![kept]);
     let told = format!("{:?}", HistoryHead::of(&before, 3, 1).with_summary("a summary").into_blocks());
     assert!(told.contains("PLEASE fix the parser") && !told.contains("kept"));

@@ -20,8 +20,8 @@ use kode_base::ids::{HunkId, PermissionId};
 use kode_config::hooks::event::HookEvent;
 use kode_permission::gate::AnswerReach;
 use kode_permission::{
-    GateDecision, Grant, Offer, PermissionDecision, PermissionOutcome, PermissionPrompt, PromptAnswer, Scope,
-    Verdict,
+    GateDecision, Grant, Offer, PermissionOutcome, PermissionPrompt, PermissionResolution, PromptAnswer,
+    Scope, Verdict,
 };
 use kode_process::sandbox::Sandbox;
 use kode_record::event::NoticeLevel;
@@ -77,7 +77,7 @@ impl Pipeline<'_> {
 
     /// Notes who let the call run.
     pub(super) async fn note_allowed(&self, by: &str) {
-        let decision = PermissionDecision {
+        let decision = PermissionResolution {
             id: PermissionId::generate(),
             call: self.call.id.clone(),
             outcome: PermissionOutcome::Allow,
@@ -265,7 +265,7 @@ impl Pipeline<'_> {
 
     /// Records an answer to a prompt.
     async fn note_answer(&self, id: PermissionId, answer: &PromptAnswer, grants: Vec<Grant>) {
-        let decision = PermissionDecision {
+        let decision = PermissionResolution {
             id,
             call: self.call.id.clone(),
             outcome: if answer.allow { PermissionOutcome::Allow } else { PermissionOutcome::Deny },

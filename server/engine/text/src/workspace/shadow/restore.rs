@@ -7,7 +7,7 @@ use std::fs::Metadata;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::shell_change::{FileImage, NotKept};
+use crate::shell_change::{FileImage, NotKeptReason};
 use crate::workspace::shadow::tree::{is_missing, open};
 use crate::workspace::shadow::walk::Stat;
 use kode_base::atomic;
@@ -30,7 +30,7 @@ pub enum RestoreError {
         /// The file.
         path: AbsPath,
         /// Why its bytes are not kept.
-        reason: NotKept,
+        reason: NotKeptReason,
     },
     /// It is not in the workspace, or is version control's.
     #[error("`{0}` is not among the files of the workspace that can be restored")]
@@ -192,17 +192,17 @@ pub(super) fn image(path: &Path, blobs: &Blobs, max_bytes: u64) -> FileImage {
         Ok(metadata) if metadata.is_dir() => return FileImage::Absent,
         Ok(metadata) => metadata,
         Err(error) if is_missing(&error) => return FileImage::Absent,
-        Err(error) => return not_kept(NotKept::unreadable(&error)),
+        Err(error) => return not_kept(NotKeptReason::unreadable(&error)),
     };
     if metadata.is_symlink() {
         let target = std::fs::read_link(path);
         return target.map_or_else(
-            |error| not_kept(NotKept::unreadable(&error)),
+            |error| not_kept(NotKeptReason::unreadable(&error)),
             |target| FileImage::Symlink { target },
         );
     }
     if !metadata.is_file() {
-        return not_kept(NotKept::NotAFile);
+        return not_kept(NotKeptReason::NotAFile);
     }
     let read = || {
         let mut bytes = Vec::new();
@@ -215,8 +215,8 @@ pub(super) fn image(path: &Path, blobs: &Blobs, max_bytes: u64) -> FileImage {
     });
     match kept {
         Ok(Some(blob)) => FileImage::Kept { blob, mode: mode_of(&metadata) },
-        Ok(None) => not_kept(NotKept::TooLarge { size: metadata.len() }),
-        Err(error) => not_kept(NotKept::unreadable(&error)),
+        Ok(None) => not_kept(NotKeptReason::TooLarge { size: metadata.len() }),
+        Err(error) => not_kept(NotKeptReason::unreadable(&error)),
     }
 }
 

@@ -173,7 +173,7 @@ fn a_walk_without_time_says_so_and_claims_nothing() {
     let told = fixture.shadow.after(&scan);
     assert_eq!(told.coverage.gaps, [CoverageGap::OutOfTime]);
     let created = told.changes.iter().find(|change| change.path == fixture.root.join("b")).unwrap();
-    assert_eq!(created.before, FileImage::NotKept { reason: NotKept::NotCovered });
+    assert_eq!(created.before, FileImage::NotKept { reason: NotKeptReason::NotCovered });
     assert!(matches!(fixture.undo(created), Err(RestoreError::NotKept { .. })));
     assert!(fixture.path("b").exists());
     assert_eq!(fixture.shadow.after(&known).changes.len(), 2);
@@ -368,7 +368,7 @@ fn without_a_place_for_contents_changes_are_told_and_nothing_else_fails() {
     assert!(matches!(told.coverage.gaps.as_slice(), [CoverageGap::Storage { .. }]));
     let [change, created] = told.changes.as_slice() else { panic!("{told:?}") };
     assert_eq!(created.before, FileImage::Absent);
-    assert!(matches!(&change.before, FileImage::NotKept { reason: NotKept::Failed { .. } }));
+    assert!(matches!(&change.before, FileImage::NotKept { reason: NotKeptReason::Failed { .. } }));
     assert!(matches!(fixture.undo(change), Err(RestoreError::NotKept { .. })));
 
     fs::remove_file(fixture.folder.path().join("session")).unwrap();
@@ -386,7 +386,7 @@ fn blobs_that_cannot_be_written_after_the_command_leave_no_image_that_promises_t
     fixture.write("a", "newer");
     let told = fixture.shadow.after(&scan);
     assert!(matches!(told.coverage.gaps.as_slice(), [CoverageGap::Storage { .. }]), "{told:?}");
-    assert!(matches!(&told.changes[0].before, FileImage::NotKept { reason: NotKept::Failed { .. } }));
+    assert!(matches!(&told.changes[0].before, FileImage::NotKept { reason: NotKeptReason::Failed { .. } }));
 }
 
 #[test]
@@ -437,7 +437,7 @@ fn what_may_not_be_read_is_told_as_such() {
     if fs::read(fixture.path("a")).is_ok() {
         // The superuser may read everything; what the system would say can still be understood.
         let denied = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
-        assert_eq!(NotKept::unreadable(&denied), NotKept::PermissionDenied);
+        assert_eq!(NotKeptReason::unreadable(&denied), NotKeptReason::PermissionDenied);
         return;
     }
     let scan = fixture.shadow.before();
@@ -445,7 +445,7 @@ fn what_may_not_be_read_is_told_as_such() {
     mode("closed", 0o755);
     mode("a", 0o644);
     let told = fixture.shadow.after(&scan).changes;
-    assert_eq!(told[0].before, FileImage::NotKept { reason: NotKept::PermissionDenied });
+    assert_eq!(told[0].before, FileImage::NotKept { reason: NotKeptReason::PermissionDenied });
     assert!(told.iter().all(|change| change.before != FileImage::Absent), "{told:?}");
 }
 

@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use crate::shell_change::NotKept;
+use crate::shell_change::NotKeptReason;
 use crate::workspace::shadow::pack::Pack;
 use crate::workspace::shadow::walk::{self, IgnoreStamps, PathKind, RULE_FILES, Stat, WalkResult};
 use crate::workspace::shadow::{Coverage, CoverageGap, ShadowLimits};
@@ -51,7 +51,7 @@ pub(super) enum EntryContent {
     /// A link to this.
     Link(PathBuf),
     /// Unknown.
-    Unknown(NotKept),
+    Unknown(NotKeptReason),
 }
 
 /// What becomes of a known file that exists and that the walk has not come by, because it is ignored by now.
@@ -90,7 +90,7 @@ impl TreeEntry {
 
     pub(super) fn kind(&self) -> PathKind {
         match self.content {
-            EntryContent::Unknown(NotKept::NotAFile) => PathKind::Special,
+            EntryContent::Unknown(NotKeptReason::NotAFile) => PathKind::Special,
             EntryContent::Link(_) => PathKind::Link,
             EntryContent::Bytes(_) | EntryContent::Unknown(_) => PathKind::File,
         }
@@ -100,13 +100,13 @@ impl TreeEntry {
     fn is_final(&self) -> bool {
         match &self.content {
             EntryContent::Bytes(_) | EntryContent::Link(_) => self.is_settled,
-            EntryContent::Unknown(NotKept::TooLarge { .. } | NotKept::NotAFile) => true,
+            EntryContent::Unknown(NotKeptReason::TooLarge { .. } | NotKeptReason::NotAFile) => true,
             EntryContent::Unknown(
-                NotKept::NoRoom
-                | NotKept::OutOfTime
-                | NotKept::PermissionDenied
-                | NotKept::NotCovered
-                | NotKept::Failed { .. },
+                NotKeptReason::NoRoom
+                | NotKeptReason::OutOfTime
+                | NotKeptReason::PermissionDenied
+                | NotKeptReason::NotCovered
+                | NotKeptReason::Failed { .. },
             ) => false,
         }
     }
@@ -292,7 +292,7 @@ impl ContentReader<'_> {
         // Before the stat that counts, so that a write in between is noticed.
         let now = clock(SystemTime::now());
         let content = match file.kind {
-            PathKind::Special => Ok((file.stat, EntryContent::Unknown(NotKept::NotAFile))),
+            PathKind::Special => Ok((file.stat, EntryContent::Unknown(NotKeptReason::NotAFile))),
             PathKind::Link => {
                 std::fs::read_link(&file.path).map(|target| (file.stat, EntryContent::Link(target)))
             }
@@ -304,7 +304,7 @@ impl ContentReader<'_> {
         let (stat, content) = match content {
             Ok(known) => known,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-            Err(error) => (file.stat, EntryContent::Unknown(NotKept::unreadable(&error))),
+            Err(error) => (file.stat, EntryContent::Unknown(NotKeptReason::unreadable(&error))),
         };
         let is_settled = stat.modified.0.max(stat.changed.0) + CLOCK_GRANULARITY < now.0;
         let held = TreeEntry { stat, content, is_settled };
@@ -313,15 +313,15 @@ impl ContentReader<'_> {
     }
 
     /// Why a file of this size is not read.
-    fn refusal(&self, size: u64) -> Option<NotKept> {
+    fn refusal(&self, size: u64) -> Option<NotKeptReason> {
         if size > self.means.limits.file_bytes {
-            Some(NotKept::TooLarge { size })
+            Some(NotKeptReason::TooLarge { size })
         } else if size > self.room {
-            Some(NotKept::NoRoom)
+            Some(NotKeptReason::NoRoom)
         } else if Instant::now() >= self.deadline {
-            Some(NotKept::OutOfTime)
+            Some(NotKeptReason::OutOfTime)
         } else {
-            self.failure.clone().map(|error| NotKept::Failed { error })
+            self.failure.clone().map(|error| NotKeptReason::Failed { error })
         }
     }
 
@@ -342,7 +342,7 @@ impl ContentReader<'_> {
             Err(error) => {
                 let error = format!("{}: {error}", self.means.blobs.folder().display());
                 self.failure = Some(error.clone());
-                Ok((stat, EntryContent::Unknown(NotKept::Failed { error })))
+                Ok((stat, EntryContent::Unknown(NotKeptReason::Failed { error })))
             }
         }
     }
