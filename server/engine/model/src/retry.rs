@@ -85,7 +85,8 @@ pub fn decide(
     }
     let backoff = policy.first_wait.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)));
     let wait = match error.kind {
-        ModelErrorKind::RateLimited => error.retry_after.unwrap_or(policy.rate_limit_wait),
+        // A wait of 0, or until a time that has passed, is no reason to try again within milliseconds.
+        ModelErrorKind::RateLimited => error.retry_after.unwrap_or(policy.rate_limit_wait).max(backoff),
         ModelErrorKind::Server => backoff.max(error.retry_after.unwrap_or_default()),
         ModelErrorKind::Network | ModelErrorKind::Interrupted => backoff,
         ModelErrorKind::Configuration
@@ -133,7 +134,7 @@ mod tests {
             (Server, Some(3), [Some(3), Some(3), Some(4), None]),
             (RateLimited, None, [Some(60), Some(60), Some(60), None]),
             (RateLimited, Some(7), [Some(7), Some(7), Some(7), None]),
-            (RateLimited, Some(0), [Some(0), Some(0), Some(0), None]),
+            (RateLimited, Some(0), backoff),
             (RateLimited, Some(500), [Some(300), Some(300), Some(300), None]),
             (RateLimited, Some(86_400), never),
             (Configuration, None, never),

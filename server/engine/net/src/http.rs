@@ -4,6 +4,8 @@
 //! where it was not meant to; loopback is never reached through a proxy.
 
 use std::collections::HashMap;
+use std::error::Error;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -118,9 +120,27 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
+/// Whether the peer's certificate is not trusted, has expired, or is for another name.
+#[must_use]
+pub fn is_untrusted(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        // I/O errors leave the errors that they wrap out of their causes.
+        let mut inner = error;
+        while let Some(wrapped) = inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            inner = wrapped;
+        }
+        if matches!(inner.downcast_ref(), Some(rustls::Error::InvalidCertificate(_))) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
 /// An error and its causes in one line; libraries keep the telling part in the causes.
 #[must_use]
-pub fn causes(error: &dyn std::error::Error) -> String {
+pub fn causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

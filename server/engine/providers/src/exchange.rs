@@ -343,7 +343,9 @@ impl ModelExchange {
     }
 
     fn unreachable(&self, error: reqwest::Error) -> ModelError {
-        let kind = if error.is_builder() { ModelErrorKind::Configuration } else { ModelErrorKind::Network };
+        // Another try meets the same certificate.
+        let is_final = error.is_builder() || http::is_untrusted(&error);
+        let kind = if is_final { ModelErrorKind::Configuration } else { ModelErrorKind::Network };
         let reason = http::causes(&error.without_url());
         ModelError::new(kind, format!("{} could not be asked: {reason}.", self.host))
     }

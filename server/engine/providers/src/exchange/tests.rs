@@ -80,6 +80,7 @@ async fn a_server_is_trusted_by_the_authority_that_the_profile_names() {
     for untrusted in [json!({}), file("other.pem", &other)] {
         let error = ask(&server.base_url, untrusted).await.unwrap_err();
         assert!(error.message.contains("certificate"), "{error}");
+        assert_eq!(error.kind, ModelErrorKind::Configuration, "no retry makes it trusted: {error}");
     }
     assert_eq!(server.requests().len(), 0, "who is not trusted is sent nothing");
     ask(&server.base_url, file("both.pem", &format!("{other}{own}"))).await.unwrap();
