@@ -158,6 +158,8 @@ struct TurnLoop<'a> {
     announced: u32,
     /// The number of times in a row that the model was told to continue after its token limit.
     continued: u32,
+    /// The number of times in a row that the provider paused the answer.
+    paused: u32,
     /// The number of times that hooks had the agent continue when it had finished.
     held_back: u32,
     repeats: RepeatedCalls,
@@ -186,6 +188,7 @@ impl<'a> TurnLoop<'a> {
             model_calls: 0,
             announced: 0,
             continued: 0,
+            paused: 0,
             held_back: 0,
             repeats: RepeatedCalls::default(),
             sample: SampleOptions { candidates, fallback_first: false },
@@ -374,6 +377,10 @@ impl<'a> TurnLoop<'a> {
         if answer.stop_reason != StopReason::MaxTokens {
             self.continued = 0;
         }
+        match answer.stop_reason {
+            StopReason::PauseTurn => self.paused += 1,
+            _ => self.paused = 0,
+        }
         let announces = self.announces(answer);
         let mut point = DecisionPoint::Answered;
         let mut decided = next(point, &self.facts(answer, announces));
@@ -436,6 +443,7 @@ impl<'a> TurnLoop<'a> {
             intent: self.intent,
             announced: self.announced,
             continued: self.continued,
+            paused: self.paused,
             stopped: self.turn.services.hooks.has_stopped(self.turn.id),
             cancelled: self.cancel.is_cancelled(),
             steered: steering::waits(self.turn),
@@ -503,6 +511,10 @@ impl<'a> TurnLoop<'a> {
                 let times = self.repeats.count();
                 format!("The same call was made {times} times in a row with the same result. Shall it go on?")
             }
+            Pause::Paused => {
+                let times = self.paused;
+                format!("The provider paused the answer {times} times in a row. Shall it go on?")
+            }
         };
         self.lets_go_on(QuestionDraft::turn_limit(question), None).await
     }
@@ -516,6 +528,7 @@ impl<'a> TurnLoop<'a> {
         }
         self.model_calls = 0;
         self.repeats.forget();
+        self.paused = 0;
         let (began, request) =
             (Instant::now(), compact::CompactionRequest { cause: Cause::TurnLimit, focus: None });
         let outcome = compact::compact(self.turn, request, self.cancel).await;

@@ -147,7 +147,7 @@ pub(super) fn close(turn: TurnContext<'_>, reason: TurnEnd, model_calls: u32) {
             );
         }
         TurnEnd::Repetition => {
-            let text = "Stopped: the same call had the same result over and over.";
+            let text = "Stopped: the turn repeats itself without a result.";
             notice(NoticeKind::TurnLimit, Warning, text, "Say what to do differently, or `continue`.");
         }
         TurnEnd::IncompleteIntent => {

@@ -13,6 +13,9 @@ pub const ANNOUNCED_LIMIT: u32 = 2;
 /// The most times in a row that the model is told to continue after its token limit; then the turn ends.
 pub const CONTINUED_LIMIT: u32 = 3;
 
+/// How often in a row a provider may pause an answer before the user is asked, in a turn without a limit of calls.
+pub const PAUSED_LIMIT: u32 = 20;
+
 /// The most times in a row that a call may have the same result, where nothing else limits the turn.
 pub const REPEAT_LIMIT: u32 = 20;
 
@@ -44,6 +47,8 @@ pub struct DecisionFacts<'a> {
     pub announced: u32,
     /// The number of times in a row that the model was told to continue after its token limit.
     pub continued: u32,
+    /// The number of times in a row that the provider paused the answer.
+    pub paused: u32,
     /// Whether a hook has stopped the turn.
     pub stopped: bool,
     /// Whether the user has cancelled the turn.
@@ -122,6 +127,8 @@ pub enum Pause {
     Time,
     /// The same call was made with the same result over and over.
     Repeats,
+    /// The provider paused the answer over and over.
+    Paused,
 }
 
 impl From<BudgetLimit> for Pause {
@@ -140,7 +147,7 @@ impl Pause {
         match self {
             Self::Limit => TurnEnd::MaxTurns,
             Self::Cost | Self::Time => TurnEnd::Budget,
-            Self::Repeats => TurnEnd::Repetition,
+            Self::Repeats | Self::Paused => TurnEnd::Repetition,
         }
     }
 }
@@ -196,7 +203,8 @@ pub fn next(point: DecisionPoint, facts: &DecisionFacts<'_>) -> NextStep {
 fn ask(why: CallReason, facts: &DecisionFacts<'_>) -> NextStep {
     let limit = match facts.model_call_limit {
         Some(limit) => (facts.model_calls >= limit).then_some(Pause::Limit),
-        None => (facts.repeats >= REPEAT_LIMIT).then_some(Pause::Repeats),
+        None if facts.repeats >= REPEAT_LIMIT => Some(Pause::Repeats),
+        None => (facts.paused >= PAUSED_LIMIT).then_some(Pause::Paused),
     };
     let pause = facts.used_up.or(limit);
     match pause {
@@ -219,6 +227,7 @@ mod tests {
             intent: IncompleteIntent::Retry,
             announced: 0,
             continued: 0,
+            paused: 0,
             stopped: false,
             cancelled: false,
             steered: false,
@@ -285,6 +294,20 @@ mod tests {
             assert_eq!(next(DecisionPoint::Answered, &facts), expected, "{intent:?} {announced}");
             let called = DecisionFacts { calls: 1, ..facts };
             assert_eq!(next(DecisionPoint::Answered, &called), NextStep::RunTools, "what calls has begun");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_paused_over_and_over_asks_the_user() {
+        for (paused, limit, pause) in [
+            (PAUSED_LIMIT - 1, None, None),
+            (PAUSED_LIMIT, None, Some(Pause::Paused)),
+            // A turn with a limit stops there.
+            (PAUSED_LIMIT, Some(MODEL_CALL_LIMIT), None),
+        ] {
+            let facts = DecisionFacts { paused, model_call_limit: limit, ..facts(&StopReason::PauseTurn) };
+            let expected = NextStep::AskModel { why: CallReason::Paused, pause };
+            assert_eq!(next(DecisionPoint::Answered, &facts), expected, "{paused} {limit:?}");
         }
     }
 
