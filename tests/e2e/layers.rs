@@ -121,11 +121,8 @@ const LAYERS: &[(&str, &[&str])] = &[
 /// Packages of tests: they may use what they test.
 const RIGS: &[&str] = &["kode-testing", "kode-e2e", "kode-fuzz"];
 
-/// The package whose components are being cut out: its header does not name its users yet.
-const IN_PROGRESS: &str = "kode-agent";
-
 /// Crates whose top modules form a circle. The list may only shrink.
-const CIRCLES: &[&str] = &["kode_agent", "kode_command", "kode_config", "kode_model", "kode_permission"];
+const CIRCLES: &[&str] = &["kode_command", "kode_config", "kode_model", "kode_permission"];
 
 /// The arrows of a crate between its top modules, each with the first place that draws it.
 type Arrows = BTreeMap<(String, String), String>;
@@ -168,11 +165,18 @@ fn the_table_of_layers_has_no_circle() {
 #[test]
 fn the_top_modules_of_a_crate_form_no_circle() {
     let workspace = Workspace::product();
-    let targets = workspace.targets.iter().enumerate();
-    let targets = targets.filter(|(_, target)| !CIRCLES.contains(&target.name.as_str()));
-    let circles = targets.filter_map(|(index, target)| circle(&target.name, &arrows_of(workspace, index)));
-    let circles: Vec<_> = circles.collect();
-    assert!(circles.is_empty(), "{}", circles.join("\n"));
+    let mut wrong = Vec::new();
+    for (index, target) in workspace.targets.iter().enumerate() {
+        let is_listed = CIRCLES.contains(&target.name.as_str());
+        match circle(&target.name, &arrows_of(workspace, index)) {
+            Some(circle) if !is_listed => wrong.push(circle),
+            None if is_listed => {
+                wrong.push(format!("{} has no circle: take it out of CIRCLES.", target.name))
+            }
+            _ => {}
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
@@ -181,7 +185,7 @@ fn every_library_names_its_users() {
     let mut wrong = Vec::new();
     for target in workspace.targets.iter().filter(|target| target.is_library) {
         let name = &workspace.packages[target.package].name;
-        if RIGS.contains(&name.as_str()) || name == IN_PROGRESS {
+        if RIGS.contains(&name.as_str()) {
             continue;
         }
         let header = header_of(&target.root);

@@ -9,10 +9,6 @@ use crate::source::{Entity, ItemKind, ModuleId, Workspace};
 /// How many names may be those of types in several files. Types that only their own file uses may share one.
 const BUDGET: usize = 20;
 
-/// Packages whose types are not checked yet, and single names of others. Both lists may only shrink.
-const EXCEPTED_PACKAGES: &[&str] = &["kode-agent"];
-const EXCEPTED_NAMES: &[&str] = &["Broker", "Exceeded", "Spared"];
-
 /// Words that are no name of a type: they describe a moment, and a search for them finds everything.
 const NO_NAMES: &[&str] = &[
     "Beside", "Brought", "Found", "Held", "Kept", "Known", "Left", "Rush", "Shown", "Told", "Wish", "Words",
@@ -87,12 +83,11 @@ fn types(workspace: &Workspace) -> BTreeMap<String, Vec<Type>> {
     let mut types: BTreeMap<String, Vec<Type>> = BTreeMap::new();
     for (id, module) in workspace.modules.iter().enumerate().filter(|(_, module)| !module.is_test) {
         let package = workspace.packages[workspace.targets[module.target].package].name.as_str();
-        if package == "kode-testing" || EXCEPTED_PACKAGES.contains(&package) {
+        if package == "kode-testing" {
             continue;
         }
         for (index, item) in module.items.iter().enumerate() {
-            let is_excepted = EXCEPTED_NAMES.contains(&item.name.as_str());
-            if item.kind != ItemKind::Type || item.is_test || item.block.is_some() || is_excepted {
+            if item.kind != ItemKind::Type || item.is_test || item.block.is_some() {
                 continue;
             }
             types.entry(item.name.clone()).or_default().push(Type {

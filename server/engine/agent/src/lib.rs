@@ -1,6 +1,7 @@
 //! Sessions and the agent loop.
 //!
-//! Layer: knows nothing of tools, MCP connections or providers by name. Used by the engine.
+//! Must not know: tools, MCP connections and providers by name.
+//! Used by: engine.
 //!
 //! Rule: a module uses those above it in this list and none below it, so that no circle forms among them:
 //!
