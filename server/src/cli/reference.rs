@@ -10,6 +10,7 @@ use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 use kode_engine::base::call::ToolKind;
 use kode_engine::config::command::{BUILT_INS, CommandEffect};
 use kode_engine::config::settings::keys::{KEYS, KeyReach, KeyShape, KeyTopic};
+use kode_engine::permission::rules::names;
 use kode_engine::tool::ErasedTool;
 use kode_engine::tools::built_in::built_in;
 use serde_json::Value;
@@ -225,7 +226,7 @@ fn one_tool(text: &mut String, tool: &dyn ErasedTool) {
         ToolKind::Execute => "Runs something",
     };
     let beside = if facts.concurrency_safe { "; several calls run beside each other" } else { "" };
-    let aliases: Vec<_> = facts.aliases.iter().map(|alias| format!("`{alias}`")).collect();
+    let aliases: Vec<_> = names::aliases(facts.name).iter().map(|alias| format!("`{alias}`")).collect();
     let also =
         if aliases.is_empty() { String::new() } else { format!(" Also called {}.", aliases.join(", ")) };
     let _ = write!(text, "\n## {}\n\n{does}{beside}.{also}\n", facts.name);

@@ -7,6 +7,7 @@ use kode_engine::base::paths::AbsPath;
 use kode_engine::config::extension::Extension;
 use kode_engine::config::extension::live::Extensions;
 use kode_engine::config::style::DEFAULT;
+use kode_engine::permission::rules::names;
 use kode_protocol as wire;
 
 use crate::backend::Backend;
@@ -29,7 +30,7 @@ pub(crate) async fn tools(
             concurrency_safe: facts.concurrency_safe,
             description: facts.description.to_owned(),
             input_schema: tool.input_schema(),
-            aliases: facts.aliases.iter().map(|alias| (*alias).to_owned()).collect(),
+            aliases: names::aliases(facts.name).iter().map(|alias| (*alias).to_owned()).collect(),
         }
     });
     Ok(wire::ListToolsResult { tools: tools.collect() })

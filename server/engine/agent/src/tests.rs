@@ -224,7 +224,6 @@ impl Tool for Probe {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: if self.safe { "SafeProbe" } else { "Probe" },
-            aliases: &[],
             kind: ToolKind::ReadOnly,
             concurrency_safe: self.safe,
             description: "",

@@ -564,8 +564,8 @@ impl ToolSource for Servers {
 
     fn find(&self, name: &str) -> Option<Arc<dyn ErasedTool>> {
         let tools = self.tools();
-        let found =
-            tools.iter().find(|tool| tool.facts().name == name || tool.facts().aliases.contains(&name));
+        let canonical = rule_names::canonical(name);
+        let found = tools.iter().find(|tool| [name, canonical].contains(&tool.facts().name));
         let by_form = || {
             let mut of_form = tools.iter().filter(|tool| {
                 let forms = rule_names::mcp_forms(tool.facts().name);

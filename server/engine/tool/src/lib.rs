@@ -37,6 +37,7 @@ use kode_config::agents::{AgentType, AgentTypes, KnownAgents, NOT_FOR_AGENTS, TA
 use kode_config::extension::{Catalog, Extension};
 use kode_config::mcp::names::covers;
 use kode_model::{Image, ToolDeclaration};
+use kode_permission::rules::names as rule_names;
 use kode_process::sandbox::Sandbox;
 use kode_process::shell::Shell;
 use kode_text::edit::ChangeSet;
@@ -50,8 +51,6 @@ pub const TIMEOUT: Duration = Duration::from_secs(60);
 pub struct ToolFacts {
     /// Canonical name, the only one shown to the model.
     pub name: &'static str,
-    /// Names from other agents that mean the same.
-    pub aliases: &'static [&'static str],
     /// What it does to the world.
     pub kind: ToolKind,
     /// Whether calls may run beside each other.
@@ -263,11 +262,10 @@ impl<T: Tool> ErasedTool for TypedTool<T> {
     }
 }
 
-/// The tools of a session, by name and alias.
+/// The tools of a session, by name.
 #[derive(Clone, Default)]
 pub struct Registry {
     tools: BTreeMap<&'static str, Arc<dyn ErasedTool>>,
-    aliases: BTreeMap<&'static str, &'static str>,
     /// Tools that come and go; none of them takes the name of another.
     source: Option<Arc<dyn ToolSource>>,
 }
@@ -293,18 +291,13 @@ impl ToolSource for ToolSubset {
 impl Registry {
     /// Adds a tool; one of the same name is replaced.
     pub fn add<T: Tool>(&mut self, tool: T) {
-        let facts = tool.facts();
-        for alias in facts.aliases {
-            self.aliases.insert(alias, facts.name);
-        }
-        self.tools.insert(facts.name, Arc::new(TypedTool(tool)));
+        self.tools.insert(tool.facts().name, Arc::new(TypedTool(tool)));
     }
 
-    /// Finds a tool by its name or an alias of it.
+    /// Finds a tool by its name, or by another name that the table of names has for it.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Arc<dyn ErasedTool>> {
-        let canonical = self.aliases.get(name).copied().unwrap_or(name);
-        let known = self.tools.get(canonical).cloned();
+        let known = self.tools.get(name).or_else(|| self.tools.get(rule_names::canonical(name))).cloned();
         known.or_else(|| self.source.as_ref()?.find(name))
     }
 
@@ -330,7 +323,7 @@ impl Registry {
         self.tools.values().cloned().chain(others)
     }
 
-    /// Those whose name `keep` wants, with their aliases.
+    /// Those whose name `keep` wants.
     #[must_use]
     pub fn only(&self, keep: impl Fn(&'static str) -> bool) -> Self {
         let tools = self.iter().map(|tool| (tool.facts().name, tool)).filter(|(name, _)| keep(name));
@@ -338,7 +331,7 @@ impl Registry {
         let named = Arc::new(tools.values().cloned().collect::<Vec<_>>());
         let source =
             self.source.clone().map(|source| Arc::new(ToolSubset { source, named }) as Arc<dyn ToolSource>);
-        Self { tools, aliases: self.aliases.clone(), source }
+        Self { tools, source }
     }
 
     /// The tools of a sub-agent of this type that a conversation with these tools calls.

@@ -64,7 +64,6 @@ impl Tool for AskUserQuestion {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: "AskUserQuestion",
-            aliases: &[],
             kind: ToolKind::ReadOnly,
             concurrency_safe: true,
             description: "Asks the user 1 to 4 questions with options to choose from, and waits for the answers. Use \

@@ -78,7 +78,6 @@ impl Tool for Bash {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: "Bash",
-            aliases: &["bash", "bash_run", "run_command", "Shell"],
             kind: ToolKind::Execute,
             concurrency_safe: false,
             description: "Runs a command line with bash and gives its output, standard error included. The working \

@@ -58,7 +58,6 @@ impl Tool for BashOutput {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: "BashOutput",
-            aliases: &["TaskOutput", "bash_logs", "AgentOutputTool"],
             kind: ToolKind::ReadOnly,
             concurrency_safe: true,
             description: "Tells what a command that Bash runs in the background has written since the last look, and \

@@ -63,6 +63,7 @@ mod tests {
     use kode_base::paths::AbsPath;
     use kode_config::agents::{AgentType, AgentTypes, TASK};
     use kode_config::extension::places::ExtensionFolders;
+    use kode_permission::rules::{Rule, names};
 
     /// The type that a file with these lines in its front matter describes.
     fn described(more: &str) -> AgentType {
@@ -73,6 +74,19 @@ mod tests {
         std::fs::write(agents.join("one.md"), text).unwrap();
         let types = AgentTypes::load(&ExtensionFolders::usual(vec![AbsPath::new(folder.path()).unwrap()]));
         types.find("one").unwrap().clone()
+    }
+
+    #[test]
+    fn rules_and_calls_know_every_tool_by_all_of_its_names() {
+        let tools = built_in();
+        for tool in tools.iter() {
+            let name = tool.facts().name;
+            assert!(names::is_built_in(name), "rules do not know {name}");
+            for other in names::aliases(name) {
+                assert_eq!(Rule::parse(other).unwrap().0.tool(), name, "{other}");
+                assert_eq!(tools.find(other).unwrap().facts().name, name, "{other}");
+            }
+        }
     }
 
     #[test]

@@ -62,7 +62,6 @@ impl Tool for Diagnostics {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: DIAGNOSTICS,
-            aliases: &["getDiagnostics"],
             kind: ToolKind::ReadOnly,
             concurrency_safe: true,
             description: "Tells what the language servers of the editor say about a file or about all files: errors, \

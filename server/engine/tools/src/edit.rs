@@ -34,13 +34,7 @@ impl Tool for Edit {
     type Input = EditInput;
 
     fn facts(&self) -> ToolFacts {
-        ToolFacts {
-            name: "Edit",
-            aliases: &["fs_edit", "edit_file", "edit_text", "FileEdit", "Update"],
-            kind: ToolKind::Write,
-            concurrency_safe: false,
-            description: DESCRIPTION,
-        }
+        ToolFacts { name: "Edit", kind: ToolKind::Write, concurrency_safe: false, description: DESCRIPTION }
     }
 
     async fn plan(&self, input: EditInput, context: &CallContext) -> Result<CallPlan, ToolError> {

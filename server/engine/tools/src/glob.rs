@@ -54,7 +54,6 @@ impl Tool for Glob {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: "Glob",
-            aliases: &["fs_glob", "GlobTool"],
             kind: ToolKind::ReadOnly,
             concurrency_safe: true,
             description: "Finds files by a glob pattern of their names, most recently modified first, at most 100. \

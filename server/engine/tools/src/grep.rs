@@ -127,7 +127,6 @@ impl Tool for Grep {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: GREP,
-            aliases: &["fs_grep", "GrepTool"],
             kind: ToolKind::ReadOnly,
             concurrency_safe: true,
             description: "Searches the contents of files with a regular expression, as fast as ripgrep. Use it instead \

@@ -36,7 +36,6 @@ impl Tool for KillShell {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: "KillShell",
-            aliases: &["TaskStop", "bash_kill", "KillBash"],
             // It takes back what the user has allowed, and nothing else.
             kind: ToolKind::ReadOnly,
             concurrency_safe: false,

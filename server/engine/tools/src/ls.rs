@@ -61,7 +61,6 @@ impl Tool for Ls {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: LS,
-            aliases: &["ListFiles", "list_files", "list_directory"],
             kind: ToolKind::ReadOnly,
             concurrency_safe: true,
             description: "Lists a folder and what is beneath it as a tree with mode and size in bytes, at most 1000 \

@@ -48,7 +48,6 @@ impl Tool for MultiEdit {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: "MultiEdit",
-            aliases: &["fs_multi_edit", "multi_edit"],
             kind: ToolKind::Write,
             concurrency_safe: false,
             description: DESCRIPTION,

@@ -63,7 +63,6 @@ impl Tool for NotebookEdit {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: "NotebookEdit",
-            aliases: &["notebook_edit", "edit_notebook", "NotebookEditCell"],
             kind: ToolKind::Write,
             concurrency_safe: false,
             description: DESCRIPTION,

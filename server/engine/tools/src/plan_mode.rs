@@ -40,7 +40,6 @@ impl Tool for EnterPlanMode {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: "EnterPlanMode",
-            aliases: &["enter_plan_mode"],
             kind: ToolKind::ReadOnly,
             concurrency_safe: false,
             description: "Switches the session to plan mode: you look and think and change nothing until the user has \
@@ -66,7 +65,6 @@ impl Tool for ExitPlanMode {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: "ExitPlanMode",
-            aliases: &["exit_plan_mode"],
             kind: ToolKind::ReadOnly,
             concurrency_safe: false,
             description: "Presents the whole plan to the user, who accepts it and so ends plan mode, changes it and accepts \

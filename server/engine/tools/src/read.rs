@@ -54,13 +54,7 @@ impl Tool for Read {
     type Input = ReadInput;
 
     fn facts(&self) -> ToolFacts {
-        ToolFacts {
-            name: READ,
-            aliases: &["fs_read", "read_file", "FileRead", "View"],
-            kind: ToolKind::ReadOnly,
-            concurrency_safe: true,
-            description: DESCRIPTION,
-        }
+        ToolFacts { name: READ, kind: ToolKind::ReadOnly, concurrency_safe: true, description: DESCRIPTION }
     }
 
     async fn plan(&self, input: ReadInput, context: &CallContext) -> Result<CallPlan, ToolError> {

@@ -35,7 +35,6 @@ impl Tool for Skill {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: NAME,
-            aliases: &["skills"],
             kind: ToolKind::ReadOnly,
             concurrency_safe: true,
             description: "Reads the instructions of a skill, which then tell you how to do the work. When what the \

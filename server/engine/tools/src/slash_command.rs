@@ -32,7 +32,6 @@ impl Tool for SlashCommand {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: NAME,
-            aliases: &[],
             kind: ToolKind::ReadOnly,
             concurrency_safe: true,
             description: "Reads one of the user's own commands, which then tells you what to do. Call it when the user \

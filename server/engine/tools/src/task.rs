@@ -73,7 +73,6 @@ impl Tool for Task {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: TASK,
-            aliases: &["Agent", "task_run"],
             // It does nothing by itself: what its sub-agent does is judged call by call.
             kind: ToolKind::ReadOnly,
             concurrency_safe: true,

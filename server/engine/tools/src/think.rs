@@ -31,7 +31,6 @@ impl Tool for Think {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: THINK,
-            aliases: &["think"],
             kind: ToolKind::ReadOnly,
             concurrency_safe: true,
             description: "Room to reason: takes a thought and does nothing else. Use it when what you have found needs \

@@ -55,7 +55,6 @@ impl Tool for TodoWrite {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: TODO_WRITE,
-            aliases: &["todo_write"],
             kind: ToolKind::ReadOnly,
             concurrency_safe: false,
             description: "Writes the list of what there is to do, which the user watches. Use it for work of three or \

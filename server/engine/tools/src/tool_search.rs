@@ -30,7 +30,6 @@ impl Tool for ToolSearch {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: TOOL_SEARCH,
-            aliases: &["tool_search"],
             kind: ToolKind::ReadOnly,
             concurrency_safe: true,
             description: "Brings further tools, which the system prompt lists. They can be called from the next step on.",

@@ -52,7 +52,6 @@ impl Tool for WebFetch {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: "WebFetch",
-            aliases: &["URLFetcher", "web_fetch", "fetch"],
             kind: ToolKind::ReadOnly,
             concurrency_safe: true,
             description: "Fetches a page of the public web and returns its text: HTML as Markdown without scripts and \

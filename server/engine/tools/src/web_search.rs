@@ -76,7 +76,6 @@ impl Tool for WebSearch {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: NAME,
-            aliases: &["web_search"],
             kind: ToolKind::ReadOnly,
             concurrency_safe: true,
             description: "Searches the web and returns title, URL and a snippet of at most 10 pages. Use it for what \

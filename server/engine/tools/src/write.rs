@@ -34,13 +34,7 @@ impl Tool for Write {
     type Input = WriteInput;
 
     fn facts(&self) -> ToolFacts {
-        ToolFacts {
-            name: "Write",
-            aliases: &["fs_write", "write_file", "FileWrite", "Replace"],
-            kind: ToolKind::Write,
-            concurrency_safe: false,
-            description: DESCRIPTION,
-        }
+        ToolFacts { name: "Write", kind: ToolKind::Write, concurrency_safe: false, description: DESCRIPTION }
     }
 
     async fn plan(&self, input: WriteInput, context: &CallContext) -> Result<CallPlan, ToolError> {

@@ -16,13 +16,7 @@ impl Tool for Counting {
     type Input = ProbeInput;
 
     fn facts(&self) -> ToolFacts {
-        ToolFacts {
-            name: "Count",
-            aliases: &[],
-            kind: ToolKind::ReadOnly,
-            concurrency_safe: true,
-            description: "",
-        }
+        ToolFacts { name: "Count", kind: ToolKind::ReadOnly, concurrency_safe: true, description: "" }
     }
 
     async fn plan(&self, input: ProbeInput, _context: &CallContext) -> Result<CallPlan, ToolError> {

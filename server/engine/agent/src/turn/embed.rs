@@ -89,7 +89,6 @@ impl Tool for EmbeddedCommand {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: BASH,
-            aliases: &[],
             kind: ToolKind::Execute,
             concurrency_safe: false,
             description: "Runs a command of a file.",

@@ -69,7 +69,6 @@ impl Tool for ListResources {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: LIST,
-            aliases: &["ListMcpResources"],
             kind: ToolKind::ReadOnly,
             concurrency_safe: true,
             description: "Lists the resources that MCP servers have: documents, records and the like, each with its address. \
@@ -121,7 +120,6 @@ impl Tool for ReadResource {
     fn facts(&self) -> ToolFacts {
         ToolFacts {
             name: READ,
-            aliases: &["ReadMcpResource"],
             kind: ToolKind::ReadOnly,
             concurrency_safe: true,
             description: "Reads a resource of an MCP server, by the server's name and the resource's address.",

@@ -145,7 +145,6 @@ impl ErasedTool for McpTool {
         let kind = if self.only_looks { ToolKind::ReadOnly } else { ToolKind::Execute };
         ToolFacts {
             name: self.name,
-            aliases: &[],
             kind,
             concurrency_safe: self.only_looks,
             description: "A tool of an MCP server.",

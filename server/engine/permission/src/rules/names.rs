@@ -28,7 +28,7 @@ struct RuleTool {
     parameters: &'static [&'static str],
 }
 
-const TOOLS: [RuleTool; 25] = [
+const TOOLS: [RuleTool; 26] = [
     RuleTool {
         name: "Read",
         aliases: &["fs_read", "read_file", "FileRead", "View"],
@@ -49,13 +49,13 @@ const TOOLS: [RuleTool; 25] = [
     },
     RuleTool {
         name: "MultiEdit",
-        aliases: &["fs_multi_edit"],
+        aliases: &["fs_multi_edit", "multi_edit"],
         takes: SpecifierKind::WritePath,
         parameters: &["file_path"],
     },
     RuleTool {
         name: "NotebookEdit",
-        aliases: &[],
+        aliases: &["notebook_edit", "edit_notebook", "NotebookEditCell"],
         takes: SpecifierKind::WritePath,
         parameters: &["notebook_path", "cell_id", "new_source", "cell_type", "edit_mode"],
     },
@@ -79,7 +79,7 @@ const TOOLS: [RuleTool; 25] = [
     },
     RuleTool {
         name: "LS",
-        aliases: &["ListFiles"],
+        aliases: &["ListFiles", "list_files", "list_directory"],
         takes: SpecifierKind::ReadPath,
         parameters: &["path", "ignore"],
     },
@@ -127,7 +127,12 @@ const TOOLS: [RuleTool; 25] = [
         takes: SpecifierKind::Nothing,
         parameters: &["questions"],
     },
-    RuleTool { name: "EnterPlanMode", aliases: &[], takes: SpecifierKind::Nothing, parameters: &[] },
+    RuleTool {
+        name: "EnterPlanMode",
+        aliases: &["enter_plan_mode"],
+        takes: SpecifierKind::Nothing,
+        parameters: &[],
+    },
     RuleTool {
         name: "ExitPlanMode",
         aliases: &["exit_plan_mode"],
@@ -143,13 +148,13 @@ const TOOLS: [RuleTool; 25] = [
     RuleTool { name: "SlashCommand", aliases: &[], takes: SpecifierKind::Name, parameters: &["command"] },
     RuleTool {
         name: "WebFetch",
-        aliases: &["URLFetcher"],
+        aliases: &["URLFetcher", "web_fetch", "fetch"],
         takes: SpecifierKind::Domain,
         parameters: &["url", "prompt"],
     },
     RuleTool {
         name: "WebSearch",
-        aliases: &[],
+        aliases: &["web_search"],
         takes: SpecifierKind::Nothing,
         parameters: &["query", "allowed_domains", "blocked_domains"],
     },
@@ -167,11 +172,17 @@ const TOOLS: [RuleTool; 25] = [
     },
     RuleTool {
         name: "Diagnostics",
-        aliases: &[],
+        aliases: &["getDiagnostics"],
         takes: SpecifierKind::Nothing,
         parameters: &["path", "file_path"],
     },
-    RuleTool { name: "Think", aliases: &[], takes: SpecifierKind::Nothing, parameters: &["thought"] },
+    RuleTool { name: "Think", aliases: &["think"], takes: SpecifierKind::Nothing, parameters: &["thought"] },
+    RuleTool {
+        name: "ToolSearch",
+        aliases: &["tool_search"],
+        takes: SpecifierKind::Nothing,
+        parameters: &["query"],
+    },
 ];
 
 /// Tools that a bare `Read` speaks of.
@@ -190,6 +201,12 @@ pub fn canonical(name: &str) -> &str {
 /// All names of the tool that a name means, where it is built in.
 pub fn all_names(name: &str) -> impl Iterator<Item = &'static str> {
     find(name).into_iter().flat_map(|tool| std::iter::once(tool.name).chain(tool.aliases.iter().copied()))
+}
+
+/// The other names of a tool that is built in, by its canonical name; none for others.
+#[must_use]
+pub fn aliases(name: &str) -> &'static [&'static str] {
+    TOOLS.iter().find(|tool| tool.name == name).map_or(&[], |tool| tool.aliases)
 }
 
 /// Whether a name, canonical or an alias, is one of a tool that is built in.
