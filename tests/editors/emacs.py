@@ -48,7 +48,8 @@ class Editor:
 
     def answer(self, title: str) -> None:
         """Answers the prompt: Eglot does not tell that it could ask, so that it is a code action."""
-        self.act(1, f"Kode: {title}")
+        # The colon tells "Deny: Edit a.py", the answer, from "Deny all in this file".
+        self.act(1, f"Kode: {title}:")
 
     def dismiss(self) -> None:
         """Leaves the prompt unanswered: nothing is in the way."""

@@ -14,6 +14,7 @@ class Editor(emacs.Editor):
     def __init__(self, world, programs):
         super().__init__(world, programs)
         self._page = Page("Emacs with kode.el")
+        self._is_open = False
 
     def open(self, name: str) -> None:
         """Opens a file and waits until the server has it."""
@@ -41,9 +42,13 @@ class Editor(emacs.Editor):
         """Has the prompt shown."""
         self._world.shows("Answer with a code action")
         self._prefix("p")
+        self._is_open = True
 
     def answer(self, title: str) -> None:
-        """Gives the answer with this title by its number."""
+        """Gives the answer with this title by its number; a prompt that is not shown yet is shown before."""
+        if not self._is_open:
+            self._prefix("p")
+        self._is_open = False
         line = self._world.until(
             f"the prompt offers {title!r}",
             lambda: next((line for line in self._world.screen().splitlines() if line[1:].strip() == title), None),
@@ -53,3 +58,4 @@ class Editor(emacs.Editor):
     def dismiss(self) -> None:
         """Leaves the prompt unanswered."""
         self._world.press("q")
+        self._is_open = False
