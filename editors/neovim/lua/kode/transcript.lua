@@ -511,7 +511,11 @@ function Transcript:follow(windows)
   local total = self.height + self.footer_height
   for _, window in ipairs(windows) do
     if api.nvim_win_is_valid(window) then
-      api.nvim_win_set_cursor(window, { math.max(self.height, 1), 0 })
+      local last = math.max(self.height, 1)
+      -- A cursor that is on the last line already keeps its column: the user may be moving along it.
+      if api.nvim_win_get_cursor(window)[1] ~= last then
+        api.nvim_win_set_cursor(window, { last, 0 })
+      end
       local info = vim.fn.getwininfo(window)[1]
       local height = info.height
       local top = math.max(total - height, 0)
