@@ -54,7 +54,7 @@ function Inquiries({ question }: { question: Question }) {
     const set = (index: number, change: Partial<Picked>) =>
         setPicked(picked.map((one, at) => (at === index ? { ...one, ...change } : one)));
     const isWhole = picked.every(({ labels, text }) => labels.length > 0 || text.trim() !== "");
-    const ownWords = !["turnLimit", "candidates", "rest"].includes(question.kind);
+    const ownWords = !["turnLimit", "candidates", "rest"].includes(question.kind ?? "choice");
     const send = () =>
         void app.attempt(() =>
             respond(app, question, {
