@@ -241,6 +241,13 @@ mod tests {
         for (text, is_silent, is_answered) in [
             ("/compact", true, false),
             ("/cost", true, true),
+            ("/model", true, true),
+            ("/model quick", true, true),
+            ("/plugin", true, true),
+            ("/plugin enable x", true, true),
+            ("/rewind 1", true, true),
+            ("/clear", true, true),
+            ("/login", true, true),
             ("/plan", true, true),
             ("/plan the move", false, false),
             ("/init", false, false),

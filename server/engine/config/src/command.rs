@@ -153,12 +153,6 @@ impl<'a> TypedCommand<'a> {
     }
 }
 
-/// Whether a prompt is a command of which the model is told nothing, as far as its name says.
-pub fn is_unsaid(prompt: &str) -> bool {
-    let asks = |typed: TypedCommand<'_>| Some(typed.built_in()?.asks_model(typed.arguments));
-    compact::asked(prompt).is_some() || TypedCommand::read(prompt).and_then(asks) == Some(false)
-}
-
 /// The command that a prompt was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -254,27 +248,26 @@ mod tests {
     }
 
     #[test]
-    fn what_only_shows_is_answered_at_once_and_told_to_no_model() {
+    fn what_only_shows_is_answered_at_once() {
         let at_once = |text: &str| {
             let typed = TypedCommand::read(text).unwrap();
             typed.built_in().unwrap().is_at_once(typed.arguments)
         };
-        for (text, now, unsaid) in [
-            ("/cost", true, true),
-            ("/model", true, true),
-            ("/model quick", false, true),
-            ("/plugin", true, true),
-            ("/plugin enable x", false, true),
-            ("/rewind 1", true, true),
-            ("/clear", false, true),
-            ("/compact", false, true),
-            ("/plan", false, true),
-            ("/plan the move", false, false),
-            ("/init", false, false),
-            ("/login", true, true),
+        for (text, now) in [
+            ("/cost", true),
+            ("/model", true),
+            ("/model quick", false),
+            ("/plugin", true),
+            ("/plugin enable x", false),
+            ("/rewind 1", true),
+            ("/clear", false),
+            ("/compact", false),
+            ("/plan", false),
+            ("/plan the move", false),
+            ("/init", false),
+            ("/login", true),
         ] {
-            assert_eq!((at_once(text), is_unsaid(text)), (now, unsaid), "{text}");
+            assert_eq!(at_once(text), now, "{text}");
         }
-        assert!(!is_unsaid("/somebody-s-own") && !is_unsaid("words"));
     }
 }
