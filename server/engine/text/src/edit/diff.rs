@@ -192,6 +192,12 @@ pub fn line_changes(old: &str, new: &str) -> Vec<TextEdit> {
     spans.into_iter().filter_map(DiffSpan::trimmed).map(DiffSpan::into_edit).collect()
 }
 
+/// A line that [`split_lines`] returned, without its line break.
+#[must_use]
+pub fn without_break(line: &str) -> &str {
+    line.trim_end_matches(['\n', '\r'])
+}
+
 /// Lengths of the longest common prefix and suffix that do not overlap, cut neither characters nor `\r\n`.
 #[must_use]
 pub fn common_ends(old: &str, new: &str) -> (usize, usize) {

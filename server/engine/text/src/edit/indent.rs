@@ -11,7 +11,7 @@ use std::time::Instant;
 use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 
 use crate::edit::TextEdit;
-use crate::edit::diff::{DIFF_DEADLINE, common_ends, split_lines};
+use crate::edit::diff::{DIFF_DEADLINE, common_ends, split_lines, without_break};
 use kode_base::encoding::LineEnding;
 
 /// Letters and digits that a passage of one line needs: shorter lines stand in many places by chance.
@@ -83,15 +83,13 @@ impl IndentedMatch {
     /// The places where the lines of `old` stand in `text`, each with one change of indentation; in order, at most 20.
     #[must_use]
     pub fn find(text: &str, old: &str) -> Vec<Self> {
-        let wanted: Vec<IndentedLine<'_>> = split_lines(old).into_iter().map(IndentedLine::of).collect();
+        let wanted = indented(&split_lines(old));
         if !is_distinctive(&wanted) {
             return Vec::new();
         }
-        let raw = split_lines(text);
-        if old.ends_with(['\n', '\r']) && raw.len() == wanted.len() && !text.ends_with(['\n', '\r']) {
-            return Vec::new();
-        }
-        let lines: Vec<IndentedLine<'_>> = raw.iter().map(|line| IndentedLine::of(line)).collect();
+        let lines = indented(&split_lines(text));
+        // The last line of the text has a line break only where the text ends with one.
+        let fits_at_end = !old.ends_with(['\n', '\r']) || text.ends_with(['\n', '\r']);
         let anchor = anchor(&lines, &wanted);
         let mut found = Vec::new();
         let mut comparisons = 0;
@@ -102,8 +100,7 @@ impl IndentedMatch {
             let place = at - anchor..at - anchor + wanted.len();
             let same = lines[place.clone()].iter().zip(&wanted).take_while(|(a, b)| a.body == b.body).count();
             comparisons += same + 1;
-            let ends = place.end < raw.len() || !old.ends_with(['\n', '\r']) || text.ends_with(['\n', '\r']);
-            if same == wanted.len() && ends {
+            if same == wanted.len() && (place.end < lines.len() || fits_at_end) {
                 let change = IndentChange::between(&wanted, &lines[place.clone()]);
                 found.extend(change.map(|change| Self { lines: place, change }));
             }
@@ -149,17 +146,16 @@ impl IndentedMatch {
         Some(TextEdit { range: start + prefix..end - suffix, new_text })
     }
 
-    fn indented_text(
+    fn indented_text<'text>(
         &self,
-        wanted: &[&str],
-        written: &[&str],
+        wanted: &[&'text str],
+        written: &[&'text str],
         passage: &[&str],
         line_break: &str,
     ) -> Option<String> {
-        let bare = |lines: &[&str]| -> Vec<String> {
-            lines.iter().map(|line| without_break(line).to_owned()).collect()
-        };
-        let (old, new) = (bare(wanted), bare(written));
+        let bare = |line: &&'text str| without_break(line);
+        let old: Vec<&str> = wanted.iter().map(bare).collect();
+        let new: Vec<&str> = written.iter().map(bare).collect();
         let deadline = Instant::now() + DIFF_DEADLINE;
         let mut text = String::new();
         for op in capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(deadline)) {
@@ -167,7 +163,7 @@ impl IndentedMatch {
                 let kept = (op.tag() == DiffTag::Equal).then(|| passage[op.old_range().start + offset]);
                 match kept {
                     Some(line) => text.push_str(without_break(line)),
-                    None => text.push_str(&self.change.apply_to_line(&new[at])?),
+                    None => text.push_str(&self.change.apply_to_line(new[at])?),
                 }
                 if written[at].len() > new[at].len() {
                     let own =
@@ -383,10 +379,6 @@ fn usual_step(text: &[IndentedLine<'_>]) -> Option<usize> {
     }
     let most = counts.iter().copied().max().filter(|most| *most > 0)?;
     counts.iter().position(|count| *count == most)
-}
-
-fn without_break(line: &str) -> &str {
-    line.trim_end_matches(['\n', '\r'])
 }
 
 #[cfg(test)]

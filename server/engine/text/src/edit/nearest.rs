@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffOp, DiffTag, TextDiffConfig, capture_diff_slices_deadline};
 
-use crate::edit::diff::split_lines;
+use crate::edit::diff::{split_lines, without_break};
 
 /// Bytes of a text that are searched.
 const MAX_TEXT_BYTES: usize = 1 << 20;
@@ -125,7 +125,8 @@ fn differences(wanted: &[&str], lines: &[&str], passage: &Range<usize>) -> Vec<L
         match op.tag() {
             DiffTag::Equal => {
                 let pairs = old.zip(new).map(|(old, new)| (old, new + passage.start));
-                let other_blanks = pairs.filter(|(old, new)| bare(wanted[*old]) != bare(lines[*new]));
+                let other_blanks =
+                    pairs.filter(|(old, new)| without_break(wanted[*old]) != without_break(lines[*new]));
                 differences.extend(other_blanks.map(|(old, new)| LineDifference::Blanks {
                     wanted: old + 1,
                     found: new + 1,
@@ -144,18 +145,14 @@ fn differences(wanted: &[&str], lines: &[&str], passage: &Range<usize>) -> Vec<L
 
 /// The differences of lines whose blanks at both ends do not count.
 fn compare(wanted: &[&str], lines: &[&str]) -> Vec<DiffOp> {
-    let bodies =
-        |lines: &[&str]| -> Vec<String> { lines.iter().map(|line| line.trim().to_owned()).collect() };
+    let wanted: Vec<&str> = wanted.iter().map(|line| line.trim()).collect();
+    let lines: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
     let deadline = Instant::now() + DEADLINE;
-    capture_diff_slices_deadline(Algorithm::Myers, &bodies(wanted), &bodies(lines), Some(deadline))
-}
-
-fn bare(line: &str) -> &str {
-    line.trim_end_matches(['\n', '\r'])
+    capture_diff_slices_deadline(Algorithm::Myers, &wanted, &lines, Some(deadline))
 }
 
 fn indent(line: &str) -> String {
-    let line = bare(line);
+    let line = without_break(line);
     line[..line.len() - line.trim_start().len()].to_owned()
 }
 

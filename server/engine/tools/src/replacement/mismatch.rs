@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use kode_base::call::{ToolError, ToolErrorKind};
-use kode_text::edit::diff::split_lines;
+use kode_text::edit::diff::{split_lines, without_break};
 use kode_text::edit::indent::{IndentChange, IndentedMatch};
 use kode_text::edit::matching::Matches;
 use kode_text::edit::nearest::{LineDifference, NearestPassage, nearest};
@@ -177,7 +177,7 @@ fn numbered(first: usize, passage: &str) -> String {
     let lines = split_lines(shown);
     let mut text = String::new();
     for (number, line) in (first..).zip(lines.iter().take(MAX_PASSAGE_LINES)) {
-        let _ = writeln!(text, "{number:>6}\t{}", line.trim_end_matches(['\n', '\r']));
+        let _ = writeln!(text, "{number:>6}\t{}", without_break(line));
     }
     if cut.is_some() || lines.len() > MAX_PASSAGE_LINES {
         text.push_str("...\n");
