@@ -85,6 +85,23 @@ tests['the conversation never takes the cursor, and follows only where one stand
   equal(world:lua("return vim.fn.line('w0')"), 1, 'the first line that is seen')
 end
 
+tests['a cursor on the last line keeps its column when the transcript is drawn again'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ { content = { { type = 'text', text = 'one two three' } } } })
+  world:start({ 'a.txt' })
+  world:open()
+  world:send('tell me')
+  world:wait_transcript('one two three')
+  world:wait_turns(1)
+  world:type('<C-w>kG0ww')
+  local column = 'return vim.api.nvim_win_get_cursor(0)[2]'
+  World.wait_until('the cursor is on the third word', function()
+    return world:lua(column) == 8
+  end)
+  world:lua("require('kode.surface').latest().transcript:follow({ vim.api.nvim_get_current_win() })")
+  equal(world:lua(column), 8, 'the column')
+end
+
 tests['number keys answer only on the prompt and in Normal mode'] = function(world)
   a_change(world)
   -- In the prompt a number is a count, and in Insert mode text.
