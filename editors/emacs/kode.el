@@ -30,15 +30,20 @@
 (defvar eglot-server-programs)
 (defvar eglot--servers-by-project)
 (defvar lsp-language-id-configuration)
+(defvar lsp--cur-workspace)
 (declare-function eglot-current-server "eglot")
 (declare-function eglot-ensure "eglot")
 (declare-function lsp "lsp-mode")
 (declare-function lsp-register-client "lsp-mode")
 (declare-function lsp-stdio-connection "lsp-mode")
 (declare-function make-lsp-client "lsp-mode")
-(declare-function lsp-find-workspace "lsp-mode")
+(declare-function lsp-session "lsp-mode")
+(declare-function lsp-session-folder->servers "lsp-mode")
+(declare-function lsp-workspaces "lsp-mode")
+(declare-function lsp--client-server-id "lsp-mode")
+(declare-function lsp--workspace-client "lsp-mode")
+(declare-function lsp--workspace-status "lsp-mode")
 (declare-function lsp-request "lsp-mode")
-(declare-function lsp--set-configuration "lsp-mode")
 
 (defgroup kode nil
   "The coding agent kode-ls."
@@ -114,10 +119,22 @@ For example (:profile \"demo\"), which needs no key."
                               (and (boundp 'eglot--servers-by-project)
                                    (apply #'append (hash-table-values eglot--servers-by-project))))))))
 
+(defun kode--lsp-workspace ()
+  "The lsp-mode workspace of Kode: the one of this buffer, else any that runs."
+  (cl-find-if (lambda (workspace)
+                (and (eq (lsp--client-server-id (lsp--workspace-client workspace)) 'kode)
+                     (eq (lsp--workspace-status workspace) 'initialized)))
+              (append (lsp-workspaces)
+                      (apply #'append (hash-table-values (lsp-session-folder->servers (lsp-session)))))))
+
 (defun kode--request (method params)
   "Send a request of METHOD with PARAMS and return its result."
   (if (eq kode-client 'lsp-mode)
-      (lsp-request (substring (symbol-name method) 1) params)
+      ;; lsp-mode asks all servers of a buffer otherwise, and none from the buffer of a prompt.
+      (let ((lsp--cur-workspace
+             (or (kode--lsp-workspace)
+                 (user-error "Kode is not running: open a file of a mode given to `kode-setup'"))))
+        (lsp-request (substring (symbol-name method) 1) params))
     (let ((server (or (kode--eglot-server)
                       (user-error "Kode is not running: open a file of a mode given to `kode-setup'"))))
       (jsonrpc-request server method params :timeout 30))))
