@@ -298,6 +298,87 @@ fn cancelling_what_is_asked_again_ends_the_turn_as_ever() {
     assert_eq!(session.run("go on")["stopReason"], "end_turn");
 }
 
+/// What happens between the permission prompt of a turn and the next prompt of the user.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    Kill,
+    ShutDown,
+    Load,
+    Cancel,
+    Allow,
+    Deny,
+}
+
+#[test]
+fn the_history_is_accepted_after_every_order_of_close_resume_cancel_and_answer() {
+    use Stage::{Allow, Cancel, Deny, Kill, Load, ShutDown};
+    let orders: &[&[Stage]] = &[
+        &[Kill, Load, Cancel],
+        &[ShutDown, Load, Cancel],
+        &[ShutDown, Load, ShutDown, Load, Cancel],
+        &[Kill, Load, ShutDown, Load, Cancel],
+        &[ShutDown, Load, Cancel, ShutDown, Load],
+        &[ShutDown, Load, Cancel, Kill, Load],
+        &[Cancel, ShutDown, Load],
+        &[Allow, ShutDown, Load, Cancel],
+        &[Allow, Kill, Load, Cancel],
+        &[ShutDown, Load, Allow, Cancel],
+        &[ShutDown, Load, Allow, ShutDown, Load, Cancel],
+        &[Kill, Load, Deny, Kill, Load, Cancel],
+    ];
+    for order in orders {
+        history_is_accepted_after(order);
+    }
+}
+
+fn history_is_accepted_after(order: &[Stage]) {
+    let three = step()
+        .call("Read", json!({ "file_path": "a.txt" }))
+        .call("Bash", json!({ "command": "echo one >> log" }))
+        .call("Bash", json!({ "command": "echo two >> log" }));
+    let script = Script::default()
+        .when("go on$", [call("Read", json!({ "file_path": "a.txt" })), say("Going on.")])
+        .otherwise([three, say("Both ran.")]);
+    let project = Project::new(&script);
+    project.write("a.txt", "text\n");
+    let mut client = project.open();
+    let id = client.session().id.clone();
+    Session::new(&client, &id).prompt("go");
+    Session::new(&client, &id).wait_permission(0);
+    for stage in order {
+        let session = Session::new(&client, &id);
+        let decide = |decision: &str| {
+            if let Some(prompt) =
+                session.snapshot()["pendingPermissions"].as_array().and_then(|all| all.first())
+            {
+                session
+                    .respond(prompt, json!({ "decision": decision, "scope": "once" }))
+                    .expect("the answer is taken");
+            }
+        };
+        match stage {
+            Stage::Kill => client.kill(),
+            Stage::ShutDown => assert_eq!(client.shut_down(), 0),
+            Stage::Load => {
+                client = project.open();
+                loaded(&client, &id);
+            }
+            Stage::Cancel => {
+                // After an answer the turn may have ended by itself.
+                if session.call("agent/turn/cancel", json!({}))["cancelled"] == true {
+                    session.wait_event("the end of the turn", |event| event["type"] == "done");
+                }
+            }
+            Stage::Allow => decide("allow"),
+            Stage::Deny => decide("deny"),
+        }
+    }
+    let session = Session::new(&client, &id);
+    let done = session.run("go on");
+    assert_eq!(done["stopReason"], "end_turn", "{order:?}: {:?}", project.model.refusals());
+    assert_eq!(project.model.refusals(), Vec::<Value>::new(), "{order:?}");
+}
+
 #[test]
 fn what_a_sub_agent_asked_is_asked_again_and_it_goes_on() {
     for end in ENDS {

@@ -109,6 +109,11 @@ impl UserRequests {
         self.is_attended.send_replace(false);
     }
 
+    /// Ends the hold of [`Self::hold_until_attended`], because the resumed turn is over. The user starts the next turn.
+    pub(crate) fn end_hold(&self) {
+        self.is_attended.send_replace(true);
+    }
+
     /// Keeps requests that wait for the next run of the session, because the server ends.
     pub(crate) fn keep_for_next_run(&self) {
         self.is_kept.store(true, Ordering::SeqCst);

@@ -103,6 +103,7 @@ async fn run_turn(
     if is_left_open(turn, outcome.reason) {
         session.put_aside(id);
     } else {
+        services.requests.end_hold();
         session.prompts.end_turn(id, &outcome);
         session.titles.begin(id);
     }
