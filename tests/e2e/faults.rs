@@ -248,3 +248,39 @@ fn an_answer_cut_by_its_token_limit_says_so_and_its_calls_get_results() {
     assert_eq!(session.calls()[0]["state"], "SEALED");
     assert_goes_on(&session, "long");
 }
+
+#[test]
+fn a_picture_that_the_provider_refuses_goes_into_no_later_request() {
+    const PICTURE: &str = "iVBORw0KGgo=";
+    let error = json!({ "type": "error", "error": { "type": "invalid_request_error", "message": "Could not process image" } });
+    let refusal = json!({ "status": 400, "body": error });
+    let project = Project::new(
+        &Script::default().when(AFTER, [say("Going on.")]).otherwise([say("I read it.").faults([refusal])]),
+    );
+    let client = project.open();
+    let session = client.session();
+    let input = json!([
+        { "type": "text", "text": "what is it?" },
+        { "type": "image", "mediaType": "image/png", "data": PICTURE },
+    ]);
+    let turn = session.call("agent/turn/start", json!({ "input": input }));
+    let done = session.wait_done(turn["turnId"].as_str().unwrap());
+    assert_eq!(done["stopReason"], "end_turn", "{:?}", session.notices());
+    let has_picture: Vec<_> =
+        project.model.requests().iter().map(|request| request.to_string().contains(PICTURE)).collect();
+    assert_eq!(has_picture, [true, false]);
+    let notices = json!(session.notices()).to_string();
+    assert!(
+        notices.contains("Left out a picture") && notices.contains("Could not process image"),
+        "{notices}"
+    );
+    assert!(project.model.last_request().to_string().contains("the provider refused it"));
+    let id = session.id.clone();
+    client.kill();
+
+    let client = project.open();
+    let session = Session::new(&client, &id);
+    session.call("agent/session/load", json!({}));
+    assert_goes_on(&session, "after a restart");
+    assert!(!project.model.last_request().to_string().contains(PICTURE));
+}

@@ -220,6 +220,7 @@ impl SessionState {
             | Record::CallMoved { .. }
             | Record::CallEnded { .. }
             | Record::Commanded { .. }
+            | Record::PicturesRefused { .. }
             | Record::Remark { .. } => self.main.apply(record),
             Record::Delegated { ref agent, .. } => {
                 self.agent_mut(agent.clone()).delegate(record).into_iter().collect()

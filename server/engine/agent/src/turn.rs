@@ -20,6 +20,7 @@ pub mod limit;
 pub mod next;
 mod order;
 mod permission;
+mod pictures;
 mod pipeline;
 mod questions;
 pub(crate) mod resume;

@@ -248,6 +248,15 @@ pub enum Record {
         /// Why.
         reason: String,
     },
+    /// The provider refused pictures or documents of the request: a note replaces them in later requests.
+    PicturesRefused {
+        /// The turn.
+        turn: TurnId,
+        /// How many pictures the note replaces: the newest of the conversation.
+        newest: usize,
+        /// The provider's error, for the note.
+        reason: String,
+    },
     /// The conversation was compacted: the model is sent a summary in the place of older messages.
     Compacted {
         /// What was done.

@@ -202,6 +202,10 @@ impl Thread {
                 Vec::new()
             }
             Record::PromptRefused { turn, reason: _ } => self.refuse_prompt(&turn),
+            Record::PicturesRefused { turn: _, newest, reason } => {
+                self.leave_out_refused(newest, &reason);
+                Vec::new()
+            }
             Record::Compacted { compaction } => {
                 self.compact(*compaction);
                 Vec::new()
@@ -661,6 +665,14 @@ impl Thread {
         let first = std::mem::replace(&mut self.first, first);
         let messages = StoredMessages::put(messages, self.items.shelf().map(Arc::as_ref));
         self.windows.push(CompactedWindow { messages, first, compaction });
+        self.rewrite();
+    }
+
+    /// Replaces the newest pictures, which the provider refused. No message and no block changes its place.
+    fn leave_out_refused(&mut self, newest: usize, reason: &str) {
+        let mut messages = self.messages.to_vec();
+        images::leave_out_newest(&mut messages, newest, reason);
+        self.messages = messages.into();
         self.rewrite();
     }
 

@@ -101,6 +101,7 @@ fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
         | Record::Drafted { .. }
         | Record::Remark { .. }
         | Record::PromptRefused { .. }
+        | Record::PicturesRefused { .. }
         | Record::Compacted { .. }
         | Record::Decided { .. }
         | Record::Granted { .. }
@@ -167,6 +168,7 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         | Record::HooksBrought { .. }
         | Record::Begun { .. }
         | Record::PromptRefused { .. }
+        | Record::PicturesRefused { .. }
         | Record::Compacted { .. }
         | Record::Asked { .. }
         | Record::Replied { .. }

@@ -1,7 +1,8 @@
 //! One answer of the model: asked for, shown while it streams, tried again on a fault, and recorded.
 //!
 //! Rule: only a whole answer's calls are acted on; text that was shown is never taken back, it stays as interrupted. A
-//! fault is met in this order: the profile's retries, its fallback, and where the history is too long a compaction, once.
+//! fault is met in this order: the profile's retries, its fallback, a compaction, once, where the history is too long, and
+//! a request without the pictures that the provider refused.
 
 mod record;
 mod stream;
@@ -18,6 +19,7 @@ use crate::turn::attempt::{charge_apart, jitter, publish_retry, usage_of};
 use crate::turn::candidates;
 use crate::turn::compact::{self, CompactionOutcome, CompactionRequest};
 use crate::turn::next::CutPart;
+use crate::turn::pictures;
 use crate::turn::resume::PendingRequest;
 use crate::turn::route::Route;
 use crate::turn::services::TurnContext;
@@ -197,6 +199,10 @@ pub(super) async fn sample(
                 | CompactionOutcome::Cancelled
                 | CompactionOutcome::HeldBack(_) => {}
             }
+        }
+        if !cancelled && pictures::leave_out_refused(turn, &fault.error) {
+            leave(&turn.conversation.thread, &mut fault.shown);
+            continue;
         }
         keep_partial(&caller, &fault.error, &mut fault.shown);
         if cancelled {
