@@ -127,6 +127,7 @@ pub fn main() -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()
         .context("the runtime cannot start")?;
+    runtime.spawn_blocking(kode_engine::base::scratch::sweep);
     let ended = runtime.block_on(async {
         let (service, socket) = service();
         let lifecycle = Arc::clone(&service.inner().connection().lifecycle);

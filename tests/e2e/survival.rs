@@ -145,3 +145,54 @@ fn a_document_that_is_opened_again_after_a_kill_has_its_hunks() {
     session.resolve(&[&file["hunks"][0]], "undo");
     assert_eq!(client.editor.text(&uri), "later\r\nmine unsaved\r\ntwo\r\n");
 }
+
+#[test]
+fn a_session_begins_where_the_state_folder_cannot_be_written_and_says_so() {
+    let project = Project::new(&Script::new([say("Hello."), say("Again.")]));
+    fs::create_dir_all(project.home()).unwrap();
+    // A file in the place of the folder refuses every user, the superuser included.
+    fs::write(project.home().join("sessions"), "").unwrap();
+    let temporary = project.outside().join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let variables = [("TMPDIR", temporary.to_str().unwrap())];
+    let start = || {
+        let client = project.start_as(&[], &variables);
+        client.initialize(Offer::kode().params(&project.workspace()));
+        client
+    };
+    let client = start();
+    let session = client.session();
+    let notice = json!(session.notices()).to_string();
+    assert!(notice.contains("This session is not stored") && notice.contains("KODE_LS_HOME"), "{notice}");
+    session.wait_event("the event", |event| event["type"] == "storage_failure");
+    for _ in 0..2 {
+        assert_eq!(session.run("hello")["stopReason"], "end_turn");
+    }
+    let folders = || fs::read_dir(&temporary).unwrap().count();
+    client.kill();
+    assert!(folders() > 0, "a killed server removes nothing");
+
+    let output = project.run_as(&["run", "hello"], "", &variables);
+    let (answer, errors) = (&output.stdout, &output.stderr);
+    assert!(output.code == 0 && answer.contains("Hello."), "{:?} {answer}{errors}", output.code);
+    assert!(errors.contains("not stored"), "{errors}");
+    assert_eq!(folders(), 0, "it removes its own folder and what the killed server left");
+}
+
+#[test]
+fn a_session_whose_folder_is_removed_is_stored_again_whole() {
+    let project = Project::new(&Script::new([say("Hello."), say("Again.")]));
+    let client = project.open();
+    let session = client.session();
+    session.run("before");
+    fs::remove_dir_all(project.home().join("sessions")).unwrap();
+    session.run("after");
+    let news = session.wait_event("the report", |event| event["type"] == "storage_failure");
+    assert!(news["message"].as_str().unwrap().contains("Another process removed"), "{news}");
+    let (id, shown) = (session.id.clone(), session.items());
+    client.kill();
+    let client = project.open();
+    let session = Session::new(&client, &id);
+    session.call("agent/session/load", json!({}));
+    assert_eq!(session.items(), shown);
+}

@@ -9,6 +9,7 @@ mod manage;
 mod opened;
 mod relay;
 mod transfer;
+mod unstored;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -36,9 +37,8 @@ use kode_config::hooks::config::Hooks;
 use kode_config::memory::{self, Memory};
 use kode_config::policies::PolicyProvider;
 use kode_config::policy::SessionDefaults;
-use kode_journal::disk::{self, Disk, OpenMode};
+use kode_journal::disk::{self, Disk};
 use kode_journal::lease::Lease;
-use kode_journal::{SHELF, Shelf};
 use kode_model::models::{CurrentModels, Models, Pointer};
 use kode_permission::Deliveries;
 use kode_permission::rules::SettingsProblem;
@@ -51,7 +51,8 @@ use kode_text::workspace::Workspace;
 use kode_tool::servers::{McpServers, ServerPool};
 use kode_tool::{Registry, ToolSource};
 use lease::{FollowedSessions, PreparationGuard, Preparations, unbroken};
-use opened::{OpenedSession, in_background, is_absent, open_journal, open_session};
+use opened::{OpenedSession, in_background, is_absent, open_session};
+use unstored::{StoredBeginning, UnstoredSessions};
 
 pub use crate::history::relay::RelayError;
 pub use crate::sessions::SessionError;
@@ -130,6 +131,8 @@ pub struct Engine {
     followed: FollowedSessions,
     /// The MCP servers of the workspaces.
     servers: Arc<dyn ServerPool>,
+    /// The folder of sessions that the state folder does not take.
+    unstored: UnstoredSessions,
 }
 
 impl Engine {
@@ -168,6 +171,7 @@ impl Engine {
             loading: Arc::default(),
             preparing: Preparations::default(),
             followed: FollowedSessions::default(),
+            unstored: UnstoredSessions::default(),
             client: Arc::new(Mutex::new("an editor".to_owned())),
         }
     }
@@ -284,16 +288,18 @@ impl Engine {
         let (roots, cwd_of_it, mode) = (new.roots, cwd.clone(), mode.into());
         let record = Record::Opened { session, roots, cwd: cwd_of_it, mode, model, forked_from };
         let path = self.folder(&cwd).join(id.as_str()).join(JOURNAL);
-        let (journal, blobs) = open_journal(&self.disk, &path, OpenMode::Create)?;
-        let storage = |source| SessionError::Storage { path: path.clone(), source };
-        journal.append(&record).map_err(|error| storage(error.source))?;
+        let (stored, refusal) = self.store(&path, &record)?;
+        let StoredBeginning { journal, blobs, shelf } = stored;
         let mut state = SessionState::open(&record).ok_or(SessionError::NoFolder)?;
-        state.attach(&Arc::new(Shelf::create(&path.with_file_name(SHELF)).map_err(storage)?));
+        state.attach(&Arc::new(shelf));
         let (events, base) = (EventLog::new(state.id.clone(), 0), NewestBase::default());
         let ledger = Ledger::default();
         let session =
             self.start(OpenedSession { journal, blobs, state, events, ledger, base, resumed: None });
         session.gate().load();
+        if let Some(refusal) = refusal {
+            session.report_not_stored(&refusal);
+        }
         // The folders that are new take the disk longest; the first prompt need not wait for them.
         session.core().sync_soon();
         Ok(session)

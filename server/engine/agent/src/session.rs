@@ -31,6 +31,7 @@ use crate::instructions::InstructionLoader;
 use crate::models::SessionModels;
 use crate::requests::UserRequests;
 use crate::servers::SessionServers;
+use crate::sessions::SessionError;
 use crate::state::SessionState;
 use crate::state::config::ConfigChange;
 use crate::state::spending::Spending;
@@ -55,7 +56,7 @@ use kode_model::models::CurrentModels;
 use kode_permission::Deliveries;
 use kode_process::shell::Shell;
 use kode_record::context::ContextUse;
-use kode_record::event::{EventLog, RunState};
+use kode_record::event::{Event, EventLog, RunState};
 use kode_record::record::Record;
 use kode_record::title::TitledBy;
 use kode_text::edit::ledger::Ledger;
@@ -143,6 +144,14 @@ impl Session {
         tokio::spawn(drafts::keep(Arc::clone(&session.drafts)));
         tokio::spawn(crate::core::keep(Arc::clone(&services.core)));
         session
+    }
+
+    /// Reports to the user that the session is not stored, and why.
+    pub(crate) fn report_not_stored(&self, refusal: &SessionError) {
+        let message = format!("This session is not stored: {refusal}. It ends with kode-ls.");
+        let hint = "Make room on the disk, or set KODE_LS_HOME to a folder that can be written, and begin a new session.";
+        resume::report_loss(self.core(), &mut self.core().state(), &message, hint);
+        self.core().publish(Event::StorageFailure { message, recovered: false });
     }
 
     /// The core.

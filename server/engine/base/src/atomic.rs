@@ -84,6 +84,28 @@ pub fn link(path: &Path, target: &Path, is_unchanged: impl FnOnce() -> bool) -> 
     }
 }
 
+/// Removes the temporary files that a killed process left beside `path`. Blocks on the disk.
+pub fn sweep_beside(path: &Path) {
+    let entries = folder_of(path).and_then(std::fs::read_dir).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let is_ours = name.to_str().is_some_and(is_temporary_name);
+        if is_ours
+            && entry.file_type().is_ok_and(|kind| kind.is_file())
+            && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
+            && let Err(error) = std::fs::remove_file(entry.path())
+        {
+            tracing::warn!(%error, path = %entry.path().display(), "an abandoned temporary file stays");
+        }
+    }
+}
+
+/// Whether a name is one that [`Builder`] makes: the prefix, and 6 letters or digits.
+fn is_temporary_name(name: &str) -> bool {
+    let random = name.strip_prefix(TEMPORARY_PREFIX);
+    random.is_some_and(|random| random.len() == 6 && random.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}
+
 /// Whether this user may write the file. Asks for the mode bits too: to the superuser every file is writable, but
 /// one that was made read-only was made so on purpose.
 pub fn is_writable(path: &Path, metadata: &Metadata) -> bool {
@@ -98,6 +120,10 @@ const TEMPORARY_PREFIX: &str = ".kode-";
 
 fn write_beside(path: &Path, bytes: &[u8], builder: &mut Builder<'_, '_>) -> io::Result<NamedTempFile> {
     let mut temporary = builder.tempfile_in(folder_of(path)?)?;
+    // As long as this process holds the lock, no sweep removes the file.
+    if let Err(error) = temporary.as_file().try_lock() {
+        tracing::debug!(%error, "a temporary file is not locked");
+    }
     temporary.write_all(bytes)?;
     Ok(temporary)
 }
@@ -182,5 +208,22 @@ mod tests {
         assert_eq!(create(&path, b"second").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read(&path).unwrap(), b"first");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_sweep_removes_what_killed_processes_left_beside_a_file_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        let at_work = write_beside(&path, b"new", Builder::new().prefix(TEMPORARY_PREFIX)).unwrap();
+        for name in ["a.txt", ".kode-Ab12zZ", ".kode-settings", ".kode-Ab12zZ.json", ".kode.json"] {
+            std::fs::write(folder.path().join(name), "text").unwrap();
+        }
+        sweep_beside(&path);
+        let mut left: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.retain(|name| *name != *at_work.path().file_name().unwrap());
+        left.sort();
+        assert_eq!(left, [".kode-Ab12zZ.json", ".kode-settings", ".kode.json", "a.txt"]);
+        assert!(at_work.path().exists());
     }
 }

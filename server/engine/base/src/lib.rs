@@ -1,4 +1,4 @@
-//! Identifiers, paths and small values that every layer shares, and atomic file writes.
+//! Identifiers, paths and small values that every layer shares, atomic file writes, and temporary folders.
 //!
 //! Must not know: models, tools, sessions, settings, editors.
 //! Used by: net, command, journal, process, model, text, permission, providers, config, tool, record, tools,
@@ -18,6 +18,7 @@ pub mod paths;
 pub mod question;
 pub mod regular;
 pub mod reminder;
+pub mod scratch;
 pub mod secret;
 pub mod secret_places;
 pub mod todo;

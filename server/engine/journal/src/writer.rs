@@ -388,7 +388,13 @@ impl Journal {
             if writer.is_released {
                 return Err(io::Error::other("the session is closed"));
             }
-            if let Err(error) = writer.end.flush() {
+            let restored = writer.end.restore();
+            if let Err(error) = restored.and_then(|was_gone| {
+                if was_gone {
+                    self.note_restored(&mut writer);
+                }
+                writer.end.flush()
+            }) {
                 self.note_failure(&mut writer, &error, "journal");
                 return Err(error);
             }
@@ -437,6 +443,17 @@ impl Journal {
              kode-ls ends before."
         );
         writer.news.push_back(StorageNews { message, recovered: false });
+        self.shared.attention.notify_one();
+    }
+
+    fn note_restored(&self, writer: &mut JournalWriter) {
+        let path = self.path.display();
+        tracing::warn!(%path, "another process removed the journal");
+        let message = format!(
+            "Another process removed the session's journal {path}. kode-ls wrote it again from memory; contents of files that \
+             only the removed folder had are lost, and checkpoints of them cannot be restored."
+        );
+        writer.news.push_back(StorageNews { message, recovered: true });
         self.shared.attention.notify_one();
     }
 

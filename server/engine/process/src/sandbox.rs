@@ -22,11 +22,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::outcome::{CapturedOutput, Exit};
 use kode_base::paths::AbsPath;
+use kode_base::scratch::Scratch;
 use kode_net::client::SystemLookup;
 use policy::HelperRequest;
 use proxy::{ProxyRules, SandboxProxy};
@@ -79,7 +79,7 @@ pub struct Sandbox {
     helper: PathBuf,
     policy: SandboxPolicy,
     proxy: Mutex<Option<SandboxProxy>>,
-    folder: TempDir,
+    folder: Scratch,
     next: AtomicU64,
 }
 
@@ -352,8 +352,8 @@ impl Sandbox {
 }
 
 /// A folder for a sandbox's own files, and the one in it for temporary files of commands.
-fn temporary() -> io::Result<(TempDir, AbsPath)> {
-    let folder = tempfile::Builder::new().prefix("kode-ls-").tempdir()?;
+fn temporary() -> io::Result<(Scratch, AbsPath)> {
+    let folder = Scratch::new()?;
     let scratch = folder.path().canonicalize()?.join(SCRATCH);
     fs::DirBuilder::new().mode(PRIVATE).create(&scratch)?;
     Ok((folder, AbsPath::new(scratch).map_err(io::Error::other)?))

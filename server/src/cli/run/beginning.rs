@@ -16,20 +16,24 @@ use kode_engine::agent::transfer::ForkPoint;
 use kode_engine::base::ids::SessionId;
 use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::AbsPath;
+use kode_engine::base::scratch::{self, Scratch};
 use kode_engine::config::settings::EditorUpdate;
 use kode_engine::mcp::Mcp;
 use kode_engine::model::Role;
 use kode_engine::permission::Deliveries;
 use kode_engine::permission::rules::{Behavior, Rule};
+use kode_engine::record::event::ItemBody;
 use kode_engine::text::host::NoEditor;
 use kode_engine::tools::web_search::CurrentSearch;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use crate::cli::{ModelArgs, terminal, working_directory};
 use crate::display::printable;
 use crate::home;
 use crate::policies;
+
+/// The most notices of a new session that are printed.
+const MAX_NOTICES: usize = 10;
 
 /// The longest time that the first prompt waits for MCP servers. A one-shot run could not use their tools otherwise.
 const MCP_WAIT: Duration = Duration::from_secs(30);
@@ -149,7 +153,7 @@ pub(in crate::cli) struct RunSession {
     messages: usize,
     is_new: bool,
     /// The state folder of a session that is not stored.
-    ephemeral: Option<TempDir>,
+    ephemeral: Option<Scratch>,
 }
 
 impl RunSession {
@@ -190,6 +194,7 @@ pub(in crate::cli) async fn begin(
     rules: Vec<(Behavior, String)>,
     model: &ModelArgs,
 ) -> anyhow::Result<RunSession> {
+    tokio::task::spawn_blocking(scratch::sweep);
     let cwd = working_directory(args.cwd.as_ref())?;
     let policies = policies::with_rules(rules)?;
     let user_settings = args.settings()?;
@@ -203,7 +208,7 @@ pub(in crate::cli) async fn begin(
     search.set(equipment.provider);
     let state = home::folder()?;
     let ephemeral = match args.ephemeral {
-        true => Some(tempfile::Builder::new().prefix("kode-ls-").tempdir().context("no temporary folder")?),
+        true => Some(Scratch::new().context("no temporary folder")?),
         false => None,
     };
     let home = match &ephemeral {
@@ -235,12 +240,23 @@ pub(in crate::cli) async fn begin(
                 drop(engine.delete_session(&WorkspaceFilter::All, &id).await);
                 return Err(anyhow::anyhow!("{} {}", error.message, error.hint()));
             }
+            print_notices(&session);
             session
         }
         false => resume(&engine, &cwd, &args, profile).await?,
     };
     let messages = session.history().messages_from(0).last().map_or(0, |(number, _)| number + 1);
     Ok(RunSession { engine, session, messages, is_new, ephemeral })
+}
+
+/// Prints the notices of a session that has just begun: events before the first turn are not followed.
+fn print_notices(session: &Session) {
+    for item in session.snapshot(MAX_NOTICES).items {
+        if let ItemBody::Notice { text, hint, .. } = item.body {
+            let hint = hint.map(|hint| format!(" {hint}")).unwrap_or_default();
+            terminal::error_line(&format!("! {}", printable(&format!("{text}{hint}"))));
+        }
+    }
 }
 
 /// Resumes or forks the requested session.

@@ -4,6 +4,7 @@
 //! could enter it; one that did not, or on which somebody has written since, is not claimed.
 
 use crate::edits::Edits;
+use kode_base::{atomic, blocking};
 use kode_record::intent::Intent;
 use kode_record::record::Record;
 use kode_text::edit::ledger::ChangeOrigin;
@@ -23,6 +24,8 @@ impl Edits {
             return;
         }
         let _one_at_a_time = self.writing.lock().await;
+        let targets: Vec<_> = intents.iter().filter_map(|intent| intent.target.file().cloned()).collect();
+        blocking(move || targets.iter().for_each(|target| atomic::sweep_beside(target.as_path()))).await;
         for intent in &intents {
             if self.book().ledger.has_made(&intent.change.id, &intent.target) {
                 continue;

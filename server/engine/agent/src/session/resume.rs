@@ -302,7 +302,7 @@ fn note_damage(core: &Arc<Core>, state: &mut SessionState, lines: u64) {
 }
 
 /// Adds a notice of a loss.
-fn report_loss(core: &Arc<Core>, state: &mut SessionState, text: &str, hint: &str) {
+pub(super) fn report_loss(core: &Arc<Core>, state: &mut SessionState, text: &str, hint: &str) {
     let turn = state.running.id.clone().or_else(|| state.main.turns().last().cloned());
     let body = ItemBody::Notice {
         level: NoticeLevel::Warning,

@@ -202,10 +202,7 @@ impl Thread {
                 Vec::new()
             }
             Record::PromptRefused { turn, reason: _ } => self.refuse_prompt(&turn),
-            Record::PicturesRefused { turn: _, newest, reason } => {
-                self.leave_out_refused(newest, &reason);
-                Vec::new()
-            }
+            Record::PicturesRefused { turn: _, newest, reason } => self.leave_out_refused(newest, &reason),
             Record::Compacted { compaction } => {
                 self.compact(*compaction);
                 Vec::new()
@@ -668,12 +665,13 @@ impl Thread {
         self.rewrite();
     }
 
-    /// Replaces the newest pictures, which the provider refused. No message and no block changes its place.
-    fn leave_out_refused(&mut self, newest: usize, reason: &str) {
+    /// Replaces the newest pictures, which the provider refused, without an event. No message and no block changes its place.
+    fn leave_out_refused(&mut self, newest: usize, reason: &str) -> Vec<Event> {
         let mut messages = self.messages.to_vec();
         images::leave_out_newest(&mut messages, newest, reason);
         self.messages = messages.into();
         self.rewrite();
+        Vec::new()
     }
 
     /// As [`Self::take_out`], without an event.

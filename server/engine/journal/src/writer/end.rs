@@ -222,6 +222,36 @@ impl JournalEnd {
         Ok(())
     }
 
+    /// Writes the file again where another process has removed or moved it: the open handle still has its bytes. True
+    /// where it was gone.
+    ///
+    /// # Errors
+    /// What the system says; the lines go to the old handle until the file can be written again.
+    pub(super) fn restore(&mut self) -> io::Result<bool> {
+        match self.disk.open(&self.path, OpenMode::Read) {
+            Ok(_) => return Ok(false),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+            // The next write reports it.
+            Err(_) => return Ok(false),
+        }
+        let folder = self.path.parent().ok_or(io::ErrorKind::NotFound)?;
+        let folders = make_folders(&*self.disk, folder)?;
+        let file = self.disk.open(&self.path, OpenMode::New)?;
+        if !file.try_lock()? {
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another kode-ls has this session open"));
+        }
+        if let Err(error) = copy(&*self.file, &*file, self.extent).and_then(|()| file.sync()) {
+            // Half a journal must not pass for the whole one.
+            self.disk.remove(&self.path)?;
+            return Err(error);
+        }
+        self.locked = Arc::clone(&file);
+        (self.file, self.is_torn) = (file, false);
+        self.folders.extend(folders);
+        self.folders.push(folder.to_path_buf());
+        Ok(true)
+    }
+
     /// What a sync has to cover now.
     pub(super) fn sync_point(&self) -> SyncPoint {
         SyncPoint {
@@ -284,6 +314,23 @@ impl JournalEnd {
             }
         }
     }
+}
+
+/// Copies the first `length` bytes of a file.
+fn copy(from: &dyn DiskFile, to: &dyn DiskFile, length: u64) -> io::Result<()> {
+    let mut buffer = vec![0; usize::try_from(STEP).unwrap_or_default()];
+    let mut at = 0;
+    while at < length {
+        let wanted = usize::try_from(STEP.min(length - at)).unwrap_or_default();
+        match read_some_at(from, &mut buffer[..wanted], at)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => {
+                write_all_at(to, &buffer[..read], at)?;
+                at += read as u64;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Length of the file up to and with its last line end.

@@ -278,3 +278,58 @@ proptest! {
         prop_assert_eq!(read.skipped, 0);
     }
 }
+
+#[tokio::test]
+async fn a_journal_whose_folder_was_removed_is_written_again_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session/journal.jsonl");
+    let journal = Journal::open(&path).unwrap();
+    journal.append(&remark("before")).unwrap();
+    journal.sync().await.unwrap();
+    std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    journal.append(&remark("without a folder")).unwrap();
+    journal.sync().await.unwrap();
+    journal.append(&remark("after")).unwrap();
+    journal.sync().await.unwrap();
+    let read = read::<Note>(&path).unwrap();
+    assert_eq!(
+        (read.records, read.skipped),
+        (vec![remark("before"), remark("without a folder"), remark("after")], 0)
+    );
+    let news = journal.take_news();
+    assert_eq!(news.len(), 1, "{news:?}");
+    assert!(news[0].recovered && news[0].message.contains("Another process removed"), "{news:?}");
+    let other = Journal::open(&path).map_err(|error| error.kind());
+    assert_eq!(other.unwrap_err(), io::ErrorKind::ResourceBusy, "the new file is locked as the old one was");
+}
+
+#[tokio::test]
+async fn a_removed_journal_that_cannot_be_written_again_is_reported_and_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session/journal.jsonl");
+    let journal = Journal::open(&path).unwrap();
+    journal.append(&remark("before")).unwrap();
+    std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path.parent().unwrap(), "a file in the place of the folder").unwrap();
+    journal.append(&remark("meanwhile")).unwrap();
+    journal.sync().await.unwrap_err();
+    let news = journal.take_news();
+    assert!(!news[0].recovered && journal.is_failing(), "{news:?}");
+    std::fs::remove_file(path.parent().unwrap()).unwrap();
+    journal.sync().await.unwrap();
+    assert!(!journal.is_failing());
+    assert_eq!(read::<Note>(&path).unwrap().records, [remark("before"), remark("meanwhile")]);
+}
+
+#[test]
+fn zeros_at_the_end_of_a_journal_count_as_a_loss_and_half_a_line_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.jsonl");
+    for (stump, skipped) in [(&b"\0\0\0\0"[..], 1), (b"{\"v\":1,\"se\0\0", 1), (b"{\"v\":1,\"se", 0)] {
+        drop(std::fs::remove_file(&path));
+        Journal::open(&path).unwrap().append(&remark("one")).unwrap();
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(stump).unwrap();
+        let read = read::<Note>(&path).unwrap();
+        assert_eq!((read.records, read.skipped), (vec![remark("one")], skipped), "{stump:?}");
+    }
+}

@@ -1,0 +1,138 @@
+//! Temporary folders of this process, and the removal of those that ended processes left.
+//!
+//! Rule: a folder is its owner's as long as the owner holds the lock of the file in it. The system releases the lock when
+//! the process ends, however it ends. The sweep removes only folders of this user whose lock is free.
+
+use std::fs::{self, DirEntry, File, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use tempfile::TempDir;
+
+/// The prefix of all names in the system's folder for temporary files.
+pub const PREFIX: &str = "kode-ls-";
+
+/// The name of the locked file in a folder.
+const OWNER: &str = ".owner";
+
+/// The least age of an abandoned file without a folder of its own.
+const MIN_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The most entries of the system's folder that one sweep examines.
+const MAX_ENTRIES: usize = 100_000;
+
+/// A temporary folder that only this user can read. It is removed when the value is dropped.
+#[derive(Debug)]
+pub struct Scratch {
+    folder: TempDir,
+    /// Holds the lock.
+    _owner: File,
+}
+
+impl Scratch {
+    /// A new folder in the system's folder for temporary files.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn new() -> io::Result<Self> {
+        Self::new_in(&std::env::temp_dir())
+    }
+
+    fn new_in(parent: &Path) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
+        let owner = OpenOptions::new().write(true).create_new(true).open(folder.path().join(OWNER))?;
+        owner.try_lock()?;
+        Ok(Self { folder, _owner: owner })
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Removes what ended processes of this user left in the system's folder for temporary files. Blocks on the disk.
+pub fn sweep() {
+    sweep_in(&std::env::temp_dir(), SystemTime::now());
+}
+
+fn sweep_in(parent: &Path, now: SystemTime) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.take(MAX_ENTRIES).flatten() {
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX))
+            && let Err(error) = remove_if_abandoned(&entry, now)
+        {
+            tracing::debug!(%error, path = %entry.path().display(), "an abandoned temporary file stays");
+        }
+    }
+}
+
+fn remove_if_abandoned(entry: &DirEntry, now: SystemTime) -> io::Result<()> {
+    let metadata = entry.metadata()?;
+    if !is_own(&metadata) {
+        return Ok(());
+    }
+    let path = entry.path();
+    if metadata.is_file() {
+        let is_old = now.duration_since(metadata.modified()?).is_ok_and(|age| age > MIN_AGE);
+        return if is_old { fs::remove_file(path) } else { Ok(()) };
+    }
+    if !metadata.is_dir() {
+        return Ok(());
+    }
+    let owner = match File::open(path.join(OWNER)) {
+        Ok(owner) => owner,
+        // Another program may have made a folder of this name, or a process is making it.
+        Err(_) => return Ok(()),
+    };
+    if owner.try_lock().is_err() {
+        return Ok(());
+    }
+    fs::remove_dir_all(path)
+}
+
+#[cfg(unix)]
+fn is_own(metadata: &fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::uid(metadata) == rustix::process::geteuid().as_raw()
+}
+
+#[cfg(not(unix))]
+fn is_own(_metadata: &fs::Metadata) -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_removes_folders_whose_process_has_ended_and_no_others() {
+        let parent = tempfile::tempdir().unwrap();
+        let kept = Scratch::new_in(parent.path()).unwrap();
+        fs::write(kept.path().join("file"), "text").unwrap();
+        let dropped = Scratch::new_in(parent.path()).unwrap();
+        let gone = dropped.path().to_path_buf();
+        drop(dropped);
+        assert!(!gone.exists(), "an owner removes its folder itself");
+        // A killed process removes nothing, and the system releases its lock.
+        let abandoned = parent.path().join("kode-ls-abandoned");
+        fs::create_dir_all(abandoned.join("below")).unwrap();
+        fs::write(abandoned.join(OWNER), "").unwrap();
+        let foreign = parent.path().join("kode-ls-of-another-program");
+        fs::create_dir(&foreign).unwrap();
+        let other = parent.path().join("other");
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join(OWNER), "").unwrap();
+        let report = parent.path().join("kode-ls-report");
+        fs::write(&report, "").unwrap();
+
+        sweep_in(parent.path(), SystemTime::now());
+        let stay = [kept.path(), foreign.as_path(), other.as_path(), report.as_path()];
+        assert!(stay.iter().all(|path| path.exists()) && !abandoned.exists());
+
+        sweep_in(parent.path(), SystemTime::now() + MIN_AGE + Duration::from_secs(1));
+        assert!(kept.path().exists() && !report.exists());
+    }
+}
