@@ -262,3 +262,41 @@ fn what_steers_other_programs_is_asked_for_even_when_edits_are_accepted() {
     session.wait_done(&turn);
     assert!(!project.path(".git/hooks/pre-commit").exists());
 }
+
+#[test]
+fn the_model_reads_of_a_mode_that_the_user_sets_while_it_answers() {
+    let read = call("Read", json!({ "file_path": "{{cwd}}/a.txt" })).gate("answer", 0);
+    let script =
+        Script::default().when("^more$", [say("Bye.")]).otherwise([read, say("Done.").gate("second", 0)]);
+    let project = Project::new(&script);
+    project.write("a.txt", "text\n");
+    let client = project.open();
+    let session = client.session();
+    let turn = session.prompt("go");
+    let said =
+        |mode: &str| project.model.last_request().to_string().contains(&format!("set the mode to {mode}"));
+    project.model.wait_until_held("answer");
+    assert!(!said("acceptEdits"));
+    session.call("agent/session/configure", json!({ "mode": "acceptEdits" }));
+    project.model.release("answer");
+    project.model.wait_until_held("second");
+    assert!(said("acceptEdits"), "the round after the answer tells the model");
+    session.call("agent/session/configure", json!({ "mode": "plan" }));
+    project.model.release("second");
+    session.wait_done(&turn);
+    session.run("more");
+    assert!(said("plan"), "the next turn tells the model");
+}
+
+#[test]
+fn a_wrong_option_of_the_client_is_reported_and_the_others_count() {
+    let project = Project::new(&Script::new([say("Hello.")]));
+    let options = json!({ "mode": "AUTO_EDIT", "surprise": 1 });
+    let client = project.connect(&Offer::kode().options(options));
+    let told = client.wait_for("the report", |received| {
+        let shown = received.of("window/showMessage").map(|message| message["params"]["message"].to_string());
+        shown.into_iter().find(|text| text.contains("surprise"))
+    });
+    assert!(told.contains("initializationOptions.surprise of kode-ls is ignored"), "{told}");
+    assert_eq!(client.session().snapshot()["mode"], "acceptEdits");
+}

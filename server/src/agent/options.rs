@@ -1,6 +1,6 @@
 //! The user's options: what an editor passes in `initializationOptions`.
 //!
-//! Rule: read as a whole or not at all; an option that cannot be read is reported to the user and never stops the server.
+//! Rule: an option that cannot be read is reported to the user and ignored. All others count.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,9 @@ use kode_engine::config::settings::EditorUpdate;
 use kode_engine::model::models::{Pointer, ProfileLayer};
 use kode_engine::model::profile::ProfileOptions;
 use kode_engine::permission::{Deliveries, EditDeliveryRule};
-use serde::Deserialize;
-use serde_json::Value;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 
 use crate::client::ClientFacts;
 
@@ -27,6 +28,7 @@ pub struct UserOptions {
     /// What profiles are used for: `main`, `task`, `compact`, `quick`.
     pub pointers: BTreeMap<Pointer, String>,
     /// The mode new sessions start in; that of the settings files when it is not given.
+    #[serde(deserialize_with = "mode_of_any_name")]
     pub mode: Option<Mode>,
     /// How changes reach the files; the first rule that matches decides, and where none does the mode.
     pub delivery: Vec<EditDeliveryRule>,
@@ -58,24 +60,36 @@ pub enum ReviewDiagnostics {
 }
 
 impl UserOptions {
-    /// Reads `initializationOptions`; `null` gives the defaults.
-    ///
-    /// # Errors
-    /// Which option cannot be used and why, for the user.
-    pub(crate) fn read(value: &Value) -> Result<Self, String> {
-        if value.is_null() {
-            return Ok(Self::default());
-        }
-        let options = Self::deserialize(value).map_err(|error| {
-            // The reader quotes texts that are of the wrong type; such a text may be a key.
-            let reason = error.to_string();
-            let reason = reason.split("string \"").next().unwrap_or_default().trim_end();
-            format!("initializationOptions of kode-ls cannot be read and are ignored: {reason}")
-        })?;
-        match Deliveries::new(options.delivery.clone()) {
-            Ok(_) => Ok(options),
-            Err(bad) => {
-                Err(format!("initializationOptions of kode-ls cannot be used and are ignored: {bad}"))
+    /// Reads `initializationOptions`; `null` gives the defaults. Also returns the problem of each option that is ignored, for
+    /// the user.
+    pub(crate) fn read(value: &Value) -> (Self, Vec<String>) {
+        let mut problems = Vec::new();
+        let mut usable = match value {
+            Value::Null => Map::new(),
+            Value::Object(options) => options.clone(),
+            other => {
+                problems.push(format!(
+                    "initializationOptions of kode-ls are ignored: {} is no object",
+                    kind(other)
+                ));
+                Map::new()
+            }
+        };
+        usable.retain(|name, value| {
+            let one = Value::Object(Map::from_iter([(name.clone(), value.clone())]));
+            let problem = Self::deserialize(one)
+                .map_err(|error| reason(&error))
+                .and_then(|options| Deliveries::new(options.delivery).map_err(|bad| bad.to_string()));
+            if let Err(problem) = &problem {
+                problems.push(format!("initializationOptions.{name} of kode-ls is ignored: {problem}"));
+            }
+            problem.is_ok()
+        });
+        match Self::deserialize(Value::Object(usable)) {
+            Ok(options) => (options, problems),
+            Err(error) => {
+                problems.push(format!("initializationOptions of kode-ls are ignored: {}", reason(&error)));
+                (Self::default(), problems)
             }
         }
     }
@@ -102,6 +116,30 @@ impl UserOptions {
     }
 }
 
+/// A mode by any of its names.
+fn mode_of_any_name<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Mode>, D::Error> {
+    let Some(name) = Option::<String>::deserialize(source)? else { return Ok(None) };
+    let mode = Mode::parse(&name);
+    mode.map(Some).ok_or_else(|| D::Error::custom(format!("there is no mode `{name}`")))
+}
+
+/// Why an option cannot be read. The reader quotes texts that are of the wrong type; such a text may be a key.
+fn reason(error: &serde_json::Error) -> String {
+    let reason = error.to_string();
+    reason.split("string \"").next().unwrap_or_default().trim_end().to_owned()
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -109,21 +147,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_read_and_wrong_ones_named() {
-        let options = UserOptions::read(&json!({ "profile": "demo", "mode": "acceptEdits" })).unwrap();
+    fn options_are_read_and_modes_have_all_their_names() {
+        let read = |value: Value| {
+            let (options, problems) = UserOptions::read(&value);
+            assert_eq!(problems, Vec::<String>::new(), "{value}");
+            options
+        };
+        let options = read(json!({ "profile": "demo", "mode": "acceptEdits" }));
         assert_eq!((options.profile.as_deref(), options.mode), (Some("demo"), Some(Mode::AcceptEdits)));
-        let quiet = UserOptions::read(&json!({ "reviewDiagnostics": "off" })).unwrap();
-        assert_eq!(quiet.review_diagnostics, ReviewDiagnostics::Off);
-        for nothing in [json!(null), json!({})] {
-            assert_eq!(UserOptions::read(&nothing).unwrap().mode, None, "{nothing}");
+        assert_eq!(read(json!({ "mode": "YOLO" })).mode, Some(Mode::BypassPermissions));
+        assert_eq!(read(json!({ "reviewDiagnostics": "off" })).review_diagnostics, ReviewDiagnostics::Off);
+        for nothing in [json!(null), json!({}), json!({ "mode": null })] {
+            assert_eq!(read(nothing).mode, None);
         }
-        for wrong in [
-            json!({ "mode": 7 }),
-            json!({ "reviewDiagnostics": true }),
-            json!({ "surprise": 1 }),
-            json!("demo"),
+    }
+
+    #[test]
+    fn a_wrong_option_is_named_and_costs_itself_alone() {
+        for (wrong, named) in [
+            (json!({ "mode": 7 }), "initializationOptions.mode"),
+            (json!({ "mode": "fast" }), "there is no mode `fast`"),
+            (json!({ "reviewDiagnostics": true }), "initializationOptions.reviewDiagnostics"),
+            (json!({ "surprise": 1 }), "initializationOptions.surprise"),
         ] {
-            assert!(UserOptions::read(&wrong).unwrap_err().contains("initializationOptions"), "{wrong}");
+            let mut with_others = wrong.clone();
+            with_others["profile"] = "demo".into();
+            let (options, problems) = UserOptions::read(&with_others);
+            assert_eq!(options.profile.as_deref(), Some("demo"), "{wrong}");
+            assert!(problems.len() == 1 && problems[0].contains(named), "{problems:?}");
         }
+        let (_, problems) = UserOptions::read(&json!("demo"));
+        assert!(problems[0].contains("a string is no object"), "{problems:?}");
+        let secret = json!({ "models": { "main": { "maxTokens": "sk-secret" } } });
+        assert!(!UserOptions::read(&secret).1[0].contains("sk-secret"));
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn start(
     drop(std::thread::spawn(sandbox::detect));
     let facts = connection.facts.get();
     // A wrong option must not keep an editor from working; `initialized` has reported it to the user.
-    let options = facts.and_then(|facts| UserOptions::read(&facts.initialization_options).ok());
+    let options = facts.map(|facts| UserOptions::read(&facts.initialization_options).0);
     let options = options.unwrap_or_default();
     let policies = policies::all()?;
     policies.editor().say(options.editor_settings(facts));

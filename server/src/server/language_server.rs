@@ -44,9 +44,10 @@ impl LanguageServer for Backend {
 
     async fn initialized(&self, _params: InitializedParams) {
         let facts = self.connection().facts.get();
-        if let Some(Err(problem)) = facts.map(|facts| UserOptions::read(&facts.initialization_options)) {
+        let problems = facts.map(|facts| UserOptions::read(&facts.initialization_options).1);
+        if let Some(problems) = problems.filter(|problems| !problems.is_empty()) {
             let client = self.connection().client.clone();
-            tokio::spawn(async move { client.show_message(MessageType::WARNING, problem).await });
+            tokio::spawn(async move { client.show_message(MessageType::WARNING, problems.join("\n")).await });
         }
         if facts.is_some_and(|facts| facts.configuration_registration) {
             let client = self.connection().client.clone();

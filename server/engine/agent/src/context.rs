@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use crate::conversation::Conversation;
 use crate::conversation::phases::Phase;
-use crate::core::Core;
 use crate::core::environment::Environment;
+use crate::core::{Core, lock};
 use crate::extensions::SessionExtensions;
 use crate::gate::Gatekeeper;
 use crate::instructions::InstructionLoader;
@@ -74,6 +74,7 @@ impl ContextBuilder {
         let preferences = &in_force.policy.preferences;
         let state = self.core.state();
         let reminders = self.reminders(conversation, &state, &tools, preferences.todo_reminder_rounds);
+        *lock(&conversation.requested_mode) = Some(state.config.mode);
         ModelRequest {
             system: vec![system.text()],
             messages,

@@ -52,6 +52,8 @@ pub(crate) struct Conversation {
     pub(crate) useless_compactions: AtomicU32,
     /// Whether the user was notified in this turn that the fallback is asked while the own model rests.
     pub(crate) rest_notified: AtomicBool,
+    /// The mode in the newest request; `None` before the first.
+    pub(crate) requested_mode: Mutex<Option<Mode>>,
 }
 
 /// The task of a sub-agent.
@@ -119,6 +121,7 @@ impl Conversation {
             phases: Mutex::default(),
             useless_compactions: AtomicU32::new(0),
             rest_notified: AtomicBool::new(false),
+            requested_mode: Mutex::default(),
         }
     }
 

@@ -30,6 +30,7 @@ use agents::SubAgent;
 use background::Background;
 use config::SessionConfig;
 use kode_base::ids::{AgentId, ItemId, SessionId, TurnId};
+use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
 use kode_config::hooks::declared::{TurnHooks, take_in};
 use kode_journal::Shelf;
@@ -204,8 +205,8 @@ impl SessionState {
                 self.running.prompt = None;
                 self.main.apply(record)
             }
-            Record::Answer { ref message, .. } => {
-                self.count_round(message);
+            Record::Answer { ref message, mode, .. } => {
+                self.count_round(message, mode);
                 self.main.apply(record)
             }
             Record::Compacted { ref compaction } => {
@@ -403,12 +404,12 @@ impl SessionState {
     }
 
     /// Counts an answer of the session's own conversation.
-    fn count_round(&mut self, answer: &Message) {
+    fn count_round(&mut self, answer: &Message, requested: Option<Mode>) {
         let calls_tools = answer.content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
         self.todos.count_round(calls_tools);
         self.answers = self.answers.saturating_add(1);
         self.running.rounds = self.running.rounds.saturating_add(1);
-        self.config.mode_known = Some(self.config.mode);
+        self.config.mode_known = Some(requested.unwrap_or(self.config.mode));
     }
 
     fn set_draft(&mut self, draft: Option<PromptDraft>) -> Event {

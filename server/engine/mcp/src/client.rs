@@ -194,7 +194,14 @@ impl ClientHandler for ServerHandler {
             tracing::info!(server = self.server, "a server asks while no call of it runs; it is declined");
             return declined();
         };
-        let Some(form) = elicit::ElicitForm::of(&self.server, &request) else { return declined() };
+        let form = match elicit::ElicitForm::of(&self.server, &request) {
+            Ok(form) => form,
+            Err(reason) => {
+                tracing::warn!(server = self.server, reason, "a form is declined");
+                (call.progress)(format!("A form of this server is declined without a question: {reason}."));
+                return declined();
+            }
+        };
         call.begin_waiting();
         let reply = tokio::select! {
             reply = ask(form.draft()) => reply,

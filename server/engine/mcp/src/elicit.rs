@@ -10,7 +10,7 @@ use kode_base::question::{Inquiry, InquiryAnswer, QuestionDraft, QuestionKind, Q
 use kode_config::mcp::fault::bounded;
 
 /// The most fields of a form.
-const MAX_FIELDS: usize = 12;
+const MAX_FIELDS: usize = 64;
 /// The most choices of a field.
 const MAX_CHOICES: usize = 50;
 /// The longest heading of a question.
@@ -53,34 +53,38 @@ enum FieldKind {
 }
 
 impl ElicitForm {
-    /// The form that a server asks to be filled in; `None` for what is no form, or none that people can fill in.
-    pub(crate) fn of(server: &str, request: &ElicitRequestParams) -> Option<Self> {
+    /// The form that a server asks to be filled in.
+    ///
+    /// # Errors
+    /// Why it is no form, or none that people can fill in.
+    pub(crate) fn of(server: &str, request: &ElicitRequestParams) -> Result<Self, String> {
         let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = request else {
-            return None;
+            return Err("it is no form".to_owned());
         };
-        let schema = serde_json::to_value(requested_schema).ok()?;
+        let schema = serde_json::to_value(requested_schema).map_err(|error| error.to_string())?;
         let required = schema["required"].as_array().cloned().unwrap_or_default();
-        let properties = schema["properties"].as_object()?;
+        let properties = schema["properties"].as_object().ok_or("the form has no `properties`")?;
         if properties.len() > MAX_FIELDS {
-            return None;
+            return Err(format!("the form has {} fields, and the limit is {MAX_FIELDS}", properties.len()));
         }
         let order = requested_schema.property_order.clone();
         let names = order.unwrap_or_else(|| properties.keys().cloned().collect());
         let field = |name: String| {
-            let property = properties.get(&name)?;
+            let unusable = || format!("the field `{}` has a type that cannot be asked for", bounded(&name));
+            let property = properties.get(&name).ok_or_else(unusable)?;
             let text = |key: &str| property[key].as_str().map(bounded);
             let label = text("title").unwrap_or_else(|| name.clone());
-            Some(FormField {
+            Ok(FormField {
                 label,
                 description: text("description").unwrap_or_default(),
                 required: required.iter().any(|required| required.as_str() == Some(&name)),
-                kind: kind(property)?,
+                kind: kind(property).ok_or_else(unusable)?,
                 default: property.get("default").cloned(),
                 name,
             })
         };
-        let fields = names.into_iter().map(field).collect::<Option<Vec<_>>>()?;
-        Some(Self { message: format!("The MCP server `{server}` asks: {}", bounded(message)), fields })
+        let fields = names.into_iter().map(field).collect::<Result<Vec<_>, String>>()?;
+        Ok(Self { message: format!("The MCP server `{server}` asks: {}", bounded(message)), fields })
     }
 
     /// The form as a question.

@@ -19,7 +19,7 @@ use crate::queue::QueueChange;
 use crate::title::TitledBy;
 use kode_base::effort::Effort;
 use kode_base::ids::{AgentId, CallId, ItemId, PermissionId, QueueId, ResolutionId, SessionId, TurnId};
-use kode_base::mode::StoredMode;
+use kode_base::mode::{Mode, StoredMode};
 use kode_base::paths::AbsPath;
 use kode_base::question::{Question, QuestionResolution};
 use kode_base::todo::Todo;
@@ -177,6 +177,9 @@ pub enum Record {
         /// Milliseconds from the request that was answered to the end of the answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_ms: Option<u64>,
+        /// The mode in the request, where the user changed the mode before the answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<Mode>,
     },
     /// Something the model says began to show, while the rest of it is still to come. The answer it is of says in the end
     /// what it is; without one it broke off.

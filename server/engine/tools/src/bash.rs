@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::time::{Instant, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::paths::Target;
@@ -284,6 +284,8 @@ async fn run_reporting(spec: CommandSpec, context: &CallContext) -> Result<Comma
     let on_output = |text: &str| report(&|reporter| reporter.push(text));
     let mut running = pin!(context.shell.run(spec, on_output, &context.cancel));
     let mut ticks = interval(PROGRESS_INTERVAL);
+    // A late tick delays the next one, so that two reports are never closer than the interval.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             biased;

@@ -67,6 +67,8 @@ pub(super) async fn run_search<T: Send + 'static>(
         move || search(&watch)
     });
     let mut ticks = tokio::time::interval_at(Instant::now() + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
+    // A late tick delays the next one, so that two reports are never closer than the interval.
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             biased;

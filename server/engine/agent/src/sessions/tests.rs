@@ -115,6 +115,7 @@ fn turn(prompt: &str, answer: &str) -> Vec<Record> {
             items: vec![item(&turn, said)],
             streamed: vec![],
             duration_ms: None,
+            mode: None,
             usage,
         },
         charged(&turn, Some(0.25)),

@@ -172,7 +172,7 @@ impl Thread {
                 self.is_steered = true;
                 vec![Event::ItemAdded { item }]
             }
-            Record::Answer { turn: _, message, items, usage, streamed, duration_ms: _ } => {
+            Record::Answer { turn: _, message, items, usage, streamed, duration_ms: _, mode: _ } => {
                 self.close_calls();
                 self.streaming.clear();
                 (self.is_steered, self.is_fresh) = (false, false);

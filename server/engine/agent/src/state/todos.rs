@@ -129,6 +129,7 @@ mod tests {
             usage: Usage::default(),
             streamed: vec![],
             duration_ms: None,
+            mode: None,
         });
     }
 

@@ -319,6 +319,7 @@ impl SdkImport {
             usage: Usage::default(),
             streamed: Vec::new(),
             duration_ms: None,
+            mode: None,
         });
     }
 

@@ -242,6 +242,7 @@ pub(super) fn call_of_task(turn: TurnContext<'_>, delegation: Delegation) -> Mod
         usage: Usage::default(),
         streamed: Vec::new(),
         duration_ms: None,
+        mode: None,
     });
     call
 }

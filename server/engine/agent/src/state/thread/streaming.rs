@@ -37,7 +37,15 @@ impl Thread {
         });
         let message = Message::assistant(said.collect());
         let streamed = items.iter().map(|item| item.id.clone()).collect();
-        Some(Record::Answer { turn, message, items, usage: Usage::default(), streamed, duration_ms: None })
+        Some(Record::Answer {
+            turn,
+            message,
+            items,
+            usage: Usage::default(),
+            streamed,
+            duration_ms: None,
+            mode: None,
+        })
     }
 
     /// Shows the beginning of an item.

@@ -149,6 +149,7 @@ impl Kept {
             usage: Usage::default(),
             streamed: vec![],
             duration_ms: None,
+            mode: None,
         });
         for (id, item) in ids.into_iter().take(results) {
             let outcome = CallOutcome {

@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use crate::core::lock;
 use crate::core::thread::ThreadHandle;
 use crate::turn::next::CutPart;
 use crate::turn::sample::stream::pending_call;
@@ -12,6 +13,7 @@ use crate::turn::sample::{
     ModelAnswer, ModelCaller, ModelToolCall, ReceivedAnswer, StreamedItems, canonical,
 };
 use kode_base::ids::CallId;
+use kode_base::mode::Mode;
 use kode_model::{AnswerOrigin, Block, Message, ModelError, ModelResponse, StopReason, Usage};
 use kode_record::event::{Item, ItemBody};
 use kode_record::record::Record;
@@ -77,6 +79,7 @@ pub(super) fn record(caller: &ModelCaller<'_>, answer: ReceivedAnswer, usage: Us
         items: items.into_iter().map(|(item, _)| item).collect(),
         usage: reported,
         duration_ms,
+        mode: mode_of_request(caller),
     };
     turn.commit(record);
     ModelAnswer { stop_reason, usage, calls, cut, text: text.unwrap_or_default() }
@@ -108,8 +111,14 @@ pub(super) fn keep_partial(caller: &ModelCaller<'_>, error: &ModelError, shown: 
     let message = Message::assistant(content);
     let usage = error.partial.as_ref().map(|partial| partial.usage).unwrap_or_default();
     let streamed = items.iter().map(|item| item.id.clone()).collect();
-    let turn = caller.turn.id.clone();
-    caller.turn.commit(Record::Answer { turn, message, items, usage, streamed, duration_ms });
+    let (turn, mode) = (caller.turn.id.clone(), mode_of_request(caller));
+    caller.turn.commit(Record::Answer { turn, message, items, usage, streamed, duration_ms, mode });
+}
+
+/// The mode in the request that is answered, where it is not the session's any more.
+fn mode_of_request(caller: &ModelCaller<'_>) -> Option<Mode> {
+    let requested = *lock(&caller.turn.conversation.requested_mode);
+    requested.filter(|requested| *requested != caller.turn.services.core.state().config.mode)
 }
 
 /// Notes with the last text of an answer how long it took.
