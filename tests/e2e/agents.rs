@@ -91,11 +91,11 @@ fn sub_agents_are_listed_with_the_files_that_are_left_out() {
     let listed = client.call("agent/agents/list", json!({}));
     let agents = listed["agents"].as_array().unwrap();
     let names: Vec<_> = agents.iter().map(|agent| agent["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["Explore", "general-purpose", "Plan", "review", "statusline-setup", "tidy"]);
+    assert_eq!(names, ["Explore", "general-purpose", "Plan", "review", "tidy"]);
     let file = project.path(".claude/agents/tidy.md");
     let expected = json!({ "name": "tidy", "description": "Tidies up.", "source": "project", "file": file,
         "model": "quick", "tools": ["Read", "Edit"] });
-    assert_eq!(agents[5], expected);
+    assert_eq!(agents[4], expected);
     assert_eq!((agents[0].get("file"), agents[1].get("tools")), (None, None), "{listed:#}");
     let files =
         [".claude/agents/broken.md", ".claude/skills/Bad Name/SKILL.md", ".claude/commands/broken.md"];
@@ -130,22 +130,22 @@ fn an_agent_file_that_is_written_broken_and_mended_is_told_of_each_time() {
     };
     let whole = "---\nname: tidy\ndescription: Tidies.\ncolor: green\n---\nTidy up.\n";
     project.write(".claude/agents/tidy.md", whole);
-    told("the agent", 6, 0);
+    told("the agent", 5, 0);
     let listed = client.call("agent/agents/list", json!({ "sessionId": session.id }));
     assert_eq!(
-        (listed["agents"][5]["name"].as_str(), listed["agents"][5]["color"].as_str()),
+        (listed["agents"][4]["name"].as_str(), listed["agents"][4]["color"].as_str()),
         (Some("tidy"), Some("green"))
     );
     project.write(".claude/agents/tidy.md", "---\nname: tidy\n---\nTidy up.\n");
-    let broken = told("the broken agent", 5, 1);
+    let broken = told("the broken agent", 4, 1);
     let problem = &broken["problems"][0];
     assert_eq!(problem["file"].as_str(), project.path(".claude/agents/tidy.md").to_str());
     assert_eq!((&problem["severe"], &problem["line"]), (&json!(true), &json!(1)), "{problem}");
     assert!(problem["message"].as_str().unwrap().contains("`description`"), "{problem}");
     project.write(".claude/agents/tidy.md", whole);
-    told("the mended agent", 6, 0);
+    told("the mended agent", 5, 0);
     fs::remove_file(project.path(".claude/agents/tidy.md")).unwrap();
-    told("the agent to go", 5, 0);
+    told("the agent to go", 4, 0);
     assert!(!project.path(".kode").exists(), "nothing is made in the project");
 }
 

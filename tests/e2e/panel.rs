@@ -139,6 +139,7 @@ fn what_the_user_says_about_hunks_reaches_the_model() {
     for expected in ["accepted only a part", "the first is fine", "leave five alone"] {
         assert!(text.contains(expected) && !is_error, "no {expected:?} in {text}");
     }
+    assert!(!text.contains("Made") && text.contains("a.txt changed: +1 -1"), "{text}");
     decide(&session.hunks()[0], "keep", "I like\nthis one");
     session.run("go on");
     let prompt = last_prompt(&project);

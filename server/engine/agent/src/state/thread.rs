@@ -385,9 +385,16 @@ impl Thread {
         self.compacted().map_or(0, |compaction| compaction.head.len())
     }
 
-    /// The first prompt of the user; for a sub-agent its task.
+    /// The first prompt of the user, pasted text included; for a sub-agent its task.
     pub(crate) fn first_instruction(&self) -> Option<String> {
         let start = self.turns.iter().find(|start| start.prompt.is_said)?;
+        if let Some(sent) = self.saying(start.place, start.words, None) {
+            let texts = sent.blocks.iter().take(sent.words).filter_map(|block| match block {
+                Block::Text { text } => Some(text.as_str()),
+                _ => None,
+            });
+            return Some(texts.collect::<Vec<_>>().join("\n"));
+        }
         match &self.items.at(start.items)?.body {
             ItemBody::UserMessage { text, .. } => Some(text.clone()),
             _ => None,

@@ -237,7 +237,7 @@ async fn a_type_has_its_own_tools_mode_and_limit_and_the_call_must_be_right() {
     until(&mut events, is_done).await;
     let answers = team.results();
     for ((id, content, is_error), expected) in answers.iter().zip([
-        "Use one of: careful, Explore, general-purpose, lost, Plan, review, short, statusline-setup.",
+        "Use one of: careful, Explore, general-purpose, lost, Plan, review, short.",
         "There is no sub-agent `agent_0`",
         "`nothing`",
         "names no tool that is there: Nothing",

@@ -10,7 +10,7 @@ use kode_base::mode::Mode;
 const LOOKING: [&str; 4] = ["Read", "Glob", "Grep", "LS"];
 
 /// All of them.
-pub(super) fn all() -> [AgentType; 5] {
+pub(super) fn all() -> [AgentType; 4] {
     let looks = |tools: &[&'static str]| Some((tools.to_vec(), Some(Mode::Plan)));
     [
         built_in(
@@ -37,12 +37,6 @@ pub(super) fn all() -> [AgentType; 5] {
             "Reviews changes and reports what is wrong with them, without changing anything.",
             include_str!("prompts/review.md"),
             looks(&[&LOOKING[..], &["Bash"]].concat()),
-        ),
-        built_in(
-            "statusline-setup",
-            "Sets up what the user's status line shows: the `statusLine` command in their settings.",
-            include_str!("prompts/statusline.md"),
-            Some((vec!["Read", "Edit", "Write"], None)),
         ),
     ]
 }

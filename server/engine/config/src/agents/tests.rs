@@ -60,10 +60,7 @@ fn the_nearest_project_wins_over_the_user_and_both_over_what_is_built_in() {
     assert_eq!(from("d"), "repo/app/.blade/agents/d.md");
     assert_eq!(from("explore"), ".claude/agents/x.md");
     let error = types.find("nobody").unwrap_err();
-    assert_eq!(
-        error.hint,
-        "Use one of: a, b, c, d, Explore, general-purpose, Plan, review, statusline-setup."
-    );
+    assert_eq!(error.hint, "Use one of: a, b, c, d, Explore, general-purpose, Plan, review.");
     let hidden: Vec<_> =
         types.shadowed.iter().map(|hidden| (hidden.name.as_str(), hidden.origin.name())).collect();
     assert_eq!(hidden, [("d", "project"), ("c", "project"), ("b", "user"), ("Explore", "built-in")]);

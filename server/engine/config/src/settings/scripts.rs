@@ -1,7 +1,8 @@
 //! The files of a workspace that a declared command names.
 //!
 //! Rule: what the user approves is the command together with the contents of these files: a script that is swapped
-//! afterwards is another one. Everything here is bounded; what lies beyond the bounds is told in the text that is approved.
+//! afterwards is another one. Data that a program writes is no script: an option or a variable names it as data, or it is
+//! an SQLite database. Everything here is bounded; what lies beyond the bounds is told in the text that is approved.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,6 +23,31 @@ const MAX_BYTES: u64 = 4 << 20;
 const PREFIXES: [&str; 6] =
     ["${CLAUDE_PROJECT_DIR}/", "$CLAUDE_PROJECT_DIR/", "${KODE_PROJECT_DIR}/", "${PWD}/", "$PWD/", "./"];
 
+/// Parts of the names of options and variables that name a file of data.
+const DATA_PARTS: [&str; 12] = [
+    "db", "database", "sqlite", "data", "memory", "store", "storage", "state", "cache", "log", "logs",
+    "history",
+];
+/// Parts of such names that name a file which a program obeys.
+const PROGRAM_PARTS: [&str; 9] =
+    ["config", "conf", "script", "init", "plugin", "module", "import", "require", "load"];
+/// Extensions of files that programs run, wherever they are named.
+const PROGRAM_EXTENSIONS: [&str; 27] = [
+    "sh", "bash", "zsh", "fish", "py", "pyw", "js", "mjs", "cjs", "ts", "tsx", "rb", "pl", "lua", "php",
+    "ps1", "bat", "cmd", "exe", "jar", "wasm", "so", "dll", "dylib", "node", "sql", "env",
+];
+/// Extensions of SQLite databases.
+const DATABASE_EXTENSIONS: [&str; 4] = ["db", "db3", "sqlite", "sqlite3"];
+/// How an SQLite database begins.
+const SQLITE: &[u8] = b"SQLite format 3\0";
+
+/// A word of a declaration that may name a file.
+struct Word {
+    text: String,
+    /// Whether an option or a variable names it as data.
+    is_data: bool,
+}
+
 /// A file that a declaration names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ReferencedFile {
@@ -33,6 +59,7 @@ pub(super) struct ReferencedFile {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ReferencedContent {
     Absent,
+    Database,
     Digest(String),
     TooLarge,
     Unreadable(io::ErrorKind),
@@ -47,7 +74,7 @@ impl ReferencedFile {
                 .to_owned();
         }
         match contents(&self.path) {
-            ReferencedContent::Absent => String::new(),
+            ReferencedContent::Absent | ReferencedContent::Database => String::new(),
             ReferencedContent::Digest(digest) => format!("\n{} sha256:{digest}", self.name),
             ReferencedContent::TooLarge => {
                 format!("\n{} (too large for its contents to be watched)", self.name)
@@ -60,14 +87,15 @@ impl ReferencedFile {
 /// The files in a workspace that the texts of a value name, in the order of their names. Blocks on the disk.
 pub(super) fn named_files(workspace: &AbsPath, value: &Value) -> Vec<ReferencedFile> {
     let mut words = Vec::new();
-    collect(value, &mut words);
+    collect(value, false, &mut words);
     // A program may be started in a folder of the workspace and name its files from there.
     let folder = value.get("cwd").and_then(Value::as_str).and_then(|cwd| inside(workspace, "", cwd));
     let is_more = words.len() > MAX_WORDS;
     let mut names: Vec<String> = words
         .iter()
         .take(MAX_WORDS)
-        .flat_map(|word| {
+        .filter(|word| !word.is_data || has_extension(&word.text, &PROGRAM_EXTENSIONS))
+        .flat_map(|Word { text: word, .. }| {
             let from_folder = folder.as_ref().and_then(|folder| inside(workspace, folder, word));
             [inside(workspace, "", word), from_folder].into_iter().flatten()
         })
@@ -88,20 +116,49 @@ pub(super) fn named_files(workspace: &AbsPath, value: &Value) -> Vec<ReferencedF
     files
 }
 
-fn collect(value: &Value, words: &mut Vec<String>) {
+fn collect(value: &Value, is_data: bool, words: &mut Vec<Word>) {
     match value {
         Value::String(text) => {
             // A name with blanks in it is a word, too.
-            words.push(text.clone());
+            words.push(Word { text: text.clone(), is_data });
             // Quotes may stand around a part of a path.
             let bare = text.replace(['"', '\''], "");
             let is_between = |char: char| char.is_whitespace() || "`;|&()<>=,".contains(char);
-            words.extend(bare.split(is_between).filter(|word| !word.is_empty()).map(str::to_owned));
+            let mut names_data = is_data;
+            for word in bare.split(is_between).filter(|word| !word.is_empty()) {
+                words.push(Word { text: word.to_owned(), is_data: names_data });
+                names_data = is_data || (word.starts_with('-') && is_name_of_data(word));
+            }
         }
-        Value::Array(list) => list.iter().for_each(|value| collect(value, words)),
-        Value::Object(object) => object.values().for_each(|value| collect(value, words)),
+        Value::Array(list) => {
+            let mut names_data = false;
+            for value in list {
+                collect(value, names_data, words);
+                let option = value.as_str().filter(|text| text.starts_with('-') && !text.contains('='));
+                names_data = option.is_some_and(is_name_of_data);
+            }
+        }
+        Value::Object(object) => {
+            for (name, value) in object {
+                // Only variables are written in capitals: keys of a declaration are not.
+                let is_variable = !name.chars().any(char::is_lowercase);
+                collect(value, value.is_string() && is_variable && is_name_of_data(name), words);
+            }
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// Whether an option or a variable of this name takes a file of data.
+fn is_name_of_data(name: &str) -> bool {
+    let name = name.to_lowercase();
+    let has = |parts: &[&str]| name.split(['-', '_', '.']).any(|part| parts.contains(&part));
+    has(&DATA_PARTS) && !has(&PROGRAM_PARTS)
+}
+
+fn has_extension(name: &str, extensions: &[&str]) -> bool {
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_lowercase());
+    extension.is_some_and(|extension| extensions.contains(&extension.as_str()))
 }
 
 /// The name of a file inside the workspace that a word may mean in one of its folders, relative to the workspace and without
@@ -135,6 +192,10 @@ fn contents(path: &AbsPath) -> ReferencedContent {
         }
         let mut bytes = Vec::new();
         File::open(path.as_path())?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+        // A shell may run the lines behind such a beginning, so the name has to be one of a database, too.
+        if bytes.starts_with(SQLITE) && has_extension(&path.file_name(), &DATABASE_EXTENSIONS) {
+            return Ok(ReferencedContent::Database);
+        }
         if bytes.len() as u64 > MAX_BYTES {
             return Ok(ReferencedContent::TooLarge);
         }
@@ -183,6 +244,38 @@ mod tests {
             (0..40).map(|at| format!("a./{at}.sh")).chain(["server.js".to_owned()]).collect();
         let text: String = named_files(&root, &json!(many)).iter().map(ReferencedFile::line).collect();
         assert!(text.contains("server.js sha256:") && text.contains("more files than are watched"), "{text}");
+    }
+
+    #[test]
+    fn data_that_a_server_writes_is_no_script() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = AbsPath::new(folder.path()).unwrap();
+        let text =
+            |value: &Value| named_files(&root, value).iter().map(ReferencedFile::line).collect::<String>();
+        let data = [
+            json!({ "command": "uvx", "args": ["mcp-server-sqlite", "--db-path", "data.db"] }),
+            json!({ "command": "npx", "args": ["server-memory"], "env": { "MEMORY_FILE_PATH": "data.db" } }),
+            json!({ "command": "sh", "args": ["-c", "serve --log-file data.db"] }),
+            json!({ "command": "serve", "args": ["--data=data.db"] }),
+        ];
+        let scripts = [
+            json!({ "command": "python", "args": ["data.db"] }),
+            json!({ "command": "./data.db" }),
+            json!({ "command": "serve", "args": ["--data-script", "data.db"] }),
+            json!({ "command": "serve", "args": ["--config", "data.db"] }),
+            json!({ "command": "sh", "args": ["-c", "serve --log-file out.txt data.db"] }),
+        ];
+        let before: Vec<_> = data.iter().map(text).collect();
+        fs::write(root.join("data.db").as_path(), "{}").unwrap();
+        assert_eq!(data.iter().map(text).collect::<Vec<_>>(), before);
+        for script in &scripts {
+            assert!(text(script).contains("data.db sha256:"), "{script}");
+        }
+        let run = json!({ "command": "serve", "env": { "DATA_FILE": "run.py" } });
+        fs::write(root.join("run.py").as_path(), "pass").unwrap();
+        assert!(text(&run).contains("run.py sha256:"), "a program is one whatever names it");
+        fs::write(root.join("data.db").as_path(), [SQLITE, b"rest"].concat()).unwrap();
+        assert_eq!(text(&scripts[0]), "", "no interpreter runs a database");
     }
 
     #[test]

@@ -327,6 +327,8 @@ impl Pipeline<'_> {
         let mut remark = String::new();
         if let (CallAction::Change(change), false) = (&mut plan.action, accepted.rejected.is_empty()) {
             let left_out = accepted.split(change);
+            // It counts all edits; the report counts those that were made.
+            change.summary.clear();
             let patch = kode_text::workspace::preview::preview(&left_out, self.conversation().workspace());
             remark = format!("The user accepted only a part of this change. What they left out:\n{patch}\n");
         }
