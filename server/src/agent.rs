@@ -31,12 +31,12 @@ use kode_engine::tools::web_search::CurrentSearch;
 
 use crate::connection::ClientConnection;
 pub(crate) use completion::candidates;
-pub(crate) use follow::EventFilter;
 use follow::SessionFollower;
+pub(crate) use follow::{EventFilter, merge};
 pub(crate) use front_end::{FrontEnd, SessionView};
 pub(crate) use listing::watch_list;
 pub use options::{ReviewDiagnostics, UserOptions};
-use settings_watch::SettingsWatch;
+pub(crate) use settings_watch::SettingsWatch;
 pub(crate) use start::start;
 
 /// The agent of one connection.

@@ -3,6 +3,7 @@
 //! Rule: standard output carries what was asked for and nothing else: frames for the language server, the answer or
 //! JSON for `run`; everything for people to watch goes to standard error.
 
+pub mod acp;
 pub mod chat;
 pub mod config;
 pub mod demo;
@@ -64,6 +65,8 @@ enum Command {
         #[arg(long)]
         stdio: bool,
     },
+    /// Speak the Agent Client Protocol on standard input and output
+    Acp(acp::AcpArgs),
     /// Start a conversation in the terminal
     Chat(chat::ChatArgs),
     /// Run a prompt without an editor
@@ -156,6 +159,7 @@ pub fn main() -> ExitCode {
     let outcome = match cli.command {
         None if !cli.stdio && std::io::stdin().is_terminal() => bare(),
         None | Some(Command::Lsp { .. }) => crate::server::main(),
+        Some(Command::Acp(args)) => acp::run(args),
         Some(Command::Chat(args)) => block_on(chat::run(args)),
         Some(Command::Run(args)) => block_on(run::run(args)),
         Some(Command::Demo(args)) => block_on(demo::run(args)),

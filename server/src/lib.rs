@@ -5,6 +5,7 @@
 //! Must not know: how a tool or a model works.
 //! Used by: no crate of the product.
 
+mod acp;
 pub mod agent;
 mod answers;
 pub mod backend;

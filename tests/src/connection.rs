@@ -1,4 +1,4 @@
-//! A JSON-RPC connection to a server process: frames out, frames in, and everything that came kept in order.
+//! A JSON-RPC connection to a server process: messages out, messages in, and everything that came kept in order.
 //!
 //! Rule: writing never blocks the one who writes, reading never stops, and whatever is on standard output besides
 //! frames fails the test at its next wait.
@@ -62,6 +62,15 @@ impl RpcError {
     }
 }
 
+/// How messages are separated on the streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// A header with the length before each, as LSP has it.
+    Headers,
+    /// One a line, as ACP has it.
+    Lines,
+}
+
 /// Everything that came from the server.
 #[derive(Default)]
 pub struct Received {
@@ -72,6 +81,8 @@ pub struct Received {
     /// Whether the server has closed its output.
     pub ended: bool,
     answers: HashMap<i64, Value>,
+    /// The number of messages that came before each answer.
+    before_answers: HashMap<i64, usize>,
     events: HashMap<String, Vec<Value>>,
     fault: Option<String>,
     stderr: Vec<u8>,
@@ -88,6 +99,12 @@ impl Received {
     pub fn events(&self, session: &str) -> &[Value] {
         self.events.get(session).map(Vec::as_slice).unwrap_or_default()
     }
+
+    /// The messages that came before the answer to a request, and those after it; `None` while it is not answered.
+    #[must_use]
+    pub fn around_answer(&self, id: i64) -> Option<(&[Value], &[Value])> {
+        self.before_answers.get(&id).map(|before| self.messages.split_at(*before))
+    }
 }
 
 #[derive(Default)]
@@ -98,6 +115,7 @@ struct Inbox {
 
 /// A connection; shared between the test and the threads that read and answer.
 pub struct Connection {
+    framing: Framing,
     outbox: Mutex<Option<Sender<Vec<u8>>>>,
     inbox: Inbox,
     responders: Mutex<HashMap<String, Responder>>,
@@ -119,6 +137,15 @@ impl Connection {
     /// When they were taken already.
     #[must_use]
     pub fn new(process: &mut Process) -> Arc<Self> {
+        Self::with(process, Framing::Headers)
+    }
+
+    /// Takes over the streams of a process whose messages are separated so.
+    ///
+    /// # Panics
+    /// When they were taken already.
+    #[must_use]
+    pub fn with(process: &mut Process, framing: Framing) -> Arc<Self> {
         let child = process.child();
         let mut stdin = child.stdin.take().expect("stdin is a pipe");
         let stdout = child.stdout.take().expect("stdout is a pipe");
@@ -133,6 +160,7 @@ impl Connection {
             }
         });
         let connection = Arc::new(Self {
+            framing,
             outbox: Mutex::new(Some(outbox)),
             inbox: Inbox::default(),
             responders: Mutex::default(),
@@ -204,9 +232,13 @@ impl Connection {
         self.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }));
     }
 
-    /// Sends one message in a frame.
+    /// Sends one message.
     pub fn send(&self, message: &Value) {
-        self.send_bytes(frame(message.to_string().as_bytes()));
+        let body = message.to_string().into_bytes();
+        self.send_bytes(match self.framing {
+            Framing::Headers => frame(&body),
+            Framing::Lines => [body.as_slice(), b"\n"].concat(),
+        });
     }
 
     /// Sends bytes as they are.
@@ -293,7 +325,11 @@ impl Connection {
         let _end = End(self);
         loop {
             drop(lock(&self.reading));
-            match read_frame(&mut reader) {
+            let message = match self.framing {
+                Framing::Headers => read_frame(&mut reader),
+                Framing::Lines => read_line(&mut reader),
+            };
+            match message {
                 Ok(Some(message)) => self.take(message),
                 Ok(None) => break,
                 Err(fault) => {
@@ -312,6 +348,8 @@ impl Connection {
             match (&method, message["id"].as_i64()) {
                 (Some(_), _) => received.messages.push(message.clone()),
                 (None, Some(id)) => {
+                    let before = received.messages.len();
+                    received.before_answers.insert(id, before);
                     if received.answers.insert(id, message.clone()).is_some() {
                         received.fault = Some(format!("request {id} was answered twice"));
                     }
@@ -398,9 +436,21 @@ pub fn conforms<T: DeserializeOwned + Serialize>(value: &Value) -> Result<(), St
 fn default_reply(method: &str) -> Reply {
     match method {
         "window/workDoneProgress/create" | "client/registerCapability" => Reply::Result(Value::Null),
-        "window/showMessageRequest" => Reply::Silence,
+        "window/showMessageRequest" | "session/request_permission" => Reply::Silence,
         _ => Reply::Error(-32601, format!("this client has no {method}")),
     }
+}
+
+/// Reads one message of a line; the error says what was found instead.
+fn read_line(reader: &mut impl BufRead) -> Result<Option<Value>, String> {
+    let mut line = Vec::new();
+    let count = reader.read_until(b'\n', &mut line).map_err(|error| error.to_string())?;
+    if count == 0 {
+        return Ok(None);
+    }
+    let text = String::from_utf8_lossy(&line);
+    let body = text.strip_suffix('\n').ok_or_else(|| format!("{text:?} is no whole line"))?;
+    serde_json::from_str(body).map(Some).map_err(|error| format!("a line that is no JSON: {error}: {body:?}"))
 }
 
 /// Reads one frame; the error says what was found instead.

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a harness fails a test by panicking")]
 
+mod acp;
 mod aimock;
 mod binary;
 mod client;
@@ -21,10 +22,11 @@ mod session;
 pub mod system;
 pub mod trend;
 
+pub use acp::{AcpClient, updates_of};
 pub use aimock::Aimock;
 pub use binary::binary;
 pub use client::{Client, Offer};
-pub use connection::{Connection, Received, Reply, RpcError, conforms, frame};
+pub use connection::{Connection, Framing, Received, Reply, RpcError, conforms, frame};
 pub use editor::{Act, Editor, Policy, ReceivedEdit, SaveReason, Typing, Writer};
 pub use model::{ScriptedModel, results_of, text_of};
 pub use position::{Encoding, offset_of, position_of};

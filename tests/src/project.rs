@@ -5,8 +5,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::acp::AcpClient;
 use crate::client::{Client, Offer};
 use crate::model::ScriptedModel;
 use crate::process::{Output, run};
@@ -121,6 +123,23 @@ impl Project {
     #[must_use]
     pub fn open(&self) -> Client {
         self.connect(&Offer::kode())
+    }
+
+    /// Starts `kode-ls acp` and does the handshake for a client with these capabilities.
+    #[must_use]
+    pub fn acp(&self, capabilities: Value) -> AcpClient {
+        let client = self.acp_as(&[]);
+        client.initialize(capabilities);
+        client
+    }
+
+    /// Starts `kode-ls acp` with further variables in the environment; nothing is sent to it yet.
+    #[must_use]
+    pub fn acp_as(&self, variables: &[(&str, &str)]) -> AcpClient {
+        let home = self.home();
+        let mut environment = self.environment(&home);
+        environment.extend_from_slice(variables);
+        AcpClient::start(&environment, &self.workspace())
     }
 
     /// Runs `kode-ls` with the scripted model in the workspace to its end.

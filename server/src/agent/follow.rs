@@ -136,7 +136,7 @@ fn kind(event: &kode_protocol::Event) -> Option<String> {
 }
 
 /// Joins neighboring pieces of one text that are read at once: a client that lags behind gets one piece.
-fn merge(batch: Vec<EventRecord>) -> Vec<EventRecord> {
+pub(crate) fn merge(batch: Vec<EventRecord>) -> Vec<EventRecord> {
     let mut merged: Vec<EventRecord> = Vec::with_capacity(batch.len());
     for record in batch {
         let last = merged.last_mut();

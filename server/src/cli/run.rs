@@ -27,7 +27,7 @@ use input::{Input, Source};
 use output::Printer;
 use schema::OutputSchema;
 
-pub(super) use beginning::{RunSession, SessionArgs, begin};
+pub(super) use beginning::{RunSession, SessionArgs, begin, parse_mode};
 pub(super) use output::figures;
 
 /// The exit code with `--fail-on-denial` after a denied call.

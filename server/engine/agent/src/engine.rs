@@ -476,7 +476,9 @@ impl Engine {
 
     fn start(&self, opened: OpenedSession) -> Arc<Session> {
         let OpenedSession { journal, blobs, state, events, ledger, base, resumed } = opened;
-        let workspace = Workspace::new(Arc::clone(&self.host), state.roots.clone(), state.cwd.clone())
+        let host = self.host.of_session(&state.id, &state.roots);
+        let host = host.unwrap_or_else(|| Arc::clone(&self.host));
+        let workspace = Workspace::new(host, state.roots.clone(), state.cwd.clone())
             .saving_before_commands(self.save_before_commands);
         let outputs = AbsPath::new(journal.path().with_file_name(OUTPUT)).ok();
         let tasks = Tasks::new(outputs.map(Outputs::new).map(Arc::new), Arc::clone(&self.background));

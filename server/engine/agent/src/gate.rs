@@ -20,9 +20,9 @@ use kode_config::hooks::config::Hooks;
 use kode_config::in_force::{EffectivePolicy, SessionAdditions};
 use kode_config::policy::{Policy, PolicySource};
 use kode_config::settings::{TrustRequest, TrustSummary, WithheldSetting};
-use kode_permission::Deliveries;
 use kode_permission::rules::SettingsProblem;
 use kode_permission::rules::places::real_on_disk;
+use kode_permission::{Deliveries, Grant};
 use kode_process::shell::Shell;
 use kode_record::event::Event;
 use kode_record::record::Record;
@@ -184,6 +184,19 @@ impl Gatekeeper {
     pub(crate) fn in_force(&self) -> Arc<EffectivePolicy> {
         let added = self.added();
         self.known(&added).unwrap_or_else(|| self.read(&added))
+    }
+
+    /// Lets the session read and edit files in these folders as its mode says. Settings and instructions in them do not apply,
+    /// and commands do not write there.
+    pub fn add_folders(&self, folders: &[AbsPath]) {
+        let rules = folders
+            .iter()
+            .flat_map(|folder| ["Read", "Edit"].map(|tool| Grant::Rule(format!("{tool}(/{folder}/**)"))));
+        let mut state = self.core.state();
+        let grants: Vec<_> = rules.filter(|rule| !state.grants.contains(rule)).collect();
+        if !grants.is_empty() {
+            self.core.commit_to(&mut state, Record::Granted { grants });
+        }
     }
 
     /// The complaints that were published last. Reads no file.

@@ -3,13 +3,14 @@
 //! Rule: nothing here moves focus, cursor or scroll, nothing waits without a limit, and an edit counts as made
 //! only when the document itself has shown the new text.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 
 use crate::document::DocumentSnapshot;
 use crate::edit::TextEdit;
-use kode_base::paths::Target;
+use kode_base::ids::SessionId;
+use kode_base::paths::{AbsPath, Target};
 
 /// One attempt to edit one open document.
 #[derive(Clone, Debug)]
@@ -182,6 +183,21 @@ pub trait Host: Send + Sync + 'static {
     /// whether the editor did; `false` as well where it cannot be asked.
     async fn delete_document(&self, _document: &DocumentSnapshot) -> bool {
         false
+    }
+
+    /// Brings the document of a file or URI up to date, in an editor that has to be asked for it. Waits for a limited time; a
+    /// host that sees every change does nothing.
+    async fn refresh_document(&self, _target: &Target) {}
+
+    /// Has the editor create a file that is not there, with this text. `None` where the editor takes no part in that: the file
+    /// is written to the disk then.
+    async fn create_document(&self, _target: &Target, _text: &str) -> Option<DocumentEditOutcome> {
+        None
+    }
+
+    /// The host of one session with these folders, where the editor answers for each session apart.
+    fn of_session(&self, _session: &SessionId, _roots: &[AbsPath]) -> Option<Arc<dyn Host>> {
+        None
     }
 
     /// The language of the editor's own texts as it names it, such as `de` or `pt-BR`, if it does.

@@ -75,7 +75,11 @@ pub(in crate::cli) struct SessionArgs {
     add_dir: Vec<PathBuf>,
 }
 
-fn parse_mode(name: &str) -> Result<Mode, String> {
+/// The mode of that name.
+///
+/// # Errors
+/// The names there are.
+pub(in crate::cli) fn parse_mode(name: &str) -> Result<Mode, String> {
     Mode::parse(name).ok_or_else(|| {
         let names: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
         format!("one of {}", names.join(", "))

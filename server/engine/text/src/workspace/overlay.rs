@@ -257,6 +257,7 @@ impl Workspace {
 
     /// The open document of a target, also when the editor opened the file under another name (a link).
     pub async fn open_document(&self, target: &Target) -> Option<DocumentSnapshot> {
+        self.host.refresh_document(target).await;
         if let Some(document) = self.host.document(target) {
             return Some(document);
         }

@@ -210,10 +210,13 @@ impl Workspace {
             let attempt = match (self.open_document(&file.target).await, &file.target) {
                 (Some(document), _) => self.edit_document(job, document, label, cancel).await?,
                 (None, Target::Untitled(_)) => return Err(ApplyError::Gone { path }),
-                (None, Target::File(place)) => {
-                    let (roots, place) = (self.roots.clone(), place.clone());
-                    blocking(move || job.write(&roots, &place)).await?
-                }
+                (None, Target::File(place)) => match self.create_by_editor(&job, place, cancel).await? {
+                    Some(created) => created,
+                    None => {
+                        let (roots, place) = (self.roots.clone(), place.clone());
+                        blocking(move || job.write(&roots, &place)).await?
+                    }
+                },
             };
             match attempt {
                 Attempt::Done(applied) => {
@@ -283,6 +286,47 @@ impl Workspace {
         }
     }
 
+    /// Has the editor create a file; `None` for a file that is there, and where the editor takes no part in it.
+    async fn create_by_editor(
+        &self,
+        job: &WriteJob,
+        place: &AbsPath,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Attempt>, ApplyError> {
+        if job.file.base.is_some() {
+            return Ok(None);
+        }
+        let (roots, at, checked) = (self.roots.clone(), place.clone(), job.clone());
+        if !blocking(move || checked.make_folder(&roots, &at)).await? {
+            return Ok(None);
+        }
+        let new_text = job.file.new_text();
+        let outcome = tokio::select! {
+            biased;
+            outcome = self.host.create_document(&job.file.target, &new_text) => outcome,
+            () = cancel.cancelled() => return Err(ApplyError::Abandoned { path: job.path.clone() }),
+        };
+        let path = || job.path.clone();
+        match outcome {
+            None => Ok(None),
+            Some(DocumentEditOutcome::Applied(shown)) => {
+                self.note_agent_change(&shown);
+                let done = job.done(String::new(), new_text, job.file.edits.clone(), job.rebased);
+                let created = AppliedFile { created: true, shown: Some(shown), ..done };
+                Ok(Some(Attempt::Done(Box::new(created))))
+            }
+            Some(DocumentEditOutcome::Stale | DocumentEditOutcome::Closed) => {
+                Err(ApplyError::Exists { path: path() })
+            }
+            Some(DocumentEditOutcome::Rejected { reason }) => {
+                Err(ApplyError::Rejected { path: path(), reason })
+            }
+            Some(DocumentEditOutcome::Unconfirmed { reason }) => {
+                Err(ApplyError::Unconfirmed { path: path(), reason })
+            }
+        }
+    }
+
     /// The new text counts as read unless it holds changes of the user's that the session has not seen.
     fn note_applied(&self, applied: &AppliedFile) {
         match self.freshness_of(&applied.target, &applied.old_text) {
@@ -293,6 +337,7 @@ impl Workspace {
 }
 
 /// One attempt at one file.
+#[derive(Clone)]
 struct WriteJob {
     file: Arc<FileChange>,
     path: String,
@@ -406,6 +451,17 @@ impl WriteJob {
             }
             Err(error) => Err(self.io_error(error)),
         }
+    }
+
+    /// Makes the folder of a file that is to be created. False when something is in its place already.
+    fn make_folder(&self, roots: &Roots, place: &AbsPath) -> Result<bool, ApplyError> {
+        if !roots.name(place) || !roots.hold(place) || place.as_path().symlink_metadata().is_ok() {
+            return Ok(false);
+        }
+        if let Some(folder) = place.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| self.io_error(error))?;
+        }
+        Ok(true)
     }
 
     fn forbidden(&self, reason: &str) -> ApplyError {

@@ -18,9 +18,8 @@ use kode_base::mask::masked_text;
 use kode_base::mode::Mode;
 use kode_base::paths::{AbsPath, Target};
 use kode_config::command::CommandReport;
+use kode_permission::GateDecision;
 use kode_permission::gate::GateCase;
-use kode_permission::{GateDecision, Grant};
-use kode_record::record::Record;
 use kode_text::edit::{Author, ChangeSet, FileChange, TextEdit};
 use kode_text::workspace::ReadError;
 
@@ -353,8 +352,7 @@ impl CommandContext<'_> {
         if self.session.services.environment.workspace.contains(&Target::File(folder.clone())) {
             return CommandReport::text(format!("{folder} is in the workspace already."));
         }
-        let rules = ["Read", "Edit"].map(|tool| Grant::Rule(format!("{tool}(/{folder}/**)")));
-        self.session.core().commit(Record::Granted { grants: rules.to_vec() });
+        self.session.gate().add_folders(std::slice::from_ref(&folder));
         let text = format!(
             "Files in {folder} are read and edited as this session's mode says. Settings, instructions and commands in it \
              do not count, and commands do not write there."

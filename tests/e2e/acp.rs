@@ -1,0 +1,66 @@
+//! `kode-ls acp` as clients of the Agent Client Protocol see it.
+//!
+//! Rule: a test that shows a requirement of the protocol's test kit bears the requirement's id in its name.
+
+mod handshake;
+mod permissions;
+mod sessions;
+mod turns;
+
+use kode_e2e::{AcpClient, Project, Script, call, say, step};
+use serde_json::{Value, json};
+
+/// A command that no mode but one lets run unasked.
+const COMMAND: &str = "echo from-the-shell | tee out.txt";
+
+/// The script of most tests.
+fn script() -> Script {
+    let read = json!({ "file_path": "{{cwd}}/a.txt" });
+    let edit = json!({ "file_path": "{{cwd}}/a.txt", "old_string": "two", "new_string": "TWO" });
+    let write = json!({ "file_path": "{{cwd}}/new.txt", "content": "made\n" });
+    let todos = json!({ "todos": [
+        { "content": "Read", "status": "completed", "activeForm": "Reading" },
+        { "content": "Write", "status": "in_progress", "activeForm": "Writing" },
+    ] });
+    let ask = json!({ "questions": [{
+        "question": "Which color?", "header": "Color", "multiSelect": false,
+        "options": [{ "label": "red", "description": "warm" }, { "label": "blue", "description": "" }],
+    }] });
+    Script::default()
+        .when("^hello", [say("Hello to you.").chunk(4)])
+        .when("^think", [step().thinking("Let me see.").text("Done.")])
+        .when("^read", [call("Read", read.clone()), say("It has two lines.")])
+        .when("^edit", [call("Read", read), call("Edit", edit), say("Edited.")])
+        .when("^write", [call("Write", write), say("Written.")])
+        .when("^run", [call("Bash", json!({ "command": COMMAND })), say("Ran.")])
+        .when("^plan", [call("TodoWrite", todos), say("Planned.")])
+        .when("^ask", [call("AskUserQuestion", ask), say("I see.")])
+        .when("^hold", [say("First half, second half.").chunk(6).gate("hold", 5)])
+        .otherwise([say("So it is.")])
+}
+
+fn project() -> Project {
+    let project = Project::new(&script());
+    project.write("a.txt", "one\ntwo\n");
+    project
+}
+
+/// A client that offers nothing, with a session.
+fn opened(project: &Project) -> (AcpClient, String) {
+    let client = project.acp(json!({}));
+    let session = client.new_session();
+    (client, session)
+}
+
+/// The updates of a kind.
+fn of_kind<'a>(updates: &'a [Value], kind: &'a str) -> Vec<&'a Value> {
+    updates.iter().filter(|update| update["sessionUpdate"] == kind).collect()
+}
+
+/// The text of all chunks of a kind.
+fn text_of(updates: &[Value], kind: &str) -> String {
+    of_kind(updates, kind)
+        .iter()
+        .map(|update| update["content"]["text"].as_str().unwrap_or_default())
+        .collect()
+}
