@@ -64,3 +64,8 @@ fn text_of(updates: &[Value], kind: &str) -> String {
         .map(|update| update["content"]["text"].as_str().unwrap_or_default())
         .collect()
 }
+
+/// Waits until the answer to `hold` has begun. A prompt after a turn without one would be joined to that turn's prompt.
+fn streaming(client: &AcpClient, session: &str) {
+    client.wait_update(session, "the first half", |update| update["sessionUpdate"] == "agent_message_chunk");
+}

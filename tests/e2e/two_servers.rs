@@ -67,6 +67,19 @@ fn take_over(session: &Session<'_>, force: bool) -> Result<Value, kode_e2e::RpcE
 fn signal(client: &Client, name: &str) {
     let sent = Command::new("kill").args([name, &client.process_id().to_string()]).status();
     assert!(sent.unwrap().success());
+    // A thread on another core runs on for a moment after the signal.
+    while name == "-STOP" && !is_stopped(client) {
+        std::thread::yield_now();
+    }
+}
+
+/// Whether all threads of a server are stopped.
+fn is_stopped(client: &Client) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", client.process_id())).unwrap();
+    tasks.flatten().all(|task| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('T'))
+    })
 }
 
 #[test]

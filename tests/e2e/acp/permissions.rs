@@ -167,7 +167,7 @@ fn config_001_to_003_every_answer_has_the_whole_list() {
 }
 
 #[test]
-fn a_plan_is_accepted_with_the_mode_that_follows() {
+fn the_command_context_is_answered_as_text_without_a_call() {
     let project = project();
     let (client, session) = opened(&project);
     let updates = client.run(&session, "/context");

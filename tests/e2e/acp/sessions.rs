@@ -5,7 +5,7 @@ use std::process::Command;
 use kode_e2e::{AcpClient, Project, RpcError, Script, call, say, updates_of};
 use serde_json::{Value, json};
 
-use super::{of_kind, opened, project, text_of};
+use super::{of_kind, opened, project, streaming, text_of};
 
 fn load(client: &AcpClient, project: &Project, session: &str) -> Result<Value, RpcError> {
     let params = json!({ "sessionId": session, "cwd": project.workspace(), "mcpServers": [] });
@@ -140,7 +140,7 @@ fn close_001_and_002_a_closed_session_ends_its_turn_and_can_be_loaded_again() {
     let project = project();
     let (client, session) = opened(&project);
     let id = client.send_prompt(&session, "hold");
-    project.model.wait_until_held("hold");
+    streaming(&client, &session);
     assert_eq!(client.call("session/close", json!({ "sessionId": session })), json!({}));
     assert_eq!(client.await_answer(id).unwrap()["stopReason"], "cancelled");
     assert_eq!(client.prompt(&session, "hello").unwrap_err().code, -32_002);

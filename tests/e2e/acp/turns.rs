@@ -1,14 +1,9 @@
 //! Prompts, their updates and their ends.
 
-use kode_e2e::{AcpClient, Reply, updates_of};
+use kode_e2e::{Reply, updates_of};
 use serde_json::json;
 
-use super::{COMMAND, of_kind, opened, project, text_of};
-
-/// Waits until the answer to `hold` has begun. A prompt after a turn without one would be joined to that turn's prompt.
-fn streaming(client: &AcpClient, session: &str) {
-    client.wait_update(session, "the first half", |update| update["sessionUpdate"] == "agent_message_chunk");
-}
+use super::{COMMAND, of_kind, opened, project, streaming, text_of};
 
 #[test]
 fn prompt_001_and_002_the_answer_is_streamed_before_the_stop_reason() {
