@@ -66,6 +66,8 @@ impl UserOptions {
         let mut problems = Vec::new();
         let mut usable = match value {
             Value::Null => Map::new(),
+            // Clients written in Lua encode an empty table so.
+            Value::Array(list) if list.is_empty() => Map::new(),
             Value::Object(options) => options.clone(),
             other => {
                 problems.push(format!(
@@ -157,7 +159,7 @@ mod tests {
         assert_eq!((options.profile.as_deref(), options.mode), (Some("demo"), Some(Mode::AcceptEdits)));
         assert_eq!(read(json!({ "mode": "YOLO" })).mode, Some(Mode::BypassPermissions));
         assert_eq!(read(json!({ "reviewDiagnostics": "off" })).review_diagnostics, ReviewDiagnostics::Off);
-        for nothing in [json!(null), json!({}), json!({ "mode": null })] {
+        for nothing in [json!(null), json!({}), json!([]), json!({ "mode": null })] {
             assert_eq!(read(nothing).mode, None);
         }
     }
