@@ -28,53 +28,23 @@ mod updates;
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
-
-use anyhow::Context;
 
 use crate::lifecycle::Lifecycle;
-use crate::signals::EndSignals;
-use crate::{logging, transport};
+use crate::{runtime, transport};
 
 pub(crate) use agent::LaunchOptions;
-
-/// The work of the process's own tasks is short; more threads would only cost start-up time.
-const WORKER_THREADS: usize = 2;
 
 /// Serves one client on standard input and output until it leaves.
 ///
 /// # Errors
 /// When the runtime cannot start, or a standard stream cannot be opened.
 pub(crate) fn main(options: LaunchOptions) -> anyhow::Result<ExitCode> {
-    let _log = logging::init();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKER_THREADS)
-        .enable_all()
-        .build()
-        .context("the runtime cannot start")?;
-    let ended = runtime.block_on(async {
+    runtime::run(async {
         let lifecycle = Arc::new(Lifecycle::default());
-        end_on_signal(&lifecycle);
+        runtime::end_on_signal(&lifecycle);
         let (input, output) = transport::stdio::open()?;
         dispatch::serve(input, output, options, lifecycle).await;
-        std::io::Result::Ok(())
-    });
-    // A read of standard input that is under way cannot be cancelled and must not keep the process alive.
-    runtime.shutdown_timeout(Duration::ZERO);
-    ended.context("standard input and output cannot be opened")?;
+        Ok(())
+    })?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Ends the process in order when the system asks for it.
-fn end_on_signal(lifecycle: &Arc<Lifecycle>) {
-    match EndSignals::listen() {
-        Ok(mut signals) => {
-            let lifecycle = Arc::clone(lifecycle);
-            tokio::spawn(async move {
-                signals.next().await;
-                lifecycle.stop();
-            });
-        }
-        Err(error) => tracing::warn!(%error, "signals end this process at once"),
-    }
 }

@@ -23,6 +23,7 @@ pub mod logging;
 pub mod lsp;
 pub mod plain;
 mod policies;
+mod runtime;
 pub mod server;
 mod setup;
 mod signals;

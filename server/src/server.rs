@@ -1,4 +1,4 @@
-//! The language server as a program: logging, runtime, the table of methods, standard input and output.
+//! The language server as a program: the table of methods, standard input and output.
 //!
 //! Rule: what is not needed to answer `initialize` is not done before it.
 
@@ -7,9 +7,7 @@ mod language_server;
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::Context;
 use tower_lsp::{ClientSocket, LspService};
 
 use crate::backend::Backend;
@@ -17,12 +15,7 @@ use crate::handlers::{
     catalogue, checkpoint, complete, config, context, document, draft, edits, mcp, models, permission,
     progress, question, queue, session, sessions, task, transfer, turn,
 };
-use crate::lifecycle::Lifecycle;
-use crate::signals::EndSignals;
-use crate::{logging, transport};
-
-/// The work of the server's own tasks is short; more threads would only cost start-up time.
-const WORKER_THREADS: usize = 2;
+use crate::{runtime, transport};
 
 /// The server with all its methods. The table is flat: one line, one method.
 #[must_use]
@@ -103,39 +96,17 @@ pub fn service() -> (LspService<Backend>, ClientSocket) {
         .finish()
 }
 
-/// Ends the server in order when the system asks for it.
-fn end_on_signal(lifecycle: Arc<Lifecycle>) {
-    match EndSignals::listen() {
-        Ok(mut signals) => {
-            tokio::spawn(async move {
-                signals.next().await;
-                lifecycle.stop();
-            });
-        }
-        Err(error) => tracing::warn!(%error, "signals end this process at once"),
-    }
-}
-
 /// Serves one client on standard input and output until it leaves.
 ///
 /// # Errors
 /// When the runtime cannot start.
 pub fn main() -> anyhow::Result<ExitCode> {
-    let _log = logging::init();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKER_THREADS)
-        .enable_all()
-        .build()
-        .context("the runtime cannot start")?;
-    runtime.spawn_blocking(kode_engine::base::scratch::sweep);
-    let ended = runtime.block_on(async {
+    let ended = runtime::run(async {
         let (service, socket) = service();
         let lifecycle = Arc::clone(&service.inner().connection().lifecycle);
-        end_on_signal(Arc::clone(&lifecycle));
+        runtime::end_on_signal(&lifecycle);
         let (input, output) = transport::stdio::open()?;
-        std::io::Result::Ok(transport::serve(input, output, service, socket, &lifecycle).await)
-    });
-    // A read of standard input that is under way cannot be cancelled and must not keep the process alive.
-    runtime.shutdown_timeout(Duration::ZERO);
-    Ok(ended.context("standard input and output cannot be opened")?.into())
+        Ok(transport::serve(input, output, service, socket, &lifecycle).await)
+    })?;
+    Ok(ended.into())
 }

@@ -1,0 +1,191 @@
+//! Files by the client: unsaved text, typing during an edit, and clients whose file methods cannot be trusted.
+//!
+//! Rule: two clients are imitated from their sources. "zed" shows its buffers, merges a write with what was typed since it was
+//! last asked for the file, and saves. "cc" shows the disk, and overwrites its buffer with what it is given.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use kode_e2e::{AcpClient, Project, Reply};
+use serde_json::{Value, json};
+
+use super::{of_kind, project, script, text_of};
+
+/// A buffer of the imitated Zed.
+#[derive(Clone, Default)]
+struct Buffer {
+    text: String,
+    /// The text at the last read: a write is a change of this one.
+    snapshot: String,
+}
+
+/// The buffers by path, and what the user types while the agent writes.
+#[derive(Default)]
+struct Zed {
+    buffers: HashMap<String, Buffer>,
+    /// Text that is appended to a buffer after so many reads of it.
+    typing: Vec<(usize, String)>,
+    reads: usize,
+    /// The paths that the agent has written: the review of agent edits.
+    written: Vec<String>,
+}
+
+impl Zed {
+    fn open(&mut self, path: &str) -> Option<&mut Buffer> {
+        if !self.buffers.contains_key(path) {
+            let text = std::fs::read_to_string(path).ok()?;
+            self.buffers.insert(path.to_owned(), Buffer { snapshot: text.clone(), text });
+        }
+        self.buffers.get_mut(path)
+    }
+
+    fn read(&mut self, path: &str) -> Option<String> {
+        self.reads += 1;
+        let reads = self.reads;
+        let typed: String =
+            self.typing.iter().filter(|(after, _)| *after == reads).map(|(_, text)| text.as_str()).collect();
+        let buffer = self.open(path)?;
+        buffer.snapshot.clone_from(&buffer.text);
+        let shown = buffer.text.clone();
+        // Typed after the answer: the agent has not seen it.
+        buffer.text.push_str(&typed);
+        Some(shown)
+    }
+
+    /// Applies a write as the difference to the snapshot, keeps what was typed behind it, formats, and saves.
+    fn write(&mut self, path: &str, content: &str) {
+        self.written.push(path.to_owned());
+        let buffer = self.buffers.entry(path.to_owned()).or_default();
+        let typed = buffer.text.strip_prefix(buffer.snapshot.as_str()).unwrap_or_default();
+        buffer.text = format!("{content}{typed}").replace(" \n", "\n");
+        buffer.snapshot.clone_from(&buffer.text);
+        std::fs::write(path, &buffer.text).unwrap();
+    }
+}
+
+fn path_of(request: &Value) -> String {
+    let params = &request["params"];
+    assert!(params.get("line").is_none_or(Value::is_null), "avante's lines are off by one: {request}");
+    params["path"].as_str().unwrap().to_owned()
+}
+
+fn offers_files() -> Value {
+    json!({ "fs": { "readTextFile": true, "writeTextFile": true } })
+}
+
+/// A client that behaves as Zed does, with a session in the mode that edits unasked.
+fn zed(project: &Project, zed: Zed) -> (AcpClient, String, Arc<Mutex<Zed>>) {
+    let client = project.acp_as(&[]);
+    client.initialize_as("zed", offers_files());
+    let state = Arc::new(Mutex::new(zed));
+    let (reading, writing) = (Arc::clone(&state), Arc::clone(&state));
+    client.on_request("fs/read_text_file", move |_, request| {
+        match reading.lock().unwrap().read(&path_of(request)) {
+            Some(content) => Reply::Result(json!({ "content": content })),
+            None => Reply::Error(-32_002, "no such file".into()),
+        }
+    });
+    client.on_request("fs/write_text_file", move |_, request| {
+        let content = request["params"]["content"].as_str().unwrap();
+        writing.lock().unwrap().write(&path_of(request), content);
+        Reply::Result(Value::Null)
+    });
+    let session = client.new_session();
+    client.set_mode(&session, "acceptEdits");
+    (client, session, state)
+}
+
+#[test]
+fn unsaved_text_is_read_and_kept_and_the_edit_reaches_the_client_s_review() {
+    let project = project();
+    let path = project.path("a.txt").display().to_string();
+    let unsaved = Buffer { text: "one\ntwo\nunsaved\n".into(), snapshot: "one\ntwo\n".into() };
+    let (client, session, state) =
+        zed(&project, Zed { buffers: HashMap::from([(path.clone(), unsaved)]), ..Zed::default() });
+    let updates = client.run(&session, "edit");
+    assert_eq!(state.lock().unwrap().buffers[&path].text, "one\nTWO\nunsaved\n");
+    assert_eq!(state.lock().unwrap().written, [path]);
+    assert_eq!(project.read("a.txt"), "one\nTWO\nunsaved\n");
+    let last = *of_kind(&updates, "tool_call_update").last().unwrap();
+    assert_eq!(last["content"][0]["newText"], "one\nTWO\nunsaved\n");
+}
+
+#[test]
+fn typing_between_any_two_steps_of_an_edit_loses_nothing() {
+    for after in 1..=6 {
+        let project = project();
+        let path = project.path("a.txt").display().to_string();
+        let typing = vec![(after, "typed\n".to_owned())];
+        let (client, session, state) = zed(&project, Zed { typing, ..Zed::default() });
+        client.run(&session, "edit");
+        // The last read of the client may come before the typing: then it is in the buffer alone.
+        let text = state.lock().unwrap().buffers[&path].text.clone();
+        let reads = state.lock().unwrap().reads;
+        let expected = if after <= reads { "one\nTWO\ntyped\n" } else { "one\nTWO\n" };
+        assert_eq!(text, expected, "typed after read {after} of {reads}");
+    }
+}
+
+#[test]
+fn a_created_file_reaches_the_client_s_review_and_undo_takes_it_away() {
+    let project = project();
+    let (client, session, state) = zed(&project, Zed::default());
+    client.run(&session, "write");
+    let path = project.path("new.txt").display().to_string();
+    assert_eq!(state.lock().unwrap().written, [path]);
+    assert_eq!(project.read("new.txt"), "made\n");
+    client.run(&session, "/undo 1");
+    assert!(!project.path("new.txt").exists());
+}
+
+#[test]
+fn undo_of_an_edit_keeps_what_was_typed_since() {
+    let project = project();
+    let path = project.path("a.txt").display().to_string();
+    let (client, session, state) = zed(&project, Zed::default());
+    client.run(&session, "edit");
+    state.lock().unwrap().buffers.get_mut(&path).unwrap().text.push_str("mine\n");
+    client.run(&session, "/undo 1");
+    assert_eq!(state.lock().unwrap().buffers[&path].text, "one\ntwo\nmine\n");
+}
+
+#[test]
+fn files_outside_the_project_are_those_of_the_disk() {
+    let project = Project::new(&script().when(
+        "^outside",
+        [kode_e2e::call("Read", json!({ "file_path": "{{cwd}}/../outside.txt" })), kode_e2e::say("Read.")],
+    ));
+    std::fs::write(project.outside().join("outside.txt"), "beside\n").unwrap();
+    let (client, session, state) = zed(&project, Zed::default());
+    client.set_mode(&session, "bypassPermissions");
+    client.run(&session, "outside");
+    assert_eq!(state.lock().unwrap().reads, 0);
+    assert!(project.model.last_results()[0].0.contains("beside"));
+}
+
+#[test]
+fn a_client_that_would_overwrite_unsaved_text_is_not_asked() {
+    let project = project();
+    let client = project.acp_as(&[]);
+    client.initialize_as("CodeCompanion.nvim", offers_files());
+    for method in ["fs/read_text_file", "fs/write_text_file"] {
+        client.on_request(method, |_, request| panic!("cc is asked: {request}"));
+    }
+    let session = client.new_session();
+    client.set_mode(&session, "acceptEdits");
+    let updates = client.run(&session, "edit");
+    assert_eq!(text_of(&updates, "agent_message_chunk"), "Edited.");
+    assert_eq!(project.read("a.txt"), "one\nTWO\n");
+}
+
+#[test]
+fn a_client_that_does_not_answer_for_a_file_costs_the_disk_s_text_and_no_more() {
+    let project = project();
+    let client = project.acp_as(&[]);
+    client.initialize_as("other", offers_files());
+    client.on_request("fs/read_text_file", |_, _| Reply::Error(-32_603, "broken".into()));
+    let session = client.new_session();
+    client.set_mode(&session, "acceptEdits");
+    client.run(&session, "edit");
+    assert_eq!(project.read("a.txt"), "one\nTWO\n");
+}
