@@ -2,6 +2,7 @@
 //!
 //! Rule: a test that shows a requirement of the protocol's test kit bears the requirement's id in its name.
 
+mod files;
 mod handshake;
 mod permissions;
 mod sessions;
