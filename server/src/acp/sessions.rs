@@ -18,6 +18,7 @@ use kode_engine::agent::session::Session;
 use kode_engine::agent::session::prompts::SubmitOutcome;
 use kode_engine::agent::sessions::{ListSessions, SessionSummary, WorkspaceFilter};
 use kode_engine::base::ids::SessionId;
+use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::config::command::TypedCommand;
 use serde::Serialize;
@@ -33,6 +34,13 @@ use super::{commands, config, content, error, follow, mode};
 
 /// The sessions of a page of the list.
 const PAGE: usize = 50;
+
+/// Follows a session after event number `since`. The client knows its mode from the answer.
+fn follow_from(open: &Arc<AcpSession>, attached: &AttachedSession, mode: Mode, since: u64) {
+    let mut following = updates(open);
+    following.knows_mode(mode);
+    follow::start(open, attached, following, since);
+}
 
 /// The folders that a request names.
 struct RequestFolders {
@@ -62,9 +70,8 @@ impl AcpServer {
             .modes(mode::state(now.mode))
             .config_options(config::options(&agent, &now));
         self.peer.respond(id, encoded(response)).await;
-        let mut following = updates(&open);
-        following.knows_mode(now.mode);
-        follow::start(&open, &attached, following, now.bookmark.seq);
+        // From its beginning: a session that cannot be stored has said so by now.
+        follow_from(&open, &attached, now.mode, 0);
         // Files of commands are read meanwhile; the request does not wait for them.
         tokio::spawn(async move {
             if let Some(update) = commands::update(&open).await {
@@ -104,9 +111,7 @@ impl AcpServer {
             .modes(mode::state(now.mode))
             .config_options(config::options(&open.agent, &now));
         self.peer.respond(id, encoded(response)).await;
-        let mut following = updates(&open);
-        following.knows_mode(now.mode);
-        follow::start(&open, &attached, following, now.bookmark.seq);
+        follow_from(&open, &attached, now.mode, now.bookmark.seq);
         Ok(RpcReply::Later)
     }
 
@@ -127,9 +132,7 @@ impl AcpServer {
             .modes(mode::state(now.mode))
             .config_options(config::options(&open.agent, &now));
         self.peer.respond(id, encoded(response)).await;
-        let mut following = updates(&open);
-        following.knows_mode(now.mode);
-        follow::start(&open, &attached, following, now.bookmark.seq);
+        follow_from(&open, &attached, now.mode, now.bookmark.seq);
         Ok(RpcReply::Later)
     }
 

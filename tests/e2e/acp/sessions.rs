@@ -241,3 +241,15 @@ fn a_client_s_mcp_server_offers_its_tools_to_the_session_it_is_given_with() {
     let updates = client.run(&other, "/mcp");
     assert!(!text_of(&updates, "agent_message_chunk").contains("given"), "{updates:#?}");
 }
+
+#[test]
+fn a_session_that_cannot_be_stored_says_so() {
+    let project = project();
+    std::fs::create_dir_all(project.home()).unwrap();
+    std::fs::write(project.home().join("sessions"), "").unwrap();
+    let (client, session) = opened(&project);
+    client.wait_update(&session, "the notice", |update| {
+        update.to_string().contains("This session is not stored")
+    });
+    client.run(&session, "hello");
+}
