@@ -10,24 +10,22 @@ use kode_record::event::{NoticeKind, NoticeLevel};
 use kode_record::record::Record;
 
 /// Words of errors about pictures or documents, in lower case.
-const WORDS: [&str; 13] = [
+const WORDS: [&str; 11] = [
     "image",
     "picture",
     "photo",
-    "media",
+    "media type",
+    "media_type",
     "mime",
     "pdf",
     "document",
     "base64",
-    "vision",
     "multimodal",
-    "modalit",
     "inline_data",
-    "inlinedata",
 ];
 
-/// The status of a request whose content has a type that the server does not take.
-const UNSUPPORTED_TYPE: u16 = 415;
+/// The statuses of requests whose content is refused. Another one is about the model, the address or the account.
+const STATUSES: [u16; 4] = [400, 413, 415, 422];
 
 /// Leaves out the pictures that the provider refused, and notifies the user. False where the error is about something
 /// else, or the conversation has no picture.
@@ -55,7 +53,8 @@ pub(super) fn leave_out_refused(turn: TurnContext<'_>, error: &ModelError) -> bo
 fn is_about_pictures(error: &ModelError) -> bool {
     let words = error.message.to_lowercase();
     error.kind == ModelErrorKind::BadRequest
-        && (error.status == Some(UNSUPPORTED_TYPE) || WORDS.iter().any(|word| words.contains(word)))
+        && error.status.is_none_or(|status| STATUSES.contains(&status))
+        && WORDS.iter().any(|word| words.contains(word))
 }
 
 #[cfg(test)]
@@ -66,16 +65,18 @@ mod tests {
     fn only_refusals_that_name_a_picture_or_document_are_about_pictures() {
         use ModelErrorKind::{BadRequest, RateLimited};
         let cases = [
-            (BadRequest, "messages.0.content.1.image.source.base64: invalid base64 data", true),
-            (BadRequest, "Could not process image", true),
-            (BadRequest, "The PDF specified was not valid.", true),
-            (BadRequest, "Unable to process input image. Please retry", true),
-            (BadRequest, "Unsupported MIME type: image/tiff", true),
-            (BadRequest, "tools.0: Extra inputs are not permitted", false),
-            (RateLimited, "too many image tokens a minute", false),
+            (BadRequest, Some(400), "messages.0.content.1.image.source.base64: invalid base64 data", true),
+            (BadRequest, Some(400), "Could not process image", true),
+            (BadRequest, Some(400), "The PDF specified was not valid.", true),
+            (BadRequest, None, "Unable to process input image. Please retry", true),
+            (BadRequest, Some(415), "Unsupported MIME type: image/tiff", true),
+            (BadRequest, Some(404), "The model `gpt-image-1` does not exist", false),
+            (BadRequest, Some(400), "tools.0: Extra inputs are not permitted", false),
+            (RateLimited, Some(429), "too many image tokens a minute", false),
         ];
-        for (kind, message, expected) in cases {
-            assert_eq!(is_about_pictures(&ModelError::new(kind, message)), expected, "{message}");
+        for (kind, status, message, expected) in cases {
+            let error = ModelError { status, ..ModelError::new(kind, message) };
+            assert_eq!(is_about_pictures(&error), expected, "{message}");
         }
     }
 }
