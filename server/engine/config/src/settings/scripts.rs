@@ -91,20 +91,23 @@ pub(super) fn named_files(workspace: &AbsPath, value: &Value) -> Vec<ReferencedF
     // A program may be started in a folder of the workspace and name its files from there.
     let folder = value.get("cwd").and_then(Value::as_str).and_then(|cwd| inside(workspace, "", cwd));
     let is_more = words.len() > MAX_WORDS;
-    let mut names: Vec<String> = words
+    let mut names: Vec<(String, bool)> = words
         .iter()
         .take(MAX_WORDS)
-        .filter(|word| !word.is_data || has_extension(&word.text, &PROGRAM_EXTENSIONS))
-        .flat_map(|Word { text: word, .. }| {
+        .flat_map(|Word { text: word, is_data }| {
             let from_folder = folder.as_ref().and_then(|folder| inside(workspace, folder, word));
-            [inside(workspace, "", word), from_folder].into_iter().flatten()
+            let names = [inside(workspace, "", word), from_folder].into_iter().flatten();
+            names.map(|name| (name, *is_data))
         })
         .collect();
+    // A name that stands elsewhere, too, is no data there: that one comes first, and stays.
     names.sort_unstable();
-    names.dedup();
+    names.dedup_by(|next, kept| next.0 == kept.0);
+    let is_script = |(name, is_data): &(String, bool)| !is_data || is_program(&workspace.join(name));
     // What looks like a path may come into being after the approval.
     let is_path = |name: &str| name.contains(['/', '.']) && !name.contains(char::is_whitespace);
-    let files = names.into_iter().map(|name| ReferencedFile { path: workspace.join(&name), name });
+    let names = names.into_iter().filter(is_script).map(|(name, _)| name);
+    let files = names.map(|name| ReferencedFile { path: workspace.join(&name), name });
     let (there, absent): (Vec<_>, Vec<_>) = files.partition(|file| file.path.as_path().is_file());
     // Nothing that is there is pushed out by what is not.
     let absent = absent.into_iter().filter(|file| is_path(&file.name));
@@ -154,6 +157,17 @@ fn is_name_of_data(name: &str) -> bool {
     let name = name.to_lowercase();
     let has = |parts: &[&str]| name.split(['-', '_', '.']).any(|part| parts.contains(&part));
     has(&DATA_PARTS) && !has(&PROGRAM_PARTS)
+}
+
+/// Whether a file is a program by its extension, or because it may be executed.
+fn is_program(path: &AbsPath) -> bool {
+    #[cfg(unix)]
+    let is_executable = path.as_path().metadata().is_ok_and(|metadata| {
+        metadata.is_file() && std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0
+    });
+    #[cfg(not(unix))]
+    let is_executable = false;
+    is_executable || has_extension(&path.file_name(), &PROGRAM_EXTENSIONS)
 }
 
 fn has_extension(name: &str, extensions: &[&str]) -> bool {
@@ -274,6 +288,15 @@ mod tests {
         let run = json!({ "command": "serve", "env": { "DATA_FILE": "run.py" } });
         fs::write(root.join("run.py").as_path(), "pass").unwrap();
         assert!(text(&run).contains("run.py sha256:"), "a program is one whatever names it");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let tool = json!({ "command": "serve", "env": { "STATE": "tool" } });
+            fs::write(root.join("tool").as_path(), "text").unwrap();
+            assert_eq!(text(&tool), "");
+            fs::set_permissions(root.join("tool").as_path(), fs::Permissions::from_mode(0o755)).unwrap();
+            assert!(text(&tool).contains("tool sha256:"), "what may be executed is a program");
+        }
         fs::write(root.join("data.db").as_path(), [SQLITE, b"rest"].concat()).unwrap();
         assert_eq!(text(&scripts[0]), "", "no interpreter runs a database");
     }
