@@ -69,3 +69,24 @@ fn an_old_window_is_read_page_by_page_also_after_a_restart() {
     let _ = again.snapshot();
     assert_eq!(pages(&again), read, "the journal keeps them");
 }
+
+#[test]
+fn a_first_instruction_that_was_pasted_outlives_a_compaction() {
+    let script = Script::default()
+        .when("^The conversation:", [summarize("as it was").repeat(9)])
+        .otherwise([say(&"lorem ipsum ".repeat(80)).repeat(9)]);
+    let project = Project::new(&script);
+    let client = project.open();
+    let session = client.session();
+    session.run(&format!("Port the parser.\n{}", "Keep every test.\n".repeat(800)));
+    for round in 0..5 {
+        session.run(&format!("prompt {round}"));
+    }
+    compacted(&session);
+    session.run("go on");
+    let request = project.model.last_request().to_string();
+    let (_, told) =
+        request.split_once("The first instruction of the user, word for word:").expect("it is told");
+    let told: String = told.chars().take(200).collect();
+    assert!(told.contains("Port the parser.\\nKeep every test."), "{told}");
+}

@@ -11,6 +11,9 @@ use kode_model::Block;
 use kode_record::options::TurnOptions;
 use kode_record::prompt::PromptPart;
 
+/// The tag around pasted text in a message for the model.
+pub(crate) const PASTED_TAG: &str = "pasted-text";
+
 /// The longest note, in characters.
 const MAX_NOTE: usize = 2_000;
 

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::input::InputReader;
 use crate::input::render::{BoundedText, bounded, element, lines_of};
+use crate::prompt::PASTED_TAG;
 use kode_base::blocking;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::ids::CallId;
@@ -174,7 +175,7 @@ impl<'a> LookUp<'a> {
             }
             PromptPart::Pasted { text } => {
                 let body = bounded(text, room.min(MAX_PASTED_BYTES));
-                Some(FoundPart::text(shown, "pasted-text", &[], &body))
+                Some(FoundPart::text(shown, PASTED_TAG, &[], &body))
             }
             PromptPart::Editor(context) => self.editor(shown, context, room),
         }

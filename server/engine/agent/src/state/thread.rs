@@ -11,7 +11,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::prompt::PromptKind;
+use crate::prompt::{PASTED_TAG, PromptKind};
 use crate::state::events;
 use crate::state::images;
 use crate::state::thread::open::UnansweredPrompt;
@@ -389,8 +389,11 @@ impl Thread {
     pub(crate) fn first_instruction(&self) -> Option<String> {
         let start = self.turns.iter().find(|start| start.prompt.is_said)?;
         if let Some(sent) = self.saying(start.place, start.words, None) {
-            let texts = sent.blocks.iter().take(sent.words).filter_map(|block| match block {
-                Block::Text { text } => Some(text.as_str()),
+            // Attachments stand behind the words; what was pasted was said, too.
+            let is_pasted =
+                |text: &str| text.strip_prefix('<').is_some_and(|tag| tag.starts_with(PASTED_TAG));
+            let texts = sent.blocks.iter().enumerate().filter_map(|(at, block)| match block {
+                Block::Text { text } if at < sent.words || is_pasted(text) => Some(text.as_str()),
                 _ => None,
             });
             return Some(texts.collect::<Vec<_>>().join("\n"));
