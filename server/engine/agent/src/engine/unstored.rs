@@ -4,7 +4,7 @@
 //! and its user reads why. It ends with the process.
 
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::Engine;
@@ -39,25 +39,22 @@ impl Engine {
     ) -> Result<(StoredBeginning, Option<SessionError>), SessionError> {
         let refusal = match self.store_at(path, record) {
             Ok(stored) => return Ok((stored, None)),
-            Err(SessionError::Storage { path, source }) if is_refusal(&source) => {
-                SessionError::Storage { path, source }
-            }
+            Err(error) if is_refusal(&error) => error,
             Err(error) => return Err(error),
         };
         tracing::error!(error = %refusal, "the session is not stored");
-        let folder = {
-            let mut unstored = lock(&self.unstored);
-            let made = match unstored.take() {
-                Some(made) => made,
-                None => Scratch::new()
-                    .map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?,
-            };
-            let name = path.parent().and_then(Path::file_name).unwrap_or_default();
-            let folder = made.path().join(name);
-            *unstored = Some(made);
-            folder
-        };
+        let name = path.parent().and_then(Path::file_name).unwrap_or_default();
+        let storage = |source| SessionError::Storage { path: path.to_path_buf(), source };
+        let folder = self.unstored_folder().map_err(storage)?.join(name);
         Ok((self.store_at(&folder.join(JOURNAL), record)?, Some(refusal)))
+    }
+
+    fn unstored_folder(&self) -> io::Result<PathBuf> {
+        let mut unstored = lock(&self.unstored);
+        if unstored.is_none() {
+            *unstored = Some(Scratch::new()?);
+        }
+        Ok(unstored.as_ref().map(|made| made.path().to_path_buf()).unwrap_or_default())
     }
 
     fn store_at(&self, path: &Path, record: &Record) -> Result<StoredBeginning, SessionError> {
@@ -70,9 +67,10 @@ impl Engine {
 }
 
 /// Whether the disk takes nothing in this place.
-fn is_refusal(error: &io::Error) -> bool {
+fn is_refusal(error: &SessionError) -> bool {
+    let SessionError::Storage { source, .. } = error else { return false };
     matches!(
-        error.kind(),
+        source.kind(),
         ErrorKind::StorageFull
             | ErrorKind::QuotaExceeded
             | ErrorKind::ReadOnlyFilesystem
