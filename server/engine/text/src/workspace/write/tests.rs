@@ -92,7 +92,8 @@ async fn typing_without_a_pause_is_not_waited_for_for_ever() {
         }
     };
     let (applied, ()) = tokio::join!(apply_after(&rig, |_| {}), typing);
-    assert_eq!(applied.unwrap()[0].rebased, 1);
+    // A key may fall between the reading and the edit of the attempt that no pause came before.
+    assert!((1..=2).contains(&applied.unwrap()[0].rebased));
 }
 
 #[tokio::test(start_paused = true)]
