@@ -216,10 +216,11 @@ test("what a command says is shown, also that it was not carried out", () =>
 test("a command that begins another session has that one shown", () =>
     inWorld({ programs: [plain] }, async ({ chat }) => {
         await chat.say("begin");
-        await chat.page.waitForSelector("text=Answer to begin");
+        // The list of sessions quotes the answer too, also below the empty session.
+        await chat.page.waitForSelector(".row >> text=Answer to begin");
         const before = chat.sessionId;
         await chat.say("/clear");
-        await chat.page.waitForSelector("text=Answer to begin", { state: "detached" });
+        await chat.page.waitForSelector(".row >> text=Answer to begin", { state: "detached" });
         // The page tells the host only once it shows the other one.
         await chat.told(() => chat.sessionId !== before, "another session");
     }));

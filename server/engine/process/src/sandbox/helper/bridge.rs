@@ -164,8 +164,9 @@ async fn carry(mut stream: TcpStream, socket: &Path) -> io::Result<()> {
         copy(&mut from_command, &mut sink()).await.map(drop)
     };
     let back = async {
-        copy(&mut from_proxy, &mut to_command).await?;
-        to_command.shutdown().await
+        // A proxy that closes with unread bytes resets the connection; the command must see the end all the same.
+        let copied = copy(&mut from_proxy, &mut to_command).await.map(drop);
+        to_command.shutdown().await.and(copied)
     };
     let (there, back) = tokio::join!(there, back);
     there.and(back)
