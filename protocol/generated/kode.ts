@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "354399ca6dfc70c669cb0e069bd93a1464ede649e1026a737359f8c9cf280f61";
+export const SCHEMA_HASH = "e688f4ebf8a13778234f447d49ac374329a537a79d5ff3c35bef8b10f9e8f6cf";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -1492,6 +1492,8 @@ export type FindingKind =
     | "hook"
     /** An MCP server. */
     | "server"
+    /** A language server. */
+    | "languageServer"
     /** A variable for what the agent starts. */
     | "variable"
     /** A command that prints something for the agent. */

@@ -388,6 +388,8 @@ pub enum FindingKind {
     Hook,
     /// An MCP server.
     Server,
+    /// A language server.
+    LanguageServer,
     /// A variable for what the agent starts.
     Variable,
     /// A command that prints something for the agent.

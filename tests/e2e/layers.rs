@@ -76,6 +76,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "kode-tool",
         ],
     ),
+    ("kode-languages", &["kode-base", "kode-process", "kode-text", "kode-config", "kode-tool"]),
     (
         "kode-agent",
         &[
@@ -109,6 +110,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "kode-record",
             "kode-tools",
             "kode-mcp",
+            "kode-languages",
             "kode-agent",
         ],
     ),

@@ -26,6 +26,7 @@ mod hooks;
 mod hostile;
 mod hunks;
 mod input;
+mod languages;
 mod layers;
 mod local;
 mod mcp;

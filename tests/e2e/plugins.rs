@@ -151,6 +151,7 @@ fn a_plugin_works_from_the_adding_of_its_marketplace_on() {
             "output styles: house:Polite",
             "hook UserPromptSubmit: sh \"${CLAUDE_PLUGIN_ROOT}/hooks/note.sh\"",
             "MCP server plugin:house:tickets: python3 ${CLAUDE_PLUGIN_ROOT}/tickets.py",
+            "language server plugin:house:words: ${CLAUDE_PLUGIN_ROOT}/words",
             "nobody is there to say yes",
         ] {
             assert!(refused.stderr.contains(shown), "{shown} in {}", refused.stderr);
@@ -189,10 +190,15 @@ fn a_plugin_works_from_the_adding_of_its_marketplace_on() {
         assert_eq!(completed["items"][0]["label"], "/house:greet", "{completed}");
         let doctor = client.call("agent/doctor", json!({ "sessionId": session.id }));
         let text = doctor["text"].as_str().unwrap();
-        assert!(text.contains("- house@street (user") && text.contains("house:greet (plugin"), "{text}");
+        assert!(
+            text.contains("- house@street (user")
+                && text.contains("house:greet (plugin")
+                && text.contains("- plugin:house:words (plugin"),
+            "{text}"
+        );
         let problems = doctor["problems"].to_string();
         assert!(
-            problems.contains("`lspServers` is not in use")
+            problems.contains("`userConfig` is not in use")
                 && problems.contains("`hooks` of an agent that a plugin brings"),
             "{problems}"
         );

@@ -11,13 +11,14 @@
 //! 2. [`process`], [`model`], [`text`], [`permission`]
 //! 3. [`providers`], [`config`]
 //! 4. [`tool`], [`record`]
-//! 5. [`tools`], [`mcp`], [`agent`]
+//! 5. [`tools`], [`mcp`], [`languages`], [`agent`]
 
 pub use kode_agent as agent;
 pub use kode_base as base;
 pub use kode_command as command;
 pub use kode_config as config;
 pub use kode_journal as journal;
+pub use kode_languages as languages;
 pub use kode_mcp as mcp;
 pub use kode_model as model;
 pub use kode_net as net;

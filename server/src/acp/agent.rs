@@ -14,6 +14,7 @@ use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::config::policies::PolicyProvider;
 use kode_engine::config::settings::SettingsPolicies;
+use kode_engine::languages::Languages;
 use kode_engine::mcp::Mcp;
 use kode_engine::model::models::Models;
 use kode_engine::permission::Deliveries;
@@ -87,6 +88,7 @@ impl AcpAgent {
             home,
             tools: policies::tools(&search),
             servers: Arc::clone(&servers) as Arc<dyn ServerPool>,
+            languages: Arc::new(Languages::default()),
             host: Arc::clone(&host) as Arc<dyn Host>,
             models,
             deliveries: Deliveries::default(),

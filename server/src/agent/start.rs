@@ -12,6 +12,7 @@ use kode_engine::agent::hooks::EndReason;
 use kode_engine::agent::input::complete::Completer;
 use kode_engine::agent::sessions::CleanupOptions;
 use kode_engine::config::policies::PolicyProvider;
+use kode_engine::languages::Languages;
 use kode_engine::mcp::Mcp;
 use kode_engine::permission::Deliveries;
 use kode_engine::process::sandbox;
@@ -62,6 +63,7 @@ pub(crate) fn start(
         home: home.clone(),
         tools: policies::tools(&search),
         servers: Arc::new(Mcp::new(home).waiting(MCP_WAIT)),
+        languages: Arc::new(Languages::default()),
         host: Arc::new(LspHost::new(Arc::clone(connection))),
         models: policies::models(&policies, options.models()),
         deliveries: Deliveries::new(options.delivery.clone())?,

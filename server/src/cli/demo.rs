@@ -23,6 +23,7 @@ use kode_engine::permission::Deliveries;
 use kode_engine::providers::connector::Providers;
 use kode_engine::record::event::{CallState, Event, Item, ItemBody, TurnEnd};
 use kode_engine::text::host::NoEditor;
+use kode_engine::tool::languages::NoLanguages;
 use kode_engine::tools::built_in::built_in;
 
 use crate::cli::questions::Answerer;
@@ -58,6 +59,7 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
         home: home.clone(),
         tools: built_in(),
         servers: Arc::new(Mcp::new(home)),
+        languages: Arc::new(NoLanguages),
         host: Arc::new(NoEditor),
         models: Models::new(Ok(demo), Arc::new(Providers)),
         policies: Arc::new(NoPolicyProvider),

@@ -125,6 +125,7 @@ fn finding(finding: &report::Finding) -> wire::Finding {
             FindingSubject::Plugin => wire::FindingKind::Plugin,
             FindingSubject::Hook => wire::FindingKind::Hook,
             FindingSubject::Server => wire::FindingKind::Server,
+            FindingSubject::LanguageServer => wire::FindingKind::LanguageServer,
             FindingSubject::Variable => wire::FindingKind::Variable,
             FindingSubject::Helper => wire::FindingKind::Helper,
         },

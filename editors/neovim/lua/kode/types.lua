@@ -1212,6 +1212,7 @@
 ---| "plugin" # A plugin.
 ---| "hook" # A group of hooks.
 ---| "server" # An MCP server.
+---| "languageServer" # A language server.
 ---| "variable" # A variable for what the agent starts.
 ---| "helper" # A command that prints something for the agent.
 

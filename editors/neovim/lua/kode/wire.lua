@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "354399ca6dfc70c669cb0e069bd93a1464ede649e1026a737359f8c9cf280f61"
+M.schema_hash = "e688f4ebf8a13778234f447d49ac374329a537a79d5ff3c35bef8b10f9e8f6cf"
 
 return M

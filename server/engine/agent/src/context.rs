@@ -97,7 +97,8 @@ impl ContextBuilder {
         let needed = needs::of(conversation, room);
         let catalog = self.extensions.catalog();
         let in_force = self.gate.in_force_for(conversation);
-        let can_diagnose = self.environment.workspace.can_diagnose();
+        let workspace = &self.environment.workspace;
+        let (can_diagnose, has_languages) = (workspace.can_diagnose(), workspace.languages().is_some());
         let agents = self.extensions.agent_types();
         let instructions = self.instructions.current();
         let state = self.core.state();
@@ -105,6 +106,7 @@ impl ContextBuilder {
         let offering = OfferContext {
             mode: conversation.mode(state.config.mode),
             can_diagnose,
+            has_languages,
             catalog: &catalog,
             is_denied: &is_denied,
             agents: &agents,

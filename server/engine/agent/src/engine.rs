@@ -48,6 +48,7 @@ use kode_record::record::Record;
 use kode_text::edit::ledger::Ledger;
 use kode_text::host::Host;
 use kode_text::workspace::Workspace;
+use kode_tool::languages::LanguagePool;
 use kode_tool::servers::{McpServers, ServerPool};
 use kode_tool::{Registry, ToolSource};
 use lease::{FollowedSessions, PreparationGuard, Preparations, unbroken};
@@ -71,6 +72,8 @@ pub struct EngineOptions {
     pub tools: Registry,
     /// The MCP servers of all workspaces.
     pub servers: Arc<dyn ServerPool>,
+    /// The language servers of all workspaces.
+    pub languages: Arc<dyn LanguagePool>,
     /// Whether open documents that the agent has changed are saved before a command runs, where the editor can.
     pub save_before_commands: bool,
     /// How changes reach the files, where a session has no rules of its own.
@@ -131,6 +134,8 @@ pub struct Engine {
     followed: FollowedSessions,
     /// The MCP servers of the workspaces.
     servers: Arc<dyn ServerPool>,
+    /// The language servers of the workspaces.
+    languages: Arc<dyn LanguagePool>,
     /// The folder of sessions that the state folder does not take.
     unstored: UnstoredSessions,
 }
@@ -145,6 +150,7 @@ impl Engine {
             models,
             tools,
             servers,
+            languages,
             save_before_commands,
             deliveries,
             policies,
@@ -155,6 +161,7 @@ impl Engine {
             worktrees: beside(&home),
             catalogue: Arc::new(Catalogue::new(&home)),
             servers,
+            languages,
             host,
             secrets,
             models: CurrentModels::new(models),
@@ -417,7 +424,7 @@ impl Engine {
         for session in sessions {
             session.closed().await;
         }
-        self.servers.end().await;
+        tokio::join!(self.servers.end(), self.languages.end());
     }
 
     /// The profile that the settings of a workspace want; the main one where they name none that is there.
@@ -479,7 +486,10 @@ impl Engine {
         let host = self.host.of_session(&state.id, &state.roots);
         let host = host.unwrap_or_else(|| Arc::clone(&self.host));
         let workspace = Workspace::new(host, state.roots.clone(), state.cwd.clone())
-            .saving_before_commands(self.save_before_commands);
+            .saving_before_commands(self.save_before_commands)
+            .with_languages(
+                self.languages.of(&state.roots, &self.secrets, &|| self.policies.of(&state.roots)),
+            );
         let outputs = AbsPath::new(journal.path().with_file_name(OUTPUT)).ok();
         let tasks = Tasks::new(outputs.map(Outputs::new).map(Arc::new), Arc::clone(&self.background));
         // Rules that were good once are good still.

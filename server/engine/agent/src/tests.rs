@@ -71,6 +71,7 @@ use kode_record::event::{
 };
 use kode_record::record::Record;
 use kode_text::host::{Host, NoEditor};
+use kode_tool::languages::NoLanguages;
 use kode_tool::{CallAction, CallContext, CallPlan, Registry, Tool, ToolFacts, ToolOutput};
 use kode_tools::built_in::built_in;
 
@@ -317,6 +318,7 @@ impl Bench {
             home: AbsPath::new(home.path().join("state")).unwrap(),
             tools: Registry::default(),
             servers: Arc::new(Mcp::new(AbsPath::new(home.path().join("state")).unwrap())),
+            languages: Arc::new(NoLanguages),
             host,
             models,
             policies,

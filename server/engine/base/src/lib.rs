@@ -2,7 +2,7 @@
 //!
 //! Must not know: models, tools, sessions, settings, editors.
 //! Used by: net, command, journal, process, model, text, permission, providers, config, tool, record, tools,
-//! mcp, agent, engine.
+//! mcp, languages, agent, engine.
 
 pub mod atomic;
 pub mod blocking;

@@ -1,7 +1,7 @@
 //! Configuration by users: settings, plugins, agents, skills, commands, hooks, styles and instructions.
 //!
 //! Must not know: live sessions, running tools.
-//! Used by: tool, record, tools, mcp, agent, engine.
+//! Used by: tool, record, tools, mcp, languages, agent, engine.
 
 pub mod agents;
 pub mod budget;
@@ -9,6 +9,7 @@ pub mod command;
 pub mod extension;
 pub mod hooks;
 pub mod in_force;
+pub mod language_servers;
 pub mod mcp;
 pub mod memory;
 pub mod plugin;

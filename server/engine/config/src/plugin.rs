@@ -1,5 +1,5 @@
-//! Plugins: folders that bring commands, agents, skills, output styles, hooks and MCP servers together, and the
-//! marketplaces they come from.
+//! Plugins: folders that bring commands, agents, skills, output styles, hooks, MCP servers and language servers together,
+//! and the marketplaces they come from.
 //!
 //! Rule: of a plugin nothing counts before it is installed and enabled, and what counts is exactly what was installed; a path in
 //! it never leads out of it; nothing in it is run by reading, installing or updating it.
@@ -130,6 +130,8 @@ pub struct Plugin {
     pub hooks: Vec<Declaration>,
     /// Its MCP servers.
     pub servers: Vec<Declaration>,
+    /// Its language servers.
+    pub language_servers: Vec<Declaration>,
     /// What is wrong with it.
     pub problems: Vec<SettingsProblem>,
     /// The files that were looked for to read this.

@@ -63,6 +63,8 @@ pub struct Preferences {
     /// `sessionTitles`: whether a model is asked for titles of sessions; where nothing is said, only if `quick` points to
     /// another profile than the session's.
     pub session_titles: Option<bool>,
+    /// `lspServersOnPath`: whether well-known language servers on the `PATH` are used without an entry.
+    pub language_servers_on_path: bool,
     /// `cleanupPeriodDays`: after so many days untouched a session is deleted; `None` means never.
     pub cleanup_days: Option<u32>,
     /// `todoReminderRounds`: after so many rounds of work without a word about the todo list the model is reminded of it.
@@ -131,6 +133,7 @@ impl Default for Preferences {
             candidate_answers: false,
             project_overview: true,
             session_titles: None,
+            language_servers_on_path: true,
             cleanup_days: Some(CLEANUP_DAYS),
             todo_reminder_rounds: TODO_REMINDER_ROUNDS,
         }

@@ -17,12 +17,13 @@ use crate::client::ServerHandler;
 use crate::failure;
 use crate::surroundings::ServerSurroundings;
 use crate::transport::any::AnyTransport;
-use crate::transport::stdio::{self, ErrorOutput};
+use crate::transport::stdio;
 use crate::transport::{http, sse};
 use kode_config::mcp::config::{
     HEALTH_LIMIT, RemoteServer, RemoteTransport, ServerDefinition, ServerLink, ServerProgram,
 };
 use kode_config::mcp::fault::{McpFailure, McpFailureClass};
+use kode_process::shell::error_output::ErrorOutput;
 use kode_process::shell::served::ServedProcess;
 
 /// How long the end of a program is waited for once its connection has ended, to tell how it ended.

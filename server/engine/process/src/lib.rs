@@ -1,7 +1,7 @@
 //! Child processes, the sandbox around them, git, and worktrees.
 //!
 //! Must not know: models, settings, sessions.
-//! Used by: providers, config, tool, record, tools, mcp, agent, engine.
+//! Used by: providers, config, tool, record, tools, mcp, languages, agent, engine.
 
 pub mod git;
 pub mod outcome;

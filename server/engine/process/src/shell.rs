@@ -4,6 +4,7 @@
 //! ends, is cancelled or takes too long the whole group is gone before the result is given. It runs in the folder and in
 //! the sandbox it was judged for; from one to the next the folder is carried over, the environment is not.
 
+pub mod error_output;
 pub mod helper;
 mod output;
 pub mod piped;

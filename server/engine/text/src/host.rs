@@ -150,10 +150,10 @@ pub enum DiagnosticSeverity {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiagnosticsError {
     /// There is no editor, or it does not tell.
-    #[error("there is no editor that tells what its language servers say")]
+    #[error("there is no editor and no language server that provides diagnostics")]
     Unavailable,
     /// It was asked and failed, or took too long.
-    #[error("the editor did not tell: {0}")]
+    #[error("no diagnostics came: {0}")]
     Failed(String),
 }
 

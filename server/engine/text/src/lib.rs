@@ -1,7 +1,7 @@
 //! The text of files as the user sees it, edits of it, and the ledger of hunks.
 //!
 //! Must not know: tools, sessions, the caller that edits.
-//! Used by: config, tool, record, tools, agent, engine.
+//! Used by: config, tool, record, tools, languages, agent, engine.
 
 pub mod edit;
 pub mod host;

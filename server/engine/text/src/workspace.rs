@@ -5,6 +5,7 @@
 
 pub mod changes;
 pub mod error;
+pub mod language;
 pub mod overlay;
 pub mod preview;
 pub mod reads;

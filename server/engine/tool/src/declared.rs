@@ -31,6 +31,12 @@ pub fn declared(
             Some(path) => Touch::Read(resolve(path)?),
             None => return Some(Vec::new()),
         },
+        "Symbols" => match file() {
+            Some(path) => Touch::Read(resolve(path)?),
+            None => return Some(Vec::new()),
+        },
+        "Definition" | "References" | "CallHierarchy" | "CodeActions" => Touch::Read(resolve(file()?)?),
+        "LSP" => Touch::Read(resolve(text(&["filePath"])?)?),
         "Edit" | "MultiEdit" | "NotebookEdit" | "Write" => Touch::Write(resolve(file()?)?),
         "Bash" => Touch::Command {
             command: text(&["command"])?.to_owned(),

@@ -4,11 +4,12 @@
 //! A tool is one file: a typed input whose doc comments are the text the model reads, `plan`, and its tests.
 //!
 //! Must not know: any single tool, sessions.
-//! Used by: record, tools, mcp, agent, engine.
+//! Used by: record, tools, mcp, languages, agent, engine.
 
 pub mod declared;
 pub mod delegation;
 mod input;
+pub mod languages;
 pub mod names;
 pub mod offer;
 pub mod report;
@@ -111,8 +112,10 @@ pub struct ExtensionUse {
 pub struct OfferContext<'a> {
     /// The mode of the conversation.
     pub mode: Mode,
-    /// Whether the editor tells what its language servers say.
+    /// Whether there are diagnostics of language servers.
     pub can_diagnose: bool,
+    /// Whether a language server serves a language of the workspace.
+    pub has_languages: bool,
     /// The skills and commands there are.
     pub catalog: &'a Catalog,
     /// The types of sub-agents there are.

@@ -12,7 +12,7 @@ use kode_text::edit::AppliedFile;
 use kode_text::edit::diff::{Patch, push_numbered, split_lines};
 use kode_text::workspace::Workspace;
 
-/// Lines of the changed text that a report shows the model.
+/// The lines of changed texts that a report shows the model, of all files together.
 pub(crate) const MAX_SNIPPET_LINES: usize = 120;
 
 /// Characters of one line that a report shows the model.
@@ -26,10 +26,11 @@ pub fn report(summary: &str, files: &[AppliedFile], workspace: &Workspace) -> To
     let mut model_text = summary.to_owned();
     let mut displays = Vec::new();
     let mut structured = Vec::new();
+    let mut room = MAX_SNIPPET_LINES;
     for file in files {
         let path = workspace.display(&file.target);
         let patch = Patch::between(&file.old_text, &file.new_text);
-        describe(&mut model_text, &path, file, &patch);
+        describe(&mut model_text, &path, file, (&patch, &mut room));
         let verb = if file.created { "Created" } else { "Edited" };
         displays.push(format!("{verb} {path} (+{} -{})", patch.added, patch.removed));
         structured.push(json!({
@@ -53,7 +54,13 @@ pub fn report(summary: &str, files: &[AppliedFile], workspace: &Workspace) -> To
     ToolOutput { model_text, display: displays.join("\n"), structured, ..ToolOutput::default() }
 }
 
-pub(crate) fn describe(text: &mut String, path: &str, file: &AppliedFile, patch: &Patch) {
+/// Appends a changed file with snippets of at most `room` lines, and takes those from it.
+pub(crate) fn describe(
+    text: &mut String,
+    path: &str,
+    file: &AppliedFile,
+    (patch, room): (&Patch, &mut usize),
+) {
     let start = if text.is_empty() { "" } else { "\n" };
     let verb = if file.created { "created" } else { "changed" };
     let _ = write!(text, "{start}{path} {verb}: +{} -{}", patch.added, patch.removed);
@@ -68,24 +75,22 @@ pub(crate) fn describe(text: &mut String, path: &str, file: &AppliedFile, patch:
         text.push_str("\nOther places had changed meanwhile; those changes were kept.");
     }
     let new = split_lines(&file.new_text);
-    let mut shown = 0;
     for hunk in &patch.hunks {
-        if shown >= MAX_SNIPPET_LINES {
+        if *room == 0 {
             text.push_str("\n[more changed places are not shown]");
             break;
         }
         let first = if hunk.new_lines == 0 { hunk.new_start + 1 } else { hunk.new_start };
         let _ = write!(text, "\n@@ line {first}: +{} -{}", hunk.count('+'), hunk.count('-'));
         let lines = &new[first - 1..first - 1 + hunk.new_lines];
-        let room = MAX_SNIPPET_LINES - shown;
-        for (number, line) in (first..).zip(lines.iter().take(room)) {
+        for (number, line) in (first..).zip(lines.iter().take(*room)) {
             text.push('\n');
             push_numbered(text, number, line, MAX_SNIPPET_LINE_CHARS);
         }
-        if lines.len() > room {
-            let _ = write!(text, "\n[{} more lines of this place are not shown]", lines.len() - room);
+        if lines.len() > *room {
+            let _ = write!(text, "\n[{} more lines of this place are not shown]", lines.len() - *room);
         }
-        shown += lines.len();
+        *room = room.saturating_sub(lines.len());
     }
     if patch.truncated {
         text.push_str("\n[the change is too long to be shown in full]");

@@ -1,7 +1,7 @@
-//! Diagnostics: what the editor's language servers say about the code.
+//! Diagnostics: the errors and warnings of language servers, those of the editor or of the agent's own.
 //!
-//! Rule: worst first, never more than [`MAX_OF_FILE`] of a file and [`MAX_IN_ALL`], with the number of all; an editor
-//! that does not tell is never taken for code without faults.
+//! Rule: worst first, never more than [`MAX_OF_FILE`] of a file and [`MAX_IN_ALL`], with the number of all; a server without an
+//! answer is never taken for code without faults.
 
 use std::fmt::Write as _;
 
@@ -51,7 +51,7 @@ pub enum SeverityInput {
     Hint,
 }
 
-/// Asks the editor's language servers.
+/// Asks language servers.
 #[derive(Clone, Copy, Debug)]
 pub struct Diagnostics;
 
@@ -64,9 +64,9 @@ impl Tool for Diagnostics {
             name: DIAGNOSTICS,
             kind: ToolKind::ReadOnly,
             concurrency_safe: true,
-            description: "Tells what the language servers of the editor say about a file or about all files: errors, \
-                warnings and hints with their places, worst first. Use it to check code after a change; they may need \
-                a moment to see it. It does not replace building and testing.",
+            description: "Reports the errors, warnings and hints of language servers for a file or for all files, with \
+                their places, worst first. Use it to check code after a change; a server may need a moment to see it. \
+                It does not replace building and testing.",
         }
     }
 

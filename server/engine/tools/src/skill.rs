@@ -156,6 +156,7 @@ mod tests {
         let offer = OfferContext {
             mode: kode_base::mode::Mode::Default,
             can_diagnose: false,
+            has_languages: false,
             catalog: &catalog,
             is_denied: &|_| false,
             by_need: false,

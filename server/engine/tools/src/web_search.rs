@@ -270,6 +270,7 @@ mod tests {
             let offer = OfferContext {
                 mode: kode_base::mode::Mode::Default,
                 can_diagnose: false,
+                has_languages: false,
                 catalog: &kode_config::extension::Catalog::default(),
                 is_denied: &|_| false,
                 by_need: false,

@@ -18,6 +18,7 @@ use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::base::scratch::{self, Scratch};
 use kode_engine::config::settings::EditorUpdate;
+use kode_engine::languages::Languages;
 use kode_engine::mcp::Mcp;
 use kode_engine::model::Role;
 use kode_engine::permission::Deliveries;
@@ -223,6 +224,7 @@ pub(in crate::cli) async fn begin(
         home,
         tools: policies::tools(&search),
         servers: Arc::new(Mcp::new(state).waiting(MCP_WAIT)),
+        languages: Arc::new(Languages::default()),
         host: Arc::new(NoEditor),
         models,
         policies: Arc::new(policies),

@@ -68,6 +68,7 @@ struct FixedKey {
     modes: (Mode, Mode),
     cwd: AbsPath,
     can_diagnose: bool,
+    has_languages: bool,
     catalog: Arc<Catalog>,
     in_force: Arc<EffectivePolicy>,
     agents: Arc<AgentTypes>,
@@ -82,7 +83,7 @@ impl FixedKey {
     fn is_same(&self, other: &Self) -> bool {
         self.modes == other.modes
             && self.cwd == other.cwd
-            && self.can_diagnose == other.can_diagnose
+            && (self.can_diagnose, self.has_languages) == (other.can_diagnose, other.has_languages)
             && Arc::ptr_eq(&self.catalog, &other.catalog)
             && Arc::ptr_eq(&self.in_force, &other.in_force)
             && Arc::ptr_eq(&self.agents, &other.agents)
@@ -263,6 +264,7 @@ impl ContextBuilder {
             modes: (mode, conversation.mode(mode)),
             cwd: workspace.cwd(),
             can_diagnose: workspace.can_diagnose(),
+            has_languages: workspace.languages().is_some(),
             catalog: self.extensions.catalog(),
             in_force: self.gate.in_force(),
             agents: self.extensions.agent_types(),

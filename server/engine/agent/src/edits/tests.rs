@@ -19,6 +19,7 @@ use kode_testing::text::{Meanwhile, Rig};
 use kode_text::edit::ledger::review::{FileReview, Selection};
 use kode_text::edit::{Author, FileChange};
 use kode_tool::Registry;
+use kode_tool::languages::NoLanguages;
 
 /// A session on a rig's files.
 pub(crate) struct EditBench {
@@ -36,6 +37,7 @@ impl EditBench {
             home: rig.root().join("../state"),
             tools: Registry::default(),
             servers: Arc::new(Mcp::new(rig.root().join("../state"))),
+            languages: Arc::new(NoLanguages),
             host: rig.editor.clone(),
             models: Models::new(Ok(Profile::demo()), Arc::new(NoConnector)),
             policies: Arc::new(NoPolicyProvider),

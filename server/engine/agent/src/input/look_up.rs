@@ -262,7 +262,10 @@ impl<'a> LookUp<'a> {
 
     async fn diagnostics(&self, shown: Attachment, target: Option<&Target>, room: usize) -> FoundPart {
         if !self.input.environment.workspace.can_diagnose() {
-            return FoundPart::problem(shown, "there is no editor that tells what its language servers say");
+            return FoundPart::problem(
+                shown,
+                "there is no editor and no language server that provides diagnostics",
+            );
         }
         if let Some(Err(reason)) = target.map(|target| self.input.gate.may_mention(target)) {
             return FoundPart::problem(shown, reason);

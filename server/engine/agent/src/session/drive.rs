@@ -81,7 +81,8 @@ async fn prepare(services: &Services, turn: &TurnId, cancel: &CancellationToken)
             () = cancel.cancelled() => {}
         }
     };
-    tokio::join!(instructions, servers, services.core.sync());
+    let languages = services.environment.workspace.refresh_languages();
+    tokio::join!(instructions, servers, languages, services.core.sync());
 }
 
 /// Runs a turn and records its end.

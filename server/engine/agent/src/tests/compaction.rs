@@ -12,6 +12,7 @@ use kode_model::profile::Profile;
 use kode_providers::{anthropic, chat, responses};
 use kode_record::compaction::Cause;
 use kode_record::event::CompressionStep;
+use kode_tool::languages::NoLanguages;
 use kode_tools::built_in::built_in;
 
 /// A model that answers by a script and summarizes by copying what it is given.
@@ -131,6 +132,7 @@ impl Office {
             home: AbsPath::new(home.path().join("state")).unwrap(),
             tools: Registry::default(),
             servers: Arc::new(Mcp::new(AbsPath::new(home.path().join("state")).unwrap())),
+            languages: Arc::new(NoLanguages),
             host,
             models: models(connected, &model),
             policies,

@@ -8,6 +8,7 @@ use kode_model::fallback::{Fallback, Trigger};
 use kode_model::profile::Profile;
 use kode_record::compaction::Cause;
 use kode_record::event::CompressionStep;
+use kode_tool::languages::NoLanguages;
 use kode_tools::built_in::built_in;
 
 const MIB: usize = 1 << 20;
@@ -117,6 +118,7 @@ async fn while_a_fallback_that_reads_less_is_asked_its_window_counts() {
         home: AbsPath::new(home.path().join("state")).unwrap(),
         tools: Registry::default(),
         servers: Arc::new(Mcp::new(AbsPath::new(home.path().join("state")).unwrap())),
+        languages: Arc::new(NoLanguages),
         host: Arc::new(NoEditor),
         models,
         policies: Arc::new(NoPolicyProvider),

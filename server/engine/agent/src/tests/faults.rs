@@ -13,6 +13,7 @@ use kode_model::profile::Profile;
 use kode_model::provider::Provider;
 use kode_providers::connector::Providers;
 use kode_providers::scripted::{Script, ScriptedServer};
+use kode_tool::languages::NoLanguages;
 
 /// How long a server may be silent here.
 const SILENCE: Duration = Duration::from_millis(300);
@@ -181,6 +182,7 @@ impl Served {
             home: AbsPath::new(home.path().join("state")).unwrap(),
             tools: Registry::default(),
             servers: Arc::new(Mcp::new(AbsPath::new(home.path().join("state")).unwrap())),
+            languages: Arc::new(NoLanguages),
             host: Arc::new(NoEditor),
             models: Models::new(Ok(profile), Arc::new(Providers)),
             policies: Arc::new(NoPolicyProvider),

@@ -7,6 +7,7 @@ use crate::history::following::FollowedSession;
 use kode_journal::lease::LeaseRefusal;
 use kode_mcp::Mcp;
 use kode_model::profile::Profile;
+use kode_tool::languages::NoLanguages;
 
 /// Another engine on the same home.
 fn other(bench: &Bench, script: Vec<Say>) -> Bench {
@@ -16,6 +17,7 @@ fn other(bench: &Bench, script: Vec<Say>) -> Bench {
         home: AbsPath::new(bench.home.path().join("state")).unwrap(),
         tools: Registry::default(),
         servers: Arc::new(Mcp::new(AbsPath::new(bench.home.path().join("state")).unwrap())),
+        languages: Arc::new(NoLanguages),
         host: Arc::new(NoEditor),
         models: Models::in_process(Profile::demo(), Arc::clone(&model) as Arc<dyn Model>),
         policies: Arc::new(NoPolicyProvider),

@@ -5,6 +5,7 @@
 //! changed go through discovery's checks and the permission stage again, and so does what had to wait for the user.
 
 mod confirm;
+mod diagnose;
 mod execute;
 mod refusal;
 

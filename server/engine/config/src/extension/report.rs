@@ -33,6 +33,8 @@ pub enum FindingSubject {
     Hook,
     /// An MCP server.
     Server,
+    /// A language server.
+    LanguageServer,
     /// A variable for what the agent starts.
     Variable,
     /// A command that prints something for the agent.
@@ -41,7 +43,7 @@ pub enum FindingSubject {
 
 impl FindingSubject {
     /// All of them, in the order of a report.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Agent,
         Self::Skill,
         Self::Command,
@@ -50,6 +52,7 @@ impl FindingSubject {
         Self::Plugin,
         Self::Hook,
         Self::Server,
+        Self::LanguageServer,
         Self::Variable,
         Self::Helper,
     ];
@@ -66,6 +69,7 @@ impl FindingSubject {
             Self::Plugin => "Plugins",
             Self::Hook => "Hooks",
             Self::Server => "MCP servers",
+            Self::LanguageServer => "Language servers",
             Self::Variable => "Variables",
             Self::Helper => "Helper commands",
         }
@@ -138,6 +142,7 @@ impl ExtensionReport {
         for (subject, entries) in [
             (FindingSubject::Hook, &declared.hooks),
             (FindingSubject::Server, &declared.servers),
+            (FindingSubject::LanguageServer, &declared.language_servers),
             (FindingSubject::Variable, &declared.env),
         ] {
             findings.extend(entries.iter().map(|entry| of_entry(subject, entry)));

@@ -27,9 +27,13 @@ const HOOKS: &str = "hooks/hooks.json";
 /// Where servers stand if nothing else is said.
 const SERVERS: &str = ".mcp.json";
 
+/// The file of language servers without a path in the manifest.
+const LANGUAGE_SERVERS: &str = ".lsp.json";
+
 /// What a file of hooks or of servers may have around them.
 const AROUND_HOOKS: &str = "hooks";
 const AROUND_SERVERS: &str = "mcpServers";
+const AROUND_LANGUAGE_SERVERS: &str = "lspServers";
 
 /// The most hooks and the most servers of a plugin.
 const MAX_ENTRIES: usize = 200;
@@ -50,10 +54,23 @@ impl Plugin {
         let mut opening = PluginReader { folders, problems, files: Vec::new(), file };
         let parts = opening.parts(&manifest);
         let hooks = opening.hooks(&manifest.hooks);
-        let servers = opening.servers(&manifest.servers);
+        let servers = opening.servers(&manifest.servers, (SERVERS, AROUND_SERVERS));
+        let language_servers =
+            opening.servers(&manifest.language_servers, (LANGUAGE_SERVERS, AROUND_LANGUAGE_SERVERS));
         let PluginReader { folders, problems, files, file } = opening;
         let (version, description) = (manifest.version, manifest.description);
-        Self { folders, version, description, manifest: file, parts, hooks, servers, problems, files }
+        Self {
+            folders,
+            version,
+            description,
+            manifest: file,
+            parts,
+            hooks,
+            servers,
+            language_servers,
+            problems,
+            files,
+        }
     }
 
     /// What it brings, line by line, for people who decide about it: names, and whatever it has run. With it comes what is wrong
@@ -83,8 +100,12 @@ impl Plugin {
         });
         let servers =
             self.servers.iter().map(|entry| format!("MCP server {}: {}", entry.name, words(&entry.value)));
-        let lines =
-            named.map(|(what, names)| format!("{what}: {}", names.join(", "))).chain(hooks).chain(servers);
+        let language_servers = self
+            .language_servers
+            .iter()
+            .map(|entry| format!("language server {}: {}", entry.name, words(&entry.value)));
+        let named = named.map(|(what, names)| format!("{what}: {}", names.join(", ")));
+        let lines = named.chain(hooks).chain(servers).chain(language_servers);
         let declared = Declarations { hooks: self.hooks.clone(), ..Declarations::default() };
         let of_hooks = Hooks::of(&declared, &self.folders.root).problems;
         let problems = self.problems.iter().cloned().chain(loaded.problems()).chain(of_hooks);
@@ -150,8 +171,8 @@ impl PluginReader {
         entries
     }
 
-    fn servers(&mut self, given: &[PathOrInline]) -> Vec<Declaration> {
-        let read = self.given(given, SERVERS, AROUND_SERVERS);
+    fn servers(&mut self, given: &[PathOrInline], (usual, around): (&str, &str)) -> Vec<Declaration> {
+        let read = self.given(given, usual, around);
         let of = |name: &str| format!("plugin:{}:{name}", self.folders.name);
         let servers =
             read.into_iter().map(|(name, value, place, file)| self.entry(of(&name), value, place, &file));

@@ -34,8 +34,7 @@ const KEYS: [&str; 12] = [
 ];
 
 /// What is known and not in use, and why.
-const UNUSED: [(&str, &str); 3] = [
-    ("lspServers", "language servers are the editor's"),
+const UNUSED: [(&str, &str); 2] = [
     ("dependencies", "install the plugins that this one needs by hand"),
     ("userConfig", "set variables of the environment instead, under `env` in your settings"),
 ];
@@ -59,6 +58,7 @@ pub(super) struct Manifest {
     pub(super) paths: Vec<(ExtensionPart, String, FileRange)>,
     pub(super) hooks: Vec<PathOrInline>,
     pub(super) servers: Vec<PathOrInline>,
+    pub(super) language_servers: Vec<PathOrInline>,
 }
 
 /// The manifest of a plugin's folder; none where there is none.
@@ -87,6 +87,10 @@ pub(super) fn take(document: &mut PluginDocument<'_>, object: &Object<'_>) -> Ma
             "mcpServers" => {
                 let given = given(document, name, node);
                 manifest.servers.extend(given);
+            }
+            "lspServers" => {
+                let given = given(document, name, node);
+                manifest.language_servers.extend(given);
             }
             _ => {
                 if let Some((_, why)) = UNUSED.iter().find(|(unused, _)| *unused == name) {

@@ -1,5 +1,5 @@
-//! What settings files declare for other parts of the engine to run, start or pass on: hooks, MCP servers, variables of the
-//! environment, helper commands, plugins.
+//! What settings files declare for other parts of the engine to run, start or pass on: hooks, MCP servers, language servers,
+//! variables of the environment, helper commands, plugins.
 //!
 //! Rule: what a file in the workspace declares waits until the user has approved that very text and the very contents of the
 //! workspace's files it names; what waits is neither run nor started nor passed on. A switch in the workspace may turn
@@ -26,6 +26,8 @@ pub struct Declarations {
     /// `mcpServers`, of `.mcp.json` and `.mcprc`, too: one entry for each server. Of several with one name the first that
     /// does not wait counts.
     pub servers: Vec<Declaration>,
+    /// `lspServers`: one entry for each language server. Of several with one name the first that does not wait applies.
+    pub language_servers: Vec<Declaration>,
     /// `env`: one entry for each variable. Of several with one name the first that does not wait counts.
     pub env: Vec<Declaration>,
     /// Commands that print something for us: `statusLine`.
@@ -84,6 +86,7 @@ pub struct Switches {
 pub(super) enum DeclarationKind {
     Hook,
     Server,
+    LanguageServer,
     Variable,
     Helper,
 }
@@ -123,6 +126,7 @@ impl Declarations {
         match kind {
             DeclarationKind::Hook => &mut self.hooks,
             DeclarationKind::Server => &mut self.servers,
+            DeclarationKind::LanguageServer => &mut self.language_servers,
             DeclarationKind::Variable => &mut self.env,
             DeclarationKind::Helper => &mut self.helpers,
         }
@@ -160,6 +164,7 @@ impl FileReader<'_, '_> {
                 reader.list(event, |reader, group| reader.declare(DeclarationKind::Hook, &name, group));
             }),
             "mcpServers" => self.servers(property),
+            "lspServers" => self.language_servers(property),
             "env" => self.section(property, Self::environment_variable),
             "statusLine" => self.declare(DeclarationKind::Helper, name, &property.value),
             "enabledPlugins" => self.section(property, Self::plugin_switch),
@@ -214,6 +219,17 @@ impl FileReader<'_, '_> {
         });
     }
 
+    /// Takes in an object of language servers by name. They protect nothing, so that a value of another form is a warning.
+    fn language_servers(&mut self, property: &ObjectProp<'_>) {
+        if !matches!(property.value, Node::Object(_)) {
+            let message = "`lspServers` is ignored: write an object with an entry for each language server.";
+            return self.tell(ProblemSeverity::Warning, property.value.range(), message.to_owned());
+        }
+        self.section(property, |reader, server| {
+            reader.declare(DeclarationKind::LanguageServer, server.name.as_str(), &server.value);
+        });
+    }
+
     fn environment_variable(&mut self, property: &ObjectProp<'_>) {
         let name = property.name.as_str();
         let is_name = !name.is_empty() && !name.contains(['=', '\0']);
@@ -236,6 +252,7 @@ impl FileReader<'_, '_> {
         let key = match kind {
             DeclarationKind::Hook => format!("hooks.{name}"),
             DeclarationKind::Server => format!("mcpServers.{name}"),
+            DeclarationKind::LanguageServer => format!("lspServers.{name}"),
             DeclarationKind::Variable => format!("env.{name}"),
             DeclarationKind::Helper => name.to_owned(),
         };

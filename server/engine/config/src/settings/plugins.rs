@@ -184,6 +184,7 @@ impl Settings {
         };
         self.declared.hooks.extend(opened.hooks.iter().map(with_approval));
         self.declared.servers.extend(opened.servers.iter().map(with_approval));
+        self.declared.language_servers.extend(opened.language_servers.iter().map(with_approval));
         PluginState::On(std::sync::Arc::new(opened))
     }
 }

@@ -65,6 +65,11 @@ impl FileReader<'_, '_> {
             "sessionTitles" if value_of(property).as_bool() == Some(false) => {
                 self.state(property, |stated| &mut stated.session_titles);
             }
+            // To start fewer programs needs no approval.
+            "lspServersOnPath" if value_of(property).as_bool() == Some(false) => {
+                self.state(property, |stated| &mut stated.language_servers_on_path);
+            }
+            "lspServersOnPath" => self.wish(property, |stated| &mut stated.language_servers_on_path),
             "sessionTitles" => self.wish(property, |stated| &mut stated.session_titles),
             "cleanupPeriodDays" if self.is_of_workspace() => {
                 let message =

@@ -92,6 +92,7 @@ pub fn summary<'k>(keys: impl Iterator<Item = &'k str>) -> String {
         let (one, many) = match (section, key) {
             ("hooks", _) => ("hook", "hooks"),
             ("mcpServers", _) => ("MCP server", "MCP servers"),
+            ("lspServers", _) => ("language server", "language servers"),
             ("env", _) => ("variable", "variables"),
             ("enabledPlugins", _) => ("plugin", "plugins"),
             (_, "permissions.allow") => ("allow rule", "allow rules"),

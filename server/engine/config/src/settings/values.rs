@@ -95,6 +95,8 @@ pub struct StatedPreferences {
     pub project_overview: Option<bool>,
     /// `sessionTitles`.
     pub session_titles: Option<bool>,
+    /// `lspServersOnPath`.
+    pub language_servers_on_path: Option<bool>,
     /// `cleanupPeriodDays`; 0 and less mean never.
     pub cleanup_days: Option<i64>,
     /// `todoReminderRounds`.
@@ -127,6 +129,9 @@ impl StatedPreferences {
             candidate_answers: self.candidate_answers.unwrap_or_default(),
             project_overview: self.project_overview.unwrap_or(default.project_overview),
             session_titles: self.session_titles,
+            language_servers_on_path: self
+                .language_servers_on_path
+                .unwrap_or(default.language_servers_on_path),
             // Others delete everything at 0; a slip must not cost all sessions.
             cleanup_days: match self.cleanup_days {
                 Some(days) if days <= 0 => None,

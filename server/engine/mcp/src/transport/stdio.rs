@@ -3,80 +3,21 @@
 //! Rule: what a server writes to its standard error is read to the end, so that it never blocks, and only the end of it is
 //! kept.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::time::Duration;
-
-use parking_lot::Mutex;
 use rmcp::RoleClient;
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use tokio::io::AsyncReadExt;
-use tokio::net::unix::pipe;
-use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
 use super::MAX_MESSAGE_BYTES;
 use crate::surroundings::ServerSurroundings;
 use kode_config::mcp::config::{ServerDefinition, ServerProgram};
 use kode_config::mcp::fault::McpFailure;
 use kode_process::outcome::Exit;
+use kode_process::shell::error_output::ErrorOutput;
 use kode_process::shell::served::{self, ServedProcess, ServedSpec, ServiceEnd};
 
-/// So many bytes of a server's standard error are kept.
-const KEPT_ERRORS: usize = 8 << 10;
-/// So much of it is read at once.
-const READ_SIZE: usize = 16 << 10;
 /// The exit code of shells for a program that is not there, and for one that cannot be started.
 const NOT_FOUND: i32 = 127;
 const NOT_STARTED: i32 = 126;
-
-/// How long what a server has written is waited for once it has ended; programs that it started may hold its output open.
-const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
-
-/// The end of what a server wrote to its standard error.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ErrorOutput {
-    kept: Arc<Mutex<VecDeque<u8>>>,
-    /// Cancelled once all of it was read.
-    read: CancellationToken,
-}
-
-impl ErrorOutput {
-    /// As text.
-    pub(crate) fn text(&self) -> String {
-        let kept = self.kept.lock();
-        let bytes: Vec<u8> = kept.iter().copied().collect();
-        let text = String::from_utf8_lossy(&bytes);
-        let clean =
-            |char: char| if char.is_control() && char != '\n' && char != '\t' { '\u{fffd}' } else { char };
-        text.trim().chars().map(clean).collect()
-    }
-
-    /// Waits until all is read that a server has written which has ended by now.
-    pub(crate) async fn settle(&self) {
-        // What comes later is missing and nothing else.
-        let _ = timeout(LAST_WORDS_LIMIT, self.read.cancelled()).await;
-    }
-
-    fn push(&self, bytes: &[u8]) {
-        let mut kept = self.kept.lock();
-        kept.extend(bytes);
-        let over = kept.len().saturating_sub(KEPT_ERRORS);
-        kept.drain(..over);
-    }
-
-    async fn take_in(self, mut errors: pipe::Receiver) {
-        let _read = self.read.clone().drop_guard();
-        let mut buffer = vec![0; READ_SIZE];
-        while let Ok(length) = errors.read(&mut buffer).await {
-            if length == 0 {
-                break;
-            }
-            self.push(&buffer[..length]);
-        }
-    }
-}
 
 /// Starts the program and opens the way to it.
 ///
@@ -125,7 +66,7 @@ pub(crate) fn start(
         readable,
     };
     let served = served::start(spec).map_err(|ended| failure(&ended, complaints, is_sandboxed))?;
-    tokio::spawn(complaints.clone().take_in(served.errors));
+    tokio::spawn(complaints.clone().read_from(served.errors));
     let transport =
         AsyncRwTransport::new_client(served.output, served.input).with_max_line_length(MAX_MESSAGE_BYTES);
     Ok((transport, served.process))
@@ -180,36 +121,8 @@ fn not_started(why: &str) -> McpFailure {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
     use kode_config::mcp::fault::McpFailureClass;
-
-    #[test]
-    fn only_the_end_of_what_a_server_complains_of_is_kept() {
-        let complaints = ErrorOutput::default();
-        complaints.push(&vec![b'x'; KEPT_ERRORS * 3]);
-        complaints.push(b"\x1b[31mthe end\n");
-        let text = complaints.text();
-        assert!(
-            text.len() <= KEPT_ERRORS * 2 && text.ends_with("[31mthe end"),
-            "{}",
-            &text[text.len() - 20..]
-        );
-        assert!(!text.contains('\u{1b}'));
-    }
-
-    #[tokio::test]
-    async fn the_last_words_of_a_server_that_has_ended_are_waited_for() {
-        let (errors, mut writer) = std::io::pipe().unwrap();
-        let complaints = ErrorOutput::default();
-        // Nothing of it is read before somebody waits.
-        tokio::spawn(complaints.clone().take_in(pipe::Receiver::from_owned_fd(errors.into()).unwrap()));
-        writer.write_all(b"last words\n").unwrap();
-        drop(writer);
-        complaints.settle().await;
-        assert_eq!(complaints.text(), "last words");
-    }
 
     #[test]
     fn what_is_missing_is_not_tried_again_and_what_ended_is() {

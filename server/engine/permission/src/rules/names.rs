@@ -28,7 +28,7 @@ struct RuleTool {
     parameters: &'static [&'static str],
 }
 
-const TOOLS: [RuleTool; 26] = [
+const TOOLS: [RuleTool; 35] = [
     RuleTool {
         name: "Read",
         aliases: &["fs_read", "read_file", "FileRead", "View"],
@@ -176,6 +176,60 @@ const TOOLS: [RuleTool; 26] = [
         takes: SpecifierKind::Nothing,
         parameters: &["path", "file_path"],
     },
+    RuleTool {
+        name: "Symbols",
+        aliases: &["lsp_symbols"],
+        takes: SpecifierKind::ReadPath,
+        parameters: &["file_path", "query"],
+    },
+    RuleTool {
+        name: "Definition",
+        aliases: &["lsp_definition", "goto_definition", "go_to_definition"],
+        takes: SpecifierKind::ReadPath,
+        parameters: &["symbol", "file_path", "line", "kind"],
+    },
+    RuleTool {
+        name: "References",
+        aliases: &["lsp_references", "find_references"],
+        takes: SpecifierKind::ReadPath,
+        parameters: &["symbol", "file_path", "line"],
+    },
+    RuleTool {
+        name: "CallHierarchy",
+        aliases: &["lsp_call_hierarchy"],
+        takes: SpecifierKind::ReadPath,
+        parameters: &["symbol", "file_path", "line", "direction", "levels"],
+    },
+    RuleTool {
+        name: "CodeActions",
+        aliases: &["get_code_actions"],
+        takes: SpecifierKind::ReadPath,
+        parameters: &["file_path", "line", "end_line", "kind"],
+    },
+    RuleTool {
+        name: "RenameSymbol",
+        aliases: &["lsp_rename", "rename_symbol"],
+        takes: SpecifierKind::WritePath,
+        parameters: &["symbol", "file_path", "line", "new_name"],
+    },
+    RuleTool {
+        name: "ApplyCodeAction",
+        aliases: &["apply_code_action"],
+        takes: SpecifierKind::WritePath,
+        parameters: &["file_path", "id"],
+    },
+    RuleTool {
+        name: "Format",
+        aliases: &["lsp_format", "format_document"],
+        takes: SpecifierKind::WritePath,
+        parameters: &["file_path", "line", "end_line"],
+    },
+    RuleTool {
+        name: "LSP",
+        aliases: &["Lsp", "lsp"],
+        takes: SpecifierKind::ReadPath,
+        parameters: &["operation", "filePath", "line", "character", "query"],
+    },
     RuleTool { name: "Think", aliases: &["think"], takes: SpecifierKind::Nothing, parameters: &["thought"] },
     RuleTool {
         name: "ToolSearch",
@@ -186,9 +240,22 @@ const TOOLS: [RuleTool; 26] = [
 ];
 
 /// Tools that a bare `Read` speaks of.
-const READING: [&str; 5] = ["Read", "NotebookRead", "Grep", "Glob", "LS"];
+const READING: [&str; 11] = [
+    "Read",
+    "NotebookRead",
+    "Grep",
+    "Glob",
+    "LS",
+    "Symbols",
+    "Definition",
+    "References",
+    "CallHierarchy",
+    "CodeActions",
+    "LSP",
+];
 /// Tools that a bare `Edit` speaks of.
-const WRITING: [&str; 4] = ["Edit", "MultiEdit", "Write", "NotebookEdit"];
+const WRITING: [&str; 7] =
+    ["Edit", "MultiEdit", "Write", "NotebookEdit", "RenameSymbol", "ApplyCodeAction", "Format"];
 /// How the names of MCP tools begin.
 pub const MCP_PREFIX: &str = "mcp__";
 

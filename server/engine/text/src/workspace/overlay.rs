@@ -7,6 +7,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use url::Url;
@@ -16,6 +17,7 @@ use crate::file_text::{FileStamp, FileText, TextStamp};
 use crate::host::{DiagnosticsError, DocumentObserver, FileDiagnostics, Host};
 use crate::workspace::changes::Tracker;
 use crate::workspace::error::BytesError;
+use crate::workspace::language::{DiagnosticsRequest, LanguageServers, ServerStart};
 use crate::workspace::watch::MAX_WATCHED_FOLDERS;
 use crate::workspace::{PathError, ReadError, RealPaths};
 use kode_base::paths::{AbsPath, Target};
@@ -23,6 +25,9 @@ use kode_base::{blocking, encoding};
 
 /// The largest file that is read as a whole.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// How long complete diagnostics of a language server are waited for, where they are what was asked for.
+const DIAGNOSTICS_LIMIT: Duration = Duration::from_secs(15);
 
 /// Folder entries looked through for a name like the one that is missing.
 const MAX_SUGGESTION_ENTRIES: usize = 5_000;
@@ -38,6 +43,7 @@ pub struct Workspace {
     pub(super) saves_before_commands: bool,
     /// Whether what is open outside its folders is none of its business.
     pub(super) is_apart: bool,
+    languages: Option<Arc<dyn LanguageServers>>,
     cwd: Mutex<AbsPath>,
 }
 
@@ -69,7 +75,15 @@ impl Workspace {
     pub fn new(host: Arc<dyn Host>, roots: Vec<AbsPath>, cwd: AbsPath) -> Self {
         let roots = Roots::of(roots);
         let tracker = Tracker::start(Arc::clone(&host), MAX_WATCHED_FOLDERS);
-        Self { host, roots, tracker, saves_before_commands: true, is_apart: false, cwd: Mutex::new(cwd) }
+        Self {
+            host,
+            roots,
+            tracker,
+            saves_before_commands: true,
+            is_apart: false,
+            languages: None,
+            cwd: Mutex::new(cwd),
+        }
     }
 
     /// The same editor and the same texts as seen from other folders. Nothing is saved for commands that run there: they see
@@ -77,7 +91,28 @@ impl Workspace {
     pub fn elsewhere(&self, roots: Vec<AbsPath>, cwd: AbsPath) -> Self {
         let (host, tracker) = (Arc::clone(&self.host), Arc::clone(&self.tracker));
         let (roots, cwd) = (Roots::of(roots), Mutex::new(cwd));
-        Self { host, roots, tracker, saves_before_commands: false, is_apart: true, cwd }
+        let languages = self.languages.clone();
+        Self { host, roots, tracker, saves_before_commands: false, is_apart: true, languages, cwd }
+    }
+
+    /// The same with language servers of its own.
+    #[must_use]
+    pub fn with_languages(mut self, languages: Option<Arc<dyn LanguageServers>>) -> Self {
+        self.languages = languages;
+        self
+    }
+
+    /// The language servers, where one serves a language of the workspace.
+    #[must_use]
+    pub fn languages(&self) -> Option<&Arc<dyn LanguageServers>> {
+        self.languages.as_ref().filter(|languages| languages.is_available())
+    }
+
+    /// Finds the language servers that the settings and the files of the workspace want. Starts none.
+    pub async fn refresh_languages(&self) {
+        if let Some(languages) = &self.languages {
+            languages.refresh(self).await;
+        }
     }
 
     /// The folders of the workspace.
@@ -101,18 +136,25 @@ impl Workspace {
         self.host.locale()
     }
 
-    /// Whether the editor tells what its language servers say.
+    /// Whether there are diagnostics: of the editor, or of language servers of its own.
     #[must_use]
     pub fn can_diagnose(&self) -> bool {
-        self.host.can_diagnose()
+        self.host.can_diagnose() || self.languages().is_some()
     }
 
-    /// What the editor's language servers say about these files; about all of them when none is named.
+    /// The diagnostics of these files; of all known ones when none is named. Those of the editor where it has them.
     ///
     /// # Errors
     /// [`DiagnosticsError`].
     pub async fn diagnostics(&self, targets: &[Target]) -> Result<Vec<FileDiagnostics>, DiagnosticsError> {
-        self.host.diagnostics(targets).await
+        match self.languages() {
+            Some(languages) if !self.host.can_diagnose() => {
+                let start = ServerStart::All;
+                let request = DiagnosticsRequest { targets, limit: DIAGNOSTICS_LIMIT, start };
+                languages.diagnostics(self, request).await
+            }
+            _ => self.host.diagnostics(targets).await,
+        }
     }
 
     /// Makes relative paths start at `cwd`.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::Pipeline;
+use super::diagnose::DiagnosticsBefore;
 use super::refusal::cancelled;
 use crate::turn::agent_slots::known_agents;
 use crate::turn::extension::{UseOutcome, call_extension};
@@ -22,6 +23,7 @@ use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_base::ids::{ChangeId, HunkId, PermissionId};
 use kode_base::question::{QuestionDraft, Reply};
 use kode_record::event::Event;
+use kode_text::edit::ChangeSet;
 use kode_text::edit::ledger::ChangeOrigin;
 use kode_text::edit::ledger::review::HunkKind;
 use kode_tool::report::report;
@@ -112,20 +114,7 @@ impl Pipeline<'_> {
             self.services().core.sync().await;
         }
         match action {
-            CallAction::Change(change) => {
-                let summary = change.summary.clone();
-                let workspace = self.conversation().workspace();
-                let change_of = self.change(None);
-                let applied = self
-                    .services()
-                    .edits
-                    .apply_change_in(workspace, change, &change_of, names, self.cancel)
-                    .await;
-                // The changes are on disk before the model gets the result, also where only some files were changed.
-                self.services().core.sync().await;
-                let applied = applied?;
-                Ok(report(&summary, &applied, workspace))
-            }
+            CallAction::Change(change) => self.apply(change, names).await,
             CallAction::Run(work) if kind == ToolKind::Execute => {
                 let _until_its_changes_are_entered = self.services().edits.command_runs();
                 let scan = self.services().edits.before_command().await;
@@ -144,6 +133,22 @@ impl Pipeline<'_> {
             CallAction::SetTodos(todos) => act::set_todos(self.turn, todos),
             CallAction::Delegate(_) | CallAction::Use(_) => Err(fault(self.call)),
         }
+    }
+
+    /// Applies a change set, and reports it with the diagnostics that it added and removed.
+    async fn apply(&self, change: ChangeSet, names: &[HunkId]) -> Result<ToolOutput, ToolError> {
+        let summary = change.summary.clone();
+        let workspace = self.conversation().workspace();
+        let change_of = self.change(None);
+        let before = DiagnosticsBefore::of(&change, workspace, self.cancel).await;
+        let edits = &self.services().edits;
+        let applied = edits.apply_change_in(workspace, change, &change_of, names, self.cancel).await;
+        // The changes are on disk before the model gets the result, also where only some files were changed.
+        self.services().core.sync().await;
+        let applied = applied?;
+        let mut output = report(&summary, &applied, workspace);
+        output.model_text.push_str(&before.compare(&applied, workspace, self.cancel).await);
+        Ok(output)
     }
 
     /// Runs the work in a task of its own, so that it can be given up when it heeds neither a cancel nor its time.

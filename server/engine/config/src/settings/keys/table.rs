@@ -157,6 +157,14 @@ pub const KEYS: &[Key] = &[
     )
     .by_default("false"),
     behavior("mcpServers", ObjectsByName, Approved, "MCP servers by name"),
+    behavior("lspServers", ObjectsByName, Approved, "Language servers by name"),
+    behavior(
+        "lspServersOnPath",
+        Switch,
+        Loosens,
+        "Whether well-known language servers on the `PATH` are used without an entry in `lspServers`",
+    )
+    .by_default("true"),
     behavior("enableAllProjectMcpServers", Switch, Own, "Whether servers of `.mcp.json` need no approval")
         .by_default("false"),
     behavior("enabledMcpjsonServers", Texts, Own, "Servers of `.mcp.json` that are approved, by name"),
@@ -294,7 +302,6 @@ pub const KEYS: &[Key] = &[
     foreign("modelProviders", KeyReach::Ignored("name the provider in each model profile")),
     foreign("temperature", KeyReach::Ignored("set it in a model profile")),
     foreign("timeout", KeyReach::Ignored("set `idleTimeoutMs` in a model profile")),
-    foreign("lspServers", KeyReach::Ignored("language servers are the editor's")),
     foreign("maxContextTokens", KeyReach::Ignored("set `contextWindow` in a model profile")),
     foreign("maxOutputTokens", KeyReach::Ignored("set `maxTokens` in a model profile")),
     foreign("stream", ELSEWHERE),

@@ -1,0 +1,176 @@
+//! The diagnostics of edited files: what a change added and what it removed, for the model.
+//!
+//! Rule: a change waits two seconds at most for each of both looks, and never for a server that the user has not configured and no
+//! call has started. The editor's own diagnostics are asked for by the tool of that name.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use kode_base::paths::Target;
+use kode_text::edit::{AppliedFile, ChangeSet};
+use kode_text::host::{Diagnostic, DiagnosticSeverity, FileDiagnostics};
+use kode_text::workspace::Workspace;
+use kode_text::workspace::language::{DiagnosticsRequest, ServerStart};
+
+/// The longest wait for diagnostics, before a change and after it.
+const LIMIT: Duration = Duration::from_secs(2);
+/// The most files of a change whose diagnostics are compared.
+const MAX_FILES: usize = 10;
+/// The most lines of a result.
+const MAX_LINES: usize = 20;
+/// The most characters of a message.
+const MAX_MESSAGE: usize = 300;
+
+/// The diagnostics of the files of a change before it.
+pub(super) struct DiagnosticsBefore {
+    targets: Vec<Target>,
+    files: Vec<FileDiagnostics>,
+}
+
+impl DiagnosticsBefore {
+    /// Asks the servers of the files, as far as they run.
+    pub(super) async fn of(change: &ChangeSet, workspace: &Workspace, cancel: &CancellationToken) -> Self {
+        let targets: Vec<Target> =
+            change.files.iter().take(MAX_FILES).map(|file| file.target.clone()).collect();
+        // A file that is made has none.
+        let existing: Vec<Target> = change
+            .files
+            .iter()
+            .filter(|file| file.base.is_some() && targets.contains(&file.target))
+            .map(|file| file.target.clone())
+            .collect();
+        let files = look(workspace, &existing, cancel).await;
+        Self { targets, files }
+    }
+
+    /// The difference that the change made, as text for the model; empty where there is none.
+    pub(super) async fn compare(
+        self,
+        applied: &[AppliedFile],
+        workspace: &Workspace,
+        cancel: &CancellationToken,
+    ) -> String {
+        let Some(languages) = workspace.languages() else { return String::new() };
+        let on_disk: Vec<(Target, bool)> = applied
+            .iter()
+            .filter(|file| file.shown.is_none())
+            .map(|file| (file.target.clone(), file.created))
+            .collect();
+        languages.files_changed(workspace, &on_disk).await;
+        let after = look(workspace, &self.targets, cancel).await;
+        let before = |target: &Target| self.files.iter().find(|file| file.target == *target);
+        let mut difference = Difference::default();
+        for file in &after {
+            let was_created = applied.iter().any(|one| one.created && one.target == file.target);
+            let known = before(&file.target).filter(|known| !known.is_outdated);
+            match (known, file.is_outdated) {
+                (_, true) => difference.is_open = true,
+                (Some(known), false) => difference.add(file, &known.diagnostics),
+                (None, false) => {
+                    difference.is_first |= !was_created;
+                    difference.add(file, &[]);
+                }
+            }
+        }
+        difference.text(workspace)
+    }
+}
+
+/// The diagnostics of files whose servers run. A server that fails costs the change nothing.
+async fn look(workspace: &Workspace, targets: &[Target], cancel: &CancellationToken) -> Vec<FileDiagnostics> {
+    let Some(languages) = workspace.languages().filter(|_| !targets.is_empty()) else { return Vec::new() };
+    let request = DiagnosticsRequest { targets, limit: LIMIT, start: ServerStart::Configured };
+    let found = tokio::select! {
+        biased;
+        () = cancel.cancelled() => return Vec::new(),
+        found = languages.diagnostics(workspace, request) => found,
+    };
+    found.unwrap_or_else(|error| {
+        tracing::debug!(%error, "no diagnostics of an edited file");
+        Vec::new()
+    })
+}
+
+/// The diagnostics that a change added and removed.
+#[derive(Default)]
+struct Difference {
+    added: Vec<(Target, Diagnostic)>,
+    removed: Vec<(Target, Diagnostic)>,
+    /// Whether a server has not finished.
+    is_open: bool,
+    /// Whether those before are not known.
+    is_first: bool,
+}
+
+impl Difference {
+    /// Compares by severity and text: lines move with every edit.
+    fn add(&mut self, file: &FileDiagnostics, before: &[Diagnostic]) {
+        let matters = |one: &&Diagnostic| one.severity <= DiagnosticSeverity::Warning;
+        let is_same = |one: &Diagnostic, other: &Diagnostic| {
+            (one.severity, &one.message, &one.code) == (other.severity, &other.message, &other.code)
+        };
+        let mut left: Vec<&Diagnostic> = before.iter().filter(matters).collect();
+        for one in file.diagnostics.iter().filter(matters) {
+            match left.iter().position(|other| is_same(one, other)) {
+                Some(at) => drop(left.swap_remove(at)),
+                None => self.added.push((file.target.clone(), one.clone())),
+            }
+        }
+        self.removed.extend(left.into_iter().map(|one| (file.target.clone(), one.clone())));
+    }
+
+    fn text(mut self, workspace: &Workspace) -> String {
+        let mut text = String::new();
+        if self.added.is_empty() && self.removed.is_empty() {
+            if self.is_open {
+                text.push_str(
+                    "\n\nThe language server has not finished checking this change. Diagnostics reports its result.",
+                );
+            }
+            return text;
+        }
+        let (added, removed) = (self.added.len(), self.removed.len());
+        let heading = match self.is_first {
+            true => format!("Diagnostics of the language server: {added}"),
+            false => {
+                format!("Diagnostics of the language server after this change: {added} new, {removed} gone")
+            }
+        };
+        let _ = write!(text, "\n\n{heading}");
+        self.added.sort_by_key(|(_, one)| (one.severity, one.line));
+        self.removed.sort_by_key(|(_, one)| (one.severity, one.line));
+        let mark = if self.is_first { "" } else { "new: " };
+        let mut lines: Vec<String> =
+            self.added.iter().map(|(target, one)| line(mark, target, one, workspace)).collect();
+        lines.extend(self.removed.iter().map(|(target, one)| line("gone: ", target, one, workspace)));
+        let left_out = lines.len().saturating_sub(MAX_LINES);
+        for line in lines.into_iter().take(MAX_LINES) {
+            text.push('\n');
+            text.push_str(&line);
+        }
+        if left_out > 0 {
+            let _ = write!(text, "\n[{left_out} more are not shown; Diagnostics lists all]");
+        }
+        if self.is_open {
+            text.push_str("\nThe language server has not finished checking all files of this change.");
+        }
+        text
+    }
+}
+
+fn line(mark: &str, target: &Target, one: &Diagnostic, workspace: &Workspace) -> String {
+    let message: String = one.message.chars().take(MAX_MESSAGE).collect();
+    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    let severity = match one.severity {
+        DiagnosticSeverity::Error => "error",
+        DiagnosticSeverity::Warning => "warning",
+        DiagnosticSeverity::Information | DiagnosticSeverity::Hint => "note",
+    };
+    let Diagnostic { line, column, source, code, .. } = one;
+    let by = [source.as_str(), code.as_str()].into_iter().filter(|part| !part.is_empty());
+    let by = by.collect::<Vec<_>>().join(" ");
+    let by = if by.is_empty() { by } else { format!(" [{by}]") };
+    format!("{mark}{}:{line}:{column} {severity}: {message}{by}", workspace.display(target))
+}
