@@ -154,7 +154,10 @@ pub fn main() -> ExitCode {
     if arguments.next().is_some_and(|first| first == ARGUMENT) {
         return sandbox::helper_main(arguments);
     }
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
     cli.color.unwrap_or_default().set();
     let outcome = match cli.command {
         None if !cli.stdio && std::io::stdin().is_terminal() => bare(),
@@ -179,7 +182,8 @@ pub fn main() -> ExitCode {
         Some(Command::ScriptedModel(args)) => block_on(scripted::run(args)),
     };
     outcome.unwrap_or_else(|error| {
-        terminal::error_line(&format!("error: {error:#}"));
+        // The error can quote names of files, sessions and addresses that others chose.
+        terminal::error_line(&crate::display::printable(&format!("error: {error:#}")));
         ExitCode::FAILURE
     })
 }
@@ -202,6 +206,20 @@ const WRONG: u8 = 2;
 fn wrong(what: &str) -> ExitCode {
     terminal::error_line(&format!("error: {what}\n\nFor more information, try '--help'."));
     ExitCode::from(WRONG)
+}
+
+/// Prints why the arguments cannot be used, or the help. Arguments can be names that others wrote, so that characters that
+/// steer a terminal are escaped.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    let safe = crate::display::printable(&text);
+    if safe == text {
+        // A closed stream is nobody's loss.
+        drop(error.print());
+    } else {
+        terminal::error_line(safe.trim_end());
+    }
+    u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 /// Runs a front end that needs no editor.

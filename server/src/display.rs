@@ -3,6 +3,8 @@
 //! Rule: everything that is shown in a prompt goes through here; what could paint over it or hide in it is escaped,
 //! and a text that is cut shows both ends.
 
+use std::fmt::Write as _;
+
 use kode_engine::base::question::{Inquiry, Question};
 use kode_engine::permission::{PermissionPrompt, Preview};
 use kode_engine::record::event::ModelRetry;
@@ -26,6 +28,23 @@ pub fn readable(text: &str) -> String {
         let steers = char.is_control() && !matches!(char, '\n' | '\t')
             || matches!(char, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         if steers { safe.extend(char.escape_unicode()) } else { safe.push(char) }
+    }
+    safe
+}
+
+/// JSON in which no character steers a terminal: those are written as escapes, which a reader of JSON takes for the same text.
+#[must_use]
+pub fn json_text(json: &str) -> String {
+    let mut safe = String::with_capacity(json.len());
+    for char in json.chars() {
+        if is_hidden(char) {
+            let mut units = [0; 2];
+            for unit in char.encode_utf16(&mut units) {
+                let _ = write!(safe, "\\u{unit:04x}");
+            }
+        } else {
+            safe.push(char);
+        }
     }
     safe
 }
@@ -143,6 +162,14 @@ mod tests {
     #[test]
     fn prose_keeps_its_emoji_and_loses_what_steers() {
         assert_eq!(readable("⚠\u{fe0f} ok\u{1b}[2J\u{202e}x"), "⚠\u{fe0f} ok\\u{1b}[2J\\u{202e}x");
+    }
+
+    #[test]
+    fn json_says_the_same_without_characters_that_steer() {
+        let text = "a\u{202e}b\u{1f642}\u{e0001}";
+        let json = json_text(&serde_json::to_string(text).unwrap());
+        assert_eq!(json, "\"a\\u202eb\u{1f642}\\udb40\\udc01\"");
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use kode_engine::tools::web_search::CurrentSearch;
 use serde_json::{Value, json};
 
 use crate::cli::{FolderArgs, terminal};
-use crate::display::printable;
+use crate::display::{json_text, printable};
 use crate::policies;
 
 /// A question on standard input may have so many bytes.
@@ -176,7 +176,7 @@ fn list(policy: &SettingsPolicy, folder: &AbsPath, as_json: bool) -> anyhow::Res
             "withheld": withheld.collect::<Vec<_>>(),
             "problems": problems.iter().map(|problem| &problem.message).collect::<Vec<_>>(),
         });
-        return Ok(terminal::output(&format!("{listed}\n"))?);
+        return Ok(terminal::output(&format!("{}\n", json_text(&listed.to_string())))?);
     }
     let mut text = String::new();
     for placed in rules.iter() {
@@ -253,34 +253,38 @@ fn explain_calls(
 ) -> anyhow::Result<ExitCode> {
     let tools = policies::tools(&CurrentSearch::default());
     let current = policy.current();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answer = |question: &PermissionQuery| -> anyhow::Result<Explanation> {
-        let setting = ExplanationContext {
-            folder,
-            rules: current.rules.clone(),
-            order: current.order,
-            sensitive: &current.sensitive,
-            confinement: &current.confinement,
-            additional: &current.additional,
-            tools: &tools,
-        };
-        Ok(explain(question, &setting)?)
+        let context = ExplanationContext { folder, policy: &current, tools: &tools };
+        Ok(runtime.block_on(explain(question, &context))?)
     };
     let call = match (args.tool, args.input, args.call) {
         (Some(tool), Some(input), _) => {
             let value = serde_json::from_str(&input).context("--input is no JSON")?;
-            Some((format!("{tool}({input})"), (tool, value)))
+            Some((format!("{tool}({input})"), (tool, value), false))
         }
         (.., Some(call)) => {
             let named = named_call(&call)?;
-            Some((call, named))
+            Some((call, named, true))
         }
         _ => None,
     };
-    if let Some((call, (tool, input))) = call {
-        let question =
-            PermissionQuery { mode: args.mode, rules: None, cwd: None, workspace: None, tool, input };
+    if let Some((call, (tool, input), is_partial)) = call {
+        let question = PermissionQuery {
+            mode: args.mode,
+            rules: None,
+            cwd: None,
+            workspace: None,
+            tool,
+            input,
+            is_partial,
+        };
         let explained = serde_json::to_value(answer(&question)?)?;
-        let text = if as_json { format!("{explained}\n") } else { words(&call, &explained) };
+        let text = if as_json {
+            format!("{}\n", json_text(&explained.to_string()))
+        } else {
+            words(&call, &explained)
+        };
         terminal::output(&text)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -314,7 +318,7 @@ fn explain_calls(
             failed = true;
             json!({ "error": format!("{error:#}") })
         });
-        terminal::output(&format!("{answered}\n"))?;
+        terminal::output(&format!("{}\n", json_text(&answered.to_string())))?;
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

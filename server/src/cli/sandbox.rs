@@ -92,14 +92,24 @@ pub fn run(args: SandboxArgs) -> anyhow::Result<ExitCode> {
     };
     let sandbox = Sandbox::new(options(kind, &args)?).context("no folder for temporary files")?;
     let policy = SandboxPolicy { input: InputMode::Rest, ..sandbox.policy().clone() };
-    let control = sandbox.control().context("no folder for temporary files")?;
     // It needs a thread of its own: the helper is this process here.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let proxy = {
+    let requested = {
         let _inside = runtime.enter();
-        sandbox.proxy()?
+        sandbox.request(policy, true)
     };
-    let (report, code) = helper(HelperRequest { policy, control, proxy }, &args.command);
+    let (request, lease) = match requested {
+        Ok(requested) => requested,
+        Err(error) => {
+            terminal::error_line(&format!(
+                "kode-ls: the command was not run: {}",
+                printable(&error.to_string())
+            ));
+            return Ok(ExitCode::from(EXIT_NO_SANDBOX));
+        }
+    };
+    let (mut report, code) = helper(request, &args.command);
+    report.guarded = report.guarded.and(lease.end());
     runtime.shutdown_background();
     tell(&report, args.verbose);
     Ok(code)
@@ -117,6 +127,7 @@ fn options(kind: SandboxKind, args: &SandboxArgs) -> anyhow::Result<SandboxOptio
         writable,
         read_only: absolute(&args.read_only),
         hidden: absolute(&args.hide),
+        hides: None,
         home,
         state: home::folder()?,
         network: match (args.network, args.allow_host.is_empty()) {
@@ -163,18 +174,26 @@ fn tell(report: &HelperReport, verbose: bool) {
         Some(StartFailure::NotFound(reason) | StartFailure::NotStarted(reason)) => say(reason.clone()),
         None => {}
     }
-    let GuardReport { created, restored, changed, incomplete } = &report.guarded;
-    for path in created {
-        say(format!("it created {}, which steers other programs", path.display()));
+    let GuardReport { set_aside, restored, changed } = &report.guarded;
+    for file in set_aside {
+        let (path, kept) = (file.path.display(), file.kept.display());
+        say(format!("it made {path}, which {} obeys; it was set aside: {kept}", file.obeyed_by));
+        if file.is_complete {
+            say(format!("to keep it: mv '{kept}' '{path}'"));
+        }
     }
     for restored in restored {
-        let aside = restored.set_aside.as_ref().map_or("", |_| "; what it had put there is gone");
-        say(format!("it changed {}, which was put back{aside}", restored.path.display()));
+        let aside = restored.set_aside.as_ref();
+        let aside = aside.map(|kept| format!("; what it had put there is in {}", kept.display()));
+        say(format!(
+            "it changed {}, which was put back{}",
+            restored.path.display(),
+            aside.unwrap_or_default()
+        ));
     }
     for (path, reason) in changed {
         say(format!("it changed {}, which could not be put back: {reason}", path.display()));
     }
-    incomplete.iter().for_each(|reason| say(reason.clone()));
     if let (true, Some(enforced)) = (verbose, &report.enforced) {
         say(format!(
             "held by {} (landlock {}, seccomp {}, network {})",

@@ -101,7 +101,7 @@ pub(crate) async fn explain(
     let session = backend.session(&params.session_id)?;
     let mode = params.mode.map(|mode| convert::mode_from_wire(mode).name().to_owned());
     session.gate().refresh().await;
-    let explained = session.gate().explain(&params.tool, params.input, mode);
+    let explained = session.gate().explain(&params.tool, params.input, mode).await;
     let explained = explained.map_err(|error| error::invalid_params("mode", &error.to_string()))?;
     Ok(convert::rules::explanation(explained))
 }

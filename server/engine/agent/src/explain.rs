@@ -3,22 +3,29 @@
 //! Rule: the verdict is the gate's own. Paths are judged by their text and by where they lead on this machine, when they
 //! exist; nothing is read but that, and nothing is run.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
-use kode_base::call::{ToolKind, Touch};
+use kode_base::call::{ToolErrorKind, ToolKind, Touch};
+use kode_base::ids::CallId;
 use kode_base::mode::Mode;
-use kode_base::paths::{AbsPath, Target};
-use kode_permission::gate::{self, Circumstances, Confinement, GateCase};
-use kode_permission::rules::places::real_on_disk;
+use kode_base::paths::{AbsPath, ResolvedPaths};
+use kode_config::in_force::EffectivePolicy;
+use kode_config::policy::Policy;
+use kode_permission::equipment::Equipment;
+use kode_permission::gate::{self, GateCase};
 use kode_permission::rules::{
-    Behavior, Order, PathBases, PlacedRule, ProblemSeverity, RuleSet, RuleSource, SettingsLayer,
-    SettingsProblem,
+    Behavior, PlacedRule, ProblemSeverity, RuleSource, SettingsLayer, SettingsProblem,
 };
-use kode_permission::{GateDecision, Sensitive, standing};
-use kode_process::plain_git as git;
-use kode_tool::Registry;
+use kode_permission::{GateDecision, Verdict, standing};
+use kode_process::shell::Shell;
+use kode_text::host::NoEditor;
+use kode_text::workspace::Workspace;
 use kode_tool::declared::declared;
+use kode_tool::{CallContext, ErasedTool, Registry};
 
 /// A question about one call.
 #[derive(Clone, Debug, Deserialize)]
@@ -40,6 +47,9 @@ pub struct PermissionQuery {
     pub tool: String,
     /// The arguments of the call.
     pub input: Value,
+    /// Whether the arguments are those that a rule names, without others that a call needs.
+    #[serde(skip)]
+    pub is_partial: bool,
 }
 
 /// Rules as in settings.
@@ -96,16 +106,8 @@ pub enum ExplainError {
 pub struct ExplanationContext<'a> {
     /// The folder of the question when it names none.
     pub folder: &'a AbsPath,
-    /// The rules when the question gives none.
-    pub rules: Vec<PlacedRule>,
-    /// Which of two rules wins that do not deny.
-    pub order: Order,
-    /// Which files hold secrets.
-    pub sensitive: &'a Sensitive,
-    /// The sandbox of commands.
-    pub confinement: &'a Confinement,
-    /// Folders beside the workspace that count as part of it.
-    pub additional: &'a [AbsPath],
+    /// What calls are judged by; the question may give other rules.
+    pub policy: &'a Policy,
     /// The tools, for their names and kinds.
     pub tools: &'a Registry,
 }
@@ -114,81 +116,141 @@ pub struct ExplanationContext<'a> {
 ///
 /// # Errors
 /// [`ExplainError`], naming the field.
-pub fn explain(
+pub async fn explain(
     question: &PermissionQuery,
     setting: &ExplanationContext<'_>,
 ) -> Result<Explanation, ExplainError> {
     let folder = |text: &String| AbsPath::new(text).map_err(|_| ExplainError::NotAbsolute(text.clone()));
-    let workspace =
-        question.workspace.as_ref().map(folder).transpose()?.unwrap_or_else(|| setting.folder.clone());
-    let cwd = question.cwd.as_ref().map(folder).transpose()?.unwrap_or_else(|| workspace.clone());
-    let mode = match &question.mode {
-        None => Mode::Default,
-        Some(name) => Mode::parse(name).ok_or_else(|| {
-            let known: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
-            ExplainError::UnknownMode(name.clone(), known.join(", "))
-        })?,
+    let root = question.workspace.as_ref().map(folder).transpose()?.unwrap_or_else(|| setting.folder.clone());
+    let cwd = question.cwd.as_ref().map(folder).transpose()?.unwrap_or_else(|| root.clone());
+    let mode = mode_of(question.mode.as_deref())?;
+    let mut policy = setting.policy.clone();
+    let mut problems = Vec::new();
+    if let Some(texts) = &question.rules {
+        (policy.rules, problems) = placed(texts, &root);
+    }
+    let in_force = EffectivePolicy::new(Arc::new(policy), &[], &Equipment::default(), &cwd);
+    problems.extend(in_force.problems.iter().filter(|_| question.rules.is_some()).cloned());
+    let workspace = Arc::new(Workspace::new(Arc::new(NoEditor), vec![root.clone()], cwd));
+    let mode = in_force.mode(mode);
+    let judge = |case: &GateCase<'_>| in_force.judge(case, mode, &workspace, &|_| None);
+    let mut explanation = match question.is_partial {
+        true => {
+            let name = setting.tools.find(&question.tool).map(|tool| tool.facts().name);
+            let touches = by_arguments(name.unwrap_or(&question.tool), &question.input, &workspace);
+            judged(&question.tool, &question.input, touches, (&workspace, setting.tools), &judge)
+        }
+        false => explained(&question.tool, &question.input, &workspace, setting.tools, &judge).await,
     };
-    let home = std::env::home_dir().and_then(|home| AbsPath::new(home).ok());
-    let (placed, mut problems) = match &question.rules {
-        Some(texts) => placed(texts, &workspace),
-        None => (setting.rules.clone(), Vec::new()),
-    };
-    let (rules, unusable) = RuleSet::new(placed, &PathBases::on_disk(&cwd, home.as_ref()));
-    let rules = rules.in_order(setting.order);
-    problems.extend(unusable);
+    explanation.problems = problems.into_iter().map(|problem| problem.message).collect();
+    Ok(explanation)
+}
 
-    let tool = setting.tools.find(&question.tool);
-    let facts = tool.as_ref().map(|tool| tool.facts());
-    let name = facts.map_or(&*question.tool, |facts| facts.name);
-    let resolve = |path: &str| match (path.strip_prefix("~/"), &home) {
-        _ if path.starts_with("untitled:") => Some(Target::Untitled(path.to_owned())),
-        (Some(rest), Some(home)) => Some(Target::File(home.join(rest))),
-        _ => Some(Target::File(cwd.join(path))),
+/// The mode of that name; the default one for none.
+///
+/// # Errors
+/// [`ExplainError::UnknownMode`].
+pub(crate) fn mode_of(name: Option<&str>) -> Result<Mode, ExplainError> {
+    let Some(name) = name else { return Ok(Mode::Default) };
+    Mode::parse(name).ok_or_else(|| {
+        let known: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
+        ExplainError::UnknownMode(name.to_owned(), known.join(", "))
+    })
+}
+
+/// What would become of a call in a workspace, by the judge of its turns: it is planned as a turn plans it.
+pub(crate) async fn explained(
+    tool: &str,
+    input: &Value,
+    workspace: &Arc<Workspace>,
+    tools: &Registry,
+    judge: &(dyn Fn(&GateCase<'_>) -> Verdict + Sync),
+) -> Explanation {
+    let found = tools.find(tool);
+    let facts = found.as_ref().map(|tool| tool.facts());
+    let name = facts.map_or(tool, |facts| facts.name);
+    let touches = match touched(name, found.as_deref(), input, workspace).await {
+        Ok(touches) => touches,
+        Err(reason) => {
+            let (proposed, problems) = Default::default();
+            let decision = Behavior::Deny;
+            return Explanation { decision, rule: None, source: None, reason, proposed, problems };
+        }
     };
-    let touches = declared(name, &question.input, &cwd, &resolve).unwrap_or_default();
-    let real = |target: &Target| match target {
-        Target::File(path) => Target::File(real_on_disk(path)),
-        Target::Untitled(_) => target.clone(),
-    };
-    let real_workspace = real_on_disk(&workspace);
-    let contains = |target: &Target| {
-        let real = real(target);
-        let Some(path) = real.file() else { return true };
-        path.is_within(&real_workspace) || setting.additional.iter().any(|folder| path.is_within(folder))
-    };
-    let roots = [workspace.clone(), real_workspace.clone()];
-    let circumstances = Circumstances {
-        mode,
-        roots: &roots,
-        home: home.as_ref(),
-        rules: &rules,
-        grants: &[],
-        sensitive: setting.sensitive,
-        confinement: setting.confinement,
-        lost: None,
-        contains: &contains,
-        is_own: &|_| false,
-        real: &real,
-        delivery: &|_| None,
-        is_plain_git: &git::is_plain,
-    };
+    judged(tool, input, touches, (workspace, tools), judge)
+}
+
+/// The decision on a call with these touches.
+fn judged(
+    tool: &str,
+    input: &Value,
+    touches: Vec<Touch>,
+    (workspace, tools): (&Arc<Workspace>, &Registry),
+    judge: &dyn Fn(&GateCase<'_>) -> Verdict,
+) -> Explanation {
+    let found = tools.find(tool);
+    let facts = found.as_ref().map(|tool| tool.facts());
+    let name = facts.map_or(tool, |facts| facts.name);
     // A tool that is not known here, one of an MCP server for example, may do anything.
     let kind = facts.map_or(ToolKind::Execute, |facts| facts.kind);
-    let case = GateCase { tool: name, kind, input: &question.input, touches: &touches };
-    let verdict = gate::judge(&case, &circumstances);
-    Ok(Explanation {
+    let verdict = judge(&GateCase { tool: name, kind, input, touches: &touches });
+    Explanation {
         decision: match verdict.decision {
             GateDecision::Allow => Behavior::Allow,
             GateDecision::Ask => Behavior::Ask,
             GateDecision::Deny => Behavior::Deny,
         },
-        proposed: proposed(&verdict, &touches, &workspace),
+        proposed: proposed(&verdict, &touches, &workspace.cwd()),
         source: verdict.rule.as_ref().map(|rule| rule.source.to_string()),
         rule: verdict.rule.map(|rule| rule.text),
         reason: verdict.reason,
-        problems: problems.into_iter().map(|problem| problem.message).collect(),
-    })
+        problems: Vec::new(),
+    }
+}
+
+/// What a call touches by its plan. Where the plan fails for what a session knows and has read, and not for the arguments, it
+/// is told from the arguments.
+async fn touched(
+    name: &str,
+    tool: Option<&dyn ErasedTool>,
+    input: &Value,
+    workspace: &Arc<Workspace>,
+) -> Result<Vec<Touch>, String> {
+    let Some(tool) = tool else { return Ok(by_arguments(name, input, workspace)) };
+    match tool.plan(input.clone(), &context(workspace)).await {
+        Ok(plan) => Ok(plan.touches),
+        Err(error) if error.kind == ToolErrorKind::InvalidInput && !OF_SESSIONS.contains(&name) => {
+            Err(format!("the call fails before it is judged: {}", error.message))
+        }
+        Err(_) => Ok(by_arguments(name, input, workspace)),
+    }
+}
+
+/// The touches that the arguments of a call name.
+fn by_arguments(name: &str, input: &Value, workspace: &Workspace) -> Vec<Touch> {
+    let resolve = |path: &str| workspace.resolve(path).ok();
+    declared(name, input, &workspace.cwd(), &resolve).unwrap_or_default()
+}
+
+/// Tools whose arguments name what only a session knows.
+const OF_SESSIONS: [&str; 3] = ["Task", "Skill", "SlashCommand"];
+
+/// What a plan needs to know, of a call that is never carried out.
+fn context(workspace: &Arc<Workspace>) -> CallContext {
+    CallContext {
+        call_id: CallId::generate(),
+        workspace: Arc::clone(workspace),
+        shell: Arc::new(Shell::new(workspace.cwd())),
+        sandbox: None,
+        resolved: ResolvedPaths::default(),
+        agents: Arc::default(),
+        catalog: Arc::default(),
+        may_read: Arc::new(|_, _| true),
+        cancel: CancellationToken::new(),
+        progress: Arc::new(|_| {}),
+        text_limit: None,
+        ask: None,
+    }
 }
 
 fn proposed(verdict: &gate::Verdict, touches: &[Touch], workspace: &AbsPath) -> Vec<String> {

@@ -13,6 +13,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use tokio::runtime::Handle;
+
 use crate::core::{Core, lock};
 use kode_base::blocking;
 use kode_base::paths::AbsPath;
@@ -29,7 +31,7 @@ use kode_record::record::Record;
 use kode_text::workspace::Workspace;
 use kode_tool::Registry;
 
-pub(crate) use judge::Judgment;
+pub(crate) use judge::{CallBounds, Judgment};
 pub use rules::ActiveRules;
 
 /// The gatekeeper of a session.
@@ -327,6 +329,10 @@ impl Gatekeeper {
         }
         if !announced.policy.as_ref().is_some_and(|known| Arc::ptr_eq(known, policy)) {
             self.shell.set_variables(policy.declared.variables());
+            if let (Some(sandbox), Ok(runtime)) = (policy.sandbox.clone(), Handle::try_current()) {
+                // The first command does not wait for the walk through the workspace.
+                drop(runtime.spawn_blocking(sandbox.walk_ahead()));
+            }
             announced.policy = Some(Arc::clone(policy));
         }
         // A request that has gone may be asked about again, should it come back.

@@ -222,7 +222,7 @@ impl InstructionLoader {
     async fn sources(self: &Arc<Self>) -> InstructionSources {
         let loader = Arc::clone(self);
         let memory = blocking(move || {
-            let may_mention = |path: &AbsPath| loader.gate.may_mention(&Target::File(path.clone()));
+            let may_mention = |path: &AbsPath| loader.gate.may_mention(&Target::File(path.clone())).map(drop);
             Memory::load(&loader.memory_places(), &may_mention)
         });
         let (memory, first) = tokio::join!(memory, self.first_look());

@@ -62,6 +62,15 @@ pub enum Touch {
 }
 
 impl Touch {
+    /// What is read or written, if it is a file, folder or document.
+    #[must_use]
+    pub fn target(&self) -> Option<&Target> {
+        match self {
+            Self::Read(target) | Self::Write(target) => Some(target),
+            Self::Command { .. } | Self::Fetch { .. } | Self::Named { .. } | Self::Foreign { .. } => None,
+        }
+    }
+
     /// What is written, if it lies within this folder.
     #[must_use]
     pub fn write_within(&self, folder: &Target) -> Option<&Target> {

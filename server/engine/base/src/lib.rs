@@ -5,6 +5,8 @@
 //! mcp, languages, agent, engine.
 
 pub mod atomic;
+#[cfg(unix)]
+pub mod beneath;
 pub mod blocking;
 pub mod broker;
 pub mod call;
@@ -21,6 +23,7 @@ pub mod reminder;
 pub mod scratch;
 pub mod secret;
 pub mod secret_places;
+pub mod steering;
 pub mod todo;
 pub mod variables;
 pub mod vcs;

@@ -3,8 +3,11 @@
 //! Rule: past the edge of the engine no path is relative and none holds `.` or `..`; a text without a file (an
 //! untitled document) is named by its URI and never mistaken for a path.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +88,48 @@ impl fmt::Display for AbsPath {
     }
 }
 
+/// A name or path on one line. Line ends, other control characters and characters that turn the direction of writing are
+/// escaped, so that no name can pass for another or for lines of its own.
+#[must_use]
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_deceptive) {
+        return Cow::Borrowed(text);
+    }
+    let mut line = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if is_deceptive(letter) { line.extend(letter.escape_default()) } else { line.push(letter) }
+    }
+    Cow::Owned(line)
+}
+
+/// Whether a character changes how others are shown instead of being shown itself.
+#[must_use]
+pub fn is_deceptive(letter: char) -> bool {
+    letter.is_control()
+        || matches!(
+            letter,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        )
+}
+
+/// The paths of a call with where each led when the call was judged, links followed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResolvedPaths(Arc<BTreeMap<AbsPath, AbsPath>>);
+
+impl ResolvedPaths {
+    /// Where a path led; `None` when the call was not judged by it.
+    #[must_use]
+    pub fn get(&self, path: &AbsPath) -> Option<&AbsPath> {
+        self.0.get(path)
+    }
+}
+
+impl FromIterator<(AbsPath, AbsPath)> for ResolvedPaths {
+    fn from_iter<I: IntoIterator<Item = (AbsPath, AbsPath)>>(paths: I) -> Self {
+        Self(Arc::new(paths.into_iter().collect()))
+    }
+}
+
 fn normalise(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {
@@ -138,6 +183,13 @@ mod tests {
         assert_eq!(AbsPath::new("/a/./b/../c").unwrap().as_path(), Path::new("/a/c"));
         assert_eq!(AbsPath::new("/../..").unwrap().as_path(), Path::new("/"));
         assert!(AbsPath::new("a/b").is_err());
+    }
+
+    #[test]
+    fn a_path_with_line_ends_in_it_stays_on_one_line() {
+        assert_eq!(one_line("a.txt\n@@ -1 +1 @@\r\u{1b}[2K"), "a.txt\\n@@ -1 +1 @@\\r\\u{1b}[2K");
+        assert_eq!(one_line("a\u{202e}txt.sh"), "a\\u{202e}txt.sh");
+        assert_eq!(one_line("plain é"), "plain é");
     }
 
     #[test]

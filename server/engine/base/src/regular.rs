@@ -29,12 +29,36 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { no_file() }
 }
 
+/// As [`read_start`], of a path whose links were followed when it was judged: a link that is in it now is not followed.
+///
+/// # Errors
+/// As [`read_start`], and when the path has a link in it.
+pub fn read_start_resolved(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    #[cfg(unix)]
+    {
+        let file =
+            crate::beneath::open_file(path).map_err(|error| match crate::beneath::is_link(&error) {
+                true => io::Error::other("a link took its place"),
+                false => error,
+            })?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+        }
+        start_of(file, most)
+    }
+    #[cfg(not(unix))]
+    read_start(path, most)
+}
+
 /// The first bytes of a regular file, `most` of them at most. Blocks on the disk.
 ///
 /// # Errors
 /// As [`open`], and when it cannot be read.
 pub fn read_start(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let file = open(path)?;
+    start_of(open(path)?, most)
+}
+
+fn start_of(file: File, most: u64) -> io::Result<Vec<u8>> {
     // Room for all of it and one more byte, in which its end is seen: otherwise it is read in small pieces.
     let room = file.metadata()?.len().min(most).saturating_add(1);
     let mut bytes = Vec::with_capacity(usize::try_from(room).unwrap_or_default());

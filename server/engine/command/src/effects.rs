@@ -70,7 +70,7 @@ pub(super) fn judge(
         Some((name, arguments)) if name.literal && assignments.iter().all(is_safe) => {
             if wrapped.transparent {
                 Effect::ReadOnly
-            } else if name.text == "cd" {
+            } else if matches!(name.text.as_str(), "cd" | "pushd" | "popd") {
                 Effect::ChangeDirectory(destination(argv, place).directory)
             } else if wrapped.wraps {
                 Effect::Other
@@ -78,7 +78,9 @@ pub(super) fn judge(
                 by_name(&name.text, arguments)
             }
         }
-        _ if argv.first().is_some_and(|name| name.text == "cd") => Effect::ChangeDirectory(None),
+        _ if argv.first().is_some_and(|name| matches!(name.text.as_str(), "cd" | "pushd" | "popd")) => {
+            Effect::ChangeDirectory(None)
+        }
         _ => Effect::Other,
     };
     CommandVerdict { effect, prefix_covered }

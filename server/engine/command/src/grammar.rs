@@ -50,8 +50,9 @@ const CONTAINERS: [&str; 15] = [
 const SILENT: [&str; 6] =
     ["comment", "heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor", "heredoc_redirect_start"];
 const REDIRECTS: [&str; 3] = ["file_redirect", "heredoc_redirect", "herestring_redirect"];
-const WORDS: [&str; 8] = [
+const WORDS: [&str; 9] = [
     "word",
+    "ansi_c_string",
     "string",
     "raw_string",
     "number",
@@ -103,21 +104,26 @@ impl GrammarParse {
     /// Goes through the tree without recursion: its depth is the line's.
     fn walk(&mut self, tree: &Tree, text: &str) {
         let mut cursor = tree.walk();
+        // The way from the root: a node finds its parent only by going that way anew.
+        let mut above: Vec<Node<'_>> = Vec::new();
         loop {
-            let descend = self.visit(cursor.node(), cursor.field_name(), text);
+            let node = cursor.node();
+            let descend = self.visit(node, above.last().copied(), cursor.field_name(), text);
             if descend && cursor.goto_first_child() {
+                above.push(node);
                 continue;
             }
             while !cursor.goto_next_sibling() {
                 if !cursor.goto_parent() {
                     return;
                 }
+                above.pop();
             }
         }
     }
 
     /// Notes a node; says whether to look into it.
-    fn visit(&mut self, node: Node<'_>, field: Option<&str>, text: &str) -> bool {
+    fn visit(&mut self, node: Node<'_>, above: Option<Node<'_>>, field: Option<&str>, text: &str) -> bool {
         let kind = node.kind();
         if !node.is_named() || SILENT.contains(&kind) {
             return false;
@@ -129,7 +135,7 @@ impl GrammarParse {
             "function_definition" if is_bomb(node, text) => self.bombs.push((start, end)),
             _ => {}
         }
-        let parent = node.parent().map_or("", |parent| parent.kind());
+        let parent = above.map_or("", |parent| parent.kind());
         match kind {
             "command_name" => note(WordRole::Name),
             "variable_assignment" => note(WordRole::Argument),
@@ -143,7 +149,7 @@ impl GrammarParse {
                 "command" | "for_statement" => note(WordRole::Argument),
                 // A fused redirection takes the arguments after it for further files.
                 "file_redirect" | "herestring_redirect" => {
-                    let first = field != Some("destination") || is_first_target(node);
+                    let first = field != Some("destination") || is_first_target(node, above);
                     let duplicate = kind == "number";
                     if !duplicate {
                         note(if first { WordRole::Target } else { WordRole::Argument });
@@ -184,8 +190,8 @@ impl GrammarParse {
     }
 }
 
-fn is_first_target(node: Node<'_>) -> bool {
-    let Some(parent) = node.parent() else { return true };
+fn is_first_target(node: Node<'_>, above: Option<Node<'_>>) -> bool {
+    let Some(parent) = above else { return true };
     parent.child_by_field_name("destination").is_none_or(|first| first.id() == node.id())
 }
 

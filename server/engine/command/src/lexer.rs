@@ -42,7 +42,7 @@ pub(super) const SUBSTITUTION: &str = "a command substitution runs a command of 
 pub(super) const PROCESS: &str = "a process substitution runs a command of its own";
 pub(super) const ARITHMETIC: &str = "an arithmetic expression can run commands";
 pub(super) const PARAMETER: &str = "a parameter expansion with an operator can run commands";
-pub(super) const ANSI_QUOTES: &str = "`$'...'` and `$\"...\"` are not read";
+pub(super) const ANSI_QUOTES: &str = "a control character in `$'...'`, or `$\"...\"`, is not read";
 pub(super) const UNCLOSED: &str = "a quote or bracket is not closed";
 pub(super) const TILDE: &str = "a tilde stands for a folder that is not known";
 pub(super) const HISTORY: &str = "an exclamation mark can stand for an earlier command";
@@ -301,7 +301,7 @@ impl Lexer<'_> {
     }
 
     fn ansi_quotes(&mut self) {
-        self.word.problems.push(ANSI_QUOTES);
+        let before = self.word.text.len();
         self.word.quoted = true;
         self.mark();
         self.at += 2;
@@ -309,6 +309,11 @@ impl Lexer<'_> {
             match byte {
                 b'\'' => {
                     self.at += 1;
+                    let text = self.word.text.get(before..).unwrap_or_default();
+                    // What a terminal or a program could take for something else is not taken for text.
+                    if text.chars().any(|letter| letter.is_control() && !matches!(letter, '\n' | '\t')) {
+                        self.word.problems.push(ANSI_QUOTES);
+                    }
                     return;
                 }
                 b'\\' => self.ansi_escape(),
@@ -337,7 +342,13 @@ impl Lexer<'_> {
             let start = self.at + skip;
             let value =
                 self.text.get(start..start + length).and_then(|code| u32::from_str_radix(code, radix).ok());
-            self.word.text.extend(value.and_then(char::from_u32));
+            // Past ASCII, a byte is not the character of its number.
+            let is_byte = skip == 1 || self.peek(1) == Some(b'x');
+            let letter = value.filter(|value| !is_byte || *value < 0x80).and_then(char::from_u32);
+            if letter.is_none() {
+                self.word.problems.push(ANSI_QUOTES);
+            }
+            self.word.text.extend(letter.or_else(|| value.and_then(char::from_u32)));
             self.at = start + length;
             return;
         }
@@ -345,7 +356,11 @@ impl Lexer<'_> {
         let plain = match self.peek(0) {
             Some(b'n') => '\n',
             Some(b't') => '\t',
-            Some(_) => return self.character(),
+            Some(b'\\' | b'\'' | b'"' | b'?') => return self.character(),
+            Some(_) => {
+                self.word.problems.push(ANSI_QUOTES);
+                return self.character();
+            }
             None => return,
         };
         self.word.text.push(plain);

@@ -1,7 +1,8 @@
 //! Static analysis of shell command lines: the programs they run and the files they touch.
 //!
 //! Rule: only what is understood through and through is called known; everything else is an unknown with its
-//! reason, and an unknown never makes a call more permissive. No bound makes a rule or the floor see less.
+//! reason, and an unknown never makes a call more permissive. What is past a bound is refused whole, so that no bound makes
+//! a rule or the floor see less.
 //!
 //! Must not know: permission rules, decisions, the files on the disk.
 //! Used by: permission, config, agent, engine.
@@ -9,6 +10,7 @@
 pub mod pattern;
 pub mod propose;
 
+mod braces;
 mod builtins;
 mod danger;
 mod effects;
@@ -43,6 +45,9 @@ pub struct Analysis {
     pub unknowns: Vec<Unknown>,
     /// Commands no mode runs.
     pub dangers: Vec<Danger>,
+    /// Why the line is too much to be judged, if it is; what is listed is not all of it then. For people; without a final
+    /// period.
+    pub excess: Option<String>,
 }
 
 /// A part of the line that cannot be judged.
@@ -162,7 +167,10 @@ impl Analysis {
     pub fn is_all_of(&self, patterns: &[CommandPattern]) -> bool {
         let is_one =
             |command| self.is_launched(command) || patterns.iter().any(|pattern| pattern.allows(command));
-        self.unknowns.is_empty() && !self.commands.is_empty() && self.commands.iter().all(is_one)
+        self.unknowns.is_empty()
+            && self.excess.is_none()
+            && !self.commands.is_empty()
+            && self.commands.iter().all(is_one)
     }
 
     /// Whether a launcher such as `npx` runs the command, so that what is said of the launcher is said of it.

@@ -202,11 +202,29 @@ impl CommandPattern {
     /// substitution speak for themselves.
     #[must_use]
     pub fn forbids(&self, analysis: &Analysis) -> bool {
-        analysis.commands.iter().any(|command| self.concerns(command))
-            || analysis.unknowns.iter().any(|unknown| self.may_concern(unknown))
+        self.first_forbidden(analysis).is_some()
     }
 
-    fn concerns(&self, command: &SimpleCommand) -> bool {
+    /// The part of a line that [`CommandPattern::forbids`] is about, as it stands in the line.
+    #[must_use]
+    pub fn first_forbidden<'a>(&self, analysis: &'a Analysis) -> Option<&'a str> {
+        let mut commands = analysis.commands.iter();
+        let command = commands.find(|command| self.concerns(command, Expansion::Anything));
+        let unknown = || analysis.unknowns.iter().find(|unknown| self.may_concern(unknown));
+        command
+            .map(|command| command.text.as_str())
+            .or_else(|| unknown().map(|unknown| unknown.text.as_str()))
+    }
+
+    /// Whether a deny rule with this text speaks of a command of a line whatever its variables hold.
+    #[must_use]
+    pub fn surely_forbids(&self, analysis: &Analysis) -> bool {
+        analysis.commands.iter().any(|command| {
+            command.argv.first().is_some_and(|name| name.literal) && self.concerns(command, Expansion::Text)
+        })
+    }
+
+    fn concerns(&self, command: &SimpleCommand, expansion: Expansion) -> bool {
         let Some(name) = command.argv.first() else { return false };
         let base = program(name);
         let mut readings = vec![command.argv.clone()];
@@ -222,16 +240,16 @@ impl CommandPattern {
             PatternShape::Prefix(words) => words.as_slice(),
             PatternShape::All | PatternShape::Exact(_) | PatternShape::Glob(_) => &[],
         };
-        if readings.iter().any(|argv| begins_among_options(words, argv)) {
+        if readings.iter().any(|argv| begins_among_options(words, argv, expansion)) {
             return true;
         }
         readings.extend(shorter);
         let pieces = self.pieces();
-        readings.iter().any(|argv| glob_matches(&pieces, argv, Expansion::Anything))
+        readings.iter().any(|argv| glob_matches(&pieces, argv, expansion))
             || matches!(self.shape, PatternShape::Prefix(_))
                 && readings.iter().any(|argv| {
                     // The prefix without anything after it.
-                    glob_matches(&pieces[..pieces.len().saturating_sub(2)], argv, Expansion::Anything)
+                    glob_matches(&pieces[..pieces.len().saturating_sub(2)], argv, expansion)
                 })
     }
 
@@ -307,7 +325,7 @@ fn without_options(argv: &[CommandWord]) -> Vec<Vec<CommandWord>> {
 }
 
 /// Whether a command begins with these words when options may stand between them.
-fn begins_among_options(words: &[String], argv: &[CommandWord]) -> bool {
+fn begins_among_options(words: &[String], argv: &[CommandWord], expansion: Expansion) -> bool {
     let Some((name, _)) = words.split_first() else { return false };
     if argv.first().is_none_or(|given| given.text != *name) {
         return false;
@@ -321,10 +339,11 @@ fn begins_among_options(words: &[String], argv: &[CommandWord]) -> bool {
             if !reached[at][found] {
                 continue;
             }
-            if !argv[at].literal && argv[at].open {
+            let expands = !argv[at].literal && expansion == Expansion::Anything;
+            if expands && argv[at].open {
                 return true;
             }
-            if !argv[at].literal || argv[at].text == words[found] {
+            if expands || argv[at].text == words[found] {
                 reached[at + 1][found + 1] = true;
             }
             for next in &skips {

@@ -24,12 +24,15 @@ impl WorkingFolder {
     }
 }
 
-/// Where a `cd` leads.
+/// Where a `cd` or `pushd` leads; where a `popd` does is not known here.
 pub(crate) fn destination(argv: &[CommandWord], place: &WorkingFolder) -> WorkingFolder {
+    if argv.first().is_some_and(|name| name.text == "popd") {
+        return WorkingFolder::NOWHERE;
+    }
     let operands: Vec<&CommandWord> = argv.iter().skip(1).filter(|word| word.text != "--").collect();
     let [operand] = operands.as_slice() else { return WorkingFolder::NOWHERE };
     let text = operand.text.as_str();
-    if !operand.literal || text.is_empty() || text.starts_with('-') {
+    if !operand.literal || text.is_empty() || text.starts_with(['-', '+']) {
         return WorkingFolder::NOWHERE;
     }
     let only_up = std::path::Path::new(text)

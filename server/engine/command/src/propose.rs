@@ -67,7 +67,7 @@ const GRAVE: [&str; 12] = [
 /// none can be offered.
 #[must_use]
 pub fn propose(analysis: &Analysis) -> Vec<CommandPattern> {
-    if !analysis.unknowns.is_empty() || !analysis.dangers.is_empty() {
+    if !analysis.unknowns.is_empty() || !analysis.dangers.is_empty() || analysis.excess.is_some() {
         return Vec::new();
     }
     let mut rules: Vec<CommandPattern> = Vec::new();

@@ -12,16 +12,19 @@ use super::reader::{
 use super::wrappers::{self, InnerCommand};
 use super::{
     Analysis, CommandWord, Danger, Effect, FileAccess, FileTouch, MAX_LINE, SimpleCommand, Unknown,
-    VariableAssignment, builtins, danger, effects, grammar, touches,
+    VariableAssignment, braces, builtins, danger, effects, grammar, touches,
 };
 use crate::place::WorkingFolder;
 use kode_base::paths::AbsPath;
 
 /// How deep scripts may stand inside scripts; deeper ones are read flat.
 const MAX_SCRIPTS: usize = 24;
-/// How many commands a line may hold that counts as understood.
+/// How many commands a line may hold.
 const MAX_COMMANDS: usize = 1_000;
-/// After how long the second reader is no longer asked; what it did not see is unknown.
+/// How many parts of a line may be unknown, and how much text they may be together, in bytes.
+const MAX_UNKNOWNS: usize = 1_000;
+const MAX_UNKNOWN: usize = 1 << 20;
+/// How long a line is looked at.
 const TIME_LIMIT: Duration = Duration::from_secs(1);
 /// How many here-documents the second reader is shown.
 const MAX_DOCUMENTS: usize = 16;
@@ -49,6 +52,8 @@ pub(super) struct LineWalker {
     pub analysis: Analysis,
     depth: usize,
     inner: usize,
+    /// How much text is unknown, in bytes.
+    unknown: usize,
     /// When the look at the line began.
     begun: Instant,
     /// Plain values that bare assignments gave to variables, for naming programs.
@@ -76,6 +81,7 @@ pub(super) fn judge(line: &str, directory: &AbsPath) -> Analysis {
         analysis: Analysis::default(),
         depth: 0,
         inner: 0,
+        unknown: 0,
         begun: Instant::now(),
         variables: Vec::new(),
         documents: Vec::new(),
@@ -85,14 +91,34 @@ pub(super) fn judge(line: &str, directory: &AbsPath) -> Analysis {
     };
     let place = WorkingFolder { directory: Some(directory.clone()), by_name: false };
     judge.script(line, &place, OuterWrapper { wrapped: false, inside: None });
-    if judge.analysis.commands.len() > MAX_COMMANDS {
-        judge.unknown(line, "the line holds too many commands", true);
-    }
     judge.analysis
 }
 
 impl LineWalker {
+    /// Whether the line is past a bound, so that nothing more is looked at: it is refused whole.
+    fn is_past_bound(&mut self) -> bool {
+        let excess = match &self.analysis {
+            Analysis { excess: Some(_), .. } => return true,
+            Analysis { commands, .. } if commands.len() > MAX_COMMANDS => {
+                format!("it holds more than {MAX_COMMANDS} commands")
+            }
+            Analysis { unknowns, .. } if unknowns.len() > MAX_UNKNOWNS || self.unknown > MAX_UNKNOWN => {
+                "too much of it is not plain shell language".to_owned()
+            }
+            Analysis { .. } if self.begun.elapsed() > TIME_LIMIT => {
+                format!("looking at it takes longer than {} s", TIME_LIMIT.as_secs())
+            }
+            Analysis { .. } => return false,
+        };
+        self.analysis.excess = Some(excess);
+        true
+    }
+
     fn unknown(&mut self, text: &str, reason: impl Into<String>, opaque: bool) {
+        self.unknown += text.len();
+        if self.is_past_bound() {
+            return;
+        }
         let unknown = Unknown { text: text.to_owned(), reason: reason.into(), opaque };
         // The same complaint about the same text says nothing new.
         if self.analysis.unknowns.last() != Some(&unknown) {
@@ -105,6 +131,9 @@ impl LineWalker {
     }
 
     fn script(&mut self, text: &str, place: &WorkingFolder, outer: OuterWrapper) {
+        if self.is_past_bound() {
+            return;
+        }
         self.inner += text.len();
         let flat;
         let text = if self.depth >= MAX_SCRIPTS || self.inner > MAX_INNER + MAX_LINE {
@@ -147,8 +176,7 @@ impl LineWalker {
             self.unknown(text, "the line is too long", true);
             return;
         }
-        if self.begun.elapsed() > TIME_LIMIT {
-            self.unknown(text, "the line takes too long to read", true);
+        if self.is_past_bound() {
             return;
         }
         let compared = script.for_comparison(text);
@@ -173,6 +201,9 @@ impl LineWalker {
         }
         // What only the other reader sees as a command is judged too.
         for (start, end) in opinion.commands {
+            if self.is_past_bound() {
+                return;
+            }
             let seen =
                 script.spans.iter().any(|span| span.start <= start && end <= span.end || span.start == start);
             if let (false, Some(part)) = (seen, text.get(start..end))
@@ -228,6 +259,9 @@ impl LineWalker {
         place: &WorkingFolder,
         outer: OuterWrapper,
     ) -> FolderAfter {
+        if self.is_past_bound() {
+            return FolderAfter::unmoved(place);
+        }
         match node {
             ScriptNode::Command(command) => self.command(text, command, place, outer),
             ScriptNode::Pipeline { negated, elements } => {
@@ -317,6 +351,10 @@ impl LineWalker {
         let name = &raw.words[0];
         if name.expands || !name.problems.is_empty() {
             self.unknown(slice, "what names the program is not plain text", true);
+        }
+        if raw.words.iter().any(|word| braces::words(&word.source) > braces::MAX_WORDS) {
+            let reason = format!("its braces stand for more than {} words", braces::MAX_WORDS);
+            self.unknown(slice, reason, false);
         }
         let told = raw.redirects.iter().any(|redirect| matches!(redirect, Redirect::Text));
         let reads_text = told && raw.words.iter().any(|word| wrappers::is_shell(&word.text));

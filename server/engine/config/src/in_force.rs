@@ -177,6 +177,13 @@ impl EffectivePolicy {
             let is_in = |path: &AbsPath| self.own.iter().any(|own| path.is_within(own));
             real(target).file().is_some_and(is_in)
         };
+        let obeyed_by = |file: &AbsPath| {
+            if self.policy.hook_scripts.contains(file) {
+                Some("a hook of your settings names it, so that it runs outside of the sandbox")
+            } else {
+                kode_process::sandbox::obeyed_by_git(file)
+            }
+        };
         ask(&Circumstances {
             mode,
             roots: &roots,
@@ -191,6 +198,8 @@ impl EffectivePolicy {
             real: &real,
             delivery,
             is_plain_git: &kode_process::plain_git::is_plain,
+            obeyed_by: &obeyed_by,
+            is_program_from_outside: &kode_process::programs::is_taken_from_outside,
         })
     }
 }

@@ -368,7 +368,7 @@ impl<'a> Loader<'a> {
             let advice = "import it from a file of your own, such as ~/.kode/AGENTS.md, to allow it";
             return Err(told(format!("it is outside the workspace; {advice}")));
         }
-        let read = regular::read_start(real.as_path(), MAX_READ);
+        let read = regular::read_start_resolved(real.as_path(), MAX_READ);
         let bytes = read.map_err(|error| told(format!("it cannot be read: {error}")))?;
         if bytes.len() as u64 == MAX_READ {
             return Ok(String::from_utf8_lossy(&bytes).into_owned());

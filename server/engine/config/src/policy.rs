@@ -45,6 +45,8 @@ pub struct Policy {
     pub to_ask: Vec<String>,
     /// What stands for the contents of the files the policy was made from.
     pub contents: Vec<(AbsPath, u64)>,
+    /// Scripts of the workspace that hooks run outside of the sandbox.
+    pub hook_scripts: Vec<AbsPath>,
     /// What is to be run, started or passed on by others.
     pub declared: Arc<Declarations>,
     /// What of the settings cannot be used, and where it stands.
@@ -68,6 +70,7 @@ impl Default for Policy {
             withheld: Vec::new(),
             to_ask: Vec::new(),
             contents: Vec::new(),
+            hook_scripts: Vec::new(),
             declared: Arc::default(),
             problems: Vec::new(),
         }

@@ -96,7 +96,7 @@ impl Instance {
             return Err(reason.clone());
         }
         state.failure = None;
-        let started = match self.launcher.launch(&self.definition, &self.root) {
+        let started = match self.launcher.launch(&self.definition, &self.root).await {
             Ok(launched) => {
                 RunningLanguageServer::start(launched, Arc::clone(&self.definition), self.root.clone()).await
             }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use kode_base::paths::AbsPath;
@@ -33,12 +34,13 @@ pub(crate) struct LaunchedProgram {
 }
 
 /// Starts programs of language servers.
+#[async_trait]
 pub(crate) trait Launcher: Send + Sync {
     /// Starts the program of a server in a folder.
     ///
     /// # Errors
     /// Why it could not be started, without a period.
-    fn launch(
+    async fn launch(
         &self,
         definition: &LanguageServerDefinition,
         root: &AbsPath,
@@ -55,8 +57,9 @@ pub(crate) struct ProcessLauncher {
     pub(crate) sandbox: Option<Arc<Sandbox>>,
 }
 
+#[async_trait]
 impl Launcher for ProcessLauncher {
-    fn launch(
+    async fn launch(
         &self,
         definition: &LanguageServerDefinition,
         root: &AbsPath,
@@ -99,7 +102,7 @@ impl Launcher for ProcessLauncher {
             writable,
             readable,
         };
-        let started = served::start(spec).map_err(|end| describe(&end))?;
+        let started = served::start(spec).await.map_err(|end| describe(&end))?;
         let errors = ErrorOutput::default();
         tokio::spawn(errors.clone().read_from(started.errors));
         Ok(LaunchedProgram {

@@ -208,8 +208,9 @@ mod tests {
 
     struct Nowhere;
 
+    #[async_trait::async_trait]
     impl Launcher for Nowhere {
-        fn launch(&self, _: &LanguageServerDefinition, _: &AbsPath) -> Result<LaunchedProgram, String> {
+        async fn launch(&self, _: &LanguageServerDefinition, _: &AbsPath) -> Result<LaunchedProgram, String> {
             Err("nothing is started here".to_owned())
         }
     }

@@ -50,8 +50,9 @@ struct Scripted {
     received: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
+#[async_trait::async_trait]
 impl Launcher for Scripted {
-    fn launch(&self, _: &LanguageServerDefinition, _: &AbsPath) -> Result<LaunchedProgram, String> {
+    async fn launch(&self, _: &LanguageServerDefinition, _: &AbsPath) -> Result<LaunchedProgram, String> {
         self.starts.fetch_add(1, Ordering::SeqCst);
         let (input, server_input) = duplex(1 << 16);
         let (output, server_output) = duplex(1 << 16);

@@ -78,7 +78,7 @@ impl Connection {
     ) -> Result<Self, McpFailure> {
         let complaints = ErrorOutput::default();
         let sandboxed = definition.sandboxed && surroundings.sandbox.is_some();
-        let (transport, mut process) = stdio::start(definition, program, surroundings, &complaints)?;
+        let (transport, mut process) = stdio::start(definition, program, surroundings, &complaints).await?;
         let begun = tokio::select! {
             begun = begin(definition, surroundings, handler, AnyTransport::new(transport)) => begun,
             ended = process.ended() => {

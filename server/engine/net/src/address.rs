@@ -12,13 +12,30 @@ use super::WebError;
 /// The most characters of a URL.
 pub const MAX_URL_CHARS: usize = 2_000;
 
+/// Ends of names that mean hosts of the network at hand, and those by which clouds are controlled.
+const PRIVATE_NAMES: [&str; 11] = [
+    "internal",
+    "intranet",
+    "local",
+    "localdomain",
+    "localhost",
+    "lan",
+    "home",
+    "home.arpa",
+    "corp",
+    "private",
+    "test",
+];
+
 /// IPv4 networks that are not public, with the length of their prefix.
-const SPECIAL_V4: [(Ipv4Addr, u32); 16] = [
+const SPECIAL_V4: [(Ipv4Addr, u32); 17] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     (Ipv4Addr::new(127, 0, 0, 0), 8),
     (Ipv4Addr::new(169, 254, 0, 0), 16),
+    // It looks public, and machines in one cloud are controlled by it.
+    (Ipv4Addr::new(168, 63, 129, 16), 32),
     (Ipv4Addr::new(172, 16, 0, 0), 12),
     (Ipv4Addr::new(192, 0, 0, 0), 24),
     (Ipv4Addr::new(192, 0, 2, 0), 24),
@@ -116,6 +133,23 @@ impl AddressRules {
             Some(_) | None => Ok(()),
         }
     }
+
+    /// Checks the name of a host that a proxy is to look up: one that is known to be private is not asked of it.
+    ///
+    /// # Errors
+    /// [`WebError::Private`].
+    pub(super) fn check_name(&self, url: &Url) -> Result<(), WebError> {
+        let Some(Host::Domain(name)) = url.host() else { return Ok(()) };
+        let host = plain_name(name);
+        let is_private = !host.contains('.')
+            || PRIVATE_NAMES
+                .iter()
+                .any(|end| host.strip_suffix(end).is_some_and(|start| start.ends_with('.')));
+        if is_private && !self.allowed_hosts.contains(&host) {
+            return Err(WebError::Private { host });
+        }
+        Ok(())
+    }
 }
 
 /// Parses a URL that someone wants to fetch. The fragment is dropped: it is never sent.
@@ -188,6 +222,7 @@ mod tests {
         "127。0。0。1",
         "①②⑦.0.0.1",
         "169.254.169.254",
+        "168.63.129.16",
         "0xa9fea9fe",
         "2852039166",
         "0251.0376.0251.0376",

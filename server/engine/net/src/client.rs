@@ -211,6 +211,7 @@ impl WebClient {
             .parse()
             .map_err(|error: hyper::http::uri::InvalidUri| WebError::Url { reason: error.to_string() })?;
         if let Some(proxy) = proxies.intercept(&target) {
+            self.rules.check_name(url)?;
             return self.proxied(&proxy);
         }
         let is_tls = url.scheme() == "https";

@@ -3,7 +3,7 @@
 //! Rule: a delivery never reaches further than the workspace and never past what is guarded, and no link leads around a
 //! rule; where no rule matches, the mode decides.
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobSet};
 use serde::{Deserialize, Serialize};
 
 use kode_base::paths::{AbsPath, Target};
@@ -43,7 +43,7 @@ pub struct BadRule {
 /// Rules in force, the first that matches decides.
 #[derive(Clone, Debug, Default)]
 pub struct Deliveries {
-    rules: Vec<(EditDeliveryRule, GlobMatcher)>,
+    rules: Vec<(EditDeliveryRule, GlobSet)>,
 }
 
 impl Deliveries {
@@ -58,9 +58,11 @@ impl Deliveries {
                 path => path.trim_start_matches('/').to_owned(),
             };
             let glob = GlobBuilder::new(&pattern).literal_separator(true).build();
-            let glob =
-                glob.map_err(|error| BadRule { glob: rule.glob.clone(), reason: error.kind().to_string() })?;
-            Ok((rule, glob.compile_matcher()))
+            // One glob alone is compiled in a way that panics where it is too large.
+            let matcher = glob.and_then(|glob| GlobSet::builder().add(glob).build());
+            let matcher = matcher
+                .map_err(|error| BadRule { glob: rule.glob.clone(), reason: error.kind().to_string() })?;
+            Ok((rule, matcher))
         });
         Ok(Self { rules: ready.collect::<Result<_, _>>()? })
     }

@@ -136,6 +136,24 @@ pub struct Circumstances<'a> {
     pub delivery: &'a dyn Fn(&Target) -> Option<EditDelivery>,
     /// Whether the settings of the repository a folder lies in name no program that git would run.
     pub is_plain_git: &'a dyn Fn(&AbsPath) -> bool,
+    /// Why a file runs later, or decides what does, where settings name it.
+    pub obeyed_by: &'a dyn Fn(&AbsPath) -> Option<&'static str>,
+    /// Whether the program that a shell takes for a name lies where the agent may not write.
+    pub is_program_from_outside: &'a dyn Fn(&str) -> bool,
+}
+
+impl Circumstances<'_> {
+    /// Whether a rule, or an answer of the user's, may allow what the mode refuses. In plan mode nothing is changed, and in
+    /// readonly mode no file, whatever was allowed.
+    fn may_be_allowed(&self, act: ActionClass) -> bool {
+        match self.mode {
+            Mode::Plan => act == ActionClass::Look,
+            Mode::Readonly => act != ActionClass::Edit,
+            Mode::Default | Mode::AcceptEdits | Mode::DontAsk | Mode::BypassPermissions | Mode::Approval => {
+                true
+            }
+        }
+    }
 }
 
 /// Judges a call. A tool that touches nothing is judged by its kind.
@@ -185,7 +203,7 @@ fn judge_kind(
         ToolKind::Write => ActionClass::Edit,
         ToolKind::Execute => ActionClass::Command,
     };
-    match allowed {
+    match allowed.filter(|_| circumstances.may_be_allowed(act)) {
         Some(rule) => Verdict::by_rule(GateDecision::Allow, rule),
         None => Verdict::by_mode(circumstances.mode, act),
     }
@@ -215,13 +233,13 @@ fn judge_touch(touch: &Touch, allowed: Option<&PlacedRule>, circumstances: &Circ
             judge_subject(&RuleSubject::Named { tool, name }, act, allowed, circumstances)
         }
         // The rules for the tool as a whole are all there are for it.
-        Touch::Foreign { tool: _, shown: _, only_looks } => match allowed {
-            Some(rule) => Verdict::by_rule(GateDecision::Allow, rule),
-            None => Verdict::by_mode(
-                circumstances.mode,
-                if *only_looks { ActionClass::Look } else { ActionClass::Reach },
-            ),
-        },
+        Touch::Foreign { tool: _, shown: _, only_looks } => {
+            let act = if *only_looks { ActionClass::Look } else { ActionClass::Reach };
+            match allowed.filter(|_| circumstances.may_be_allowed(act)) {
+                Some(rule) => Verdict::by_rule(GateDecision::Allow, rule),
+                None => Verdict::by_mode(circumstances.mode, act),
+            }
+        }
     }
 }
 

@@ -29,6 +29,9 @@ pub use path::PathPattern;
 pub use places::PathBases;
 pub use rule::{NamePattern, Rule, RuleError, RuleNote, Specifier};
 
+/// A name that no pattern but one for all names matches.
+const ANY_NAME: &str = ".\u{1}kode-ls\u{1}";
+
 /// What a rule says about what it speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Behavior {
@@ -315,6 +318,24 @@ impl RuleSet {
         self.0.deny.find_tool(tool).map(|number| &self.0.rules[number])
     }
 
+    /// Those of these rules that keep files from being read, made ready for use.
+    #[must_use]
+    pub fn against_reading(rules: &[PlacedRule], places: &PathBases<'_>) -> Option<Unreadable> {
+        let is_one = |rule: &&PlacedRule| {
+            let is_path = matches!(rule.rule.specifier(), Some(Specifier::Path(_)));
+            rule.behavior == Behavior::Deny && rule.rule.tool() == "Read" && is_path
+        };
+        let rules: Vec<_> = rules.iter().filter(is_one).cloned().collect();
+        let fixed = rules.iter().filter_map(|rule| match rule.rule.specifier() {
+            Some(Specifier::Path(pattern)) => Some(index::fixed(pattern, rule.root.as_ref(), places)),
+            _ => None,
+        });
+        let fixed = fixed.flatten().collect();
+        let named = |rule: &PlacedRule| format!("{} {:?}", rule.rule, rule.root);
+        let key = rules.iter().map(named).chain([places.cwd.to_string()]).collect::<Vec<_>>().join("\n");
+        (!rules.is_empty()).then(|| Unreadable { rules: Self::new(rules, places).0, fixed, key })
+    }
+
     /// All rules, the strongest layer first.
     pub fn iter(&self) -> impl Iterator<Item = &PlacedRule> {
         self.0.rules.iter()
@@ -326,6 +347,29 @@ impl RuleSet {
             Behavior::Ask => &self.0.ask,
             Behavior::Allow => &self.0.allow,
         }
+    }
+}
+
+/// What rules keep from being read, whichever tool or program would read it.
+#[derive(Clone, Debug)]
+pub struct Unreadable {
+    rules: RuleSet,
+    /// The files and folders that they name outright.
+    pub fixed: Vec<AbsPath>,
+    /// The rules as a text: two of the same text hide the same.
+    pub key: String,
+}
+
+impl Unreadable {
+    /// Whether a file, or all that is in a folder, may not be read.
+    #[must_use]
+    pub fn covers(&self, path: &AbsPath, is_folder: bool) -> bool {
+        let is_denied = |path: AbsPath| {
+            let target = Target::File(path);
+            let subject = RuleSubject::Read { given: &target, real: &target };
+            self.rules.find(Behavior::Deny, &subject).is_some()
+        };
+        is_denied(path.clone()) || is_folder && is_denied(path.join(ANY_NAME))
     }
 }
 

@@ -109,6 +109,8 @@ pub struct Sensitive {
     own: Option<RuleSet>,
     /// Folders and files that are refused with all that lies in them.
     places: Vec<AbsPath>,
+    /// Those in them that are not.
+    shown: Vec<AbsPath>,
 }
 
 impl Sensitive {
@@ -119,15 +121,17 @@ impl Sensitive {
         Self { own: Some(own), ..Self::default() }
     }
 
-    /// The same table, in which these folders and files are of high sensitivity with all that lies in them, under these
-    /// names and where they lead now.
+    /// The same table, in which these folders and files are of high sensitivity with all that lies in them but `shown`, under
+    /// these names and where they lead now.
     #[must_use]
-    pub fn guarding(self, places: Vec<AbsPath>) -> Self {
-        let mut places = places;
-        places.extend(places.iter().map(real_on_disk).collect::<Vec<_>>());
-        places.sort_unstable();
-        places.dedup();
-        Self { places, ..self }
+    pub fn guarding(self, places: Vec<AbsPath>, shown: Vec<AbsPath>) -> Self {
+        let with_real = |mut paths: Vec<AbsPath>| {
+            paths.extend(paths.iter().map(real_on_disk).collect::<Vec<_>>());
+            paths.sort_unstable();
+            paths.dedup();
+            paths
+        };
+        Self { places: with_real(places), shown: with_real(shown), ..self }
     }
 
     /// How careful to be with a file.
@@ -147,7 +151,8 @@ impl Sensitive {
             Some(Behavior::Allow) => return Sensitivity::None,
             None => {}
         }
-        let in_place = || self.places.iter().any(|place| lies_in(path, place));
+        let in_one = |places: &[AbsPath]| places.iter().any(|place| lies_in(path, place));
+        let in_place = || in_one(&self.places) && !in_one(&self.shown);
         let path = path.as_path();
         if HARMLESS_FILES.is_match(path) {
             Sensitivity::None
@@ -202,7 +207,7 @@ fn table(patterns: &[&str]) -> GlobSet {
 mod tests {
     use super::*;
     use crate::rules::{PathBases, PlacedRule, RuleSource, SettingsLayer};
-    use kode_base::secret_places::places;
+    use kode_base::secret_places::{places, shown};
 
     fn level(path: &str) -> Sensitivity {
         Sensitive::default().of(&AbsPath::new(path).unwrap())
@@ -257,13 +262,30 @@ mod tests {
         std::fs::create_dir_all(home.join("real/.kube").as_path()).unwrap();
         std::os::unix::fs::symlink("real/.kube", home.join(".kube").as_path()).unwrap();
         let state = home.join("state");
-        let sensitive = Sensitive::default().guarding(places(Some(&home), &state));
-        for name in [".kube/cache/x", "real/.kube/cache/x", ".AZURE", "state/sessions/a", ".config/kode-ls/x"]
-        {
+        let sensitive = Sensitive::default().guarding(places(Some(&home), &state), shown(Some(&home)));
+        for name in [
+            ".kube/cache/x",
+            "real/.kube/cache/x",
+            ".AZURE",
+            "state/sessions/a",
+            ".config/kode-ls/x",
+            ".kode.json",
+            ".kode/settings.json",
+            ".claude/settings.json",
+            ".claude/projects/x/y.jsonl",
+            ".claude.json",
+            ".blade/config.json",
+            ".config/github-copilot/hosts.json",
+            ".gemini/oauth_creds.json",
+            ".cache/huggingface/token",
+            ".config/sops/age/keys.txt",
+            ".bash_history",
+            ".config/Code/User/globalStorage/state.vscdb",
+            ".bitcoin/wallet.dat",
+        ] {
             assert_eq!(sensitive.of(&home.join(name)), Sensitivity::High, "{name}");
-            assert_eq!(Sensitive::default().of(&home.join(name)), Sensitivity::None, "{name}");
         }
-        for name in ["work/x", "states", "real/x"] {
+        for name in ["work/x", "states", "real/x", ".claude/skills/pdf/SKILL.md", ".kode/commands/x.md"] {
             assert_eq!(sensitive.of(&home.join(name)), Sensitivity::None, "{name}");
         }
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::outcome::Exit;
+use crate::programs;
 use crate::sandbox::Sandbox;
 use crate::shell::{CommandSpec, Shell};
 use kode_base::paths::AbsPath;
@@ -42,8 +43,10 @@ impl GitRunner<'_> {
         line: &str,
         cancel: &CancellationToken,
     ) -> Result<String, String> {
+        // Neither git nor what it runs is taken from the workspace.
+        let path = programs::search_path().to_string_lossy().into_owned();
         let spec = CommandSpec {
-            command: format!("{ENVIRONMENT}; {line}"),
+            command: format!("PATH={}; {ENVIRONMENT}; {line}", quote(&path)),
             directory: directory.clone(),
             timeout: self.limit,
             sandbox: self.sandbox.clone(),

@@ -6,6 +6,7 @@
 pub mod git;
 pub mod outcome;
 pub mod plain_git;
+pub mod programs;
 pub mod sandbox;
 pub mod shell;
 pub mod worktree;

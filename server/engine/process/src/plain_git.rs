@@ -52,6 +52,12 @@ pub fn is_plain(folder: &AbsPath) -> bool {
     fs::canonicalize(folder.as_path()).is_ok_and(|folder| is_plain_within(&folder, 0))
 }
 
+/// Whether a settings file of the repository with this git folder, and with its files in `worktree`, names no program; true
+/// as well when there is no such file.
+pub(crate) fn is_plain_settings(file: &Path, folder: &Path, worktree: Option<&Path>) -> bool {
+    config::is_plain_file(file, &config::ConfigFolder { folder, worktree })
+}
+
 /// Judges each folder upward until one that git cannot pass by.
 fn is_plain_within(folder: &Path, depth: usize) -> bool {
     for ancestor in folder.ancestors() {

@@ -25,6 +25,9 @@ use parking_lot::Mutex;
 use tokio::process::Command;
 
 use crate::outcome::{CapturedOutput, Exit};
+use crate::programs;
+use guard::{FileGuard, GuardScope, Quarantine};
+use kode_base::blocking;
 use kode_base::paths::AbsPath;
 use kode_base::scratch::Scratch;
 use kode_net::client::SystemLookup;
@@ -32,7 +35,10 @@ use policy::HelperRequest;
 use proxy::{ProxyRules, SandboxProxy};
 
 pub use detect::{SandboxSupport, detect};
+pub(crate) use environment::inherits;
 pub use environment::keeps;
+use guard::LeaseKind;
+pub use guard::{GuardLease, HiddenFilter, QuarantinedFile, obeyed_by_git};
 pub use hosts::HostEntry;
 pub use policy::{
     Enforcement, GuardReport, HelperReport, InputMode, Network, ResourceLimits, RestoredPath, SandboxKind,
@@ -43,6 +49,8 @@ pub use policy::{
 pub const ARGUMENT: &str = "__sandbox";
 /// The file the helper leaves its report in.
 const REPORT: &str = "report.json";
+/// The file that tells the helper what is guarded.
+const GUARD: &str = "guard.json";
 /// The folder for temporary files of commands.
 const SCRATCH: &str = "tmp";
 /// The socket of the proxy.
@@ -63,6 +71,8 @@ pub struct SandboxOptions {
     pub read_only: Vec<AbsPath>,
     /// What they may not see, besides what is hidden everywhere.
     pub hidden: Vec<AbsPath>,
+    /// What else of the writable folders they may not see.
+    pub hides: Option<HiddenFilter>,
     /// The user's home folder.
     pub home: Option<AbsPath>,
     /// The product's folder for its state.
@@ -78,6 +88,13 @@ pub struct SandboxOptions {
 pub struct Sandbox {
     helper: PathBuf,
     policy: SandboxPolicy,
+    hides: Option<HiddenFilter>,
+    /// Where what is set aside is kept.
+    store: Quarantine,
+    /// Those that watch over its folders, and know them from one command to the next.
+    guards: Mutex<Vec<Arc<FileGuard>>>,
+    /// Whether its commands check out commits for the server.
+    is_for_checkouts: bool,
     proxy: Mutex<Option<SandboxProxy>>,
     folder: Scratch,
     next: AtomicU64,
@@ -98,6 +115,8 @@ pub struct PreparedCommand {
 #[derive(Debug)]
 pub struct SandboxRun {
     control: PathBuf,
+    /// What watches over guarded files until it has ended.
+    watched: Option<GuardLease>,
     /// Nothing where it is the command's standard input.
     _alive: Option<PipeWriter>,
 }
@@ -131,8 +150,10 @@ impl Sandbox {
     /// When there is no place for its temporary files.
     pub fn new(options: SandboxOptions) -> io::Result<Self> {
         let (folder, scratch) = temporary()?;
-        let SandboxOptions { helper, kind, writable, read_only, hidden, home, state, network, limits } =
+        let SandboxOptions { helper, kind, writable, read_only, hidden, hides, home, state, network, limits } =
             options;
+        let store = Quarantine::of(state.as_path());
+        programs::exclude(&writable);
         let mut all_hidden = kode_base::secret_places::places(home.as_ref(), &state);
         all_hidden.extend(hidden);
         let policy = SandboxPolicy {
@@ -141,6 +162,7 @@ impl Sandbox {
             scratch,
             read_only,
             hidden: all_hidden,
+            shown: kode_base::secret_places::shown(home.as_ref()),
             home,
             network,
             limits,
@@ -148,14 +170,17 @@ impl Sandbox {
             variables: BTreeMap::new(),
             lasting: false,
         };
-        Ok(Self { helper, policy, proxy: Mutex::default(), folder, next: AtomicU64::new(0) })
+        let (guards, proxy, next) = Default::default();
+        Ok(Self { helper, policy, hides, store, guards, is_for_checkouts: false, proxy, folder, next })
     }
 
     /// Whether it holds commands as another one does, whatever the folders for temporary files are.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         let scratch = self.policy.scratch.clone();
-        self.helper == other.helper && self.policy == SandboxPolicy { scratch, ..other.policy.clone() }
+        self.helper == other.helper
+            && self.hides == other.hides
+            && self.policy == SandboxPolicy { scratch, ..other.policy.clone() }
     }
 
     /// What its commands may do.
@@ -232,7 +257,8 @@ impl Sandbox {
         }
         let policy = SandboxPolicy { writable, read_only, scratch, ..self.policy.clone() };
         let (helper, proxy, next) = (self.helper.clone(), Mutex::default(), AtomicU64::new(0));
-        Ok(Self { helper, policy, proxy, folder, next })
+        let (hides, store, guards) = (self.hides.clone(), self.store.clone(), Mutex::default());
+        Ok(Self { helper, policy, hides, store, guards, is_for_checkouts: false, proxy, folder, next })
     }
 
     /// The same sandbox, whose commands get these variables.
@@ -243,30 +269,118 @@ impl Sandbox {
         self
     }
 
+    /// The same sandbox for git as the server runs it, to check out commits of the repository: files that steer programs stay when
+    /// a commit holds them.
+    #[must_use]
+    pub(crate) fn for_checkouts(self) -> Self {
+        Self { is_for_checkouts: true, ..self }
+    }
+
+    /// Has a command under this policy watched, and makes the request for it. `is_attended` says whether the user waits for
+    /// its end. The proxy it may need is started in the runtime at hand. Blocks on the disk.
+    ///
+    /// # Errors
+    /// Why the guarded files could not all be found, or the proxy could not be started; the command must not run.
+    pub fn request(
+        &self,
+        policy: SandboxPolicy,
+        is_attended: bool,
+    ) -> io::Result<(HelperRequest, GuardLease)> {
+        let kind = match is_attended {
+            _ if policy.lasting || self.is_for_checkouts => LeaseKind::Exempt,
+            true => LeaseKind::Attended,
+            false => LeaseKind::Background,
+        };
+        let mut watched = self.guard(&policy)?.begin(kind)?;
+        if self.is_for_checkouts {
+            watched.release_worktrees();
+        }
+        let proxy = if policy.network == Network::On { None } else { self.proxy()? };
+        let control = self.control()?;
+        let guard = control.join(GUARD);
+        watched.hand_over(guard.as_path())?;
+        Ok((HelperRequest { policy, control, proxy, guard: Some(guard) }, watched))
+    }
+
+    /// Returns the walk through the workspace, to be done ahead of the first command. It blocks on the disk and does not keep the
+    /// sandbox alive.
+    pub fn walk_ahead(&self) -> impl FnOnce() + Send + 'static {
+        let guard = self.guard(&self.policy);
+        move || {
+            if let Err(error) = guard.and_then(|guard| guard.survey()) {
+                tracing::info!(%error, "Guarded files could not be searched for");
+            }
+        }
+    }
+
+    /// What commands have made that steers other programs, and the user has not decided about yet.
+    #[must_use]
+    pub fn undecided(&self) -> Vec<QuarantinedFile> {
+        let guards = self.guards.lock();
+        guards.iter().flat_map(|guard| guard.undecided()).collect()
+    }
+
+    fn guard(&self, policy: &SandboxPolicy) -> io::Result<Arc<FileGuard>> {
+        let resolve = |paths: &[AbsPath]| {
+            paths.iter().filter_map(|path| path.as_path().canonicalize().ok()).collect::<Vec<_>>()
+        };
+        let mut roots = policy
+            .writable
+            .iter()
+            .map(|root| root.as_path().canonicalize())
+            .collect::<io::Result<Vec<_>>>()?;
+        roots.sort();
+        roots.dedup();
+        let ground = GuardScope {
+            roots,
+            home: policy.home.as_ref().and_then(|home| home.as_path().canonicalize().ok()),
+            unseen: resolve(&policy.hidden).into_iter().collect(),
+            hides: self.hides.clone(),
+        };
+        let guard = FileGuard::over(ground, self.store.clone());
+        let mut known = self.guards.lock();
+        if !known.iter().any(|known| Arc::ptr_eq(known, &guard)) {
+            known.push(Arc::clone(&guard));
+        }
+        Ok(guard)
+    }
+
+    /// As [`Sandbox::request`], off the async threads.
+    async fn requested(
+        self: &Arc<Self>,
+        policy: SandboxPolicy,
+        is_attended: bool,
+    ) -> io::Result<(HelperRequest, GuardLease)> {
+        let sandbox = Arc::clone(self);
+        blocking(move || sandbox.request(policy, is_attended)).await
+    }
+
     /// Prepares a command to run as it would have run without, with those of its variables that commands in a
     /// sandbox keep. Its streams are not carried over.
     ///
     /// # Errors
-    /// When its policy cannot be handed over, or the proxy it needs cannot be started.
-    pub fn prepare(&self, command: &Command) -> io::Result<PreparedCommand> {
-        self.prepare_with(command, BTreeMap::new())
+    /// When its policy cannot be handed over, the proxy it needs cannot be started, or not everything that is guarded
+    /// was found.
+    pub async fn prepare(self: &Arc<Self>, command: &Command) -> io::Result<PreparedCommand> {
+        self.prepare_with(command, BTreeMap::new(), true).await
     }
 
-    /// As [`Sandbox::prepare`], with variables besides those that commands keep.
+    /// As [`Sandbox::prepare`], with variables besides those that commands keep. `is_attended` says whether the user waits
+    /// for its end.
     ///
     /// # Errors
     /// As [`Sandbox::prepare`].
-    pub fn prepare_with(
-        &self,
+    pub async fn prepare_with(
+        self: &Arc<Self>,
         command: &Command,
         variables: BTreeMap<String, String>,
+        is_attended: bool,
     ) -> io::Result<PreparedCommand> {
+        let policy = SandboxPolicy { variables: self.with(variables), ..self.policy.clone() };
+        let (request, watched) = self.requested(policy, is_attended).await?;
         let (reader, mut writer) = io::pipe()?;
-        let control = self.control()?;
-        let (policy, proxy) =
-            (SandboxPolicy { variables: self.with(variables), ..self.policy.clone() }, self.proxy()?);
-        HelperRequest { policy, control: control.clone(), proxy }.send(&mut writer)?;
-        Ok(self.prepared(command, control, reader, Some(writer)))
+        request.send(&mut writer)?;
+        Ok(self.prepared(command, (request.control, watched), reader, Some(writer)))
     }
 
     /// Prepares a program that runs on beside the user. Where guarded files are not held while it runs but put back afterwards,
@@ -274,7 +388,11 @@ impl Sandbox {
     ///
     /// # Errors
     /// As [`Sandbox::prepare`].
-    pub fn prepare_lasting(&self, command: &Command, needs: ServiceAccess) -> io::Result<PreparedService> {
+    pub async fn prepare_lasting(
+        self: &Arc<Self>,
+        command: &Command,
+        needs: ServiceAccess,
+    ) -> io::Result<PreparedService> {
         let ServiceAccess { variables, network, mut writable, readable } = needs;
         let mut read_only = self.policy.read_only.clone();
         let variables = self.with(variables);
@@ -287,12 +405,7 @@ impl Sandbox {
             }
             SandboxKind::Landlock => {}
         }
-        let (network, proxy) = match network {
-            true => (Network::On, None),
-            false => (self.policy.network.clone(), self.proxy()?),
-        };
-        let (reader, mut writer) = io::pipe()?;
-        let control = self.control()?;
+        let network = if network { Network::On } else { self.policy.network.clone() };
         let policy = SandboxPolicy {
             writable,
             read_only,
@@ -302,25 +415,33 @@ impl Sandbox {
             lasting: true,
             ..self.policy.clone()
         };
-        HelperRequest { policy, control: control.clone(), proxy }.send(&mut writer)?;
-        Ok(PreparedService { prepared: self.prepared(command, control, reader, None), input: writer })
+        let (request, watched) = self.requested(policy, false).await?;
+        let (reader, mut writer) = io::pipe()?;
+        request.send(&mut writer)?;
+        Ok(PreparedService {
+            prepared: self.prepared(command, (request.control, watched), reader, None),
+            input: writer,
+        })
     }
 
     /// Prepares a command that is given something to read, and variables besides those that commands keep.
     ///
     /// # Errors
     /// As [`Sandbox::prepare`].
-    pub fn prepare_fed(
-        &self,
+    pub async fn prepare_fed(
+        self: &Arc<Self>,
         command: &Command,
         variables: BTreeMap<String, String>,
     ) -> io::Result<PreparedService> {
-        let (reader, mut writer) = io::pipe()?;
-        let control = self.control()?;
         let variables = self.with(variables);
         let policy = SandboxPolicy { variables, input: InputMode::Rest, ..self.policy.clone() };
-        HelperRequest { policy, control: control.clone(), proxy: self.proxy()? }.send(&mut writer)?;
-        Ok(PreparedService { prepared: self.prepared(command, control, reader, None), input: writer })
+        let (request, watched) = self.requested(policy, true).await?;
+        let (reader, mut writer) = io::pipe()?;
+        request.send(&mut writer)?;
+        Ok(PreparedService {
+            prepared: self.prepared(command, (request.control, watched), reader, None),
+            input: writer,
+        })
     }
 
     /// The variables of the settings, and these, which are stronger.
@@ -333,7 +454,7 @@ impl Sandbox {
     fn prepared(
         &self,
         command: &Command,
-        control: AbsPath,
+        (control, watched): (AbsPath, GuardLease),
         input: PipeReader,
         alive: Option<PipeWriter>,
     ) -> PreparedCommand {
@@ -346,7 +467,7 @@ impl Sandbox {
         if let Some(cwd) = command.get_current_dir() {
             prepared.current_dir(cwd);
         }
-        let pending = SandboxRun { control: control.into(), _alive: alive };
+        let pending = SandboxRun { control: control.into(), watched: Some(watched), _alive: alive };
         PreparedCommand { command: prepared, input: input.into(), pending }
     }
 }
@@ -364,12 +485,20 @@ impl SandboxRun {
     ///
     /// # Errors
     /// Why the command was not run. Without a report of a helper that ended by itself nothing may be taken for granted.
-    pub fn conclude(self, exit: Exit, output: &CapturedOutput) -> Result<(Exit, GuardReport), StartFailure> {
+    pub async fn conclude(
+        mut self,
+        exit: Exit,
+        output: &CapturedOutput,
+    ) -> Result<(Exit, GuardReport), StartFailure> {
         let report = fs::read(self.control.join(REPORT)).and_then(|json| {
             let report: HelperReport = serde_json::from_slice(&json)?;
             Ok(report)
         });
-        match (exit, report) {
+        let left = match self.watched.take() {
+            Some(watched) => blocking(move || watched.end()).await,
+            None => GuardReport::default(),
+        };
+        let ended = match (exit, report) {
             (Exit::TimedOut | Exit::Cancelled, report) => Ok((exit, report.unwrap_or_default().guarded)),
             (Exit::Code(_) | Exit::Signal(_), Err(error)) => {
                 Err(StartFailure::Sandbox(format!("there is no report of it: {error}")))
@@ -387,7 +516,8 @@ impl SandboxRun {
                 HelperReport { signal: Some(signal), guarded, .. } => Ok((Exit::Signal(signal), guarded)),
                 HelperReport { signal: None, guarded, .. } => Ok((exit, guarded)),
             },
-        }
+        };
+        ended.map(|(exit, guarded)| (exit, guarded.and(left)))
     }
 }
 

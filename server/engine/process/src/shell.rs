@@ -30,7 +30,8 @@ use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 use crate::outcome::{CapturedOutput, Exit};
-use crate::sandbox::{GuardReport, PreparedCommand, Sandbox, SandboxRun, StartFailure};
+use crate::programs;
+use crate::sandbox::{GuardReport, PreparedCommand, Sandbox, SandboxRun, StartFailure, inherits};
 use kode_base::ids::CallId;
 use kode_base::paths::AbsPath;
 use kode_base::secret::Secret;
@@ -45,10 +46,8 @@ pub use tasks::{
 
 /// The shells that run commands, the preferred one first.
 const SHELLS: [&str; 2] = ["bash", "sh"];
-/// Variables that commands do not get: the keys of the models.
-const WITHHELD: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"];
-/// Variables with this prefix are the server's own; commands do not get them either.
-const WITHHELD_PREFIX: &str = "KODE_LS_";
+/// What a command sees as the name of its shell.
+const SHELL_NAME: &str = "bash";
 /// Variables that keep programs from waiting for someone at a terminal.
 const UNATTENDED: [(&str, &str); 3] = [("GIT_TERMINAL_PROMPT", "0"), ("PAGER", "cat"), ("TERM", "dumb")];
 
@@ -154,7 +153,9 @@ pub struct CommandOutcome {
 #[derive(Debug, thiserror::Error)]
 pub enum ShellError {
     /// There is nothing to run it with.
-    #[error("no shell was found: neither `bash` nor `sh` is in PATH")]
+    #[error(
+        "no shell was found: neither `bash` nor `sh` is in a folder of PATH that the agent may not write in"
+    )]
     NoShell,
     /// The folder the commands had moved to was removed meanwhile.
     #[error("the folder `{gone}` that commands ran in is gone; the next command starts in `{home}`")]
@@ -187,6 +188,7 @@ impl Shell {
     /// A shell whose commands start in `cwd`.
     #[must_use]
     pub fn new(cwd: AbsPath) -> Self {
+        programs::exclude([&cwd]);
         Self {
             directory: Mutex::new(cwd.clone()),
             home: cwd,
@@ -365,8 +367,10 @@ impl Shell {
         let mut variables: BTreeMap<String, String> = self.variables.lock().iter().cloned().collect();
         variables.extend(self.exported());
         for shell in SHELLS {
-            let prepared = prepare(shell, command, &directory, report, &self.secrets.all());
-            let (prepared, input, pending) = confined(sandbox.as_deref(), prepared, variables.clone())?;
+            let Ok(shell) = programs::find(shell) else { continue };
+            let prepared = prepare(&shell, command, &directory, report, &self.secrets.all());
+            let confined = confined(sandbox.as_ref(), prepared, variables.clone(), limit.is_some());
+            let (prepared, input, pending) = confined.await?;
             let spill = call.zip(self.tasks.outputs()).map(|(call, outputs)| outputs.spill(call));
             let keep = Capture::new(self.budget(), spill);
             match process::run(prepared, input, limit, keep, watch, cancel).await {
@@ -377,7 +381,7 @@ impl Shell {
                 Err(source) => return Err(ShellError::Start { directory, source }),
                 Ok((exit, output)) => {
                     let duration = started.elapsed();
-                    let (exit, guarded) = match concluded(pending, exit, &output) {
+                    let (exit, guarded) = match concluded(pending, exit, &output).await {
                         Ok(concluded) => concluded,
                         Err(StartFailure::NotFound(_)) => continue,
                         Err(StartFailure::Sandbox(reason)) => return Err(ShellError::Sandbox { reason }),
@@ -423,36 +427,39 @@ fn directory_report(sandbox: Option<&Sandbox>) -> Option<TempPath> {
     }
 }
 
-/// The command in the sandbox, if there is to be one, with its standard input.
-fn confined(
-    sandbox: Option<&Sandbox>,
+/// The command in the sandbox, if there is to be one, with its standard input. `is_attended` says whether the user waits for
+/// its end.
+async fn confined(
+    sandbox: Option<&Arc<Sandbox>>,
     mut command: Command,
     variables: BTreeMap<String, String>,
+    is_attended: bool,
 ) -> Result<(Command, Stdio, Option<SandboxRun>), ShellError> {
     let Some(sandbox) = sandbox else {
         command.envs(variables);
         return Ok((command, Stdio::null(), None));
     };
     let PreparedCommand { command, input, pending } = sandbox
-        .prepare_with(&command, variables)
+        .prepare_with(&command, variables, is_attended)
+        .await
         .map_err(|error| ShellError::Sandbox { reason: error.to_string() })?;
     Ok((command, input, Some(pending)))
 }
 
 /// How a command ended, and what became of guarded files; in a sandbox that is what the helper says.
-fn concluded(
+async fn concluded(
     pending: Option<SandboxRun>,
     exit: Exit,
     output: &CapturedOutput,
 ) -> Result<(Exit, GuardReport), StartFailure> {
     match pending {
-        Some(pending) => pending.conclude(exit, output),
+        Some(pending) => pending.conclude(exit, output).await,
         None => Ok((exit, GuardReport::default())),
     }
 }
 
 fn prepare(
-    shell: &str,
+    shell: &Path,
     command: &str,
     directory: &AbsPath,
     report: Option<&Path>,
@@ -465,7 +472,7 @@ fn prepare(
         .envs(environment(std::env::vars_os(), secrets))
         .env("PWD", directory.as_path());
     match report.and_then(Path::to_str) {
-        Some(report) => prepared.args(["-c", &reporting_script(report), shell, command]),
+        Some(report) => prepared.args(["-c", &reporting_script(report), SHELL_NAME, command]),
         None => prepared.args(["-c", command]),
     };
     prepared
@@ -492,11 +499,6 @@ fn environment(
     // By value as well: users may keep a key in a variable of any name.
     let is_secret = |value: &OsStr| secrets.iter().any(|secret| value == OsStr::new(secret.expose()));
     inherited
-        .filter(move |(name, value)| !is_withheld(name) && !is_secret(value))
+        .filter(move |(name, value)| inherits(&name.to_string_lossy()) && !is_secret(value))
         .chain(UNATTENDED.map(|(name, value)| (name.into(), value.into())))
-}
-
-fn is_withheld(name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
-    WITHHELD.contains(&&*name) || name.starts_with(WITHHELD_PREFIX)
 }

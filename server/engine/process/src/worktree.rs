@@ -151,7 +151,8 @@ impl Worktree {
         };
         let failed = |reason: String| WorktreeError::Failed { path: path.clone(), reason };
         let sandbox = making.sandbox.map(|sandbox| sandbox.writing_in(worktree.places_of_git(&folder), &[]));
-        let sandbox = sandbox.transpose().map_err(|error| failed(error.to_string()))?.map(Arc::new);
+        let sandbox = sandbox.transpose().map_err(|error| failed(error.to_string()))?;
+        let sandbox = sandbox.map(|sandbox| Arc::new(sandbox.for_checkouts()));
         let runner = GitRunner { shell: making.shell, sandbox, limit: LIMIT };
         let (at, branch, base) = (quote(&path.to_string()), quote(&worktree.branch), quote(&worktree.base));
         let top = &repository.top;
@@ -220,7 +221,8 @@ impl Worktree {
     ) -> Result<WorktreeEnd, String> {
         let folder = self.path.parent().ok_or_else(|| "it has no folder".to_owned())?;
         let sandbox = sandbox.map(|sandbox| sandbox.writing_in(self.places_of_git(&folder), &[]));
-        let sandbox = sandbox.transpose().map_err(|error| error.to_string())?.map(Arc::new);
+        let sandbox = sandbox.transpose().map_err(|error| error.to_string())?;
+        let sandbox = sandbox.map(|sandbox| Arc::new(sandbox.for_checkouts()));
         let runner = GitRunner { shell, sandbox, limit: LIMIT };
         let never = CancellationToken::new();
         let (base, branch) = (quote(&self.base), quote(&self.branch));

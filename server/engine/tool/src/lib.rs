@@ -32,6 +32,7 @@ use crate::delegation::Delegation;
 use kode_base::call::{ReadCheck, ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::ids::CallId;
 use kode_base::mode::Mode;
+use kode_base::paths::ResolvedPaths;
 use kode_base::question::{QuestionDraft, Reply};
 use kode_base::todo::Todo;
 use kode_config::agents::{AgentType, AgentTypes, KnownAgents, NOT_FOR_AGENTS, TASK};
@@ -159,6 +160,8 @@ pub struct CallContext {
     pub shell: Arc<Shell>,
     /// What holds the commands of this call back, as it was judged.
     pub sandbox: Option<Arc<Sandbox>>,
+    /// Where the paths of this call led when it was judged: what lies elsewhere by now is not opened.
+    pub resolved: ResolvedPaths,
     /// The sub-agents that can be called.
     pub agents: Arc<KnownAgents>,
     /// The skills and commands that can be used: those that the model was told of.

@@ -256,14 +256,17 @@ pub(super) fn kept_note(file: &OutputFile) -> String {
 
 /// What became of guarded files, as notes.
 pub(super) fn guard_notes(guarded: &GuardReport) -> Vec<String> {
-    let GuardReport { created, restored, changed, incomplete } = guarded;
+    let GuardReport { set_aside, restored, changed } = guarded;
     let paths = |paths: Vec<&PathBuf>| {
         named(&paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>())
     };
     let mut notes = Vec::new();
-    if !created.is_empty() {
-        let files = paths(created.iter().collect());
-        notes.push(format!("Note: the command created {files}, which steer other programs; tell the user."));
+    if !set_aside.is_empty() {
+        let files = paths(set_aside.iter().map(|file| &file.path).collect());
+        notes.push(format!(
+            "Note: commands may not make {files}: other programs obey such files. They were set aside, and the user \
+             decides whether to keep them."
+        ));
     }
     if !restored.is_empty() {
         let files = paths(restored.iter().map(|restored| &restored.path).collect());
@@ -271,9 +274,10 @@ pub(super) fn guard_notes(guarded: &GuardReport) -> Vec<String> {
     }
     if !changed.is_empty() {
         let files = paths(changed.iter().map(|(path, _)| path).collect());
-        notes.push(format!("Note: the command changed {files}, which could not be put back; tell the user."));
+        notes.push(format!(
+            "Note: the command changed {files}, which could neither be put back nor set aside; tell the user."
+        ));
     }
-    notes.extend(incomplete.iter().map(|reason| format!("Note: {reason}.")));
     notes
 }
 

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 use futures::FutureExt;
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobSet};
 use ignore::{DirEntry, WalkState};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
@@ -18,7 +18,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::walk::{
-    OpenFiles, SearchWatch, no_such_place, result_name, run_search, untitled_name, walk, workspace_roots,
+    OpenFiles, SearchAnchor, SearchWatch, no_such_place, result_name, run_search, untitled_name, walk,
+    workspace_roots,
 };
 use kode_base::call::{Exposure, ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::paths::{AbsPath, Target};
@@ -74,10 +75,12 @@ impl Tool for Glob {
         };
         let run = move |context: CallContext| {
             async move {
-                let documents = context.workspace.documents();
-                let found =
-                    run_search(&context, move |watch| find(&bases, &pattern, &documents, everywhere, watch))
-                        .await?;
+                let (documents, resolved) = (context.workspace.documents(), context.resolved.clone());
+                let search = move |watch: &SearchWatch| {
+                    let bases = bases.iter().map(|base| SearchAnchor::new(base, &resolved));
+                    find(&bases.collect::<Vec<_>>(), &pattern, &documents, everywhere, watch)
+                };
+                let found = run_search(&context, search).await?;
                 Ok(report(found, &context))
             }
             .boxed()
@@ -90,7 +93,7 @@ impl Tool for Glob {
 #[derive(Clone, Debug)]
 struct GlobPattern {
     folder: String,
-    matcher: GlobMatcher,
+    matcher: GlobSet,
     by_name: bool,
 }
 
@@ -107,18 +110,15 @@ impl GlobPattern {
         let (folder, rest) = split(trimmed);
         let rest = if rest.is_empty() { "**" } else { rest };
         let glob = GlobBuilder::new(rest).literal_separator(true).empty_alternates(true).build();
-        let glob = glob.map_err(|error| {
+        // One glob alone is compiled in a way that panics where it is too large.
+        let matcher = glob.and_then(|glob| GlobSet::builder().add(glob).build()).map_err(|error| {
             ToolError::new(
                 ToolErrorKind::InvalidInput,
                 format!("`{pattern}` is not a glob pattern: {}", error.kind()),
                 "Put `[` and `]`, `{` and `}` in pairs, or write a backslash before one that is meant literally.",
             )
         })?;
-        Ok(Self {
-            folder: folder.to_owned(),
-            matcher: glob.compile_matcher(),
-            by_name: !trimmed.contains('/'),
-        })
+        Ok(Self { folder: folder.to_owned(), matcher, by_name: !trimmed.contains('/') })
     }
 
     /// Whether the pattern says itself where it starts.
@@ -220,14 +220,14 @@ impl GlobMatches {
 }
 
 fn find(
-    bases: &[AbsPath],
+    anchors: &[SearchAnchor],
     pattern: &GlobPattern,
     documents: &[DocumentSnapshot],
     with_untitled: bool,
     watch: &SearchWatch,
 ) -> GlobMatches {
     let found = Mutex::new(GlobMatches::default());
-    for base in bases {
+    for base in anchors.iter().map(SearchAnchor::root) {
         let add = |path: &Path, modified| {
             let mut found = found.lock();
             found.add(modified, || Target::File(base.join(path)));
@@ -249,13 +249,21 @@ fn find(
                 }
             },
         );
+    }
+    let mut found = found.into_inner();
+    let before = found.newest.len();
+    // A link that stood on the way for a moment leads to names elsewhere.
+    found.newest.retain(|Reverse(FoundFile { target: Reverse(target), .. })| {
+        target.file().is_none_or(|path| anchors.iter().all(|anchor| anchor.holds(path.as_path())))
+    });
+    found.total -= before - found.newest.len();
+    for base in anchors.iter().map(SearchAnchor::root) {
         for (path, _) in OpenFiles::beneath(base, documents).never_saved() {
-            if is_match(path) {
-                add(path, SystemTime::now());
+            if pattern.matches(base.as_path(), path) {
+                found.add(SystemTime::now(), || Target::File(base.join(path)));
             }
         }
     }
-    let mut found = found.into_inner();
     if with_untitled {
         for document in documents.iter().filter(|document| document.path.is_none()) {
             if pattern.matches(Path::new(""), Path::new(untitled_name(&document.uri))) {

@@ -24,11 +24,11 @@ use serde_json::{Value, json};
 
 use self::search::{LinePage, Scanner, SearchExtent, SearchOptions, SearchText, Tally};
 use crate::walk::{
-    FolderFlag, OpenFiles, SearchWatch, no_such_place, result_name, run_search, untitled_name, walk,
-    workspace_roots,
+    FolderFlag, OpenFiles, SearchAnchor, SearchWatch, no_such_place, result_name, run_search, untitled_name,
+    walk, workspace_roots,
 };
 use kode_base::call::{Exposure, ReadCheck, ToolError, ToolErrorKind, ToolKind, Touch};
-use kode_base::paths::{AbsPath, Target};
+use kode_base::paths::{AbsPath, ResolvedPaths, Target};
 use kode_text::document::DocumentSnapshot;
 use kode_text::workspace::Workspace;
 use kode_tool::names::GREP;
@@ -146,7 +146,8 @@ impl Tool for Grep {
         let run = move |context: CallContext| {
             async move {
                 let (workspace, may_read) = (Arc::clone(&context.workspace), Arc::clone(&context.may_read));
-                run_search(&context, move |watch| job.run(&workspace, &may_read, watch)).await
+                let resolved = context.resolved.clone();
+                run_search(&context, move |watch| job.run(&workspace, &resolved, &may_read, watch)).await
             }
             .boxed()
         };
@@ -260,10 +261,19 @@ impl SearchJob {
         })
     }
 
-    fn run(&self, workspace: &Workspace, may_read: &ReadCheck, watch: &SearchWatch) -> ToolOutput {
-        let mut found = self.find(&workspace.documents(), watch);
+    fn run(
+        &self,
+        workspace: &Workspace,
+        resolved: &ResolvedPaths,
+        may_read: &ReadCheck,
+        watch: &SearchWatch,
+    ) -> ToolOutput {
+        let mut found = self.find(&workspace.documents(), resolved, watch);
         // Asked of what has matched and not of all that is walked over: it takes following links.
-        found.hits.retain(|hit| may_read(&hit.target, Exposure::Content));
+        found.hits.retain(|hit| {
+            may_read(&hit.target, Exposure::Content)
+                && hit.real().is_none_or(|real| may_read(&Target::File(real), Exposure::Content))
+        });
         match self.mode {
             OutputMode::FilesWithMatches => {
                 found
@@ -277,10 +287,15 @@ impl SearchJob {
 
     /// Finds out which texts match, and how often. What matches in them is read again for those that are shown:
     /// in this way a search needs the same memory whatever it finds.
-    fn find(&self, documents: &[DocumentSnapshot], watch: &SearchWatch) -> GrepMatches {
+    fn find(
+        &self,
+        documents: &[DocumentSnapshot],
+        resolved: &ResolvedPaths,
+        watch: &SearchWatch,
+    ) -> GrepMatches {
         let finder = MatchCollector { job: self, watch, found: Mutex::default() };
         for (root, filter) in self.place.roots().iter().zip(&self.filters) {
-            finder.search_root(root, filter, documents);
+            finder.search_root(&Arc::new(SearchAnchor::new(root, resolved)), root, filter, documents);
         }
         let mut scanner = self.counting_scanner(watch);
         match &self.place {
@@ -450,6 +465,8 @@ fn split_globs(globs: &str) -> impl Iterator<Item = &str> {
 #[derive(Debug)]
 struct FileHit {
     target: Target,
+    /// Where the search began that has found it; `None` for a document.
+    anchor: Option<Arc<SearchAnchor>>,
     document: Option<DocumentSnapshot>,
     tally: Tally,
     /// Known only where the order depends on it.
@@ -459,7 +476,12 @@ struct FileHit {
 impl FileHit {
     fn text(&self) -> Option<SearchText<'_>> {
         let document = self.document.as_ref().map(|document| SearchText::Document(&document.text));
-        document.or_else(|| self.target.file().map(|path| SearchText::File(path.as_path())))
+        document.or_else(|| Some(SearchText::File(self.anchor.as_deref()?, self.target.file()?.as_path())))
+    }
+
+    /// Where the file lies that is read.
+    fn real(&self) -> Option<AbsPath> {
+        self.anchor.as_ref()?.real(self.target.file()?.as_path())
     }
 }
 
@@ -499,7 +521,13 @@ struct MatchCollector<'a> {
 }
 
 impl MatchCollector<'_> {
-    fn search_root(&self, root: &AbsPath, filter: &Arc<FileFilter>, documents: &[DocumentSnapshot]) {
+    fn search_root(
+        &self,
+        anchor: &Arc<SearchAnchor>,
+        root: &AbsPath,
+        filter: &Arc<FileFilter>,
+        documents: &[DocumentSnapshot],
+    ) {
         let open = OpenFiles::beneath(root, documents);
         let skips = {
             let filter = Arc::clone(filter);
@@ -510,7 +538,9 @@ impl MatchCollector<'_> {
                 let mut scanner = self.job.counting_scanner(self.watch);
                 let open = &open;
                 move |entry| match entry {
-                    Ok(entry) if is_searchable(&entry) => self.search_file(&mut scanner, entry.path(), open),
+                    Ok(entry) if is_searchable(&entry) => {
+                        self.search_file(&mut scanner, anchor, entry.path(), open)
+                    }
                     Ok(_) => WalkState::Continue,
                     Err(error) => self.note_problem(error.to_string()),
                 }
@@ -524,12 +554,21 @@ impl MatchCollector<'_> {
         }
     }
 
-    fn search_file(&self, scanner: &mut Scanner<'_>, path: &Path, open: &OpenFiles) -> WalkState {
+    fn search_file(
+        &self,
+        scanner: &mut Scanner<'_>,
+        anchor: &Arc<SearchAnchor>,
+        path: &Path,
+        open: &OpenFiles,
+    ) -> WalkState {
         let document = open.get(path);
-        let text = document.map_or(SearchText::File(path), |document| SearchText::Document(&document.text));
+        let text = match document {
+            Some(document) => SearchText::Document(&document.text),
+            None => SearchText::File(anchor, path),
+        };
         match scanner.count(text, self.extent()) {
             Ok(tally) if tally.matches > 0 => match AbsPath::new(path) {
-                Ok(file) => self.add(Target::File(file), document.cloned(), tally),
+                Ok(file) => self.add(Target::File(file), Some(anchor), document.cloned(), tally),
                 Err(_) => WalkState::Continue,
             },
             Ok(_) => WalkState::Continue,
@@ -539,7 +578,7 @@ impl MatchCollector<'_> {
 
     fn search_document(&self, scanner: &mut Scanner<'_>, target: Target, document: &DocumentSnapshot) {
         match scanner.count(SearchText::Document(&document.text), self.extent()) {
-            Ok(tally) if tally.matches > 0 => self.add(target, Some(document.clone()), tally),
+            Ok(tally) if tally.matches > 0 => self.add(target, None, Some(document.clone()), tally),
             Ok(_) => WalkState::Continue,
             Err(error) => self.note_problem(format!("{target}: {}", reason(&error))),
         };
@@ -552,14 +591,20 @@ impl MatchCollector<'_> {
         }
     }
 
-    fn add(&self, target: Target, document: Option<DocumentSnapshot>, tally: Tally) -> WalkState {
+    fn add(
+        &self,
+        target: Target,
+        anchor: Option<&Arc<SearchAnchor>>,
+        document: Option<DocumentSnapshot>,
+        tally: Tally,
+    ) -> WalkState {
         let modified = match (self.job.mode, &target) {
             (OutputMode::FilesWithMatches, Target::File(path)) => Some(modified(path)),
             (OutputMode::FilesWithMatches, Target::Untitled(_)) => Some(SystemTime::now()),
             (OutputMode::Content | OutputMode::Count, _) => None,
         };
         let mut found = self.found.lock();
-        found.hits.push(FileHit { target, document, tally, modified });
+        found.hits.push(FileHit { target, anchor: anchor.cloned(), document, tally, modified });
         if found.is_full() { WalkState::Quit } else { WalkState::Continue }
     }
 

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::walk::{OpenFiles, SearchWatch, no_such_place, run_search, walk};
+use crate::walk::{OpenFiles, SearchAnchor, SearchWatch, no_such_place, run_search, walk};
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::paths::{AbsPath, Target};
 use kode_text::document::DocumentSnapshot;
@@ -93,9 +93,11 @@ impl Tool for Ls {
         let run = move |context: CallContext| {
             async move {
                 let documents = context.workspace.documents();
-                let root = folder.clone();
-                let listing =
-                    run_search(&context, move |watch| list(&root, filter, &documents, watch)).await?;
+                let (root, resolved) = (folder.clone(), context.resolved.clone());
+                let search = move |watch: &SearchWatch| {
+                    list(&SearchAnchor::new(&root, &resolved), filter, &documents, watch)
+                };
+                let listing = run_search(&context, search).await?;
                 Ok(report(&folder, &listing))
             }
             .boxed()
@@ -220,11 +222,12 @@ impl FolderListing {
 }
 
 fn list(
-    root: &AbsPath,
+    anchor: &SearchAnchor,
     filter: ListFilter,
     documents: &[DocumentSnapshot],
     watch: &SearchWatch,
 ) -> FolderListing {
+    let root = anchor.root();
     let listing = Mutex::new(FolderListing::default());
     let skips = {
         let (filter, root) = (filter.clone(), root.clone());
@@ -243,6 +246,10 @@ fn list(
         }
     });
     let mut listing = listing.into_inner();
+    let before = listing.entries.len();
+    // A link that stood on the way for a moment leads to names elsewhere.
+    listing.entries.retain(|entry| anchor.holds(&root.as_path().join(&entry.path)));
+    listing.total -= before - listing.entries.len();
     for (path, document) in OpenFiles::beneath(root, documents).never_saved() {
         let Ok(beneath) = path.strip_prefix(root) else { continue };
         let is_left_out = beneath.ancestors().any(|part| !part.as_os_str().is_empty() && filter.skips(part));

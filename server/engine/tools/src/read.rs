@@ -15,7 +15,7 @@ use serde_json::json;
 use kode_base::blocking;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::encoding::{PDF_DOCUMENT, TextFormat};
-use kode_base::paths::Target;
+use kode_base::paths::{AbsPath, Target};
 use kode_model::Image;
 use kode_model::image::{MAX_IMAGE_BYTES, MAX_PDF_BYTES, PDF, media_type};
 use kode_text::file_text::{FileText, TextSource};
@@ -126,13 +126,14 @@ struct ReadOutcome {
 async fn read(target: Target, window: LineWindow, context: CallContext) -> Result<ToolOutput, ToolError> {
     let (workspace, LineWindow { first, .. }) = (&context.workspace, window);
     let path = workspace.display(&target);
+    let real = target.file().and_then(|path| context.resolved.get(path));
     let open = tokio::select! {
-        open = workspace.open(&target) => open,
+        open = workspace.open_judged(&target, real) => open,
         () = context.cancel.cancelled() => return Err(cancelled()),
     };
     let open = match open {
         Err(error @ (ReadError::Image { .. } | ReadError::Binary { what: PDF_DOCUMENT, .. })) => {
-            return picture(&target, &path, workspace, error).await;
+            return picture(&target, &path, (workspace, real), error).await;
         }
         open => open?,
     };
@@ -181,10 +182,10 @@ async fn read(target: Target, window: LineWindow, context: CallContext) -> Resul
 async fn picture(
     target: &Target,
     path: &str,
-    workspace: &Workspace,
+    (workspace, real): (&Workspace, Option<&AbsPath>),
     error: ReadError,
 ) -> Result<ToolOutput, ToolError> {
-    let bytes = workspace.file_on_disk(target).await.and_then(|file| file.bytes);
+    let bytes = workspace.bytes_judged(target, real).await;
     let Some(bytes) = bytes.filter(|bytes| media_type(bytes).is_some()) else { return Err(error.into()) };
     let image = Image::of_bytes(&bytes).map_err(|bad| {
         let limit = if media_type(&bytes) == Some(PDF) { MAX_PDF_BYTES } else { MAX_IMAGE_BYTES };

@@ -17,8 +17,12 @@ use kode_text::edit::indent::IndentedMatch;
 use kode_text::edit::matching::Matches;
 use kode_text::edit::{Author, ChangeSet, FileChange, TextEdit};
 use kode_text::file_text::{FileText, TextSource};
+use kode_text::workspace::overlay::MAX_FILE_BYTES;
 use kode_text::workspace::{Freshness, ReadError};
 use kode_tool::{CallAction, CallContext, CallPlan};
+
+/// The most occurrences that one edit replaces.
+const MAX_REPLACEMENTS: usize = 100_000;
 
 /// One passage to replace.
 #[derive(Clone, Copy, Debug)]
@@ -176,7 +180,10 @@ impl PassageReplacement<'_> {
                 ),
                 "Read it again before replacing every occurrence.",
             )),
-            _ => Ok((matches.replacements(text, old, new), None)),
+            _ => {
+                refuse_excess(text, &matches, new, path)?;
+                Ok((matches.replacements(text, old, new), None))
+            }
         }
     }
 
@@ -210,6 +217,28 @@ impl PassageReplacement<'_> {
             },
         }
     }
+}
+
+/// Refuses, before it is made, a change whose result is too long to be edited or that takes too many edits.
+fn refuse_excess(text: &str, matches: &Matches, new: &str, path: &str) -> Result<(), ToolError> {
+    let count = matches.ranges.len();
+    let removed: usize = matches.ranges.iter().map(ExactSizeIterator::len).sum();
+    let result = (text.len() - removed) as u128 + count as u128 * new.len() as u128;
+    let too_much = |message: String| {
+        let hint = "Replace a longer passage that occurs less often, or let Bash write the file.";
+        Err(ToolError::new(ToolErrorKind::InvalidInput, message, hint))
+    };
+    if result > u128::from(MAX_FILE_BYTES) {
+        return too_much(format!(
+            "`{path}` would have {result} bytes; a file that can be edited has at most {MAX_FILE_BYTES}"
+        ));
+    }
+    if count > MAX_REPLACEMENTS {
+        return too_much(format!(
+            "old_string occurs {count} times in `{path}`; one edit replaces at most {MAX_REPLACEMENTS}"
+        ));
+    }
+    Ok(())
 }
 
 fn refuse_notebook(target: &Target, path: &str) -> Result<(), ToolError> {

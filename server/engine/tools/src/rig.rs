@@ -102,6 +102,8 @@ fn context(rig: &Rig, workspace: Arc<Workspace>) -> CallContext {
         workspace,
         shell: Arc::new(Shell::new(rig.root().clone())),
         sandbox: None,
+
+        resolved: kode_base::paths::ResolvedPaths::default(),
         agents: Arc::default(),
         catalog: Arc::default(),
         may_read: Arc::new(|_, _| true),

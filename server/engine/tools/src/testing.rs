@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use kode_base::call::ToolError;
 use kode_base::ids::CallId;
-use kode_base::paths::{AbsPath, Target};
+use kode_base::paths::{AbsPath, ResolvedPaths, Target};
 use kode_process::shell::{MAX_TASKS_OVERALL, Outputs, Shell, Tasks};
 use kode_text::document::DocumentSnapshot;
 use kode_text::host::{
@@ -107,6 +107,7 @@ impl Fixture {
             workspace: self.workspace(),
             shell: Arc::new(Shell::new(self.root()).with_tasks(Arc::new(self.tasks()))),
             sandbox: None,
+            resolved: ResolvedPaths::default(),
             agents: Arc::default(),
             catalog: Arc::new(kode_config::extension::Catalog::load(&[self.root()], None)),
             may_read: Arc::new(|_, _| true),

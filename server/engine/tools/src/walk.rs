@@ -4,6 +4,8 @@
 //! followed; a walk stops soon after its call is cancelled or forgotten.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,8 +14,10 @@ use std::time::Duration;
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use tokio::time::Instant;
 
+#[cfg(unix)]
+use kode_base::beneath;
 use kode_base::call::{ToolError, ToolErrorKind};
-use kode_base::paths::{AbsPath, Target};
+use kode_base::paths::{AbsPath, ResolvedPaths, Target};
 use kode_base::vcs::is_vcs_folder;
 use kode_text::document::DocumentSnapshot;
 use kode_text::workspace::Workspace;
@@ -123,6 +127,79 @@ pub(super) fn walk<'v, V>(
             visit(entry)
         })
     });
+}
+
+/// The place that a search begins at, opened: what it finds is opened from there, and no link leads out of it.
+#[derive(Debug)]
+pub(super) struct SearchAnchor {
+    /// The name that results begin with.
+    root: AbsPath,
+    /// Where it led when the call was judged.
+    real: PathBuf,
+    #[cfg(unix)]
+    folder: Option<std::os::fd::OwnedFd>,
+}
+
+impl SearchAnchor {
+    /// Opens a place. `resolved` says where it led when the call was judged.
+    pub(super) fn new(root: &AbsPath, resolved: &ResolvedPaths) -> Self {
+        let real = match resolved.get(root) {
+            Some(real) => real.as_path().to_path_buf(),
+            None => root.as_path().canonicalize().unwrap_or_else(|_| root.as_path().to_path_buf()),
+        };
+        #[cfg(unix)]
+        let folder = beneath::open_folder(&real).ok();
+        Self {
+            root: root.clone(),
+            real,
+            #[cfg(unix)]
+            folder,
+        }
+    }
+
+    /// The name that results begin with.
+    pub(super) fn root(&self) -> &AbsPath {
+        &self.root
+    }
+
+    /// Opens a file that the search has found, by the path it was found at.
+    #[cfg(unix)]
+    pub(super) fn open(&self, path: &Path) -> io::Result<File> {
+        match (&self.folder, path.strip_prefix(&self.root)) {
+            (Some(folder), Ok(below)) if !below.as_os_str().is_empty() => {
+                beneath::open_regular(folder, below)
+            }
+            (_, Ok(_)) => beneath::open_file(&self.real),
+            (_, Err(_)) => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// Whether what was found at a path lies beneath the place.
+    #[cfg(unix)]
+    pub(super) fn holds(&self, path: &Path) -> bool {
+        match (&self.folder, path.strip_prefix(&self.root)) {
+            (folder, Ok(below)) if !below.as_os_str().is_empty() => {
+                folder.as_ref().is_some_and(|folder| beneath::exists(folder, below))
+            }
+            _ => true,
+        }
+    }
+
+    /// Where a path that the search has found lies, links followed.
+    pub(super) fn real(&self, path: &Path) -> Option<AbsPath> {
+        let below = path.strip_prefix(&self.root).ok()?;
+        AbsPath::new(self.real.join(below)).ok()
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn open(&self, path: &Path) -> io::Result<File> {
+        File::open(path)
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn holds(&self, _path: &Path) -> bool {
+        true
+    }
 }
 
 /// Whether what was found is a folder.

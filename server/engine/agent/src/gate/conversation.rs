@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Gatekeeper, Judgment};
+use super::{CallBounds, Gatekeeper, Judgment};
 use crate::conversation::{Conversation, WorktreeIsolation};
 use kode_base::call::{Exposure, ReadCheck, ToolKind};
 use kode_base::mode::Mode;
@@ -100,7 +100,7 @@ fn in_worktree(
         return in_workspace;
     }
     match case.touches.iter().find_map(|touch| isolation.refuses(touch)) {
-        Some(refusal) => Judgment { verdict: refusal, sandbox: None },
+        Some(refusal) => Judgment { verdict: refusal, bounds: CallBounds::default() },
         None => own(),
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Gatekeeper;
-use kode_base::call::{ReadCheck, ToolKind};
+use kode_base::call::{ReadCheck, ToolKind, Touch};
 use kode_base::mode::Mode;
-use kode_base::paths::Target;
+use kode_base::paths::{AbsPath, ResolvedPaths, Target};
 use kode_config::in_force::{EffectivePolicy, PolicyView};
 use kode_permission::equipment::Equipment;
 use kode_permission::gate::{self, GateCase};
@@ -25,8 +25,17 @@ const SPARED_LOOK: usize = 50;
 pub(crate) struct Judgment {
     /// The verdict.
     pub(crate) verdict: Verdict,
+    /// What it may reach when it runs.
+    pub(crate) bounds: CallBounds,
+}
+
+/// What a call may reach when it runs, as it was judged.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallBounds {
     /// The sandbox its commands run in; `None` where there is none, or where they run outside of it.
     pub(crate) sandbox: Option<Arc<Sandbox>>,
+    /// Where the paths it names led when it was judged.
+    pub(crate) resolved: ResolvedPaths,
 }
 
 impl Gatekeeper {
@@ -54,8 +63,13 @@ impl Gatekeeper {
             of(target)
                 .or_else(|| case.touches.iter().find_map(|touch| touch.write_within(target).and_then(of)))
         };
-        let verdict = in_force.judge(case, mode, workspace, &delivery);
-        Judgment { verdict, sandbox: in_force.sandbox_for(case.touches) }
+        let real_paths = RealPaths::default();
+        let verdict = in_force.within(mode, workspace, &real_paths, &delivery, |circumstances| {
+            gate::judge(case, circumstances)
+        });
+        let files = case.touches.iter().filter_map(Touch::target).filter_map(Target::file);
+        let resolved = resolved(files, &real_paths);
+        Judgment { verdict, bounds: CallBounds { sandbox: in_force.sandbox_for(case.touches), resolved } }
     }
 
     /// As [`Self::judge_by`], for a command in the text of a file: in plan mode only read-only commands run, regardless of
@@ -84,12 +98,14 @@ impl Gatekeeper {
         verdict.decision == GateDecision::Allow
     }
 
-    /// Whether the model may be given a file that the user has named.
+    /// Whether the model may be given a file that the user has named. Returns where the file led when it was judged.
     ///
     /// # Errors
     /// Why not: a rule, a secret, or a read that needs a permission.
-    pub(crate) fn may_mention(&self, target: &Target) -> Result<(), String> {
-        self.mentionable()(target, &RealPaths::default())
+    pub(crate) fn may_mention(&self, target: &Target) -> Result<ResolvedPaths, String> {
+        let real_paths = RealPaths::default();
+        self.mentionable()(target, &real_paths)?;
+        Ok(resolved(target.file(), &real_paths))
     }
 
     /// As [`Self::may_mention`] by the picture of now, for work on another thread.
@@ -149,6 +165,11 @@ impl Gatekeeper {
             false => Arc::new(in_force.with_equipment(equipment, &self.workspace.cwd())),
         }
     }
+}
+
+/// Where files led when they were judged, links followed.
+fn resolved<'a>(files: impl IntoIterator<Item = &'a AbsPath>, real_paths: &RealPaths) -> ResolvedPaths {
+    files.into_iter().filter_map(|file| Some((file.clone(), real_paths.file(file)?))).collect()
 }
 
 fn count(number: usize) -> u32 {

@@ -7,13 +7,15 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Gatekeeper;
-use crate::explain::{ExplainError, Explanation, ExplanationContext, PermissionQuery, explain};
+use crate::explain::{ExplainError, Explanation, explained, mode_of};
 use kode_base::blocking;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
 use kode_config::policy::{KeepRuleError, ModeDisabled};
 use kode_config::settings::{TrustState, WithheldSetting};
 use kode_permission::Scope;
+use kode_permission::equipment::Equipment;
+use kode_permission::gate::GateCase;
 use kode_permission::rules::{Behavior, PlacedRule, Rule, RuleError, SettingsProblem};
 
 /// The settings that are in force, and those that are not.
@@ -47,29 +49,19 @@ impl Gatekeeper {
     ///
     /// # Errors
     /// [`ExplainError`], for an unknown mode.
-    pub fn explain(
+    pub async fn explain(
         &self,
         tool: &str,
         input: Value,
         mode: Option<String>,
     ) -> Result<Explanation, ExplainError> {
-        let in_force = self.in_force();
-        let mode = mode.or_else(|| Some(in_force.mode(self.mode()).name().to_owned()));
-        let cwd = self.workspace.cwd();
-        let question =
-            PermissionQuery { mode, rules: None, cwd: None, workspace: None, tool: tool.to_owned(), input };
-        explain(
-            &question,
-            &ExplanationContext {
-                folder: &cwd,
-                rules: in_force.rules.iter().cloned().collect(),
-                order: in_force.policy.order,
-                sensitive: &in_force.policy.sensitive,
-                confinement: &in_force.policy.confinement,
-                additional: &in_force.policy.additional,
-                tools: &self.tools,
-            },
-        )
+        let view = self.view(&Equipment::default());
+        let mode = match mode {
+            Some(name) => mode_of(Some(&name))?,
+            None => self.mode(),
+        };
+        let judge = |case: &GateCase<'_>| self.judge_by(&view, case, mode).verdict;
+        Ok(explained(tool, &input, &self.workspace, &self.tools, &judge).await)
     }
 
     /// Writes a rule into the user's settings of this project or of all projects. Returns the file.

@@ -17,7 +17,7 @@ use crate::prompt::PASTED_TAG;
 use kode_base::blocking;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::ids::CallId;
-use kode_base::paths::Target;
+use kode_base::paths::{ResolvedPaths, Target};
 use kode_model::{Block, Image};
 use kode_permission::GateDecision;
 use kode_permission::gate::GateCase;
@@ -94,6 +94,7 @@ impl<'a> LookUp<'a> {
             workspace: Arc::clone(&input.environment.workspace),
             shell: Arc::new(input.environment.shell.elsewhere(input.environment.workspace.cwd())),
             sandbox: None,
+            resolved: ResolvedPaths::default(),
             agents: Arc::default(),
             catalog: Arc::default(),
             may_read: input.gate.may_read(mode),
@@ -188,16 +189,17 @@ impl<'a> LookUp<'a> {
         lines: Option<LineSpan>,
         room: usize,
     ) -> FoundPart {
-        if let Err(reason) = self.input.gate.may_mention(target) {
-            return FoundPart::problem(shown, reason);
-        }
+        let resolved = match self.input.gate.may_mention(target) {
+            Ok(resolved) => resolved,
+            Err(reason) => return FoundPart::problem(shown, reason),
+        };
         let path = self.input.environment.workspace.display(target);
         if let Some(folder) = target.file()
             && tokio::fs::metadata(folder.as_path()).await.is_ok_and(|metadata| metadata.is_dir())
         {
             let shown = Attachment { kind: AttachmentKind::Folder, ..shown };
             let input = json!({ "path": folder.to_string(), "depth": LISTED_LEVELS });
-            return match self.call(LS, input, None).await {
+            return match self.call_judged(LS, input, None, resolved).await {
                 Ok(output) => {
                     let body = bounded(&output.model_text, room.min(MAX_OTHER_BYTES));
                     FoundPart::text(shown, "folder", &[("path", path)], &body)
@@ -208,7 +210,7 @@ impl<'a> LookUp<'a> {
         let first = lines.map_or(1, |lines| lines.first as usize);
         let limit = lines.map_or(MAX_LINES, |lines| lines.count().min(MAX_LINES));
         let input = json!({ "file_path": target.to_string(), "offset": first, "limit": limit });
-        match self.call(READ, input, Some(room.min(MAX_FILE_BYTES))).await {
+        match self.call_judged(READ, input, Some(room.min(MAX_FILE_BYTES)), resolved).await {
             Ok(ToolOutput { images, .. }) if !images.is_empty() => {
                 let mut found = FoundPart { shown, blocks: Vec::new() };
                 for image in images {
@@ -305,7 +307,8 @@ impl<'a> LookUp<'a> {
         if judged.verdict.decision != GateDecision::Allow {
             return FoundPart::problem(shown, judged.verdict.reason);
         }
-        let spec = CommandSpec { command, directory, timeout: GIT_TIME, sandbox: judged.sandbox, call: None };
+        let spec =
+            CommandSpec { command, directory, timeout: GIT_TIME, sandbox: judged.bounds.sandbox, call: None };
         match self.context.shell.run(spec, |_| {}, &self.context.cancel).await {
             Ok(outcome) if outcome.exit == Exit::Code(0) => {
                 let text = match outcome.output.text.trim_end() {
@@ -368,11 +371,22 @@ impl<'a> LookUp<'a> {
         input: Value,
         text_limit: Option<usize>,
     ) -> Result<ToolOutput, ToolError> {
+        self.call_judged(tool, input, text_limit, ResolvedPaths::default()).await
+    }
+
+    /// As [`LookUp::call`], with the real paths that the verdict applies to.
+    async fn call_judged(
+        &self,
+        tool: &'static str,
+        input: Value,
+        text_limit: Option<usize>,
+        resolved: ResolvedPaths,
+    ) -> Result<ToolOutput, ToolError> {
         let found = self.input.environment.tools.find(tool).ok_or_else(|| {
             let message = format!("this session has no tool {tool}");
             ToolError::new(ToolErrorKind::UnknownTool, message, "Name another thing to attach.")
         })?;
-        let context = CallContext { text_limit, ..self.context.clone() };
+        let context = CallContext { text_limit, resolved, ..self.context.clone() };
         let plan = found.plan(input, &context).await?;
         match plan.action {
             CallAction::Run(run) => run(context).await,

@@ -146,7 +146,7 @@ async fn control_commands_do_what_their_methods_do() {
         assert_eq!(state.config.output_style.as_deref(), Some("Concise"));
     }
     let file = Target::File(AbsPath::new(outside.path().join("a")).unwrap());
-    assert_eq!(session.gate().may_mention(&file), Ok(()));
+    assert!(session.gate().may_mention(&file).is_ok());
     for bad in
         ["/effort gigantic", "/permissions lax", "/output-style none", "/model none", "/add-dir /none/at/all"]
     {
@@ -252,10 +252,10 @@ async fn what_a_command_may_not_run_breaks_it_off_and_what_it_may_changes_files_
     assert!(asks.failed && asks.text.contains("The user refused"), "{}", asks.text);
     session.set_mode(Mode::DontAsk);
     assert!(run(&session, "/make").await.failed, "nobody is asked");
-    // Whoever plans changes nothing, whatever rules allow.
+    // In plan mode no rule lets a command change anything.
     session.set_mode(Mode::Plan);
     let plans = run(&session, "/may").await;
-    assert!(plans.failed && plans.text.contains("in plan mode"), "{}", plans.text);
+    assert!(plans.failed && plans.text.contains("mode Plan does not allow"), "{}", plans.text);
     session.set_mode(Mode::Default);
     let fails = run(&session, "/fails").await;
     assert!(fails.failed && fails.text.contains("nowhere.txt"), "{}", fails.text);

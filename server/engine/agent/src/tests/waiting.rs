@@ -130,6 +130,7 @@ async fn a_command_shown_as_confined_does_not_run_unconfined() {
         writable: vec![root.clone()],
         read_only: vec![],
         hidden: vec![],
+        hides: None,
         home: None,
         state: root.join("state"),
         network: Network::Off,

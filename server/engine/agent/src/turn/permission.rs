@@ -15,15 +15,18 @@ use crate::turn::services::TurnContext;
 use kode_base::call::{ToolKind, Touch};
 use kode_base::ids::PermissionId;
 use kode_base::mode::Mode;
-use kode_base::paths::{AbsPath, Target};
-use kode_command::{FileAccess, TouchedPath};
+use kode_base::paths::{AbsPath, Target, is_deceptive, one_line};
+use kode_command::{FileAccess, TouchedPath, analyse};
 use kode_permission::gate::{AnswerReach, GateCase};
 use kode_permission::{Grant, Offer, PermissionPrompt, Preview, Scope, Verdict, standing};
+use kode_process::sandbox::SandboxKind;
 use kode_text::workspace::Workspace;
 use kode_tool::{CallAction, CallPlan, ErasedTool};
 
 /// The longest line that is shown whole, in characters; a longer one gets no permanent permission.
 const SHOWN_WHOLE: usize = 4_000;
+/// The most links that a risk names.
+const MAX_LINKS: usize = 5;
 
 /// The most paths outside the workspace that a risk names.
 const MAX_OUTSIDE: usize = 3;
@@ -46,15 +49,19 @@ pub(super) fn prompt(
         item: call.item.clone(),
         agent: conversation.agent().cloned(),
         tool: call.name.clone(),
-        title: plan.title.clone(),
+        title: one_line(&plan.title).into_owned(),
         reason: match &conversation.assignment {
-            None => verdict.reason.clone(),
+            None => one_line(&verdict.reason).into_owned(),
             Some(assignment) => {
-                format!("{} (asked by the sub-agent `{}`)", verdict.reason, assignment.kind)
+                format!("{} (asked by the sub-agent `{}`)", one_line(&verdict.reason), assignment.kind)
             }
         },
-        preview: preview(conversation.workspace(), plan, judged.sandbox.is_some()),
-        risks: risks(plan, judged, |target| conversation.workspace().contains(target)),
+        preview: preview(conversation.workspace(), plan, judged.bounds.sandbox.is_some()),
+        risks: {
+            let mut risks = risks(plan, judged, |target| conversation.workspace().contains(target));
+            risks.splice(0..0, links(plan, conversation.workspace()));
+            risks
+        },
         notes: notes(plan, judged),
         scopes,
         offers,
@@ -87,9 +94,11 @@ pub(super) fn offers(
 ) -> Vec<Offer> {
     let (gate, workspace) = (&turn.services.gate, &turn.services.environment.workspace);
     let cut = plan.touches.iter().any(|touch| match touch {
-        Touch::Command { command, .. } => command.len() > SHOWN_WHOLE,
-        Touch::Foreign { shown, .. } => shown.len() > SHOWN_WHOLE,
-        Touch::Read(_) | Touch::Write(_) | Touch::Fetch { .. } | Touch::Named { .. } => false,
+        // A text that is not shown as it is can be allowed for this call alone.
+        Touch::Command { command, .. } => command.len() > SHOWN_WHOLE || escaped(command) != *command,
+        Touch::Foreign { shown, .. } => shown.len() > SHOWN_WHOLE || escaped(shown) != *shown,
+        Touch::Read(target) | Touch::Write(target) => target.to_string().contains(is_deceptive),
+        Touch::Fetch { .. } | Touch::Named { .. } => false,
     });
     if cut || verdict.standing == AnswerReach::Never {
         return Vec::new();
@@ -166,11 +175,12 @@ fn covering(
 fn preview(workspace: &Workspace, plan: &CallPlan, sandboxed: bool) -> Preview {
     match (&plan.action, plan.touches.as_slice()) {
         (CallAction::Change(change), _) => Preview::Diff {
-            paths: change.files.iter().map(|file| workspace.display(&file.target)).collect(),
+            paths: change.files.iter().map(|file| changed(&file.target, workspace)).collect(),
             unified: kode_text::workspace::preview::preview(change, workspace),
         },
         (_, [Touch::Command { command, directory, .. }, ..]) => {
-            Preview::Command { command: command.clone(), cwd: directory.to_string(), sandboxed }
+            let cwd = one_line(&directory.to_string()).into_owned();
+            Preview::Command { command: escaped(command), cwd, sandboxed }
         }
         (_, touches) => Preview::Paths {
             paths: touches
@@ -180,8 +190,8 @@ fn preview(workspace: &Workspace, plan: &CallPlan, sandboxed: bool) -> Preview {
                         Some(shown(target, &workspace.real(target)))
                     }
                     Touch::Fetch { url } => Some(url.to_string()),
-                    Touch::Named { name, .. } => Some(name.clone()),
-                    Touch::Foreign { shown, .. } => Some(shown.clone()),
+                    Touch::Named { name, .. } => Some(escaped(name)),
+                    Touch::Foreign { shown, .. } => Some(escaped(shown)),
                     Touch::Command { .. } => None,
                 })
                 .collect(),
@@ -189,9 +199,57 @@ fn preview(workspace: &Workspace, plan: &CallPlan, sandboxed: bool) -> Preview {
     }
 }
 
+/// Text of several lines in which no character changes how others are shown.
+fn escaped(text: &str) -> String {
+    let is_escaped = |letter: char| is_deceptive(letter) && !matches!(letter, '\n' | '\t');
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if is_escaped(letter) { shown.extend(letter.escape_default()) } else { shown.push(letter) }
+    }
+    shown
+}
+
 /// A path, and where it leads when it is a link.
 fn shown(target: &Target, real: &Target) -> String {
-    if target == real { target.to_string() } else { format!("{target} → {real}") }
+    let text = if target == real { target.to_string() } else { format!("{target} → {real}") };
+    one_line(&text).into_owned()
+}
+
+/// A file that is changed as the workspace shows it, and where it leads when it is a link.
+fn changed(target: &Target, workspace: &Workspace) -> String {
+    let (name, real) = (workspace.display(target), workspace.real(target));
+    let text = if *target == real { name } else { format!("{name} → {real}") };
+    one_line(&text).into_owned()
+}
+
+/// Where the links lead that a call goes through: those it names, and those among the files of its command line.
+fn links(plan: &CallPlan, workspace: &Workspace) -> Vec<String> {
+    let mut files = Vec::new();
+    for touch in &plan.touches {
+        match touch {
+            Touch::Read(target) | Touch::Write(target) => files.push(target.clone()),
+            Touch::Command { command, directory, .. } => {
+                let touched =
+                    analyse(command, directory).commands.into_iter().flat_map(|command| command.touches);
+                files.extend(touched.filter_map(|touch| match touch.path {
+                    TouchedPath::Known(path) => Some(Target::File(path)),
+                    TouchedPath::Unknown(_) => None,
+                }));
+            }
+            Touch::Fetch { .. } | Touch::Named { .. } | Touch::Foreign { .. } => {}
+        }
+    }
+    files.sort();
+    files.dedup();
+    // What the workspace itself is reached by is no news.
+    let leads = |target: &Target| {
+        let (name, real) = (target.file()?, workspace.real(target));
+        let folder = name.parent().map(Target::File).map(|folder| workspace.real(&folder));
+        let inside = folder.as_ref().and_then(Target::file).map(|folder| folder.join(name.file_name()));
+        let is_link = inside.is_none_or(|inside| real.file() != Some(&inside)) || !workspace.contains(target);
+        (is_link && *target != real).then(|| format!("`{target}` leads to `{real}`."))
+    };
+    files.iter().filter_map(leads).take(MAX_LINKS).map(|text| one_line(&text).into_owned()).collect()
 }
 
 /// A word of a command line in which letters of different alphabets stand side by side, so that it may look like
@@ -215,7 +273,7 @@ fn mixed_word(text: &str) -> Option<&str> {
 fn risks(plan: &CallPlan, judged: &Judgment, contains: impl Fn(&Target) -> bool) -> Vec<String> {
     let risks = plan.touches.iter().flat_map(|touch| touch_risks(touch, judged, &contains));
     let mut known = HashSet::new();
-    risks.filter(|risk| known.insert(risk.clone())).collect()
+    risks.map(|risk| one_line(&risk).into_owned()).filter(|risk| known.insert(risk.clone())).collect()
 }
 
 fn touch_risks(touch: &Touch, judged: &Judgment, contains: &impl Fn(&Target) -> bool) -> Vec<String> {
@@ -250,7 +308,7 @@ fn command_risks(
     judged: &Judgment,
     contains: &impl Fn(&Target) -> bool,
 ) -> Vec<String> {
-    let analysis = kode_command::analyse(command, directory);
+    let analysis = analyse(command, directory);
     let mut risks = kode_command::warnings(&analysis);
     let writes = analysis.commands.iter().flat_map(|command| &command.touches);
     let outside = writes.filter_map(|touch| match (&touch.access, &touch.path) {
@@ -263,7 +321,7 @@ fn command_risks(
     if !outside.is_empty() {
         risks.push(format!("Writes outside the workspace: {}.", outside.join(", ")));
     }
-    if outside_sandbox && judged.sandbox.is_none() {
+    if outside_sandbox && judged.bounds.sandbox.is_none() {
         risks.push("Runs outside the sandbox, with your rights and the network.".to_owned());
     }
     risks
@@ -271,7 +329,13 @@ fn command_risks(
 
 /// The limits of a call, such as the sandbox.
 fn notes(plan: &CallPlan, judged: &Judgment) -> Vec<String> {
-    let note = plan.touches.iter().find_map(|touch| match (touch, judged.sandbox.is_some()) {
+    let sandbox = judged.bounds.sandbox.as_ref();
+    let is_weaker = sandbox.is_some_and(|sandbox| sandbox.policy().kind == SandboxKind::Landlock);
+    let note = plan.touches.iter().find_map(|touch| match (touch, sandbox.is_some()) {
+        (Touch::Command { .. }, true) if is_weaker => Some(
+            "Runs in the sandbox of the weaker kind (Landlock alone): it can change the workspace, list other processes, \
+             and change modes and times of your files. Guarded files are restored after it.",
+        ),
         (Touch::Command { .. }, true) => {
             Some("Runs in the sandbox: it can change the workspace and has no network.")
         }

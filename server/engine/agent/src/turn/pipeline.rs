@@ -8,6 +8,7 @@ mod confirm;
 mod diagnose;
 mod execute;
 mod refusal;
+mod set_aside;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -178,21 +179,21 @@ impl<'a> Pipeline<'a> {
         trace(self.call, PipelineStage::Confirmation);
         let confirmed = match judged.verdict.decision {
             // Its sub-agent was allowed to work before, and asks for its own calls.
-            _ if self.is_resumed() => ConfirmedPlan::unasked(plan, judged.sandbox),
+            _ if self.is_resumed() => ConfirmedPlan::unasked(plan, judged.bounds),
             GateDecision::Ask if is_allowed && is_only_unspoken_for(&judged.verdict) => {
                 self.note_allowed(BY_HOOK).await;
-                ConfirmedPlan::unasked(plan, judged.sandbox)
+                ConfirmedPlan::unasked(plan, judged.bounds)
             }
             GateDecision::Ask if self.is_spared(&judged.verdict) => {
                 self.note_allowed(self.call.spared_by.as_deref().unwrap_or_default()).await;
-                ConfirmedPlan::unasked(plan, judged.sandbox)
+                ConfirmedPlan::unasked(plan, judged.bounds)
             }
             GateDecision::Ask => self.confirm(tool.as_ref(), plan, judged, &context).await?,
             // A call that waited for the user does not run without an answer, whatever the rules are by now.
             GateDecision::Allow if self.was_asked() => {
                 self.confirm(tool.as_ref(), plan, judged, &context).await?
             }
-            GateDecision::Allow | GateDecision::Deny => ConfirmedPlan::unasked(plan, judged.sandbox),
+            GateDecision::Allow | GateDecision::Deny => ConfirmedPlan::unasked(plan, judged.bounds),
         };
 
         trace(self.call, PipelineStage::Execution);
@@ -200,11 +201,13 @@ impl<'a> Pipeline<'a> {
             [Touch::Read(target)] if tool.facts().name == "Read" => Some(target.clone()),
             _ => None,
         };
-        context.sandbox = confirmed.sandbox;
+        context.sandbox = confirmed.bounds.sandbox;
+        context.resolved = confirmed.bounds.resolved;
         let touches = confirmed.plan.touches.clone();
         let began = Instant::now();
         let result = self.execute(tool.as_ref(), confirmed.plan, &confirmed.names, context).await;
         self.services().edits.withdraw_proposals(&confirmed.names);
+        let result = self.decide_set_aside(result).await;
 
         trace(self.call, PipelineStage::PostHook);
         let result = self.post_hook(tool.as_ref(), &touches, result, began.elapsed(), told).await;

@@ -191,6 +191,25 @@ fn options_before_and_between_arguments_hide_nothing_from_a_refusing_rule() {
 }
 
 #[test]
+fn what_a_variable_may_hold_is_not_surely_forbidden() {
+    for (rule, line, sure) in [
+        ("rm:*", "rm -rf $X", true),
+        ("rm:*", "/bin/rm x", true),
+        ("rm:*", "sh -c 'rm x'", true),
+        ("rm:*", "\"$PYTHON\" -m pytest", false),
+        ("rm:*", "${NPM:-npm} test", false),
+        ("rm:*", "eval \"$(ssh-agent)\"", false),
+        ("git push:*", "git $X", false),
+        ("git push:*", "git -C \"$X\" push", true),
+        ("*", "$X", false),
+    ] {
+        let (pattern, analysis) = (pattern(rule), at_work(line));
+        assert!(pattern.forbids(&analysis), "{rule} / {line}");
+        assert_eq!(pattern.surely_forbids(&analysis), sure, "{rule} / {line}");
+    }
+}
+
+#[test]
 fn standing_rules_are_narrow_or_not_offered() {
     for (line, rules) in [
         ("npm install x", "npm install:*"),

@@ -317,7 +317,7 @@ unset 'a[$(touch pwned)]'
 complete -C 'touch pwned' ls
 bind -x '"a":touch pwned'
 $X
-$'ls' -la
+$'l\x1bs' -la
 l$x
 /bin/l?
 {ls,-la}

@@ -4,7 +4,7 @@
 //! Where it cannot be said whether one matches, it does: a guard that runs in vain is better than one that does not run.
 
 use fancy_regex::{Regex, RegexBuilder};
-use globset::{Glob, GlobMatcher};
+use globset::{Glob, GlobSet};
 use serde_json::Value;
 
 use crate::hooks::config::{HookCondition, PatternBase};
@@ -31,11 +31,11 @@ pub(super) enum Matcher {
     /// Those in which this is found; `is_negative` when it looks for what is not there.
     Regex { regex: Box<Regex>, is_negative: bool },
     /// Those that this covers from end to end.
-    Glob(GlobMatcher),
+    Glob(GlobSet),
     /// Calls that a permission rule speaks of.
     Call(Box<HookCondition>),
     /// Calls of tools, on paths and with commands; what is not said is any.
-    Parts { tools: Vec<Matcher>, paths: Vec<GlobMatcher>, commands: Vec<Matcher> },
+    Parts { tools: Vec<Matcher>, paths: Vec<PathGlob>, commands: Vec<Matcher> },
 }
 
 /// What is matched.
@@ -74,7 +74,8 @@ impl Matcher {
                 let matchers = |texts: Vec<String>| {
                     texts.iter().map(|text| Self::of_text(text, true, anchor)).collect::<Result<Vec<_>, _>>()
                 };
-                let paths = list("paths")?.iter().map(|text| glob(text)).collect::<Result<_, _>>()?;
+                let paths =
+                    list("paths")?.iter().map(|text| PathGlob::new(text)).collect::<Result<_, _>>()?;
                 Ok(Self::Parts {
                     tools: matchers(list("tools")?)?,
                     paths,
@@ -126,8 +127,7 @@ impl Matcher {
                 let Some(call) = subject.call else { return is_tool };
                 let path = PATHS.iter().find_map(|name| call.input.get(name)?.as_str());
                 let is_path = paths.is_empty()
-                    || path
-                        .is_some_and(|path| paths.iter().any(|glob| covers(glob, path, subject.workspace)));
+                    || path.is_some_and(|path| paths.iter().any(|glob| glob.covers(path, subject.workspace)));
                 let command = call.input.get("command").and_then(Value::as_str);
                 let is_command = commands.is_empty()
                     || command
@@ -179,19 +179,33 @@ fn has_bare_star(text: &str) -> bool {
     })
 }
 
-fn glob(text: &str) -> Result<GlobMatcher, String> {
+fn glob(text: &str) -> Result<GlobSet, String> {
+    // One glob alone is compiled in a way that panics where it is too large.
     Glob::new(text)
-        .map(|glob| glob.compile_matcher())
+        .and_then(|glob| GlobSet::builder().add(glob).build())
         .map_err(|error| format!("`{text}` is no glob: {error}"))
 }
 
-/// Whether a glob covers a path as it is named, as it is in the workspace, or by its name alone.
-fn covers(glob: &GlobMatcher, path: &str, workspace: &Workspace) -> bool {
-    let shown = workspace.resolve(path).ok().map(|target| workspace.display(&target));
-    glob.is_match(path)
-        || shown.is_some_and(|shown| glob.is_match(&shown))
-        || (!glob.glob().glob().contains('/')
-            && path.rsplit('/').next().is_some_and(|name| glob.is_match(name)))
+/// A glob for paths.
+#[derive(Clone, Debug)]
+pub(super) struct PathGlob {
+    glob: GlobSet,
+    /// Whether it can cover a path by its last part alone.
+    is_name: bool,
+}
+
+impl PathGlob {
+    fn new(text: &str) -> Result<Self, String> {
+        Ok(Self { glob: glob(text)?, is_name: !text.contains('/') })
+    }
+
+    /// Whether it covers a path as it is named, as it is in the workspace, or by its name alone.
+    fn covers(&self, path: &str, workspace: &Workspace) -> bool {
+        let shown = workspace.resolve(path).ok().map(|target| workspace.display(&target));
+        self.glob.is_match(path)
+            || shown.is_some_and(|shown| self.glob.is_match(&shown))
+            || (self.is_name && path.rsplit('/').next().is_some_and(|name| self.glob.is_match(name)))
+    }
 }
 
 fn texts(value: Option<&Value>, name: &str) -> Result<Vec<String>, String> {

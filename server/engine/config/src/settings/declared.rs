@@ -100,6 +100,17 @@ impl Declaration {
 }
 
 impl Declarations {
+    /// Scripts in these folders that hooks in force run, outside of the sandbox. Blocks on the disk.
+    pub(super) fn hook_scripts(&self, roots: &[AbsPath]) -> Vec<AbsPath> {
+        let in_force = self.hooks.iter().filter(|hook| !matches!(hook.approval, Approval::Waiting(_)));
+        let named = in_force.flat_map(|hook| roots.iter().flat_map(|root| named_files(root, &hook.value)));
+        let mut scripts: Vec<AbsPath> =
+            named.filter(ReferencedFile::is_script).map(|file| file.path).collect();
+        scripts.sort_unstable();
+        scripts.dedup();
+        scripts
+    }
+
     /// The variables of the environment for what the agent starts, by name.
     pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
         let in_force = self.env.iter().filter(|entry| entry.is_in_force());

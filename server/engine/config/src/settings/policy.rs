@@ -21,15 +21,18 @@ use crate::policies::PolicyProvider;
 use crate::policy::{KeepRuleError, Policy, PolicySource, SessionDefaults};
 use crate::preferences::Preferences;
 use kode_base::paths::AbsPath;
-use kode_base::secret_places::places;
+use kode_base::secret_places::{places, shown};
 use kode_command::CommandPattern;
 use kode_model::models::{ModelSources, ProfileLayer};
 use kode_permission::gate::Confinement;
 use kode_permission::rules::{
-    Behavior, PathBases, PlacedRule, ProblemSeverity, Rule, RuleSet, SettingsProblem,
+    Behavior, PathBases, PlacedRule, ProblemSeverity, Rule, RuleSet, SettingsProblem, Unreadable,
 };
 use kode_permission::{Scope, Sensitive, Sensitivity};
-use kode_process::sandbox::{HostEntry, Network, ResourceLimits, Sandbox, SandboxOptions, detect};
+use kode_process::programs;
+use kode_process::sandbox::{
+    HiddenFilter, HostEntry, Network, ResourceLimits, Sandbox, SandboxOptions, detect,
+};
 
 /// The workspaces whose settings are remembered, those that were asked for last.
 const MAX_REMEMBERED: usize = 8;
@@ -278,6 +281,7 @@ impl SettingsPolicy {
             withheld: settings.withheld.clone(),
             to_ask: self.sources().trust().to_ask(settings),
             contents: settings.contents().to_vec(),
+            hook_scripts: settings.declared.hook_scripts(&self.sources().roots),
             declared: Arc::new(settings.declared.clone()),
             problems,
         }
@@ -285,8 +289,23 @@ impl SettingsPolicy {
 
     /// What is sensitive: by these lines, by the built-in table, and all that the sandbox hides from commands.
     fn sensitive(&self, lines: &[SourcedValue<SensitiveFile>]) -> Sensitive {
-        let hidden = places(self.options.home.as_ref(), &self.options.state);
-        self.by_name(lines).guarding(hidden)
+        let home = self.options.home.as_ref();
+        self.by_name(lines).guarding(places(home, &self.options.state), shown(home))
+    }
+
+    /// What the user's rules keep from being read: no program in the sandbox reads it either.
+    fn unreadable(&self, settings: &Settings) -> Option<Unreadable> {
+        let cwd = self.sources().roots.first()?;
+        let lines =
+            settings.values.sensitive_files.iter().filter(|line| line.value.level == Sensitivity::High);
+        let mut rules = settings.rules.clone();
+        rules.extend(lines.map(|line| PlacedRule {
+            behavior: Behavior::Deny,
+            rule: Rule::read(line.value.pattern.clone()),
+            source: line.source.clone(),
+            root: line.root.clone(),
+        }));
+        RuleSet::against_reading(&rules, &PathBases::on_disk(cwd, self.options.home.as_ref()))
     }
 
     fn by_name(&self, lines: &[SourcedValue<SensitiveFile>]) -> Sensitive {
@@ -314,6 +333,8 @@ impl SettingsPolicy {
         problems: &mut Vec<SettingsProblem>,
     ) -> (Confinement, Option<Arc<Sandbox>>) {
         let wanted = &settings.values.sandbox;
+        let additional = settings.values.additional_directories.iter().map(|folder| &folder.value);
+        programs::exclude(self.sources().roots.iter().chain(additional));
         if wanted.enabled == Some(false) {
             return (Confinement::Off, None);
         }
@@ -328,12 +349,18 @@ impl SettingsPolicy {
         let mut writable = self.sources().roots.clone();
         writable.extend(settings.values.additional_directories.iter().map(|folder| folder.value.clone()));
         writable.extend(folders(&wanted.allow_write));
+        let unreadable = self.unreadable(settings);
+        let mut hidden = folders(&wanted.deny_read);
+        hidden.extend(unreadable.iter().flat_map(|unreadable| unreadable.fixed.iter().cloned()));
+        let mut read_only = folders(&wanted.deny_write);
+        read_only.extend(settings.declared.hook_scripts(&self.sources().roots));
         let options = SandboxOptions {
             helper: self.options.helper.clone(),
             kind,
             writable,
-            read_only: folders(&wanted.deny_write),
-            hidden: folders(&wanted.deny_read),
+            read_only,
+            hidden,
+            hides: unreadable.map(hidden_by),
             home: self.options.home.clone(),
             state: self.options.state.clone(),
             network: network(wanted, problems),
@@ -382,6 +409,14 @@ impl SettingsPolicy {
             None => AbsPath::new(text).ok(),
         }
     }
+}
+
+/// The filter for what rules keep from being read.
+fn hidden_by(unreadable: Unreadable) -> HiddenFilter {
+    let key = unreadable.key.clone();
+    HiddenFilter::new(key, move |path, is_folder| {
+        AbsPath::new(path).is_ok_and(|path| unreadable.covers(&path, is_folder))
+    })
 }
 
 /// Which network commands get. An entry that cannot be read allows nothing, and where one that denies cannot be read,

@@ -19,6 +19,9 @@ const MAX_FILES: usize = 16;
 const MAX_WORDS: usize = 256;
 /// The largest file whose contents are looked at, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
+/// The ends of names of scripts that an interpreter runs.
+const SCRIPTS: [&str; 13] =
+    ["sh", "bash", "zsh", "fish", "py", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "lua"];
 /// What stands for the workspace in front of a file's name.
 const PREFIXES: [&str; 6] =
     ["${CLAUDE_PROJECT_DIR}/", "$CLAUDE_PROJECT_DIR/", "${KODE_PROJECT_DIR}/", "${PWD}/", "$PWD/", "./"];
@@ -66,6 +69,21 @@ enum ReferencedContent {
 }
 
 impl ReferencedFile {
+    /// Whether it can be a script: a file that may be run, or one that is named like the scripts of an interpreter.
+    pub(super) fn is_script(&self) -> bool {
+        let path = self.path.as_path();
+        let Ok(metadata) = path.metadata() else { return false };
+        #[cfg(unix)]
+        let may_run = {
+            use std::os::unix::fs::PermissionsExt;
+            metadata.permissions().mode() & 0o111 != 0
+        };
+        #[cfg(not(unix))]
+        let may_run = false;
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        metadata.is_file() && (may_run || extension.is_some_and(|extension| SCRIPTS.contains(&extension)))
+    }
+
     /// The line that stands for the file and what is in it now in the text that is approved; empty while there is no such
     /// file. Blocks on the disk.
     pub(super) fn line(&self) -> String {

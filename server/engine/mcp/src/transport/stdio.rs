@@ -23,7 +23,7 @@ const NOT_STARTED: i32 = 126;
 ///
 /// # Errors
 /// Why it could not be started.
-pub(crate) fn start(
+pub(crate) async fn start(
     definition: &ServerDefinition,
     program: &ServerProgram,
     surroundings: &ServerSurroundings,
@@ -65,7 +65,7 @@ pub(crate) fn start(
         writable,
         readable,
     };
-    let served = served::start(spec).map_err(|ended| failure(&ended, complaints, is_sandboxed))?;
+    let served = served::start(spec).await.map_err(|ended| failure(&ended, complaints, is_sandboxed))?;
     tokio::spawn(complaints.clone().read_from(served.errors));
     let transport =
         AsyncRwTransport::new_client(served.output, served.input).with_max_line_length(MAX_MESSAGE_BYTES);

@@ -146,7 +146,17 @@ async fn with_a_proxy_the_proxy_resolves_names_but_private_hosts_are_not_asked_o
     assert_eq!(page(fetch(&client, "http://page.example/a").await).text, "by proxy");
     assert_eq!(proxy.asked(), ["http://page.example/a"]);
     assert_eq!(proxy.last_header("proxy-authorization").as_deref(), Some("Basic bWU6c2VjcmV0"));
-    for url in ["http://169.254.169.254/", "http://[::1]/", "http://localhost/", "http://2130706433/"] {
+    for url in [
+        "http://169.254.169.254/",
+        "http://[::1]/",
+        "http://localhost/",
+        "http://2130706433/",
+        "http://metadata.google.internal/",
+        "http://internal.example.internal./",
+        "http://router.local/",
+        "http://intranet/",
+        "http://nas.home.arpa/",
+    ] {
         assert!(matches!(fetch(&client, url).await, Err(WebError::Private { .. })), "{url}");
     }
     assert!(lookup.asked().is_empty());

@@ -3,11 +3,15 @@
 //! Rule: a line runs unasked only when every command in it is covered, by a rule or because it only looks, and every file
 //! it touches may be touched so. What is not understood is asked for, and a deny rule that may concern it refuses it.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use crate::gate::file::{self, TargetAccess};
 use crate::gate::guess::{self, Guess};
 use crate::gate::{Circumstances, Confinement};
 use crate::rules::{Behavior, Commands, Order, PlacedRule};
 use crate::{GateDecision, Grant, Verdict};
+use kode_base::mask::masked_text;
 use kode_base::mode::{ActionClass, Mode, Stance};
 use kode_base::paths::{AbsPath, Target};
 use kode_command::{Analysis, Effect, FileAccess, FileTouch, SimpleCommand, TouchedPath, analyse};
@@ -15,6 +19,11 @@ use kode_command::{Analysis, Effect, FileAccess, FileTouch, SimpleCommand, Touch
 /// So many characters of a command stand in a reason.
 const QUOTE_LIMIT: usize = 60;
 
+/// What the shell does itself.
+const BUILTINS: [&str; 14] = [
+    "[", "break", "cd", "command", "continue", "echo", "exit", "false", "printf", "pwd", "set", "test",
+    "true", "type",
+];
 /// Programs that show names of what lies beneath a folder and no contents.
 const NAME_READERS: [&str; 6] = ["ls", "find", "fd", "du", "tree", "stat"];
 
@@ -33,8 +42,10 @@ pub(super) fn judge(
     circumstances: &Circumstances<'_>,
 ) -> Verdict {
     let analysis = analyse(line.command, line.directory);
-    let judge = LineJudge { line, allowed, circumstances, analysis: &analysis };
+    let allowed = allowed.filter(|_| circumstances.may_be_allowed(ActionClass::Command));
+    let judge = LineJudge { line, allowed, circumstances, analysis: &analysis, known: RefCell::default() };
     let held_back = judge.held_back();
+    let is_free = held_back.decision == GateDecision::Allow;
     if held_back.decision == GateDecision::Deny {
         return held_back;
     }
@@ -47,7 +58,7 @@ pub(super) fn judge(
         && !line.outside_sandbox
         && !circumstances.confinement.excludes(&analysis);
     let asked_by_mode = verdict.decision == GateDecision::Ask && verdict.rule.is_none();
-    if runs_unasked && asked_by_mode && judge.held_back().decision == GateDecision::Allow {
+    if runs_unasked && asked_by_mode && is_free {
         return Verdict::allowed("it runs in the sandbox");
     }
     verdict.and(judge.confined())
@@ -58,27 +69,47 @@ struct LineJudge<'a> {
     allowed: Option<&'a PlacedRule>,
     circumstances: &'a Circumstances<'a>,
     analysis: &'a Analysis,
+    /// The verdicts on files that were judged already: many parts of a line touch the same ones.
+    known: RefCell<HashMap<TouchKey, Verdict>>,
+}
+
+/// What is done with a file, and how much of what lies beneath it is looked at.
+type TouchKey = (FileAccess, AbsPath, TouchReach);
+
+/// How much of a file or folder a touch is about.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum TouchReach {
+    Itself,
+    Beneath { visible_only: bool },
 }
 
 impl LineJudge<'_> {
     /// What rules, the floor, secrets and guarded places say against it.
     fn held_back(&self) -> Verdict {
+        if let Some(excess) = &self.analysis.excess {
+            return Verdict::deny(format!(
+                "`{}` is too much to be judged: {excess}; run less in one call",
+                quote(self.line.command)
+            ));
+        }
         if let Some(danger) = self.analysis.dangers.first() {
             return Verdict::deny(format!("`{}` {}, which no mode runs", quote(&danger.text), danger.what));
         }
-        let concerns = |behavior| {
-            let mut patterns = self.circumstances.rules.command_patterns(behavior);
-            let found = patterns.find(|(commands, _)| match commands {
-                Commands::All => true,
-                Commands::Pattern(pattern) => pattern.forbids(self.analysis),
-            });
-            found.map(|(_, rule)| rule)
-        };
-        if let Some(rule) = concerns(Behavior::Deny) {
+        let rules = |behavior| self.circumstances.rules.command_patterns(behavior);
+        let surely = rules(Behavior::Deny).find(|(commands, _)| match commands {
+            Commands::All => true,
+            Commands::Pattern(pattern) => pattern.surely_forbids(self.analysis),
+        });
+        if let Some((_, rule)) = surely {
             return Verdict::by_rule(GateDecision::Deny, rule);
         }
-        let asked = concerns(Behavior::Ask).filter(|_| !self.allow_beats_ask());
-        let asked = asked.map(|rule| Verdict::by_rule(GateDecision::Ask, rule));
+        let mut concerned = rules(Behavior::Ask).filter(|(commands, _)| match commands {
+            Commands::All => true,
+            Commands::Pattern(pattern) => pattern.forbids(self.analysis),
+        });
+        let asked = concerned.next().filter(|_| !self.allow_beats_ask());
+        let asked = asked.map(|(_, rule)| Verdict::by_rule(GateDecision::Ask, rule));
+        let asked = asked.into_iter().chain(self.may_be_denied());
         let files = self.touches().flat_map(|(command, touch)| {
             let paths = match &touch.path {
                 TouchedPath::Known(path) => vec![path.clone()],
@@ -93,11 +124,36 @@ impl LineJudge<'_> {
                 .chain(beneath)
                 .collect::<Vec<_>>()
         });
-        asked.into_iter().chain(files).fold(Verdict::allowed("nothing speaks against it"), Verdict::and)
+        asked.chain(files).fold(Verdict::allowed("nothing speaks against it"), Verdict::and)
+    }
+
+    /// A deny rule that may speak of a part that cannot be judged: the user decides, for it may be harmless.
+    fn may_be_denied(&self) -> Option<Verdict> {
+        let mut rules = self.circumstances.rules.command_patterns(Behavior::Deny);
+        let (part, rule) = rules.find_map(|(commands, rule)| match commands {
+            Commands::All => None,
+            Commands::Pattern(pattern) => Some((pattern.first_forbidden(self.analysis)?, rule)),
+        })?;
+        let reason = format!(
+            "what `{}` runs is known only when it runs, and may be what the rule {} denies",
+            quote(part),
+            masked_text(&rule.rule.to_string())
+        );
+        (!self.is_granted()).then(|| Verdict::ask(reason).within_session())
     }
 
     /// What speaks against one file; what the user has allowed for the session is not asked for again.
     fn file_held_back(&self, with: FileAccess, path: AbsPath) -> Verdict {
+        let key = (with, path, TouchReach::Itself);
+        if let Some(known) = self.known.borrow().get(&key) {
+            return known.clone();
+        }
+        let verdict = self.file_judged(with, key.1.clone());
+        self.known.borrow_mut().insert(key, verdict.clone());
+        verdict
+    }
+
+    fn file_judged(&self, with: FileAccess, path: AbsPath) -> Verdict {
         let given = Target::File(path);
         let real = (self.circumstances.real)(&given);
         let access = access(with);
@@ -121,10 +177,21 @@ impl LineJudge<'_> {
         if !touch.recursive || names_alone || self.is_granted() || !folder.as_path().is_dir() {
             return nothing;
         }
-        let (paths, is_all) = guess::beneath(folder, program == Some("rg") && !shows_hidden(command));
-        let mut verdict = nothing;
+        let visible_only = program == Some("rg") && !shows_hidden(command);
+        let key = (touch.access, folder.clone(), TouchReach::Beneath { visible_only });
+        if let Some(known) = self.known.borrow().get(&key) {
+            return known.clone();
+        }
+        let verdict = self.beneath_judged(touch.access, folder, visible_only);
+        self.known.borrow_mut().insert(key, verdict.clone());
+        verdict
+    }
+
+    fn beneath_judged(&self, access: FileAccess, folder: &AbsPath, visible_only: bool) -> Verdict {
+        let (paths, is_all) = guess::beneath(folder, visible_only);
+        let mut verdict = Verdict::allowed("nothing beneath speaks against it");
         for path in paths.into_iter().filter(|path| path != folder) {
-            let held_back = self.file_held_back(touch.access, path);
+            let held_back = self.file_judged(access, path);
             // A rule means what it says; a secret among many files is left to the user.
             verdict = verdict.and(match (held_back.decision, &held_back.rule) {
                 (GateDecision::Deny, None) => Verdict::ask(held_back.reason).within_session(),
@@ -224,6 +291,12 @@ impl LineJudge<'_> {
         };
         match elsewhere {
             Some(verdict) => format!("`{}`: {}", quote(&command.text), verdict.reason),
+            None if command.argv.first().is_some_and(|name| !self.is_trusted(&name.text)) => {
+                format!(
+                    "`{}` would run a program from a folder that the agent may write in",
+                    quote(&command.text)
+                )
+            }
             None => format!("no rule covers `{}`", quote(&command.text)),
         }
     }
@@ -282,6 +355,9 @@ impl LineJudge<'_> {
 
     /// The first rule that allows a command.
     fn rule_for(&self, command: &SimpleCommand) -> Option<&PlacedRule> {
+        if !self.circumstances.may_be_allowed(ActionClass::Command) {
+            return None;
+        }
         let mut patterns = self.circumstances.rules.command_patterns(Behavior::Allow);
         let covering = patterns.find(|(commands, _)| match commands {
             Commands::All => true,
@@ -296,7 +372,9 @@ impl LineJudge<'_> {
             let mut own = command.touches.iter().filter(|touch| !touch.redirected);
             own.all(|touch| self.judge_touch(command, touch).decision == GateDecision::Allow)
         };
-        let looks = || mode.stance(ActionClass::Look) == Stance::Allow && files_may();
+        // A program that the agent may have put there does whatever it likes.
+        let is_trusted = || command.argv.first().is_none_or(|name| self.is_trusted(&name.text));
+        let looks = || mode.stance(ActionClass::Look) == Stance::Allow && files_may() && is_trusted();
         match &command.effect {
             Effect::ReadOnly => looks(),
             Effect::ReadOnlyGit => {
@@ -304,7 +382,10 @@ impl LineJudge<'_> {
                 command.directory.as_ref().is_some_and(plain) && looks()
             }
             Effect::FileEdit => {
-                mode == Mode::AcceptEdits && mode.stance(ActionClass::Edit) == Stance::Allow && files_may()
+                mode == Mode::AcceptEdits
+                    && mode.stance(ActionClass::Edit) == Stance::Allow
+                    && files_may()
+                    && is_trusted()
             }
             Effect::ChangeDirectory(Some(folder)) => {
                 mode.stance(ActionClass::Look) == Stance::Allow
@@ -312,6 +393,10 @@ impl LineJudge<'_> {
             }
             Effect::ChangeDirectory(None) | Effect::Other => false,
         }
+    }
+
+    fn is_trusted(&self, program: &str) -> bool {
+        BUILTINS.contains(&program) || (self.circumstances.is_program_from_outside)(program)
     }
 
     fn judge_touch(&self, command: &SimpleCommand, touch: &FileTouch) -> Verdict {

@@ -9,38 +9,8 @@ use crate::gate::Circumstances;
 use crate::rules::{Behavior, PlacedRule, RuleSubject};
 use crate::{EditDelivery, GateDecision, Sensitivity, Verdict};
 use kode_base::mode::{ActionClass, Mode, Stance};
-use kode_base::paths::{AbsPath, Target};
-
-/// Folders and files whose content decides what programs or agents do later: never changed unasked.
-const GUARDED: [&str; 27] = [
-    ".git",
-    ".vscode",
-    ".idea",
-    ".husky",
-    ".claude",
-    ".claude.json",
-    ".kode",
-    ".kode.json",
-    ".blade",
-    ".kode-ls",
-    ".mcp.json",
-    ".mcprc",
-    ".gitconfig",
-    ".gitmodules",
-    ".envrc",
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".inputrc",
-    ".npmrc",
-    ".ripgreprc",
-];
+use kode_base::paths::Target;
+use kode_base::steering::{is_steering, place_at_home};
 
 /// What is done with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +45,8 @@ pub(super) fn judge(
         return Verdict::allowed("the user has allowed it for this session");
     }
     let subject = subject(access, given, &real);
-    match circumstances.rules.find(Behavior::Allow, &subject).or(allowed) {
+    let allowed = circumstances.rules.find(Behavior::Allow, &subject).or(allowed);
+    match allowed.filter(|_| circumstances.may_be_allowed(act(access))) {
         Some(rule) => Verdict::by_rule(GateDecision::Allow, rule),
         None => by_mode(access, given, circumstances),
     }
@@ -114,11 +85,12 @@ pub(super) fn held_back(
     if sensitivity == Sensitivity::Medium {
         return Verdict::ask(format!("{given} may hold other people's data")).within_session();
     }
-    match guarded(given, circumstances.roots).or_else(|| guarded(real, circumstances.roots)) {
-        Some(name) if access == TargetAccess::Write => {
-            Verdict::ask(format!("what lies in {name} decides what programs do later")).within_session()
-        }
-        _ => Verdict::allowed("nothing speaks against it"),
+    if access == TargetAccess::Read {
+        return Verdict::allowed("nothing speaks against it");
+    }
+    match guarded(given, circumstances).or_else(|| guarded(real, circumstances)) {
+        Some(reason) => Verdict::ask(reason).within_session(),
+        None => Verdict::allowed("nothing speaks against it"),
     }
 }
 
@@ -160,14 +132,21 @@ fn subject<'a>(access: TargetAccess, given: &'a Target, real: &'a Target) -> Rul
     }
 }
 
-/// The guarded name that a path lies in. Where the workspace itself lies does not count, for it may be a working copy
-/// beneath such a name; unless it is one of these folders, or directly in one.
-fn guarded(target: &Target, roots: &[AbsPath]) -> Option<String> {
-    let path = target.file()?.as_path();
-    let inside = roots.iter().filter(|root| guarded_end(root.as_path()).is_none());
-    let inside = inside.filter_map(|root| path.strip_prefix(root.as_path()).ok());
-    let path = inside.min_by_key(|path| path.components().count()).unwrap_or(path);
-    path.components().find_map(guarded_name)
+/// Why a path is guarded. Where the workspace itself lies does not count, for it may be a working copy beneath a guarded
+/// name; unless it is one of these folders, or directly in one.
+fn guarded(target: &Target, circumstances: &Circumstances<'_>) -> Option<String> {
+    let file = target.file()?;
+    let inside = circumstances.roots.iter().filter(|root| guarded_end(root.as_path()).is_none());
+    let inside = inside.filter_map(|root| file.as_path().strip_prefix(root.as_path()).ok());
+    let path = inside.min_by_key(|path| path.components().count()).unwrap_or(file.as_path());
+    if let Some(name) = path.components().find_map(guarded_name) {
+        return Some(format!("what lies in {name} decides what programs do later"));
+    }
+    let at_home = circumstances.home.and_then(|home| place_at_home(file.as_path(), home.as_path()));
+    if let Some(place) = at_home {
+        return Some(format!("what lies in ~/{place} decides what programs do later"));
+    }
+    (circumstances.obeyed_by)(file).map(str::to_owned)
 }
 
 /// The guarded name among the last two of a path.
@@ -177,7 +156,5 @@ fn guarded_end(path: &Path) -> Option<String> {
 
 fn guarded_name(component: Component<'_>) -> Option<String> {
     let Component::Normal(name) = component else { return None };
-    // Letter case is ignored: on some file systems `.GIT` is `.git`.
-    let name = name.to_string_lossy();
-    GUARDED.iter().any(|guarded| name.eq_ignore_ascii_case(guarded)).then(|| name.into_owned())
+    is_steering(name).then(|| name.to_string_lossy().into_owned())
 }

@@ -7,13 +7,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use globset::GlobBuilder;
+use globset::{GlobBuilder, GlobSet};
 use ignore::WalkBuilder;
 
 use kode_base::paths::AbsPath;
 
 /// So many files an operand may stand for before it counts as unknown.
 const MAX_FILES: usize = 500;
+/// The longest part of a pattern that is looked up, in bytes.
+const MAX_PATTERN: usize = 4_096;
 /// So many names of a folder are looked at.
 const MAX_NAMES: usize = 5_000;
 /// So many files beneath a folder are looked at.
@@ -138,6 +140,16 @@ fn matching(place: &AbsPath, pattern: &str, found: &mut Vec<AbsPath>) -> bool {
     is_complete
 }
 
+/// A matcher of names; `None` for a pattern that cannot be read, or is too large to be made into one.
+fn matcher(part: &str) -> Option<GlobSet> {
+    if part.len() > MAX_PATTERN {
+        return None;
+    }
+    let glob = GlobBuilder::new(part).build().ok()?;
+    // One glob alone is compiled in a way that panics where it is too large.
+    GlobSet::builder().add(glob).build().ok()
+}
+
 /// What one part of a pattern matches in a folder; false when that cannot be told.
 fn step(folder: &Path, part: &str, next: &mut Vec<PathBuf>) -> bool {
     if !part.contains(['*', '?', '[', '{']) {
@@ -145,8 +157,7 @@ fn step(folder: &Path, part: &str, next: &mut Vec<PathBuf>) -> bool {
         return true;
     }
     // A star of the shell matches no leading dot, but options of the shell can change that.
-    let Ok(glob) = GlobBuilder::new(part).build() else { return false };
-    let matcher = glob.compile_matcher();
+    let Some(matcher) = matcher(part) else { return false };
     let Ok(entries) = fs::read_dir(folder) else { return true };
     let mut seen = 0;
     for entry in entries.flatten() {

@@ -77,10 +77,10 @@ impl Rig {
             home: None,
             rules: &self.rules,
             grants: &self.grants,
-            sensitive: &Sensitive::default().guarding(vec![
-                AbsPath::new("/state/output/kept").unwrap(),
-                AbsPath::new("/state/sessions").unwrap(),
-            ]),
+            sensitive: &Sensitive::default().guarding(
+                ["/state/output/kept", "/state/sessions"].map(|path| AbsPath::new(path).unwrap()).to_vec(),
+                Vec::new(),
+            ),
             confinement: &self.confinement,
             lost: None,
             contains: &contains,
@@ -88,6 +88,8 @@ impl Rig {
             real: &real,
             delivery: &|_| self.delivery,
             is_plain_git: &|_| self.plain_git,
+            obeyed_by: &|_| None,
+            is_program_from_outside: &|_| true,
         };
         let input = json!({});
         judge(&GateCase { tool, kind: ToolKind::Execute, input: &input, touches }, &circumstances)
@@ -424,6 +426,8 @@ fn on_disk(mode: Mode, rules: &[(Behavior, &str)]) -> (tempfile::TempDir, impl F
             real: &real,
             delivery: &|_| None,
             is_plain_git: &|_| true,
+            obeyed_by: &|_| None,
+            is_program_from_outside: &|_| true,
         };
         let touches =
             [Touch::Command { command: line.to_owned(), directory: root.clone(), outside_sandbox: false }];

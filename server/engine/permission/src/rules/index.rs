@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::glob::NameGlob;
 use super::host::{self, HostPattern};
-use super::path::{PathAnchor, PathPattern, PatternVariant};
+use super::path::{PathAnchor, PathPattern, PathSegment, PatternVariant};
 use super::places::PathBases;
 use super::rule::{NamePattern, Specifier};
 use super::tree::{PathQuery, PathTree};
@@ -356,6 +356,25 @@ fn bases(
         }
     }
     bases
+}
+
+/// The files and folders that a deny rule for reading names outright, without any pattern.
+pub(super) fn fixed(pattern: &PathPattern, root: Option<&AbsPath>, places: &PathBases<'_>) -> Vec<AbsPath> {
+    let mut found = Vec::new();
+    for base in bases(pattern, Behavior::Deny, root, places) {
+        let names = base.as_ref().map(names_of).unwrap_or_default();
+        for PatternVariant { up, segments, cover: _ } in pattern.variants() {
+            let path = segments.iter().map(|segment| match segment {
+                PathSegment::Name(name) => Some(name.as_str()),
+                PathSegment::Deep | PathSegment::Glob(_) => None,
+            });
+            let above = names[..names.len().saturating_sub(*up)].iter().map(String::as_str).map(Some);
+            let path = above.chain(path).collect::<Option<Vec<_>>>();
+            let path = path.filter(|path| !path.is_empty()).map(|path| format!("/{}", path.join("/")));
+            found.extend(path.and_then(|path| AbsPath::new(path).ok()));
+        }
+    }
+    found
 }
 
 fn names_of(path: &AbsPath) -> Vec<String> {

@@ -302,7 +302,10 @@ fn bare(text: &str) -> Result<(Rule, Option<RuleNote>), RuleError> {
 fn specified(tool: &str, text: &str) -> Result<(Rule, Option<RuleNote>), RuleError> {
     let rule = |tool: &str, specifier| Rule { tool: tool.to_owned(), specifier: Some(specifier) };
     if let Some(parameter) = parameter(tool, text) {
-        return Ok((rule(tool, parameter), None));
+        let is_known = names::is_built_in(tool) || names::is_mcp(tool);
+        let note = (!is_known)
+            .then(|| RuleNote::UnknownTool { name: tool.to_owned(), similar: names::similar(tool) });
+        return Ok((rule(tool, parameter), note));
     }
     let Some(takes) = names::takes(tool) else {
         return Err(if names::is_mcp(tool) {

@@ -9,7 +9,10 @@ use std::path::Path;
 const MAX_CONFIG: u64 = 256 * 1024;
 
 /// The sections whose settings name no programs.
-const PLAIN_SECTIONS: [&str; 7] = ["user", "branch", "push", "pull", "init", "color", "advice"];
+const PLAIN_SECTIONS: [&str; 6] = ["user", "branch", "push", "pull", "color", "advice"];
+
+/// Settings of the section `extensions` that name no programs: how the repository is stored.
+const PLAIN_EXTENSIONS: [&str; 4] = ["objectformat", "compatobjectformat", "refstorage", "worktreeconfig"];
 
 /// Settings of the section `core` that name no programs.
 const PLAIN_CORE: [&str; 12] = [
@@ -55,7 +58,7 @@ fn is_plain_text(text: &str, place: &ConfigFolder<'_>) -> bool {
         if let Some(rest) = line.strip_prefix('[') {
             let Some(name) = section_name(rest) else { return false };
             section = name;
-            return matches!(&*section, "core" | "remote" | "submodule")
+            return matches!(&*section, "core" | "remote" | "submodule" | "extensions")
                 || PLAIN_SECTIONS.contains(&&*section);
         }
         is_plain_setting(&section, line, place)
@@ -87,6 +90,7 @@ fn is_plain_setting(section: &str, line: &str, place: &ConfigFolder<'_>) -> bool
         "remote" => {
             matches!(&*name, "url" | "fetch" | "pushurl" | "push" | "tagopt" | "prune" | "pushdefault")
         }
+        "extensions" => PLAIN_EXTENSIONS.contains(&&*name),
         "submodule" => matches!(&*name, "url" | "active" | "branch"),
         other => PLAIN_SECTIONS.contains(&other),
     }

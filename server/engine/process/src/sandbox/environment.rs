@@ -1,6 +1,8 @@
-//! Which variables a command in the sandbox keeps.
+//! Filters of the environment that commands inherit, in the sandbox and outside of it.
 //!
-//! Rule: a list of what is kept, never one of what is dropped; nothing that loads code into programs is on it.
+//! Rule: no inherited key of a model provider reaches a command, and no variable that loads code into programs. In the sandbox
+//! the filter lists the names that pass; outside it lists the names that do not, since commands there act for the user, with the
+//! user's agents and sessions.
 
 /// Names that are kept.
 const KEPT: [&str; 54] = [
@@ -63,6 +65,46 @@ const KEPT: [&str; 54] = [
 /// Beginnings of names that are kept.
 const KEPT_PREFIXES: [&str; 2] = ["LC_", "XDG_CACHE_"];
 
+/// The server's own variables and those of loaders, by the beginnings of their names.
+const WITHHELD_PREFIXES: [&str; 5] = ["KODE_LS_", "LD_", "DYLD_", "BASH_FUNC_", "GLIBC_TUNABLES"];
+
+/// The ends of names of keys that model providers and their gateways use.
+const WITHHELD_SUFFIXES: [&str; 4] = ["_API_KEY", "_API_TOKEN", "_AUTH_TOKEN", "_BEARER_TOKEN"];
+
+/// Other keys of model providers, and variables that name code which programs load when they start.
+const WITHHELD: [&str; 23] = [
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "HF_TOKEN",
+    "HUGGING_FACE_HUB_TOKEN",
+    "REPLICATE_TOKEN",
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "BASH_ENV",
+    "ENV",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "PS4",
+    "PROMPT_COMMAND",
+    "ZDOTDIR",
+    "NODE_OPTIONS",
+    "PYTHONSTARTUP",
+    "PYTHONINSPECT",
+    "PERL5OPT",
+    "PERL5DB",
+    "RUBYOPT",
+    "JAVA_TOOL_OPTIONS",
+    "_JAVA_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "GIT_EXEC_PATH",
+    "GIT_TEMPLATE_DIR",
+];
+
+/// Whether a command outside the sandbox, or an MCP server, inherits the variable. `env` of the settings can still set it.
+pub(crate) fn inherits(name: &str) -> bool {
+    !WITHHELD.contains(&name)
+        && !WITHHELD_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        && !WITHHELD_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+}
+
 /// Whether a command in the sandbox keeps the variable of that name. `TMPDIR` is set to its own folder.
 #[must_use]
 pub fn keeps(name: &str) -> bool {
@@ -71,7 +113,38 @@ pub fn keeps(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::keeps;
+    use super::{KEPT, inherits, keeps};
+
+    #[test]
+    fn outside_the_sandbox_keys_of_models_and_loaders_are_withheld_and_the_users_own_names_pass() {
+        for name in [
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_AUTH_TOKEN",
+            "OPENAI_API_KEY",
+            "GEMINI_API_KEY",
+            "GOOGLE_API_KEY",
+            "AZURE_OPENAI_API_KEY",
+            "AWS_BEARER_TOKEN_BEDROCK",
+            "AI_GATEWAY_API_KEY",
+            "HF_TOKEN",
+            "KODE_LS_HOME",
+            "LD_PRELOAD",
+            "LD_AUDIT",
+            "DYLD_INSERT_LIBRARIES",
+            "BASH_ENV",
+            "ENV",
+            "BASH_FUNC_ls%%",
+            "NODE_OPTIONS",
+        ] {
+            assert!(!inherits(name), "{name}");
+        }
+        for name in
+            ["PATH", "SSH_AUTH_SOCK", "DISPLAY", "EDITOR", "AWS_PROFILE", "GITHUB_TOKEN", "ENVIRONMENT"]
+        {
+            assert!(inherits(name), "{name}");
+        }
+        assert!(KEPT.iter().all(|name| inherits(name)), "the sandbox passes no more than there is outside");
+    }
 
     #[test]
     fn what_programs_need_is_kept_and_keys_and_preloads_are_not() {

@@ -15,6 +15,8 @@ mod front;
 mod inner;
 pub(crate) mod landlock;
 mod limits;
+mod memory;
+mod mounts;
 mod places;
 mod processes;
 pub(crate) mod seccomp;
@@ -46,8 +48,9 @@ const EXIT_SIGNAL: i32 = 128;
 /// The files in the control folder.
 const PLAN: &str = "plan.json";
 const STATUS: &str = "status.json";
-/// The folder for what was set aside, beside the control folder.
-const ASIDE: &str = "set-aside";
+/// What stands in for hidden files and folders, in the control folder.
+const EMPTY: &str = "empty";
+const VOID: &str = "void";
 
 /// What the process inside is told.
 #[derive(Debug, Serialize, Deserialize)]
@@ -57,8 +60,12 @@ struct HelperPlan {
     writable: Vec<PathBuf>,
     /// What is hidden, resolved; nothing where it is covered.
     hidden: Vec<PathBuf>,
+    /// What is seen nevertheless in it.
+    shown: Vec<PathBuf>,
     /// The process outside, where both can see each other.
     front: Option<i32>,
+    /// What is mounted inside.
+    mounts: mounts::Mounts,
     /// Whether there is a proxy for the network, on a socket inside.
     has_proxy: bool,
     weaker: Vec<String>,
@@ -66,9 +73,12 @@ struct HelperPlan {
 
 /// What the process inside answers.
 #[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 struct HelperStatus {
     enforced: Option<Enforcement>,
     failure: Option<StartFailure>,
+    /// Whether the system lets nobody mount anything inside.
+    cannot_mount: bool,
     code: Option<i32>,
     signal: Option<i32>,
 }

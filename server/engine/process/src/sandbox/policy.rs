@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::guard::QuarantinedFile;
 use super::hosts::HostEntry;
 use kode_base::paths::AbsPath;
 
@@ -29,6 +30,9 @@ pub struct SandboxPolicy {
     pub read_only: Vec<AbsPath>,
     /// Files and folders whose contents it may not see.
     pub hidden: Vec<AbsPath>,
+    /// Those in hidden folders that it sees nevertheless.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shown: Vec<AbsPath>,
     /// The user's home folder, where the start files of shells are guarded.
     pub home: Option<AbsPath>,
     /// Which network it gets.
@@ -140,6 +144,9 @@ pub struct HelperRequest {
     pub control: AbsPath,
     /// The socket of the proxy for the network; without it no host is let through.
     pub proxy: Option<AbsPath>,
+    /// The file that says what is guarded; without it the helper looks for itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<AbsPath>,
 }
 
 impl HelperRequest {
@@ -216,14 +223,29 @@ pub struct RestoredPath {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GuardReport {
-    /// Guarded files and folders that were not there before the command.
-    pub created: Vec<PathBuf>,
+    /// Files and folders that steer other programs, were not there before the command, and were set aside.
+    pub set_aside: Vec<QuarantinedFile>,
     /// Guarded files that it changed, as they were again.
     pub restored: Vec<RestoredPath>,
-    /// Guarded files that it changed and that could not be put back, with the reason.
+    /// Guarded files that it changed and that could neither be put back nor set aside, with the reason.
     pub changed: Vec<(PathBuf, String)>,
-    /// Why some guarded files may have been missed.
-    pub incomplete: Option<String>,
+}
+
+impl GuardReport {
+    /// Both reports of one command.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.set_aside.extend(other.set_aside);
+        self.restored.extend(
+            other
+                .restored
+                .into_iter()
+                .filter(|restored| !self.restored.contains(restored))
+                .collect::<Vec<_>>(),
+        );
+        self.changed.extend(other.changed);
+        self
+    }
 }
 
 /// What the helper says when a command has ended.

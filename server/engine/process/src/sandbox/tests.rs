@@ -48,6 +48,7 @@ fn shell(root: &AbsPath, helper: &AbsPath) -> Confined {
         writable: vec![root.clone()],
         read_only: vec![],
         hidden: vec![root.join("mine")],
+        hides: None,
         home: Some(root.join("home")),
         state: root.join("state"),
         network: Network::Off,
@@ -77,13 +78,13 @@ async fn refusal(shell: &Confined, command: &str) -> String {
 #[tokio::test]
 async fn commands_go_through_the_helper_and_their_folder_is_carried_over() {
     let fixture = fixture(&format!(
-        "export HELD=yes; \"$@\"; code=$?; report {ENFORCED},\"guarded\":{{\"created\":[\"/w/.idea\"]}}}}'; exit $code"
+        "export HELD=yes; \"$@\"; code=$?; report {ENFORCED},\"guarded\":{{\"changed\":[[\"/w/.idea\",\"why\"]]}}}}'; exit $code"
     ));
     let outcome =
         run(&fixture.shell, "echo $HELD ${KODE_LS_HOME-unset}; mkdir sub; cd sub; exit 3").await.unwrap();
     assert_eq!((&*outcome.output.text, outcome.exit), ("yes unset\n", Exit::Code(3)));
     assert_eq!(outcome.directory.file_name(), "sub");
-    assert_eq!(outcome.guarded.created, [PathBuf::from("/w/.idea")]);
+    assert_eq!(outcome.guarded.changed, [(PathBuf::from("/w/.idea"), "why".to_owned())]);
 }
 
 #[tokio::test]
@@ -112,7 +113,7 @@ async fn without_a_sandbox_that_is_known_to_stand_there_is_no_command() {
 #[tokio::test]
 async fn a_shell_that_is_not_there_is_replaced_by_the_next() {
     let lines = format!(
-        "[ $1 = sh ] || {{ report '{{\"failure\":{{\"name\":\"notFound\",\"reason\":\"bash\"}}}}'; exit 127; }}
+        "[ ${{1##*/}} = sh ] || {{ report '{{\"failure\":{{\"name\":\"notFound\",\"reason\":\"bash\"}}}}'; exit 127; }}
          \"$@\"; report {ENFORCED}}}'"
     );
     let fixture = fixture(&lines);
@@ -128,6 +129,7 @@ fn what_is_hidden_everywhere_is_hidden_besides_what_is_asked_for() {
         writable: vec![],
         read_only: vec![],
         hidden: vec![root.join("mine")],
+        hides: None,
         home: Some(root.join("home")),
         state: root.join("state"),
         network: Network::Off,
@@ -148,6 +150,7 @@ fn a_request_is_read_as_it_was_sent_and_no_further() {
         writable: vec![control.clone()],
         read_only: vec![],
         hidden: vec![],
+        hides: None,
         home: None,
         state: control.clone(),
         network: Network::Allowed {
@@ -157,7 +160,8 @@ fn a_request_is_read_as_it_was_sent_and_no_further() {
         },
         limits: ResourceLimits::default(),
     });
-    let request = HelperRequest { policy: sandbox.unwrap().policy().clone(), control, proxy: None };
+    let request =
+        HelperRequest { policy: sandbox.unwrap().policy().clone(), control, proxy: None, guard: None };
     let mut bytes = Vec::new();
     request.send(&mut bytes).unwrap();
     bytes.extend(b"rest");

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::process::KillGroup;
 use super::served::{self, ServedProgram, ServedSpec, ServiceEnd};
 use crate::outcome::Exit;
+use crate::programs;
 
 /// Why a command gave nothing.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +45,9 @@ pub enum HelperFailure {
 /// # Errors
 /// [`HelperFailure`], which holds nothing of the output. Dropping the future kills the command.
 pub async fn output_of(command: &str, limit: Duration, max_bytes: usize) -> Result<String, HelperFailure> {
-    let mut run = Command::new("sh");
+    let shell = programs::find("sh").map_err(|error| HelperFailure::NotRun(error.to_string()))?;
+    let mut run = Command::new(shell);
+    run.env("PATH", programs::search_path());
     if let Some(home) = std::env::home_dir().filter(|home| home.is_dir()) {
         run.current_dir(home);
     }
@@ -80,7 +83,8 @@ pub async fn output_of_program(
     limit: Duration,
     max_bytes: usize,
 ) -> Result<String, HelperFailure> {
-    let ServedProgram { input, output, mut errors, mut process } = served::start(spec).map_err(not_run)?;
+    let ServedProgram { input, output, mut errors, mut process } =
+        served::start(spec).await.map_err(not_run)?;
     drop(input);
     let printed = async {
         let bytes = read(output, max_bytes).await?;

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::process::{KillGroup, ended};
 use crate::outcome::{CapturedOutput, Exit};
+use crate::programs;
 use crate::sandbox::{PreparedService, Sandbox, SandboxRun, StartFailure};
 use kode_base::paths::AbsPath;
 
@@ -75,18 +76,18 @@ impl super::Shell {
         spec: PipedSpec,
         cancel: &CancellationToken,
     ) -> Result<PipedOutcome, String> {
-        let mut command = Command::new(&spec.program);
+        let mut command = Command::new(programs::find(&spec.program).map_err(|error| error.to_string())?);
         command.args(&spec.arguments).current_dir(&spec.directory).env_clear();
         command.envs(super::environment(std::env::vars_os(), &self.secrets.all()));
         command.env("PWD", spec.directory.as_path());
         let (mut command, stdin, input, pending) = match &spec.sandbox {
             Some(sandbox) => {
-                let fed = sandbox.prepare_fed(&command, spec.variables).map_err(no_sandbox)?;
+                let fed = sandbox.prepare_fed(&command, spec.variables).await.map_err(no_sandbox)?;
                 let PreparedService { prepared, input } = fed;
                 (prepared.command, prepared.input, OwnedFd::from(input), Some(prepared.pending))
             }
             None => {
-                command.envs(&spec.variables);
+                command.env("PATH", programs::search_path()).envs(&spec.variables);
                 let (reader, writer) = io::pipe().map_err(|error| error.to_string())?;
                 (command, Stdio::from(reader), OwnedFd::from(writer), None)
             }
@@ -99,7 +100,7 @@ impl super::Shell {
         drop(command);
         let limits = (spec.limit, spec.max_bytes);
         let (exit, stdout, stderr) = to_end(running, spec.input, limits, cancel).await;
-        let exit = concluded(pending, exit, &stderr)?;
+        let exit = concluded(pending, exit, &stderr).await?;
         Ok(PipedOutcome { exit, stdout, stderr })
     }
 }
@@ -109,10 +110,10 @@ fn no_sandbox(error: io::Error) -> String {
 }
 
 /// How a command ended; in a sandbox that is what the helper says.
-fn concluded(pending: Option<SandboxRun>, exit: Exit, stderr: &str) -> Result<Exit, String> {
+async fn concluded(pending: Option<SandboxRun>, exit: Exit, stderr: &str) -> Result<Exit, String> {
     let Some(pending) = pending else { return Ok(exit) };
     let output = CapturedOutput { text: stderr.to_owned(), ..CapturedOutput::default() };
-    match pending.conclude(exit, &output) {
+    match pending.conclude(exit, &output).await {
         Ok((exit, _)) => Ok(exit),
         Err(StartFailure::Sandbox(reason)) => Err(format!("the sandbox could not be set up: {reason}")),
         Err(StartFailure::NotFound(reason) | StartFailure::NotStarted(reason)) => Err(reason),
@@ -278,6 +279,6 @@ mod tests {
     #[tokio::test]
     async fn what_is_not_there_cannot_be_started() {
         let absent = PipedSpec { program: "no-such-program".to_owned(), ..spec("", Vec::new()) };
-        assert!(run(absent).await.unwrap_err().contains("No such file"));
+        assert!(run(absent).await.unwrap_err().contains("is in no folder of PATH"));
     }
 }

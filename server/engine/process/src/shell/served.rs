@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use super::environment;
 use super::process::KillGroup;
 use crate::outcome::{CapturedOutput, Exit};
+use crate::programs;
 use crate::sandbox::{PreparedService, Sandbox, SandboxRun, ServiceAccess, StartFailure};
 use kode_base::paths::AbsPath;
 use kode_base::secret::Secret;
@@ -90,7 +91,7 @@ pub enum ServiceEnd {
 ///
 /// # Errors
 /// How it was not started.
-pub fn start(spec: ServedSpec) -> Result<ServedProgram, ServiceEnd> {
+pub async fn start(spec: ServedSpec) -> Result<ServedProgram, ServiceEnd> {
     let ServedSpec {
         program,
         arguments,
@@ -105,7 +106,8 @@ pub fn start(spec: ServedSpec) -> Result<ServedProgram, ServiceEnd> {
     if !directory.as_path().is_dir() {
         return Err(ServiceEnd::NotStarted(format!("the folder {directory} is not there")));
     }
-    let mut command = Command::new(&program);
+    let found = programs::find(&program).map_err(|error| ServiceEnd::NotFound(error.to_string()))?;
+    let mut command = Command::new(found);
     command.args(arguments).current_dir(&directory).env_clear();
     command.envs(environment(std::env::vars_os(), &secrets)).env("PWD", directory.as_path());
     let sandboxed = |error: io::Error| ServiceEnd::NoSandbox(error.to_string());
@@ -113,11 +115,11 @@ pub fn start(spec: ServedSpec) -> Result<ServedProgram, ServiceEnd> {
         Some(sandbox) => {
             let needs = ServiceAccess { variables, network, writable, readable };
             let PreparedService { prepared, input } =
-                sandbox.prepare_lasting(&command, needs).map_err(sandboxed)?;
+                sandbox.prepare_lasting(&command, needs).await.map_err(sandboxed)?;
             (prepared.command, prepared.input, OwnedFd::from(input), Some(prepared.pending))
         }
         None => {
-            command.envs(&variables);
+            command.env("PATH", programs::search_path()).envs(&variables);
             let (reader, writer) = io::pipe().map_err(sandboxed)?;
             (command, Stdio::from(reader), OwnedFd::from(writer), None)
         }
@@ -149,7 +151,7 @@ impl ServedProcess {
         let status = self.child.wait().await;
         self.group.kill();
         match status {
-            Ok(status) => self.concluded(Exit::from(status)),
+            Ok(status) => self.concluded(Exit::from(status)).await,
             Err(error) => ServiceEnd::NotStarted(error.to_string()),
         }
     }
@@ -162,14 +164,14 @@ impl ServedProcess {
         }
         self.group.kill();
         match timeout(KILL_GRACE, self.child.wait()).await {
-            Ok(Ok(status)) => self.concluded(Exit::from(status)),
+            Ok(Ok(status)) => self.concluded(Exit::from(status)).await,
             Ok(Err(_)) | Err(_) => ServiceEnd::Ran(Exit::Cancelled),
         }
     }
 
-    fn concluded(&mut self, exit: Exit) -> ServiceEnd {
+    async fn concluded(&mut self, exit: Exit) -> ServiceEnd {
         let Some(pending) = self.pending.take() else { return ServiceEnd::Ran(exit) };
-        match pending.conclude(exit, &CapturedOutput::default()) {
+        match pending.conclude(exit, &CapturedOutput::default()).await {
             Ok((exit, _)) => ServiceEnd::Ran(exit),
             Err(StartFailure::NotFound(why)) => ServiceEnd::NotFound(why),
             Err(StartFailure::NotStarted(why)) => ServiceEnd::NotStarted(why),
@@ -200,7 +202,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_program_is_spoken_to_and_ends_with_its_input() {
-        let mut served = start(spec("read line; echo \"$line $GIVEN\"; cat")).unwrap();
+        let mut served = start(spec("read line; echo \"$line $GIVEN\"; cat")).await.unwrap();
         served.input.write_all(b"hello\n").await.unwrap();
         let mut said = [0; 10];
         served.output.read_exact(&mut said).await.unwrap();
@@ -211,7 +213,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_that_heeds_neither_is_killed_with_all_it_has_started() {
-        let served = start(spec("trap '' TERM; echo up; sleep 1000 & sleep 1000")).unwrap();
+        let served = start(spec("trap '' TERM; echo up; sleep 1000 & sleep 1000")).await.unwrap();
         let mut output = served.output;
         let mut up = [0; 3];
         output.read_exact(&mut up).await.unwrap();
@@ -225,6 +227,6 @@ mod tests {
     #[tokio::test]
     async fn one_that_is_not_there_says_so() {
         let missing = ServedSpec { program: "no-such-program-anywhere".to_owned(), ..spec("") };
-        assert!(matches!(start(missing), Err(ServiceEnd::NotFound(_))));
+        assert!(matches!(start(missing).await, Err(ServiceEnd::NotFound(_))));
     }
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline, group_diff_ops};
 
 use crate::edit::TextEdit;
+use kode_base::paths::one_line;
 
 /// How long one comparison looks for the smallest difference.
 pub const DIFF_DEADLINE: Duration = Duration::from_millis(500);
@@ -86,6 +87,7 @@ impl Patch {
     /// The patch in the unified format, `a/` and `b/` before the path.
     #[must_use]
     pub fn unified(&self, path: &str, created: bool) -> String {
+        let path = one_line(path);
         let old = if created { "/dev/null".to_owned() } else { format!("a/{path}") };
         let mut text = format!("--- {old}\n+++ b/{path}\n");
         for hunk in &self.hunks {

@@ -42,6 +42,12 @@ pub enum ReadError {
         /// The thing.
         path: String,
     },
+    /// It leads elsewhere than it did when the call was judged.
+    #[error("`{path}` was replaced by a link while it was read")]
+    Replaced {
+        /// The file.
+        path: String,
+    },
     /// This user may not read it.
     #[error("`{path}` cannot be read: permission denied")]
     Denied {
@@ -94,6 +100,7 @@ impl ReadError {
             Self::NotOpen { .. } => "Name a file, or a document that is open in the editor.".to_owned(),
             Self::Directory { .. } => "List the files in it with Glob, then name one of them.".to_owned(),
             Self::NotRegular { .. } => "Name a regular file.".to_owned(),
+            Self::Replaced { .. } => "Nothing was read. Read it again to have it judged anew.".to_owned(),
             Self::Denied { .. } => "Ask the user to change the file's permissions.".to_owned(),
             Self::TooLarge { .. } => "Search it with Grep, or read parts of it with Bash.".to_owned(),
             Self::Image { .. } => "Ask the user to describe it, or use a tool that reads images.".to_owned(),
@@ -107,7 +114,7 @@ impl From<ReadError> for ToolError {
     fn from(error: ReadError) -> Self {
         let kind = match error {
             ReadError::NotFound { .. } | ReadError::NotOpen { .. } => ToolErrorKind::NotFound,
-            ReadError::Denied { .. } => ToolErrorKind::Forbidden,
+            ReadError::Denied { .. } | ReadError::Replaced { .. } => ToolErrorKind::Forbidden,
             ReadError::Directory { .. }
             | ReadError::NotRegular { .. }
             | ReadError::TooLarge { .. }
@@ -134,6 +141,7 @@ impl From<PathError> for ToolError {
 pub(super) enum BytesError {
     Directory,
     NotRegular,
+    Replaced,
     TooLarge(u64),
     Io(io::Error),
 }
@@ -144,6 +152,7 @@ impl BytesError {
         match self {
             Self::Directory => ReadError::Directory { path },
             Self::NotRegular => ReadError::NotRegular { path },
+            Self::Replaced => ReadError::Replaced { path },
             Self::TooLarge(size) => ReadError::TooLarge { path, size },
             Self::Io(source) => match source.kind() {
                 io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {

@@ -21,7 +21,7 @@ use crate::workspace::language::{DiagnosticsRequest, LanguageServers, ServerStar
 use crate::workspace::watch::MAX_WATCHED_FOLDERS;
 use crate::workspace::{PathError, ReadError, RealPaths};
 use kode_base::paths::{AbsPath, Target};
-use kode_base::{blocking, encoding};
+use kode_base::{beneath, blocking, encoding};
 
 /// The largest file that is read as a whole.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -257,6 +257,20 @@ impl Workspace {
         file.ok().map(|file| file.text)
     }
 
+    /// The bytes of a file that led to `real` when it was judged; `None` when they cannot be read there.
+    pub async fn bytes_judged(&self, target: &Target, real: Option<&AbsPath>) -> Option<Vec<u8>> {
+        let path = target.file()?.clone();
+        let real = real.cloned();
+        blocking(move || {
+            let opened = match &real {
+                Some(real) => open_resolved(real.as_path()),
+                None => open_regular(path.as_path()),
+            };
+            bytes_of(opened.ok()?).ok().map(|file| file.bytes)
+        })
+        .await
+    }
+
     /// The text of a target that is open in the editor.
     pub(super) async fn document_text(&self, target: &Target) -> Option<FileText> {
         let document = self.open_document(target).await?;
@@ -267,7 +281,7 @@ impl Workspace {
     pub(super) async fn on_disk<T: Send + 'static>(
         &self,
         target: &Target,
-        read: fn(Target, &Path, &str) -> Result<T, ReadError>,
+        read: impl FnOnce(Target, &Path, &str) -> Result<T, ReadError> + Send + 'static,
     ) -> Result<T, ReadError> {
         let Target::File(path) = target else {
             return Err(ReadError::NotOpen { uri: target.to_string() });
@@ -361,14 +375,16 @@ impl Roots {
 
 /// Reads a whole file as text.
 pub(super) fn read_file(target: Target, path: &Path, shown: &str) -> Result<FileText, ReadError> {
-    let file = read_bytes(path).map_err(|error| error.into_read_error(shown))?;
-    let stamp = TextStamp::File(FileStamp::of(&file.metadata));
-    FileText::of_bytes(target, &file.bytes, stamp).map_err(|not_text| ReadError::of_bytes(not_text, shown))
+    let file = open_regular(path).map_err(|error| error.into_read_error(shown))?;
+    read_opened(target, file, shown)
 }
 
 /// Reads a whole regular file through one descriptor.
 pub(super) fn read_bytes(path: &Path) -> Result<FileBytes, BytesError> {
-    let (file, metadata) = open_regular(path)?;
+    bytes_of(open_regular(path)?)
+}
+
+fn bytes_of((file, metadata): (File, Metadata)) -> Result<FileBytes, BytesError> {
     if metadata.len() > MAX_FILE_BYTES {
         return Err(BytesError::TooLarge(metadata.len()));
     }
@@ -392,7 +408,25 @@ pub(super) fn open_regular(path: &Path) -> Result<(File, Metadata), BytesError> 
     if std::fs::metadata(path)?.is_dir() {
         return Err(BytesError::Directory);
     }
-    let file = options.open(path)?;
+    regular(options.open(path)?)
+}
+
+/// As [`open_regular`], of a path whose links were followed when it was judged: a link that is on the way by now is not.
+#[cfg(unix)]
+pub(super) fn open_resolved(path: &Path) -> Result<(File, Metadata), BytesError> {
+    match beneath::open_file(path) {
+        Ok(file) => regular(file),
+        Err(error) if beneath::is_link(&error) => Err(BytesError::Replaced),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(unix))]
+pub(super) fn open_resolved(path: &Path) -> Result<(File, Metadata), BytesError> {
+    open_regular(path)
+}
+
+fn regular(file: File) -> Result<(File, Metadata), BytesError> {
     let metadata = file.metadata()?;
     if metadata.is_dir() {
         Err(BytesError::Directory)
@@ -401,6 +435,17 @@ pub(super) fn open_regular(path: &Path) -> Result<(File, Metadata), BytesError> 
     } else {
         Err(BytesError::NotRegular)
     }
+}
+
+/// Reads a whole file that was opened already.
+pub(super) fn read_opened(
+    target: Target,
+    file: (File, Metadata),
+    shown: &str,
+) -> Result<FileText, ReadError> {
+    let file = bytes_of(file).map_err(|error| error.into_read_error(shown))?;
+    let stamp = TextStamp::File(FileStamp::of(&file.metadata));
+    FileText::of_bytes(target, &file.bytes, stamp).map_err(|not_text| ReadError::of_bytes(not_text, shown))
 }
 
 /// The path with all links followed. Of a path that does not exist: its nearest existing folder with links

@@ -23,7 +23,7 @@ impl RealPaths {
     }
 
     /// Where a path leads; `None` when it cannot be followed. Looks at the disk.
-    pub(crate) fn file(&self, path: &AbsPath) -> Option<AbsPath> {
+    pub fn file(&self, path: &AbsPath) -> Option<AbsPath> {
         if let Some(known) = self.files.borrow().get(path) {
             return known.clone();
         }

@@ -4,7 +4,7 @@
 //! whole, so that having read it as a stream counts as having read it; of a longer one the encoding is told by its
 //! beginning.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Take};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -14,11 +14,11 @@ use sha2::{Digest, Sha256};
 
 use crate::file_text::{FileStamp, FileText, TextStamp};
 use crate::workspace::error::BytesError;
-use crate::workspace::overlay::{MAX_FILE_BYTES, open_regular, read_file};
+use crate::workspace::overlay::{MAX_FILE_BYTES, open_regular, open_resolved, read_opened};
 use crate::workspace::{Portion, ReadError, Workspace};
 use kode_base::encoding::detect::{DETECT_BYTES, ScanExtent, Visit, detect};
 use kode_base::encoding::{PIECE_BYTES, TextFormat, decode_piece, reject_nul};
-use kode_base::paths::Target;
+use kode_base::paths::{AbsPath, Target};
 
 /// Files larger than this are read as streams where that is possible.
 pub const MAX_WHOLE_BYTES: u64 = 1 << 20;
@@ -58,6 +58,23 @@ impl Workspace {
         }
     }
 
+    /// As [`Workspace::open`], of a file that led to `real` when it was judged. It is opened there, and not where it leads now.
+    ///
+    /// # Errors
+    /// As [`Workspace::open`], and [`ReadError::Replaced`].
+    pub async fn open_judged(&self, target: &Target, real: Option<&AbsPath>) -> Result<OpenText, ReadError> {
+        let Some(real) = real else { return self.open(target).await };
+        if let Some(text) = self.document_text(target).await {
+            return Ok(OpenText::Whole(text));
+        }
+        let real = real.clone();
+        let read = move |target: Target, _: &Path, shown: &str| {
+            let file = open_resolved(real.as_path()).map_err(|error| error.into_read_error(shown))?;
+            OpenText::of(target, file, shown)
+        };
+        self.on_disk(target, read).await
+    }
+
     /// Notes that the session has read the text of this stream, or so much of it. Counts only when all of the stream has been read and
     /// the file can be edited.
     pub fn note_stream_read(&self, stream: &TextStream, portion: &Portion) {
@@ -71,12 +88,16 @@ impl Workspace {
 
 impl OpenText {
     pub(super) fn read(target: Target, path: &Path, shown: &str) -> Result<Self, ReadError> {
-        let (file, metadata) = open_regular(path).map_err(|error| error.into_read_error(shown))?;
+        let file = open_regular(path).map_err(|error| error.into_read_error(shown))?;
+        Self::of(target, file, shown)
+    }
+
+    fn of(target: Target, (file, metadata): (File, Metadata), shown: &str) -> Result<Self, ReadError> {
         match metadata.len() {
             size if size > MAX_WHOLE_BYTES => {
                 TextStream::new(target, file, FileStamp::of(&metadata), shown).map(Self::Stream)
             }
-            _ => read_file(target, path, shown).map(Self::Whole),
+            _ => read_opened(target, (file, metadata), shown).map(Self::Whole),
         }
     }
 }

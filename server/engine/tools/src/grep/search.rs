@@ -5,7 +5,6 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -16,7 +15,7 @@ use grep_searcher::{
 };
 use ropey::Rope;
 
-use crate::walk::SearchWatch;
+use crate::walk::{SearchAnchor, SearchWatch};
 
 /// The longest line, or where matches may span lines the longest text, that is searched, in bytes.
 const HEAP_LIMIT: usize = 64 * 1024 * 1024;
@@ -48,8 +47,8 @@ pub(super) fn matcher(pattern: &str, options: SearchOptions) -> Result<RegexMatc
 /// A text to search.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SearchText<'a> {
-    /// A file on disk.
-    File(&'a Path),
+    /// A file on disk, found from this place.
+    File(&'a SearchAnchor, &'a Path),
     /// An open document.
     Document(&'a Rope),
 }
@@ -107,12 +106,12 @@ impl<'a> Scanner<'a> {
 
     fn search(&mut self, text: SearchText<'_>, sink: impl Sink<Error = io::Error>) -> io::Result<()> {
         let binary = match text {
-            SearchText::File(_) => BinaryDetection::quit(0),
+            SearchText::File(..) => BinaryDetection::quit(0),
             SearchText::Document(_) => BinaryDetection::none(),
         };
         self.searcher.set_binary_detection(binary);
         let reader: Box<dyn Read> = match text {
-            SearchText::File(path) => Box::new(File::open(path)?),
+            SearchText::File(anchor, path) => Box::new(anchor.open(path)?),
             SearchText::Document(rope) => Box::new(RopeReader { chunks: rope.chunks(), current: &[] }),
         };
         self.searcher.search_reader(&self.matcher, WatchedReader { reader, watch: self.watch }, sink)

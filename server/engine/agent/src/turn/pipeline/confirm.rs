@@ -3,14 +3,12 @@
 //! Rule: hooks speak for the user only where no rule asks and no guarded place is touched; what is carried out is never
 //! more than what was shown, and a refusal by what is in force by then wins over every yes.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
 use super::Pipeline;
 use super::refusal::{cancelled, changed_by_hook, of_hook, refused, refused_by_hook};
 use crate::edits::{AcceptedHunks, Proposal};
-use crate::gate::Judgment;
+use crate::gate::{CallBounds, Judgment};
 use crate::hooks::call::PermissionReply;
 use crate::turn::permission;
 use crate::turn::resume::PendingRequest;
@@ -23,7 +21,6 @@ use kode_permission::{
     GateDecision, Grant, Offer, PermissionOutcome, PermissionPrompt, PermissionResolution, PromptAnswer,
     Scope, Verdict,
 };
-use kode_process::sandbox::Sandbox;
 use kode_record::event::NoticeLevel;
 use kode_record::record::Record;
 use kode_text::workspace::KnownText;
@@ -36,14 +33,14 @@ pub(super) struct ConfirmedPlan {
     pub(super) remark: String,
     /// The names under which the hunks of the change were proposed.
     pub(super) names: Vec<HunkId>,
-    /// The sandbox of its commands, whatever the settings are by now.
-    pub(super) sandbox: Option<Arc<Sandbox>>,
+    /// What it may reach, whatever the settings and the disk are by now.
+    pub(super) bounds: CallBounds,
 }
 
 impl ConfirmedPlan {
     /// A plan that the user was not asked about.
-    pub(super) fn unasked(plan: CallPlan, sandbox: Option<Arc<Sandbox>>) -> Self {
-        Self { plan, remark: String::new(), names: Vec::new(), sandbox }
+    pub(super) fn unasked(plan: CallPlan, bounds: CallBounds) -> Self {
+        Self { plan, remark: String::new(), names: Vec::new(), bounds }
     }
 }
 
@@ -158,7 +155,7 @@ impl Pipeline<'_> {
                 self.services().gate.refresh().await;
                 let changed = changed.and_then(|plan| {
                     let now = self.judge(tool, &plan, input)?;
-                    stays_held(judged.sandbox.is_some(), &now, &plan)?;
+                    stays_held(judged.bounds.sandbox.is_some(), &now, &plan)?;
                     Ok((plan, now))
                 });
                 changed.map_err(|error| of_hook(input, error))?
@@ -173,7 +170,7 @@ impl Pipeline<'_> {
         let grants = self.services().hooks.apply_updates(updates).await;
         self.note_answer(permission::id(self.call), &answer, grants).await;
         let remark = input.as_ref().map(changed_by_hook).unwrap_or_default();
-        Ok(HookDecision::Settled(ConfirmedPlan { plan, remark, names: Vec::new(), sandbox: judged.sandbox }))
+        Ok(HookDecision::Settled(ConfirmedPlan { plan, remark, names: Vec::new(), bounds: judged.bounds }))
     }
 
     /// Asks the user. What they allow is the plan that was shown, or a part of it, or one made from the arguments they
@@ -243,7 +240,7 @@ impl Pipeline<'_> {
         if !answer.allow || nothing_is_left {
             return Err(refused(&plan.title, &answer));
         }
-        let mut confirmed = self.confirmed(plan, judged.sandbox, answer.updated_input, accepted);
+        let mut confirmed = self.confirmed(plan, judged.bounds, answer.updated_input, accepted);
         if let Some(words) = answer.feedback.as_deref().filter(|words| !words.trim().is_empty()) {
             confirmed.remark.push_str(&format!("The user said: {}\n", words.trim()));
         }
@@ -259,8 +256,8 @@ impl Pipeline<'_> {
         before: Judgment,
     ) -> Result<(CallPlan, Judgment), ToolError> {
         let now = self.judge(tool, &plan, &self.call.input)?;
-        let sandbox = now.sandbox.or(before.sandbox);
-        Ok((plan, Judgment { sandbox, ..now }))
+        let sandbox = now.bounds.sandbox.clone().or(before.bounds.sandbox);
+        Ok((plan, Judgment { bounds: CallBounds { sandbox, ..now.bounds }, ..now }))
     }
 
     /// Records an answer to a prompt.
@@ -315,14 +312,14 @@ impl Pipeline<'_> {
     fn confirmed(
         &self,
         mut plan: CallPlan,
-        sandbox: Option<Arc<Sandbox>>,
+        bounds: CallBounds,
         updated_input: Option<Value>,
         accepted: AcceptedHunks,
     ) -> ConfirmedPlan {
         let names = accepted.names.clone();
         if let Some(input) = updated_input {
             let remark = format!("The user changed the arguments to {input}\n");
-            return ConfirmedPlan { plan, remark, names, sandbox };
+            return ConfirmedPlan { plan, remark, names, bounds };
         }
         let mut remark = String::new();
         if let (CallAction::Change(change), false) = (&mut plan.action, accepted.rejected.is_empty()) {
@@ -332,7 +329,7 @@ impl Pipeline<'_> {
             let patch = kode_text::workspace::preview::preview(&left_out, self.conversation().workspace());
             remark = format!("The user accepted only a part of this change. What they left out:\n{patch}\n");
         }
-        ConfirmedPlan { plan, remark, names, sandbox }
+        ConfirmedPlan { plan, remark, names, bounds }
     }
 
     /// Stores a permanent permission beyond the session.
@@ -358,7 +355,7 @@ pub(super) fn is_only_unspoken_for(verdict: &Verdict) -> bool {
 
 /// Refuses a call that a hook has changed from one that the sandbox holds into one that it does not hold.
 fn stays_held(has_to: bool, judged: &Judgment, plan: &CallPlan) -> Result<(), ToolError> {
-    if !has_to || judged.sandbox.is_some() {
+    if !has_to || judged.bounds.sandbox.is_some() {
         return Ok(());
     }
     Err(ToolError::new(

@@ -21,6 +21,7 @@ use crate::turn::sample::ModelToolCall;
 use crate::turn::{act, delegate};
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_base::ids::{ChangeId, HunkId, PermissionId};
+use kode_base::paths::ResolvedPaths;
 use kode_base::question::{QuestionDraft, Reply};
 use kode_record::event::Event;
 use kode_text::edit::ChangeSet;
@@ -217,6 +218,7 @@ impl Pipeline<'_> {
             workspace: Arc::clone(self.conversation().workspace()),
             shell: Arc::clone(&self.conversation().shell),
             sandbox: services.gate.in_force_for(self.conversation()).policy.sandbox.clone(),
+            resolved: ResolvedPaths::default(),
             agents: Arc::new(known_agents(&services.core, &services.extensions)),
             catalog: services.extensions.catalog(),
             may_read: services.gate.may_read_for(self.conversation()),

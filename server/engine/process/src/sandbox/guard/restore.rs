@@ -1,7 +1,7 @@
 //! Keeping what guarded files say before a command, and putting it back afterwards.
 //!
-//! Rule: what is kept is bounded, and what did not fit is said. Only what differs is touched, and what is found
-//! there goes aside before.
+//! Rule: either all of it is kept or no command is run. Only what differs is touched, and what is found there is set aside
+//! before.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
@@ -9,23 +9,26 @@ use std::io::{self, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use super::{GuardSurvey, GuardedPath};
+use super::aside::Quarantine;
+use super::survey::{GuardSurvey, GuardedPath};
 use crate::sandbox::{GuardReport, RestoredPath};
 
-/// The largest file that is kept.
-const MAX_FILE: u64 = 1 << 20;
-/// How much is kept of all files together.
-const MAX_BYTES: u64 = 32 << 20;
+/// The largest file that is kept, in bytes.
+const MAX_FILE: u64 = 4 << 20;
+/// How much is kept of all files together, in bytes.
+const MAX_BYTES: u64 = 64 << 20;
 /// How many files are kept.
-const MAX_FILES: usize = 2000;
+const MAX_FILES: usize = 20_000;
+/// The end of the names of hooks that git never runs.
+const SAMPLE: &str = ".sample";
+/// What obeys a file that is put back, for people.
+const OBEYED_BY: &str = "other programs";
 
 /// Guarded files as they were.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct GuardSnapshot {
-    survey: GuardSurvey,
     entries: BTreeMap<PathBuf, SnapshotEntry>,
     bytes: u64,
-    incomplete: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -36,85 +39,82 @@ enum SnapshotEntry {
 }
 
 impl GuardSnapshot {
-    /// Only what can be replaced although all else is held: links.
-    #[must_use]
-    pub(crate) fn links(survey: GuardSurvey) -> Self {
-        let links = survey.found.iter().filter_map(|(path, guarded)| match guarded {
-            GuardedPath::Link(target) => Some((path.clone(), SnapshotEntry::Link(target.clone()))),
-            GuardedPath::File | GuardedPath::Folder => None,
-        });
-        Self { entries: links.collect(), bytes: 0, incomplete: survey.incomplete.clone(), survey }
-    }
-
-    /// All that is guarded, with what is in guarded folders.
-    #[must_use]
-    pub(crate) fn contents(survey: GuardSurvey) -> Self {
-        let incomplete = survey.incomplete.clone();
-        let mut kept = Self { entries: BTreeMap::new(), bytes: 0, incomplete, survey };
-        let paths: Vec<_> = kept.survey.found.keys().cloned().collect();
-        for path in paths {
-            kept.keep(&path);
+    /// All that is guarded, with the contents of guarded folders. `targets` are the paths that guarded links lead to.
+    ///
+    /// # Errors
+    /// What could not be kept.
+    pub(crate) fn contents(survey: &GuardSurvey, targets: &[PathBuf]) -> io::Result<Self> {
+        let mut kept = Self::default();
+        let readable = survey.found.iter().filter(|(_, guarded)| **guarded != GuardedPath::Unreadable);
+        for path in readable.map(|(path, _)| path).chain(targets) {
+            kept.keep(path)?;
         }
-        kept
+        Ok(kept)
     }
 
-    fn keep(&mut self, path: &Path) {
+    /// Guarded files that have other names, by which they can be changed although they are held.
+    ///
+    /// # Errors
+    /// What could not be kept.
+    pub(crate) fn linked(survey: &GuardSurvey) -> io::Result<Self> {
+        let mut kept = Self::default();
+        for path in &survey.linked {
+            kept.keep(path)?;
+        }
+        Ok(kept)
+    }
+
+    fn keep(&mut self, path: &Path) -> io::Result<()> {
         if self.entries.len() >= MAX_FILES {
-            self.incomplete.get_or_insert_with(|| {
-                format!("more than {MAX_FILES} guarded files; the others are not put back when changed")
-            });
-            return;
+            let message = format!("more than {MAX_FILES} guarded files would have to be put back after it");
+            return Err(io::Error::other(message));
         }
-        let Some(entry) = self.entry(path) else { return };
+        let Some(entry) = self.entry(path)? else { return Ok(()) };
         let is_folder = entry == SnapshotEntry::Folder;
         self.entries.insert(path.to_path_buf(), entry);
-        if let (true, Ok(entries)) = (is_folder, fs::read_dir(path)) {
-            for entry in entries.flatten() {
-                self.keep(&entry.path());
+        if is_folder && let Ok(entries) = fs::read_dir(path) {
+            for entry in entries.flatten().filter(|entry| !is_sample(&entry.path())) {
+                self.keep(&entry.path())?;
             }
         }
+        Ok(())
     }
 
-    fn entry(&mut self, path: &Path) -> Option<SnapshotEntry> {
-        let metadata = fs::symlink_metadata(path).ok()?;
+    fn entry(&mut self, path: &Path) -> io::Result<Option<SnapshotEntry>> {
+        let Ok(metadata) = fs::symlink_metadata(path) else { return Ok(None) };
         if metadata.is_symlink() {
-            return fs::read_link(path).ok().map(SnapshotEntry::Link);
+            return Ok(fs::read_link(path).ok().map(SnapshotEntry::Link));
         }
         if metadata.is_dir() {
-            return Some(SnapshotEntry::Folder);
+            return Ok(Some(SnapshotEntry::Folder));
         }
         if !metadata.is_file() {
-            return None;
+            return Ok(None);
         }
         if metadata.len() > MAX_FILE || self.bytes + metadata.len() > MAX_BYTES {
-            self.incomplete.get_or_insert_with(|| {
-                format!("{} is too large to be put back if it is changed", path.display())
-            });
-            return None;
+            let message = format!("{} is too large to be put back after it", path.display());
+            return Err(io::Error::other(message));
         }
-        let content = fs::read(path).ok()?;
+        let content = fs::read(path)?;
         self.bytes += content.len() as u64;
-        Some(SnapshotEntry::File { content, mode: metadata.permissions().mode() })
+        Ok(Some(SnapshotEntry::File { content, mode: metadata.permissions().mode() }))
     }
 
-    /// Says what is new, and puts back what differs; what is replaced goes into the folder `aside`.
+    /// Puts back what differs; what is replaced goes into the store.
     #[must_use]
-    pub(crate) fn restore(&self, after: &GuardSurvey, aside: &Path) -> GuardReport {
-        let mut report = GuardReport {
-            created: after.beyond(&self.survey),
-            incomplete: self.incomplete.clone().or_else(|| after.incomplete.clone()),
-            ..GuardReport::default()
-        };
+    pub(crate) fn restore(&self, store: &Quarantine) -> GuardReport {
+        let mut report = GuardReport::default();
         for (path, entry) in &self.entries {
-            match put_back(path, entry, aside) {
+            match put_back(path, entry, store) {
                 Ok(None) => {}
                 Ok(Some(restored)) => report.restored.push(restored),
                 Err(error) => report.changed.push((path.clone(), error.to_string())),
             }
         }
         for path in self.intruders() {
-            match set_aside(&path, aside) {
-                Ok(set_aside) => report.restored.push(RestoredPath { path, set_aside }),
+            match store.take(&path, OBEYED_BY) {
+                Ok(Some(aside)) => report.restored.push(RestoredPath { path, set_aside: Some(aside.kept) }),
+                Ok(None) => {}
                 Err(error) => report.changed.push((path, error.to_string())),
             }
         }
@@ -123,27 +123,34 @@ impl GuardSnapshot {
 
     /// What is new in guarded folders that were there.
     fn intruders(&self) -> Vec<PathBuf> {
-        // When not all was kept, what was left out looks new.
-        if self.incomplete.is_some() {
-            return Vec::new();
-        }
         let folders = self.entries.iter().filter(|(_, entry)| **entry == SnapshotEntry::Folder);
         let found = folders.filter_map(|(folder, _)| fs::read_dir(folder).ok()).flatten().flatten();
-        found.map(|entry| entry.path()).filter(|path| !self.entries.contains_key(path)).collect()
+        let found = found.map(|entry| entry.path());
+        found.filter(|path| !self.entries.contains_key(path) && !is_sample(path)).collect()
     }
 }
 
+fn is_sample(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(SAMPLE.as_bytes())
+        && fs::symlink_metadata(path).is_ok_and(|found| found.is_file())
+}
+
+/// Has a link lead again where it led; whether it did not.
+pub(super) fn put_link_back(path: &Path, target: &Path, store: &Quarantine) -> io::Result<bool> {
+    Ok(put_back(path, &SnapshotEntry::Link(target.to_path_buf()), store)?.is_some())
+}
+
 /// Makes a path what it was, if it is not.
-fn put_back(path: &Path, entry: &SnapshotEntry, aside: &Path) -> io::Result<Option<RestoredPath>> {
+fn put_back(path: &Path, entry: &SnapshotEntry, store: &Quarantine) -> io::Result<Option<RestoredPath>> {
     if is_still(path, entry)? {
         return Ok(None);
     }
     // Never write through a link that the command has put above: it may lead out of the workspace.
     let above: Vec<_> = path.ancestors().skip(1).filter(|folder| folder.is_symlink()).collect();
     for link in above.into_iter().rev() {
-        self::set_aside(link, aside)?;
+        store.take(link, OBEYED_BY)?;
     }
-    let set_aside = set_aside(path, aside)?;
+    let set_aside = store.take(path, OBEYED_BY)?.map(|aside| aside.kept);
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
@@ -161,7 +168,9 @@ fn put_back(path: &Path, entry: &SnapshotEntry, aside: &Path) -> io::Result<Opti
 fn is_still(path: &Path, entry: &SnapshotEntry) -> io::Result<bool> {
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(false);
+        }
         Err(error) => return Err(error),
     };
     Ok(match entry {
@@ -174,26 +183,4 @@ fn is_still(path: &Path, entry: &SnapshotEntry) -> io::Result<bool> {
                 && fs::read(path)? == *content
         }
     })
-}
-
-/// Takes away what is at a path, keeping it under a name of its own.
-fn set_aside(path: &Path, aside: &Path) -> io::Result<Option<PathBuf>> {
-    let Ok(metadata) = fs::symlink_metadata(path) else { return Ok(None) };
-    fs::create_dir_all(aside)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let number = fs::read_dir(aside)?.count();
-    let kept = aside.join(format!("{number}-{name}"));
-    match fs::rename(path, &kept) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::CrossesDevices && metadata.is_file() => {
-            fs::copy(path, &kept)?;
-            fs::remove_file(path)?;
-        }
-        Err(error) if error.kind() == io::ErrorKind::CrossesDevices && metadata.is_symlink() => {
-            symlink(fs::read_link(path)?, &kept)?;
-            fs::remove_file(path)?;
-        }
-        Err(error) => return Err(error),
-    }
-    Ok(Some(kept))
 }

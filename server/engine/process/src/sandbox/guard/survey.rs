@@ -1,69 +1,37 @@
-//! Finding the guarded files beneath the folders a command may write in.
+//! Finding the guarded files beneath the folders that a command may write in.
 //!
-//! Rule: folders are read level by level, so that a bound cuts off what is deepest; what was cut off is said.
+//! Rule: the walk goes to its end, whatever the depth and the number of files. What cannot be read is guarded whole; where the
+//! walk cannot be finished there is no survey, and no command is run by one.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use kode_base::regular;
+use rustix::fs::{AtFlags, Dir, FileType, statat};
+use serde::{Deserialize, Serialize};
 
-/// Names that are guarded wherever they are found.
-const NAMES: [&str; 12] = [
-    ".kode",
-    ".kode-ls",
-    ".claude",
-    ".blade",
-    ".cursor",
-    ".vscode",
-    ".idea",
-    ".husky",
-    ".mcp.json",
-    ".mcprc",
-    ".envrc",
-    ".gitmodules",
-];
-/// Start files of shells and of programs everybody runs, guarded in the home folder.
-const START_FILES: [&str; 21] = [
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_aliases",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".zlogout",
-    ".inputrc",
-    ".gitconfig",
-    ".vimrc",
-    ".xinitrc",
-    ".xprofile",
-    ".config/fish",
-    ".config/git",
-    ".config/nvim",
-    ".config/autostart",
-    ".config/systemd",
-];
-/// What is guarded in a repository: what git runs, and what says what git runs.
-const IN_REPOSITORY: [&str; 3] = ["hooks", "config", "config.worktree"];
-/// What makes a folder a repository without a `.git`: git obeys its `config`.
-const BARE: [&str; 3] = ["HEAD", "objects", "refs"];
-/// Folders that hold too much and nothing that anyone opens.
-const SKIPPED: [&str; 4] = ["node_modules", "target", ".venv", "__pycache__"];
-/// How many levels of folders are searched, the root being the first.
-const LEVELS: usize = 3;
-/// How many levels of `.git/modules` are searched; names of submodules may hold slashes.
-const MODULE_LEVELS: usize = 4;
-/// How many entries are looked at for one command.
-const MAX_ENTRIES: usize = 20_000;
-/// How much of a file that names a folder is read.
+use kode_base::steering::{self, is_repository, is_steering};
+use kode_base::{beneath, regular};
+
+use super::repository::{self, EntryRole, OF_BARE};
+use super::settings::{HOOKS, NamedPaths, SettingsPlace};
+
+/// What makes a folder a repository without a `.git`.
+const HEAD: &str = "HEAD";
+const COMMON: &str = "commondir";
+const BARE: [&str; 2] = ["objects", "refs"];
+/// How many entries of folders are read. A walk over so many takes half a minute.
+const MAX_ENTRIES: usize = 8_000_000;
+/// How much of a file that names a folder is read, in bytes.
 const MAX_POINTER: u64 = 4096;
-
 /// What a guarded path is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) enum GuardedPath {
     /// A file.
     File,
@@ -71,152 +39,571 @@ pub(crate) enum GuardedPath {
     Folder,
     /// A link, with where it points.
     Link(PathBuf),
+    /// A folder that cannot be read.
+    Unreadable,
 }
 
 /// The guarded paths there are.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct GuardSurvey {
     /// By path.
     pub(crate) found: BTreeMap<PathBuf, GuardedPath>,
-    /// Why it may not be all.
-    pub(crate) incomplete: Option<String>,
-    entries: usize,
+    /// The git folders, and the folders that are repositories by their content.
+    pub(crate) repositories: BTreeSet<PathBuf>,
+    /// Paths that settings of git name and that are not there.
+    pub(crate) absent: BTreeSet<PathBuf>,
+    /// Guarded files that have another name, by which they could be changed.
+    pub(crate) linked: BTreeSet<PathBuf>,
+    /// Paths whose contents are not to be seen.
+    pub(crate) hidden: BTreeSet<PathBuf>,
+    /// The git folder whose settings apply in each folder with files of a repository.
+    #[serde(skip)]
+    worktrees: BTreeMap<PathBuf, PathBuf>,
+    /// What the settings that apply in each of them name.
+    #[serde(skip)]
+    named: BTreeMap<PathBuf, NamedPaths>,
+}
+
+/// How the entries of a folder are treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FolderRole {
+    /// Every steering name counts.
+    Tree,
+    /// Only repositories count: nothing is opened in dependencies.
+    Dependencies,
+    /// The entries of a git folder.
+    GitFolder,
+    /// A folder that holds further git folders.
+    Container,
+    /// Data of git, in which links count.
+    GitData,
+    /// A guarded folder in a git folder: its own entries are looked at again while commands run.
+    Held,
+}
+
+/// Which paths are not to be seen, besides those of the policy: by a rule of the user, say.
+#[derive(Clone)]
+pub struct HiddenFilter {
+    key: String,
+    covers: PathTest,
+}
+
+/// Asked with a path and whether it is a folder.
+type PathTest = Arc<dyn Fn(&Path, bool) -> bool + Send + Sync>;
+
+impl HiddenFilter {
+    /// A filter that is told from others by `key`. `covers` is asked with a path and whether it is a folder.
+    pub fn new(key: String, covers: impl Fn(&Path, bool) -> bool + Send + Sync + 'static) -> Self {
+        Self { key, covers: Arc::new(covers) }
+    }
+
+    /// Whether a path is not to be seen.
+    pub(super) fn covers(&self, path: &Path, is_folder: bool) -> bool {
+        (self.covers)(path, is_folder)
+    }
+}
+
+impl fmt::Debug for HiddenFilter {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("HiddenFilter").field(&self.key).finish()
+    }
+}
+
+impl PartialEq for HiddenFilter {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+/// What is surveyed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct GuardScope {
+    /// The folders that commands may write in, resolved.
+    pub(crate) roots: Vec<PathBuf>,
+    /// The home folder, resolved.
+    pub(crate) home: Option<PathBuf>,
+    /// Folders that commands do not see, resolved.
+    pub(crate) unseen: BTreeSet<PathBuf>,
+    /// What else they do not see.
+    pub(crate) hides: Option<HiddenFilter>,
+}
+
+/// Is told of every folder that is read, before it is.
+pub(super) trait FolderVisitor {
+    fn enter(&mut self, path: &Path, folder: &OwnedFd, treatment: FolderRole);
+}
+
+/// Nobody watches.
+impl FolderVisitor for () {
+    fn enter(&mut self, _path: &Path, _folder: &OwnedFd, _treatment: FolderRole) {}
 }
 
 impl GuardSurvey {
-    /// Looks through `roots`, which are resolved paths, and guards the start files if the `home` folder can be
-    /// written.
-    #[must_use]
-    pub(crate) fn of(roots: &[PathBuf], home: Option<&Path>) -> Self {
+    /// Walks through everything.
+    ///
+    /// # Errors
+    /// Why the walk could not be finished.
+    pub(crate) fn of(ground: &GuardScope) -> io::Result<Self> {
         let mut survey = Self::default();
-        let mut queue: VecDeque<_> = roots.iter().map(|root| (root.clone(), 1)).collect();
-        while let Some((folder, level)) = queue.pop_front() {
-            survey.search(&folder, level, roots, &mut queue);
+        survey.walk_all(ground, &mut ())?;
+        Ok(survey)
+    }
+
+    pub(super) fn walk_all(&mut self, ground: &GuardScope, visit: &mut dyn FolderVisitor) -> io::Result<()> {
+        let mut walk = SurveyWalk { survey: self, ground, visit, entries: 0, queue: Vec::new() };
+        walk.queue.extend(ground.roots.iter().map(|root| (root.clone(), FolderRole::Tree)));
+        walk.run()?;
+        self.complete(ground);
+        Ok(())
+    }
+
+    /// Looks anew at one path, whatever was known of it. `treatment` is that of the folder it lies in.
+    pub(super) fn examine(
+        &mut self,
+        path: &Path,
+        treatment: FolderRole,
+        ground: &GuardScope,
+        visit: &mut dyn FolderVisitor,
+    ) -> io::Result<()> {
+        self.forget(path);
+        let kind = match std::fs::symlink_metadata(path) {
+            Ok(metadata) if metadata.is_symlink() => FileType::Symlink,
+            Ok(metadata) if metadata.is_dir() => FileType::Directory,
+            Ok(_) => FileType::RegularFile,
+            Err(_) => {
+                self.note_closed(path);
+                return Ok(());
+            }
+        };
+        let mut walk = SurveyWalk { survey: self, ground, visit, entries: 0, queue: Vec::new() };
+        walk.entry(path, kind, treatment);
+        walk.run()
+    }
+
+    /// Reads a whole folder anew.
+    pub(super) fn examine_folder(
+        &mut self,
+        folder: &Path,
+        treatment: FolderRole,
+        ground: &GuardScope,
+        visit: &mut dyn FolderVisitor,
+    ) -> io::Result<()> {
+        self.forget(folder);
+        let mut walk = SurveyWalk { survey: self, ground, visit, entries: 0, queue: Vec::new() };
+        walk.queue.push((folder.to_path_buf(), treatment));
+        walk.run()
+    }
+
+    /// Looks anew whether a folder is a repository by its content.
+    pub(super) fn examine_content(
+        &mut self,
+        folder: &Path,
+        ground: &GuardScope,
+        visit: &mut dyn FolderVisitor,
+    ) -> io::Result<()> {
+        if self.repositories.remove(folder) {
+            self.worktrees.remove(folder);
+            OF_BARE.iter().for_each(|name| drop(self.found.remove(&folder.join(name))));
         }
-        if let Some(home) = home {
-            for name in START_FILES {
-                let path = home.join(name);
-                if roots.iter().any(|root| path.starts_with(root)) {
-                    survey.take(&path);
+        let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
+        if !makes_repository(&has) {
+            return Ok(());
+        }
+        let mut walk = SurveyWalk { survey: self, ground, visit, entries: 0, queue: Vec::new() };
+        walk.bare(folder);
+        walk.run()
+    }
+
+    /// Looks at what no folder tells: start files, what settings name, and what has other names.
+    pub(super) fn complete(&mut self, ground: &GuardScope) {
+        self.absent.clear();
+        self.take_again();
+        for name in steering::AT_HOME {
+            let Some(path) = ground.home.as_ref().map(|home| home.join(name)) else { break };
+            if ground.is_within(&path) {
+                self.take(&path);
+            }
+        }
+        self.named.retain(|worktree, named| self.worktrees.contains_key(worktree) && named.is_current());
+        for (worktree, folder) in self.worktrees.clone() {
+            let place = SettingsPlace { folder: &folder, worktree: &worktree, home: ground.home.as_deref() };
+            let named = self.named.remove(&worktree).unwrap_or_else(|| NamedPaths::by(&place));
+            self.take_named(&named, &worktree, ground);
+            self.named.insert(worktree, named);
+        }
+    }
+
+    /// Brings what was found up to date: names change without the folder they lie in being told of it.
+    fn take_again(&mut self) {
+        for (path, guarded) in std::mem::take(&mut self.found) {
+            match guarded {
+                GuardedPath::Unreadable => drop(self.found.insert(path, guarded)),
+                GuardedPath::File | GuardedPath::Folder | GuardedPath::Link(_) => {
+                    self.linked.remove(&path);
+                    self.take(&path);
+                    if !self.found.contains_key(&path) {
+                        self.note_closed(&path);
+                    }
                 }
             }
         }
-        survey
     }
 
-    /// What is guarded here and was not in `before`.
-    #[must_use]
-    pub(crate) fn beyond(&self, before: &Self) -> Vec<PathBuf> {
-        let paths: BTreeSet<_> = before.found.keys().collect();
-        self.found.keys().filter(|path| !paths.contains(path)).cloned().collect()
-    }
-
-    fn search(
-        &mut self,
-        folder: &Path,
-        level: usize,
-        roots: &[PathBuf],
-        queue: &mut VecDeque<(PathBuf, usize)>,
-    ) {
-        // A folder that cannot be read by us cannot be written by the command.
-        let Ok(entries) = fs::read_dir(folder) else { return };
-        let mut bare = 0;
-        for entry in entries.flatten() {
-            self.entries += 1;
-            if self.entries > MAX_ENTRIES {
-                self.incomplete = Some(format!(
-                    "guarded files were looked for among the first {MAX_ENTRIES} files of the workspace only"
-                ));
-                return;
-            }
-            let (name, path) = (entry.file_name(), entry.path());
-            let name = name.to_string_lossy();
-            // Some file systems do not tell letter cases apart.
-            let is = |other: &&str| name.eq_ignore_ascii_case(other);
-            if is(&".git") {
-                self.repository(&path, roots);
-            } else if NAMES.iter().any(is) {
-                self.take(&path);
-            } else if level < LEVELS
-                && !SKIPPED.contains(&&*name)
-                && entry.file_type().is_ok_and(|kind| kind.is_dir())
-            {
-                queue.push_back((path, level + 1));
-            }
-            bare += usize::from(BARE.contains(&&*name));
-        }
-        if bare == BARE.len() {
-            self.git_folder(folder);
+    /// Enters the folder that keeps a path from being read, if there is one.
+    fn note_closed(&mut self, path: &Path) {
+        if let Some(folder) = closed_above(path) {
+            self.found.insert(folder, GuardedPath::Unreadable);
         }
     }
 
-    /// A `.git`: a folder, or a file or link that says where the folder is.
-    fn repository(&mut self, path: &Path, roots: &[PathBuf]) {
-        let Ok(metadata) = fs::symlink_metadata(path) else { return };
-        if metadata.is_dir() {
-            self.git_folder(path);
-            self.modules(&path.join("modules"), 1);
+    /// The folders that could not be read.
+    pub(super) fn unreadable(&self) -> Vec<PathBuf> {
+        let unreadable = self.found.iter().filter(|(_, guarded)| **guarded == GuardedPath::Unreadable);
+        unreadable.map(|(path, _)| path.clone()).collect()
+    }
+
+    fn take_named(&mut self, named: &NamedPaths, worktree: &Path, ground: &GuardScope) {
+        for path in &named.obeyed {
+            let path = path.canonicalize().unwrap_or_else(|_| folded(path));
+            // Hooks that lie among the files of the workspace: what is around them is not git's.
+            if worktree.starts_with(&path) {
+                HOOKS.iter().for_each(|hook| self.take_or_await(&path.join(hook), ground));
+            } else {
+                self.take_or_await(&path, ground);
+            }
+        }
+        for path in &named.programs {
+            match path.canonicalize() {
+                Ok(path) if path.is_file() && ground.is_within(&path) => self.take(&path),
+                Ok(_) => {}
+                // A word of a command line is a file only where it looks like one.
+                Err(_) if looks_like_file(path, worktree) => self.take_or_await(&folded(path), ground),
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn take_or_await(&mut self, path: &Path, ground: &GuardScope) {
+        if !ground.is_within(path) {
             return;
         }
-        self.take(path);
-        let Some(folder) = pointed_to(path) else { return };
-        let common = fs::read_to_string(folder.join("commondir")).ok();
-        let common = common.and_then(|common| folder.join(common.trim_end()).canonicalize().ok());
-        for folder in [Some(folder), common].into_iter().flatten() {
-            if roots.iter().any(|root| folder.starts_with(root)) {
-                self.git_folder(&folder);
-                self.take(&folder.join("commondir"));
-                self.modules(&folder.join("modules"), 1);
-            }
-        }
-    }
-
-    fn git_folder(&mut self, folder: &Path) {
-        for name in IN_REPOSITORY {
-            self.take(&folder.join(name));
-        }
-    }
-
-    fn modules(&mut self, folder: &Path, level: usize) {
-        let Ok(entries) = fs::read_dir(folder) else { return };
-        for entry in entries.flatten() {
-            self.entries += 1;
-            if self.entries > MAX_ENTRIES || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                continue;
-            }
-            let path = entry.path();
-            if path.join("HEAD").exists() {
-                self.git_folder(&path);
-                self.modules(&path.join("modules"), level);
-            } else if level < MODULE_LEVELS {
-                self.modules(&path, level + 1);
-            }
+        if std::fs::symlink_metadata(path).is_ok() {
+            self.absent.remove(path);
+            self.take(path);
+        } else {
+            self.found.remove(path);
+            self.absent.insert(path.to_path_buf());
         }
     }
 
     /// Enters a path if something is there, with its folder resolved: a link found above it later was put there.
     fn take(&mut self, path: &Path) {
         let Some(folder) = path.parent().and_then(|folder| folder.canonicalize().ok()) else { return };
-        let path = &folder.join(path.file_name().unwrap_or_default());
-        let Ok(metadata) = fs::symlink_metadata(path) else { return };
+        let path = folder.join(path.file_name().unwrap_or_default());
+        let Ok(metadata) = std::fs::symlink_metadata(&path) else { return };
         let guarded = if metadata.is_symlink() {
-            let Ok(target) = fs::read_link(path) else { return };
+            let Ok(target) = std::fs::read_link(&path) else { return };
             GuardedPath::Link(target)
         } else if metadata.is_dir() {
             GuardedPath::Folder
         } else {
+            if std::os::unix::fs::MetadataExt::nlink(&metadata) > 1 {
+                self.linked.insert(path.clone());
+            }
             GuardedPath::File
         };
-        self.found.insert(path.to_path_buf(), guarded);
+        self.found.insert(path, guarded);
+    }
+
+    /// Whether what a guarded link leads to is guarded with it. Data of git that lies elsewhere is still data.
+    pub(crate) fn holds_target(&self, link: &Path) -> bool {
+        let is_in_repository = link.parent().is_some_and(|folder| self.repositories.contains(folder));
+        let name = link.file_name().unwrap_or_default();
+        !is_in_repository || repository::role(name, link.is_dir()) == EntryRole::Steering
+    }
+
+    /// Forgets the git folders of linked worktrees.
+    pub(super) fn release_worktrees(&mut self) {
+        for folder in self.repositories.clone() {
+            if repository::is_linked_worktree(&folder) {
+                self.forget(&folder);
+            }
+        }
+    }
+
+    /// Forgets a path and all beneath.
+    fn forget(&mut self, path: &Path) {
+        forget_in(&mut self.found, path);
+        forget_in(&mut self.worktrees, path);
+        if let (Some(name), Some(worktree)) = (path.file_name(), path.parent())
+            && is_repository(name)
+        {
+            self.worktrees.remove(worktree);
+        }
+        for set in [&mut self.repositories, &mut self.linked, &mut self.hidden] {
+            let beneath: Vec<_> = set
+                .range(path.to_path_buf()..)
+                .take_while(|other| other.starts_with(path))
+                .cloned()
+                .collect();
+            for path in &beneath {
+                set.remove(path);
+            }
+        }
     }
 }
 
+/// The topmost folder above a path that does not let its owner pass.
+fn closed_above(path: &Path) -> Option<PathBuf> {
+    let is_denied = |path: &Path| {
+        path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    };
+    let denied = path.ancestors().take_while(|path| is_denied(path)).last()?;
+    denied.parent().map(Path::to_path_buf)
+}
+
+fn forget_in<T>(map: &mut BTreeMap<PathBuf, T>, path: &Path) {
+    let beneath: Vec<_> = map
+        .range(path.to_path_buf()..)
+        .map(|(path, _)| path)
+        .take_while(|other| other.starts_with(path))
+        .cloned()
+        .collect();
+    beneath.iter().for_each(|path| drop(map.remove(path)));
+}
+
+impl GuardScope {
+    /// Whether a path lies in a folder that commands may write in.
+    pub(crate) fn is_within(&self, path: &Path) -> bool {
+        self.roots.iter().any(|root| path.starts_with(root))
+    }
+}
+
+struct SurveyWalk<'a> {
+    survey: &'a mut GuardSurvey,
+    ground: &'a GuardScope,
+    visit: &'a mut dyn FolderVisitor,
+    entries: usize,
+    queue: Vec<(PathBuf, FolderRole)>,
+}
+
+impl SurveyWalk<'_> {
+    fn run(&mut self) -> io::Result<()> {
+        while let Some((folder, treatment)) = self.queue.pop() {
+            self.read(&folder, treatment)?;
+        }
+        Ok(())
+    }
+
+    /// Reads one folder.
+    fn read(&mut self, path: &Path, treatment: FolderRole) -> io::Result<()> {
+        let folder = match beneath::open_folder(path) {
+            Ok(folder) => folder,
+            Err(error) => return self.not_read(path, error),
+        };
+        self.visit.enter(path, &folder, treatment);
+        let listing = match Dir::read_from(&folder) {
+            Ok(listing) => listing,
+            Err(error) => return self.not_read(path, error.into()),
+        };
+        let (mut has_head, mut has_common, mut has_data) = (false, false, 0);
+        for entry in listing {
+            let Ok(entry) = entry else {
+                return Err(io::Error::other(format!("{} cannot be read to its end", path.display())));
+            };
+            let name = OsString::from_vec(entry.file_name().to_bytes().to_vec());
+            if name == "." || name == ".." {
+                continue;
+            }
+            self.entries += 1;
+            if self.entries > MAX_ENTRIES {
+                return Err(io::Error::other(format!(
+                    "the folders it may write in hold more than {MAX_ENTRIES} files"
+                )));
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => statat(&folder, &*name, AtFlags::SYMLINK_NOFOLLOW)
+                    .map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode)),
+                known => known,
+            };
+            has_head |= name == HEAD;
+            has_common |= name == COMMON;
+            has_data += usize::from(BARE.iter().any(|data| name == *data));
+            self.entry(&path.join(&name), kind, treatment);
+        }
+        let is_bare = has_head && (has_common || has_data == BARE.len());
+        if is_bare && matches!(treatment, FolderRole::Tree | FolderRole::Dependencies) {
+            self.bare(path);
+        }
+        Ok(())
+    }
+
+    /// A folder that was not read: gone is nothing, and one that may not be read is guarded whole.
+    fn not_read(&mut self, path: &Path, error: io::Error) -> io::Result<()> {
+        if beneath::is_gone(&error) {
+            return Ok(());
+        }
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => {
+                self.survey.found.insert(path.to_path_buf(), GuardedPath::Unreadable);
+                Ok(())
+            }
+            _ => Err(io::Error::new(error.kind(), format!("{} cannot be read: {error}", path.display()))),
+        }
+    }
+
+    /// Takes one entry of a folder, and has folders read later.
+    fn entry(&mut self, path: &Path, kind: FileType, treatment: FolderRole) {
+        let is_folder = kind == FileType::Directory;
+        let name = path.file_name().unwrap_or_default();
+        match treatment {
+            FolderRole::Tree | FolderRole::Dependencies => {
+                self.entry_of_tree(path, name, is_folder, treatment)
+            }
+            FolderRole::GitFolder => self.entry_of_git(path, name, kind),
+            FolderRole::Container if is_folder => {
+                let is_repository = path.join(HEAD).symlink_metadata().is_ok();
+                let inside = if is_repository { FolderRole::GitFolder } else { FolderRole::Container };
+                self.enter(path, inside);
+            }
+            FolderRole::GitData if is_folder => self.enter(path, FolderRole::GitData),
+            FolderRole::GitData if kind != FileType::Symlink => {}
+            FolderRole::Container | FolderRole::GitData => self.survey.take(path),
+            FolderRole::Held => {
+                // It is guarded with the folder it lies in; only another name of it is news.
+                let has_names = |found: std::fs::Metadata| std::os::unix::fs::MetadataExt::nlink(&found) > 1;
+                if kind == FileType::RegularFile && path.symlink_metadata().is_ok_and(has_names) {
+                    self.survey.linked.insert(path.to_path_buf());
+                }
+            }
+        }
+    }
+
+    fn entry_of_tree(&mut self, path: &Path, name: &OsStr, is_folder: bool, treatment: FolderRole) {
+        if self.ground.unseen.contains(path) {
+            return;
+        }
+        if self.ground.hides.as_ref().is_some_and(|hides| hides.covers(path, is_folder)) {
+            self.survey.hidden.insert(path.to_path_buf());
+            return;
+        }
+        if is_repository(name) {
+            self.repository(path);
+        } else if treatment == FolderRole::Tree && is_steering(name) {
+            self.survey.take(path);
+        } else if is_folder {
+            let inside =
+                if steering::holds_dependencies(name) { FolderRole::Dependencies } else { treatment };
+            self.queue.push((path.to_path_buf(), inside));
+        }
+    }
+
+    fn enter(&mut self, folder: &Path, treatment: FolderRole) {
+        if treatment == FolderRole::GitFolder {
+            self.survey.repositories.insert(folder.to_path_buf());
+        }
+        self.queue.push((folder.to_path_buf(), treatment));
+    }
+
+    fn entry_of_git(&mut self, path: &Path, name: &OsStr, kind: FileType) {
+        let is_folder = kind == FileType::Directory;
+        if kind == FileType::Symlink {
+            self.survey.take(path);
+            return;
+        }
+        match repository::role(name, is_folder) {
+            // A pipe, a socket or a device in its place makes git wait.
+            EntryRole::Data if is_folder || kind == FileType::RegularFile => {}
+            EntryRole::NamedFiles => self.enter(path, FolderRole::GitData),
+            EntryRole::Container => self.enter(path, FolderRole::Container),
+            EntryRole::Data | EntryRole::Steering => {
+                self.survey.take(path);
+                if is_folder {
+                    self.enter(path, FolderRole::Held);
+                }
+            }
+        }
+    }
+
+    /// A `.git`: a folder, or a file or link that says where the folder is.
+    fn repository(&mut self, path: &Path) {
+        let Ok(metadata) = std::fs::symlink_metadata(path) else { return };
+        let worktree = path.parent().unwrap_or(path).to_path_buf();
+        if metadata.is_dir() {
+            self.survey.worktrees.insert(worktree, path.to_path_buf());
+            self.enter(path, FolderRole::GitFolder);
+            return;
+        }
+        self.survey.take(path);
+        let Some(folder) = pointed_to(path) else { return };
+        let common = regular::read_text(&folder.join(COMMON), MAX_POINTER).ok();
+        let common = common.and_then(|common| folder.join(common.trim_end()).canonicalize().ok());
+        self.survey.worktrees.insert(worktree, common.clone().unwrap_or_else(|| folder.clone()));
+        for folder in [Some(folder), common].into_iter().flatten() {
+            if self.ground.is_within(&folder) && !self.survey.repositories.contains(&folder) {
+                self.enter(&folder, FolderRole::GitFolder);
+            }
+        }
+    }
+
+    /// A folder that git takes for a repository by its content.
+    fn bare(&mut self, folder: &Path) {
+        self.survey.repositories.insert(folder.to_path_buf());
+        self.survey.worktrees.insert(folder.to_path_buf(), folder.to_path_buf());
+        for name in OF_BARE {
+            let path = folder.join(name);
+            if path.symlink_metadata().is_ok() {
+                self.survey.take(&path);
+            }
+        }
+        for name in ["worktrees", "modules"] {
+            let path = folder.join(name);
+            if path.is_dir() && !path.is_symlink() {
+                self.queue.push((path, FolderRole::Container));
+            }
+        }
+    }
+}
+
+/// Whether a folder with these entries is a repository by its content.
+pub(super) fn makes_repository(has: &dyn Fn(&str) -> bool) -> bool {
+    has(HEAD) && (has(COMMON) || BARE.iter().all(|data| has(data)))
+}
+
+/// Whether a name takes part in what makes a folder a repository, or steers one that is.
+pub(super) fn is_of_bare(name: &OsStr) -> bool {
+    let is = |other: &&str| name.eq_ignore_ascii_case(other);
+    is(&HEAD) || BARE.iter().chain(&OF_BARE).any(is)
+}
+
+/// The folder with the settings of the repository that a `.git` is or names.
+pub(super) fn common_folder(path: &Path) -> Option<PathBuf> {
+    let folder = pointed_to(path)?;
+    let common = regular::read_text(&folder.join(COMMON), MAX_POINTER).ok();
+    common.and_then(|common| folder.join(common.trim_end()).canonicalize().ok()).or(Some(folder))
+}
+
 /// The folder a `.git` file or link points to, resolved.
-fn pointed_to(path: &Path) -> Option<PathBuf> {
+pub(super) fn pointed_to(path: &Path) -> Option<PathBuf> {
     if path.is_dir() {
         return path.canonicalize().ok();
     }
     let text = regular::read_text(path, MAX_POINTER).ok()?;
     let folder = text.strip_prefix("gitdir:")?.trim();
     path.parent()?.join(folder).canonicalize().ok()
+}
+
+/// Whether a word that stands for a file that is not there is likely to be one: it names a folder as well.
+fn looks_like_file(path: &Path, worktree: &Path) -> bool {
+    path.parent().is_some_and(|folder| folder != worktree)
+}
+
+/// A path with its dots folded, for one that is not there.
+pub(super) fn folded(path: &Path) -> PathBuf {
+    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    match (folder, path.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => kode_base::paths::AbsPath::new(path).map_or_else(|_| path.to_path_buf(), PathBuf::from),
+    }
 }

@@ -102,8 +102,8 @@ fn prepare() -> Result<StdTcpListener, String> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(said)?;
     let listener = StdTcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(said)?;
     listener.set_nonblocking(true).map_err(said)?;
-    landlock::apply(&FileRules { writable: &[], hidden: &[], alone: false })?;
-    seccomp::apply(Sockets::Unix)?;
+    landlock::apply(&FileRules { writable: &[], hidden: &[], shown: &[], alone: false })?;
+    seccomp::apply(Sockets::Unix, false)?;
     Ok(listener)
 }
 

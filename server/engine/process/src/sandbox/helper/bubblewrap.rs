@@ -1,12 +1,11 @@
 //! The arguments of bubblewrap for a policy.
 //!
-//! Rule: mounts are made from the outside in, so that what lies deeper wins; every folder between a writable one and
-//! a guarded path in it is a mount of its own, because a mount cannot be renamed.
+//! Rule: bubblewrap makes the namespaces, the root, and the folders to write in; what lies in them is mounted inside.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use super::mounts::{self, MountStandIns, Mounts};
 use super::places::PolicyPaths;
 use super::{STATUS, bridge};
 use crate::sandbox::Network;
@@ -16,17 +15,6 @@ pub(super) const INSIDE: &str = "/run/kode-ls";
 /// What of `/run` programs need: where some systems keep all programs, and the address of the name server.
 const OF_RUN: [&str; 4] =
     ["/run/current-system", "/run/opengl-driver", "/run/systemd/resolve/stub-resolv.conf", "/run/resolvconf"];
-
-/// How a path is mounted. Where several apply to one path, the last counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Mount {
-    /// Onto itself, to be a mount.
-    Pinned,
-    Writable,
-    ReadOnly,
-    HiddenFile,
-    HiddenFolder,
-}
 
 /// The options that make the namespaces and drop everything else; those that a probe must show to work.
 pub(crate) fn namespaces(network: &Network) -> Vec<&'static str> {
@@ -49,18 +37,27 @@ pub(crate) fn namespaces(network: &Network) -> Vec<&'static str> {
     options
 }
 
-/// All arguments before the command.
-///
-/// `empty` is an empty file that stands in for hidden ones; `helper`, the folder `control` and the socket `proxy` are
-/// shown inside.
+/// What is shown inside besides the disk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InsidePaths<'a> {
+    /// The helper.
+    pub(super) helper: &'a Path,
+    /// The folder of its files.
+    pub(super) control: &'a Path,
+    /// The socket of the proxy.
+    pub(super) proxy: Option<&'a Path>,
+}
+
+/// All arguments before the command. `outside` are the mounts that are made here, with what stands in for what is hidden;
+/// without them they are made inside.
 pub(super) fn arguments(
     places: &PolicyPaths,
-    held: &[PathBuf],
     network: &Network,
     cwd: &Path,
-    [empty, helper, control]: [&Path; 3],
-    proxy: Option<&Path>,
+    shown: InsidePaths<'_>,
+    outside: Option<(&Mounts, MountStandIns<'_>)>,
 ) -> Vec<OsString> {
+    let InsidePaths { helper, control, proxy } = shown;
     let mut arguments: Vec<OsString> = namespaces(network).into_iter().map(OsString::from).collect();
     let mut option = |name: &str, paths: &[&OsStr]| {
         arguments.push(name.into());
@@ -84,22 +81,21 @@ pub(super) fn arguments(
     }
     option("--bind", &[places.scratch.as_os_str(), "/tmp".as_ref()]);
     option("--bind", &[places.scratch.as_os_str(), "/var/tmp".as_ref()]);
-    let mounts = mounts(places, held);
+    let mut writable: Vec<_> = places.writable.iter().chain([&places.scratch]).collect();
     // A path sorts after the folders it lies in.
-    for (path, mount) in &mounts {
-        let path = path.as_os_str();
-        match mount {
-            Mount::Pinned | Mount::Writable => option("--bind", &[path, path]),
-            Mount::ReadOnly => option("--ro-bind", &[path, path]),
-            Mount::HiddenFile => option("--ro-bind", &[empty.as_os_str(), path]),
-            Mount::HiddenFolder => option("--tmpfs", &[path]),
-        }
+    writable.sort();
+    for folder in writable {
+        option("--bind", &[folder.as_os_str(), folder.as_os_str()]);
     }
-    for (path, mount) in &mounts {
-        if *mount == Mount::HiddenFolder {
-            option("--remount-ro", &[path.as_os_str()]);
-        }
+    match outside {
+        Some((mounts, stand_ins)) => arguments.extend(mounts::arguments(mounts, stand_ins)),
+        // It is given up before the command is there.
+        None => option("--cap-add", &["CAP_SYS_ADMIN".as_ref()]),
     }
+    let mut option = |name: &str, paths: &[&OsStr]| {
+        arguments.push(name.into());
+        arguments.extend(paths.iter().map(|path| (*path).to_owned()));
+    };
     option("--remount-ro", &["/run".as_ref()]);
     option("--chdir", &[cwd.as_os_str(), "--".as_ref()]);
     arguments
@@ -108,34 +104,4 @@ pub(super) fn arguments(
 /// A path of the helper inside.
 pub(super) fn inside(name: &str) -> PathBuf {
     Path::new(INSIDE).join(name)
-}
-
-fn mounts(places: &PolicyPaths, held: &[PathBuf]) -> BTreeMap<PathBuf, Mount> {
-    let mut mounts = BTreeMap::new();
-    let mut add = |path: &Path, mount: Mount| {
-        let entry = mounts.entry(path.to_path_buf()).or_insert(mount);
-        *entry = (*entry).max(mount);
-    };
-    for folder in places.writable.iter().chain([&places.scratch]) {
-        add(folder, Mount::Writable);
-    }
-    for path in &places.hidden {
-        // What the user opened as a workspace is to be seen.
-        if !places.writable.contains(path) {
-            add(path, if path.is_dir() { Mount::HiddenFolder } else { Mount::HiddenFile });
-        }
-    }
-    for path in held {
-        add(path, Mount::ReadOnly);
-    }
-    let fixed: Vec<PathBuf> = held.iter().chain(&places.hidden).cloned().collect();
-    for path in fixed {
-        for folder in path.ancestors().skip(1).take_while(|folder| places.is_writable(folder)) {
-            let is_held = held.iter().chain(&places.hidden).any(|held| folder.starts_with(held));
-            if !is_held {
-                add(folder, Mount::Pinned);
-            }
-        }
-    }
-    mounts
 }

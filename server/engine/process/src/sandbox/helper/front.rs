@@ -16,14 +16,17 @@ use rustix::process::{Pid, Signal, WaitStatus, geteuid, getpid, kill_process, se
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::unix::pipe;
 
+use super::bubblewrap::InsidePaths;
 use super::limits::ProcessGroup;
+use super::memory;
+use super::mounts::{self, MountStandIns, Mounts};
 use super::places::PolicyPaths;
 use super::processes::{WaitEnd, children, kill_all_below, supervise};
 use super::{
-    ASIDE, EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_NOT_STARTED, HelperPlan, HelperStatus, INNER, PLAN, REPORT,
-    STATUS, bubblewrap, code_of, read_json,
+    EMPTY, EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_NOT_STARTED, HelperPlan, HelperStatus, INNER, PLAN, REPORT,
+    STATUS, VOID, bubblewrap, code_of, read_json,
 };
-use crate::sandbox::guard::GuardSnapshot;
+use crate::sandbox::guard::{GuardManifest, GuardSnapshot, GuardSurvey, Quarantine, settle_alone};
 use crate::sandbox::policy::HelperRequest;
 use crate::sandbox::{GuardReport, HelperReport, InputMode, SandboxKind, SandboxPolicy, StartFailure, keeps};
 use kode_base::paths::AbsPath;
@@ -34,8 +37,10 @@ const PATIENCE: Duration = Duration::from_millis(1500);
 const TMPDIR: &str = "TMPDIR";
 /// Where this process's standard error can be opened.
 const STDERR: &str = "/proc/self/fd/2";
-/// The file in the control folder that stands in for hidden ones.
-const EMPTY: &str = "empty";
+/// The file beside the control folder that says that mounts cannot be made inside.
+const MOUNTED_OUTSIDE: &str = "mounted-outside";
+/// Where POSIX shared memory, semaphores and message queues of all programs appear as files.
+const SHARED_MEMORY: [&str; 2] = ["/dev/shm", "/dev/mqueue"];
 
 /// Runs a command under a policy, and gives what became of it.
 pub(super) fn run(request: &HelperRequest, command: &[OsString]) -> (HelperReport, ExitCode) {
@@ -75,7 +80,10 @@ struct HelperFront<'a> {
     /// The socket of the proxy, where one is needed and can be shown inside.
     proxy: Option<&'a Path>,
     places: PolicyPaths,
-    held: Vec<PathBuf>,
+    handed: GuardManifest,
+    /// Whether whoever started this looks after what is new.
+    is_watched: bool,
+    mounts: Mounts,
     /// What is put back afterwards.
     kept: Option<GuardSnapshot>,
 }
@@ -88,16 +96,25 @@ impl<'a> HelperFront<'a> {
         if places.is_writable(&control) {
             return Err(io::Error::other("the folder of the helper is one the command may write in"));
         }
-        let survey = places.survey();
-        let held = places.held(&survey);
-        let kept = match policy.kind {
-            _ if policy.lasting => None,
-            SandboxKind::Bubblewrap { .. } => Some(GuardSnapshot::links(survey)),
-            SandboxKind::Landlock => Some(GuardSnapshot::contents(survey)),
+        let handed = match &request.guard {
+            Some(file) => read_json::<GuardManifest>(file.as_path())?,
+            None => {
+                GuardManifest { survey: GuardSurvey::of(&places.ground())?, store: Quarantine::of(&control) }
+            }
+        };
+        let (mounts, kept) = match policy.kind {
+            SandboxKind::Bubblewrap { .. } => (mounts::of(&places, &handed.survey), None),
+            // What is put back when such a one ends might be the user's own work.
+            SandboxKind::Landlock if policy.lasting => (Mounts::new(), None),
+            SandboxKind::Landlock => {
+                let targets = places.link_targets(&handed.survey);
+                (Mounts::new(), Some(GuardSnapshot::contents(&handed.survey, &targets)?))
+            }
         };
         let is_wanted = policy.network.needs_proxy() && matches!(policy.kind, SandboxKind::Bubblewrap { .. });
         let proxy = request.proxy.as_ref().filter(|_| is_wanted).map(AbsPath::as_path);
-        Ok(Self { policy, control, proxy, places, held, kept })
+        let is_watched = request.guard.is_some();
+        Ok(Self { policy, control, proxy, places, handed, is_watched, mounts, kept })
     }
 
     /// What was run, and its exit code if it has one.
@@ -106,20 +123,52 @@ impl<'a> HelperFront<'a> {
         let over = self.start_and_wait(command, group.is_some());
         kill_all_below(&[]);
         drop(group);
-        let aside = self.control.with_file_name(ASIDE);
-        let guarded = self.kept.as_ref().map(|kept| kept.restore(&self.places.survey(), &aside));
-        let guarded = guarded.unwrap_or_default();
+        let mut guarded = self.kept.as_ref().map(|kept| kept.restore(&self.handed.store)).unwrap_or_default();
+        let is_alone = !self.is_watched || over.as_ref().is_ok_and(|(_, is_orphan)| *is_orphan);
+        if is_alone && !self.policy.lasting {
+            match settle_alone(&self.places.ground(), &self.handed) {
+                Ok(left) => guarded = guarded.and(left),
+                Err(error) => {
+                    let roots = self.places.writable.iter().map(|root| (root.clone(), error.to_string()));
+                    guarded.changed.extend(roots);
+                }
+            }
+        }
         match over {
-            Ok(over) => self.report(over, guarded),
+            Ok((over, _)) => self.report(over, guarded),
             Err(error) => failed(error.to_string()),
         }
     }
 
-    fn start_and_wait(&self, command: &[OsString], is_grouped: bool) -> io::Result<WaitEnd> {
-        self.write_plan(is_grouped)?;
+    /// Runs the command; whether whoever started this was gone before it ended.
+    fn start_and_wait(&self, command: &[OsString], is_grouped: bool) -> io::Result<(WaitEnd, bool)> {
         // Orphans come here, so that they can be ended.
         set_child_subreaper(Some(getpid()))?;
-        let mut prepared = self.prepare(command)?;
+        let is_bubblewrap = matches!(self.policy.kind, SandboxKind::Bubblewrap { .. });
+        // What an earlier command of the session has found out.
+        let outside = self.control.with_file_name(MOUNTED_OUTSIDE);
+        if is_bubblewrap && outside.exists() {
+            return self.try_to_run(command, is_grouped, false);
+        }
+        let (over, is_orphan) = self.try_to_run(command, is_grouped, true)?;
+        let status = read_json::<HelperStatus>(&self.control.join(STATUS)).unwrap_or_default();
+        let was_not_run = status.enforced.is_none() && (status.failure.is_none() || status.cannot_mount);
+        if is_bubblewrap && was_not_run && !is_orphan && matches!(over, WaitEnd::Ended(_)) {
+            fs::write(outside, "")?;
+            return self.try_to_run(command, is_grouped, false);
+        }
+        Ok((over, is_orphan))
+    }
+
+    /// Runs the command, with the mounts made inside or by bubblewrap.
+    fn try_to_run(
+        &self,
+        command: &[OsString],
+        is_grouped: bool,
+        mounts_inside: bool,
+    ) -> io::Result<(WaitEnd, bool)> {
+        self.write_plan(is_grouped, mounts_inside)?;
+        let mut prepared = self.prepare(command, mounts_inside)?;
         let is_bubblewrap = matches!(self.policy.kind, SandboxKind::Bubblewrap { .. });
         let forward = |child: Pid, signal: Signal| {
             let inner = if is_bubblewrap { inner_of(child) } else { Some(child) };
@@ -132,20 +181,34 @@ impl<'a> HelperFront<'a> {
             let child = prepared.spawn()?;
             Ok(Pid::from_child(&child))
         };
-        supervise(start, forward, PATIENCE, starter_is_gone(self.policy))
+        let stop = async {
+            tokio::select! {
+                () = starter_is_gone(self.policy) => {}
+                () = memory::is_exhausted() => out_of_memory(),
+            }
+        };
+        let over = supervise(start, forward, PATIENCE, stop)?;
+        Ok((over, matches!(over, WaitEnd::Stopped)))
     }
 
-    fn write_plan(&self, is_grouped: bool) -> io::Result<()> {
+    fn write_plan(&self, is_grouped: bool, mounts_inside: bool) -> io::Result<()> {
         let (hidden, front) = match self.policy.kind {
             SandboxKind::Bubblewrap { .. } => (Vec::new(), None),
-            SandboxKind::Landlock => (self.places.hidden.clone(), Some(getpid().as_raw_pid())),
+            SandboxKind::Landlock => {
+                let shared = SHARED_MEMORY.iter().map(PathBuf::from).filter(|folder| folder.is_dir());
+                let hidden = self.places.hidden.iter().cloned().chain(shared).collect();
+                (hidden, Some(getpid().as_raw_pid()))
+            }
         };
         let writable = self.places.writable.iter().chain([&self.places.scratch]).cloned().collect();
         let weaker = self.weaker(is_grouped);
         let has_proxy = self.proxy.is_some();
-        let plan = HelperPlan { policy: self.policy.clone(), writable, hidden, front, has_proxy, weaker };
+        let mounts = if mounts_inside { self.mounts.clone() } else { Mounts::new() };
+        let (policy, shown) = (self.policy.clone(), self.places.shown.clone());
+        let plan = HelperPlan { policy, writable, hidden, shown, front, mounts, has_proxy, weaker };
         fs::write(self.control.join(PLAN), serde_json::to_vec(&plan)?)?;
         fs::write(self.control.join(EMPTY), "")?;
+        fs::create_dir_all(self.control.join(VOID))?;
         fs::write(self.control.join(STATUS), "")
     }
 
@@ -173,7 +236,8 @@ impl<'a> HelperFront<'a> {
             );
             weaker.push("modes, owners and times of the user's files everywhere can be changed".to_owned());
             weaker.push("other processes can be listed".to_owned());
-            let seen = self.places.hidden.iter().filter(|path| self.places.is_writable(path));
+            let hidden = self.places.hidden.iter().chain(&self.handed.survey.hidden);
+            let seen = hidden.filter(|path| self.places.is_writable(path));
             let seen =
                 seen.map(|path| format!("{} lies in a folder to write in and is seen", path.display()));
             weaker.extend(seen);
@@ -181,17 +245,18 @@ impl<'a> HelperFront<'a> {
         weaker
     }
 
-    fn prepare(&self, command: &[OsString]) -> io::Result<Command> {
+    fn prepare(&self, command: &[OsString], mounts_inside: bool) -> io::Result<Command> {
         let helper = std::env::current_exe()?;
         let mut prepared = match &self.policy.kind {
             SandboxKind::Bubblewrap { program } => {
                 let cwd = std::env::current_dir()?;
-                let empty = self.control.join(EMPTY);
-                let paths = [empty.as_path(), &helper, &self.control];
+                let (file, folder) = (self.control.join(EMPTY), self.control.join(VOID));
+                let stand_ins = MountStandIns { file: &file, folder: &folder };
+                let outside = (!mounts_inside).then_some((&self.mounts, stand_ins));
+                let shown = InsidePaths { helper: &helper, control: &self.control, proxy: self.proxy };
                 let mut prepared = Command::new(program.as_path());
                 let network = &self.policy.network;
-                let (places, held, proxy) = (&self.places, &self.held, self.proxy);
-                prepared.args(bubblewrap::arguments(places, held, network, &cwd, paths, proxy));
+                prepared.args(bubblewrap::arguments(&self.places, network, &cwd, shown, outside));
                 prepared.arg(bubblewrap::inside("helper")).args([super::ARGUMENT, INNER]);
                 // A group of its own: signals for this one are handed on, not shared.
                 prepared.arg(bubblewrap::inside("control")).process_group(0);
@@ -214,7 +279,7 @@ impl<'a> HelperFront<'a> {
 
     fn report(&self, over: WaitEnd, guarded: GuardReport) -> (HelperReport, Option<i32>) {
         let status = read_json::<HelperStatus>(&self.control.join(STATUS)).ok().unwrap_or_default();
-        let HelperStatus { enforced, failure, code, signal } = status;
+        let HelperStatus { enforced, failure, code, signal, cannot_mount: _ } = status;
         let killed = Some(Signal::KILL.as_raw());
         let (failure, code, signal) = match (failure, &enforced, code, signal, over) {
             (Some(failure), ..) => (Some(failure), None, None),
@@ -226,6 +291,12 @@ impl<'a> HelperFront<'a> {
         };
         (HelperReport { enforced, failure, signal, guarded }, code)
     }
+}
+
+/// Says among the command's output why it ends.
+#[expect(clippy::print_stderr, reason = "standard error is the command's, and its reader wants to know")]
+fn out_of_memory() {
+    eprintln!("kode-ls: the command was ended because the machine has hardly any memory left");
 }
 
 /// Why there is no word from inside.

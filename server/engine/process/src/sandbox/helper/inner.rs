@@ -21,11 +21,12 @@ use rustix::thread::set_no_new_privs;
 
 use super::bridge::Bridge;
 use super::landlock::{self, FileRules};
+use super::mounts::{self, MountError, MountStandIns};
 use super::processes::{WaitEnd, kill_all_below, linger, supervise};
 use super::seccomp::{self, Sockets};
 use super::{
-    EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_NOT_STARTED, HelperPlan, HelperStatus, PLAN, STATUS, code_of, limits,
-    not_run, read_json,
+    EMPTY, EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_NOT_STARTED, HelperPlan, HelperStatus, PLAN, STATUS, VOID,
+    code_of, limits, memory, not_run, read_json,
 };
 use crate::sandbox::{Enforcement, Network, SandboxKind, StartFailure};
 
@@ -44,7 +45,7 @@ pub(super) fn main(control: &Path, command: &[OsString]) -> ExitCode {
         Err(error) => return not_run(&format!("there is no plan for what is inside: {error}")),
     };
     let mut status = HelperStatus::default();
-    let code = match restrict(&plan) {
+    let code = match restrict(&plan, control) {
         Ok((enforced, bridge)) => {
             status.enforced = Some(enforced);
             // Said before, so that it is known when this process is killed with the command.
@@ -53,8 +54,9 @@ pub(super) fn main(control: &Path, command: &[OsString]) -> ExitCode {
             }
             run(command, bridge.as_ref(), &mut status)
         }
-        Err(reason) => {
+        Err(SetupRefusal { reason, cannot_mount }) => {
             status.failure = Some(StartFailure::Sandbox(reason));
+            status.cannot_mount = cannot_mount;
             EXIT_NOT_RUN
         }
     };
@@ -71,8 +73,27 @@ fn answer(file: &mut File, status: &HelperStatus) -> io::Result<()> {
     file.write_all(&json)
 }
 
+/// Why the walls do not stand.
+struct SetupRefusal {
+    reason: String,
+    cannot_mount: bool,
+}
+
+impl From<String> for SetupRefusal {
+    fn from(reason: String) -> Self {
+        Self { reason, cannot_mount: false }
+    }
+}
+
+impl From<MountError> for SetupRefusal {
+    fn from(error: MountError) -> Self {
+        let cannot_mount = matches!(error, MountError::NotPermitted(_));
+        Self { reason: error.to_string(), cannot_mount }
+    }
+}
+
 /// Puts the walls up around this process, but for the bridge, which has some of its own.
-fn restrict(plan: &HelperPlan) -> Result<(Enforcement, Option<Bridge>), String> {
+fn restrict(plan: &HelperPlan, control: &Path) -> Result<(Enforcement, Option<Bridge>), SetupRefusal> {
     let said = |what: &str, error: io::Error| format!("{what}: {error}");
     let is_alone = plan.policy.kind == SandboxKind::Landlock;
     if is_alone {
@@ -80,21 +101,20 @@ fn restrict(plan: &HelperPlan) -> Result<(Enforcement, Option<Bridge>), String> 
     }
     set_child_subreaper(Some(getpid())).map_err(|error| said("orphans could not be had", error.into()))?;
     set_no_new_privs(true).map_err(|error| said("privileges could not be given up", error.into()))?;
+    memory::end_first();
     limits::lower(&plan.policy.limits).map_err(|error| said("limits could not be lowered", error))?;
-    let sockets = if is_alone {
-        limits::drop_capabilities().map_err(|error| said("capabilities could not be given up", error))?;
-        Sockets::without_namespace(&plan.policy.network)
-    } else {
-        Sockets::Internet
-    };
+    let (file, folder) = (control.join(EMPTY), control.join(VOID));
+    make_mounts(plan, MountStandIns { file: &file, folder: &folder })?;
+    limits::drop_capabilities().map_err(|error| said("capabilities could not be given up", error))?;
+    let sockets = if is_alone { Sockets::without_namespace(&plan.policy.network) } else { Sockets::Internet };
     let bridge = plan.has_proxy.then(Bridge::start).transpose()?;
     let mut writable = plan.writable.clone();
     if !is_alone {
         writable.extend(["/tmp", "/var/tmp"].map(PathBuf::from));
     }
-    let files = FileRules { writable: &writable, hidden: &plan.hidden, alone: is_alone };
+    let files = FileRules { writable: &writable, hidden: &plan.hidden, shown: &plan.shown, alone: is_alone };
     let landlock = landlock::apply(&files)?;
-    seccomp::apply(sockets).map_err(|error| format!("seccomp: {error}"))?;
+    seccomp::apply(sockets, is_alone).map_err(|error| format!("seccomp: {error}"))?;
     let mut weaker = plan.weaker.clone();
     let landlock = match landlock {
         RulesetStatus::FullyEnforced => "full",
@@ -104,7 +124,14 @@ fn restrict(plan: &HelperPlan) -> Result<(Enforcement, Option<Bridge>), String> 
             }
             "partial"
         }
-        RulesetStatus::NotEnforced if is_alone => return Err("Landlock did not take effect".to_owned()),
+        RulesetStatus::NotEnforced if is_alone => {
+            return Err("Landlock did not take effect".to_owned().into());
+        }
+        // The first process inside keeps a view without the mounts; Landlock alone keeps the command from it.
+        RulesetStatus::NotEnforced if !plan.mounts.is_empty() => {
+            let reason = "without Landlock no mounts can be made inside".to_owned();
+            return Err(SetupRefusal { reason, cannot_mount: true });
+        }
         RulesetStatus::NotEnforced => {
             weaker.push("this kernel has no Landlock; there is no second wall".to_owned());
             "none"
@@ -123,6 +150,15 @@ fn restrict(plan: &HelperPlan) -> Result<(Enforcement, Option<Bridge>), String> 
         weaker,
     };
     Ok((enforced, bridge))
+}
+
+/// Makes the mounts, then enters the working directory anew: the one from before lies below them, and relative paths from it
+/// would pass by all of them.
+fn make_mounts(plan: &HelperPlan, stand_ins: MountStandIns<'_>) -> Result<(), SetupRefusal> {
+    let said = |error: io::Error| format!("the working directory could not be entered: {error}");
+    let cwd = std::env::current_dir().map_err(said)?;
+    mounts::make(&plan.mounts, stand_ins)?;
+    Ok(std::env::set_current_dir(cwd).map_err(said)?)
 }
 
 /// Leaves the terminal and the group that are shared with whoever started this, and ends when the front one does.

@@ -49,6 +49,8 @@ pub(super) struct FileRules<'a> {
     pub(super) writable: &'a [PathBuf],
     /// Paths that are left out of what may be read. What lies in a writable folder cannot be.
     pub(super) hidden: &'a [PathBuf],
+    /// Paths in hidden ones that may be read nevertheless.
+    pub(super) shown: &'a [PathBuf],
     /// Whether nothing else holds the command.
     pub(super) alone: bool,
 }
@@ -75,6 +77,9 @@ fn restrict(files: &FileRules<'_>) -> Result<RulesetStatus, LandlockError> {
         rules = allow(rules, Path::new("/"), AccessFs::ReadDir.into())?;
         for path in beside(files.hidden)? {
             rules = allow(rules, &path, reading)?;
+        }
+        for path in files.shown {
+            rules = allow(rules, path, reading)?;
         }
     }
     for folder in files.writable {

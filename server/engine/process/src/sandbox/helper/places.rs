@@ -6,11 +6,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use std::collections::BTreeSet;
+
 use crate::sandbox::SandboxPolicy;
-use crate::sandbox::guard::{GuardSurvey, GuardedPath};
+use crate::sandbox::guard::{GuardScope, GuardSurvey, GuardedPath};
 
 /// Folders of the system that nobody can be given to write in.
 const NEVER_WRITABLE: [&str; 4] = ["/", "/proc", "/dev", "/sys"];
+/// Folders that every sandbox has of its own.
+const OWN: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/proc", "/dev"];
 
 /// The paths of a policy, resolved.
 #[derive(Debug)]
@@ -21,6 +25,8 @@ pub(super) struct PolicyPaths {
     pub(super) scratch: PathBuf,
     /// What is hidden.
     pub(super) hidden: Vec<PathBuf>,
+    /// What is seen nevertheless in what is hidden.
+    pub(super) shown: Vec<PathBuf>,
     /// What may not be changed beneath a folder to write in.
     pub(super) read_only: Vec<PathBuf>,
     /// The home folder.
@@ -41,25 +47,67 @@ impl PolicyPaths {
         Ok(Self {
             writable: writable.collect::<io::Result<_>>()?,
             scratch: writable_scratch(policy)?,
+            shown: resolve(&policy.shown)
+                .into_iter()
+                .filter(|path| hidden.iter().any(|hidden| path.starts_with(hidden)))
+                .collect(),
             hidden,
             read_only: resolve(&policy.read_only),
             home: policy.home.as_ref().and_then(|home| home.as_path().canonicalize().ok()),
         })
     }
 
-    /// Looks for guarded files.
-    pub(super) fn survey(&self) -> GuardSurvey {
-        GuardSurvey::of(&self.writable, self.home.as_deref())
+    /// Where guarded files are searched for.
+    pub(super) fn ground(&self) -> GuardScope {
+        GuardScope {
+            roots: self.writable.clone(),
+            home: self.home.clone(),
+            unseen: self.hidden.iter().cloned().collect(),
+            hides: None,
+        }
     }
 
     /// The paths that may not be changed: those of the policy and the guarded ones, links resolved.
-    pub(super) fn held(&self, survey: &GuardSurvey) -> Vec<PathBuf> {
+    pub(super) fn held(&self, survey: &GuardSurvey) -> BTreeSet<PathBuf> {
         let guarded = survey.found.iter().filter_map(|(path, guarded)| match guarded {
-            GuardedPath::File | GuardedPath::Folder => Some(path.clone()),
-            GuardedPath::Link(_) => path.canonicalize().ok(),
+            GuardedPath::File | GuardedPath::Folder | GuardedPath::Unreadable => Some(path.clone()),
+            GuardedPath::Link(_) => None,
         });
-        let held = guarded.chain(self.read_only.iter().cloned());
-        held.filter(|path| self.writable.iter().any(|root| path.starts_with(root))).collect()
+        let held = guarded.chain(self.link_targets(survey)).chain(self.read_only.iter().cloned());
+        let mut held: BTreeSet<_> = held.filter(|path| self.is_in_a_root(path)).collect();
+        // What lies in a held folder is held with it, unless a folder to write in lies between.
+        let is_covered = |path: &Path| {
+            let mut above =
+                path.ancestors().take_while(|folder| !self.writable.iter().any(|root| root == folder));
+            above.nth(1).is_some_and(|first| {
+                first
+                    .ancestors()
+                    .take_while(|folder| !self.writable.iter().any(|root| root == folder))
+                    .any(|folder| held.contains(folder))
+            })
+        };
+        let beneath: Vec<_> = held.iter().filter(|path| is_covered(path)).cloned().collect();
+        for path in &beneath {
+            held.remove(path);
+        }
+        held
+    }
+
+    /// The paths in folders to write in that guarded links lead to, and that are guarded with them.
+    pub(super) fn link_targets(&self, survey: &GuardSurvey) -> Vec<PathBuf> {
+        let links = survey.found.iter().filter(|(_, guarded)| matches!(guarded, GuardedPath::Link(_)));
+        let targets = links.filter(|(path, _)| survey.holds_target(path));
+        let targets = targets.filter_map(|(path, _)| path.canonicalize().ok());
+        targets.filter(|target| self.is_in_a_root(target)).collect()
+    }
+
+    /// Whether a path is there inside: folders that every sandbox has of its own cover what lies in them outside.
+    pub(super) fn is_seen(&self, path: &Path) -> bool {
+        self.is_writable(path) || !OWN.iter().any(|own| path.starts_with(own))
+    }
+
+    fn is_in_a_root(&self, path: &Path) -> bool {
+        self.writable.iter().any(|root| path.starts_with(root))
     }
 
     /// Whether a path lies in a folder to write in.

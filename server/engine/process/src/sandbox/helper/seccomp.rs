@@ -65,6 +65,39 @@ const REFUSED: [i64; 45] = [
 /// filter, and a `clone` whose flags lie in memory.
 const MISSING: [i64; 4] =
     [libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register, libc::SYS_clone3];
+/// Refused without a process namespace, where process ids name the user's other processes: what moves, inspects or
+/// throttles them; and without an IPC namespace, the System V and POSIX objects of other programs.
+const REFUSED_ALONE: [i64; 17] = [
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
+    libc::SYS_process_madvise,
+    libc::SYS_get_robust_list,
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+/// Calls that set limits or scheduling of a process, with the place of the process id among their arguments. A zero
+/// there means the caller itself.
+const OF_A_PROCESS: [(i64, u8); 6] = [
+    (libc::SYS_sched_setaffinity, 0),
+    (libc::SYS_sched_setscheduler, 0),
+    (libc::SYS_sched_setparam, 0),
+    (libc::SYS_sched_setattr, 0),
+    (libc::SYS_setpriority, 1),
+    (libc::SYS_ioprio_set, 1),
+];
+/// Calls that set the priority of all processes of a user, with the value of their first argument that means it.
+const OF_A_USER: [(i64, u64); 2] = [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
 /// New namespaces, by the flags of `clone`.
 const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWUSER,
@@ -116,9 +149,9 @@ impl Sockets {
     }
 }
 
-/// Applies the filter to this process and all it will start.
-pub(super) fn apply(sockets: Sockets) -> Result<(), String> {
-    let refused = refusals(sockets).map_err(|error| error.to_string())?;
+/// Applies the filter to this process and all it will start. `alone` means that no namespaces hold them.
+pub(super) fn apply(sockets: Sockets, alone: bool) -> Result<(), String> {
+    let refused = refusals(sockets, alone).map_err(|error| error.to_string())?;
     let missing = MISSING.into_iter().map(|call| (call, vec![])).collect();
     apply_one(&foreign())?;
     apply_one(&compile(missing, libc::ENOSYS)?)?;
@@ -132,11 +165,24 @@ pub(crate) fn is_supported() -> bool {
 
 type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
-fn refusals(sockets: Sockets) -> Result<SyscallRules, seccompiler::BackendError> {
+fn refusals(sockets: Sockets, alone: bool) -> Result<SyscallRules, seccompiler::BackendError> {
     let mut rules: SyscallRules = REFUSED.into_iter().map(|call| (call, vec![])).collect();
     rules.insert(libc::SYS_kexec_file_load, vec![]);
     #[cfg(target_arch = "x86_64")]
     rules.extend([libc::SYS_iopl, libc::SYS_ioperm].map(|call| (call, vec![])));
+    let of_another = |argument| when(&[(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)]);
+    // The helper inside shares the command's process namespace: its limits would end it before it reports.
+    rules.insert(libc::SYS_prlimit64, vec![of_another(0)?]);
+    if alone {
+        rules.extend(REFUSED_ALONE.map(|call| (call, vec![])));
+        for (call, argument) in OF_A_PROCESS {
+            rules.insert(call, vec![of_another(argument)?]);
+        }
+        for (call, user) in OF_A_USER {
+            let of_all = when(&[(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, user)])?;
+            rules.entry(call).or_default().push(of_all);
+        }
+    }
     let namespaces = NAMESPACES.into_iter().map(|flag| {
         let flag = flag.cast_unsigned().into();
         when(&[(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(flag), flag)])

@@ -1,0 +1,160 @@
+//! Files that steer other programs: editors, shells, git and agents run or obey what such a file says.
+//!
+//! Rule: one table for the permission gate and the sandbox. A name is compared without regard to letter case, because some
+//! file systems ignore it.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// The folder, or the file that names the folder, in which git keeps a repository's own data.
+pub const GIT: &str = ".git";
+
+/// Names that steer programs in whichever folder they lie.
+const NAMES: [&str; 63] = [
+    GIT,
+    ".gitmodules",
+    ".gitconfig",
+    ".pre-commit-config.yaml",
+    ".husky",
+    "lefthook.yml",
+    "lefthook.yaml",
+    "lefthook.json",
+    "lefthook.toml",
+    ".lefthook.yml",
+    ".lefthook.yaml",
+    ".lefthook.json",
+    ".lefthook.toml",
+    ".vscode",
+    ".idea",
+    ".zed",
+    ".fleet",
+    ".devcontainer",
+    ".devcontainer.json",
+    ".exrc",
+    ".nvimrc",
+    ".nvim.lua",
+    ".vimrc",
+    ".dir-locals.el",
+    ".envrc",
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".pnpmfile.cjs",
+    ".ripgreprc",
+    ".kode",
+    ".kode.json",
+    ".kode-ls",
+    ".claude",
+    ".claude.json",
+    ".blade",
+    ".cursor",
+    ".windsurf",
+    ".codex",
+    ".gemini",
+    ".qwen",
+    ".opencode",
+    "opencode.json",
+    "opencode.jsonc",
+    ".kiro",
+    ".roo",
+    ".aider.conf.yml",
+    ".mcp.json",
+    ".mcprc",
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_aliases",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".zlogout",
+    ".inputrc",
+    ".xinitrc",
+    ".xprofile",
+];
+
+/// Ends of names that steer programs in whichever folder they lie.
+const SUFFIXES: [&str; 1] = [".code-workspace"];
+
+/// Places below the home folder that steer programs there.
+pub const AT_HOME: [&str; 12] = [
+    ".config/fish",
+    ".config/zsh",
+    ".config/git",
+    ".config/nvim",
+    ".config/helix",
+    ".config/autostart",
+    ".config/systemd",
+    ".config/environment.d",
+    ".pam_environment",
+    ".tmux.conf",
+    ".emacs",
+    ".emacs.d",
+];
+
+/// Folders of dependencies and build results. No program is opened in them, so that in them only repositories steer one.
+const OF_DEPENDENCIES: [&str; 5] = ["node_modules", "target", ".venv", "__pycache__", ".tox"];
+
+/// Whether a file or folder of that name steers programs in whichever folder it lies.
+#[must_use]
+pub fn is_steering(name: &OsStr) -> bool {
+    let is = |other: &&str| name.eq_ignore_ascii_case(other);
+    NAMES.iter().any(is)
+        || SUFFIXES.iter().any(|suffix| {
+            let (name, suffix) = (name.as_encoded_bytes(), suffix.as_bytes());
+            let end = name.len().checked_sub(suffix.len()).and_then(|start| name.get(start..));
+            end.is_some_and(|end| end.eq_ignore_ascii_case(suffix))
+        })
+}
+
+/// Whether a name is that of a repository's own data.
+#[must_use]
+pub fn is_repository(name: &OsStr) -> bool {
+    name.eq_ignore_ascii_case(GIT)
+}
+
+/// Whether a folder of that name holds dependencies or build results.
+#[must_use]
+pub fn holds_dependencies(name: &OsStr) -> bool {
+    OF_DEPENDENCIES.iter().any(|other| name == *other)
+}
+
+/// The place of [`AT_HOME`] that a path is or lies in.
+#[must_use]
+pub fn place_at_home(path: &Path, home: &Path) -> Option<&'static str> {
+    let below = path.strip_prefix(home).ok()?;
+    let lies_in = |place: &&&str| {
+        let mut parts = below.components();
+        Path::new(place).components().all(|part| {
+            parts.next().is_some_and(|own| own.as_os_str().eq_ignore_ascii_case(part.as_os_str()))
+        })
+    };
+    AT_HOME.iter().find(lies_in).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_compared_without_letter_case() {
+        for name in [".git", ".GIT", ".VSCode", "App.code-workspace", ".MCP.json", ".bashrc"] {
+            assert!(is_steering(OsStr::new(name)), "{name}");
+        }
+        for name in ["git", ".gitignore", "code-workspace", ".vscode2", "README.md", ""] {
+            assert!(!is_steering(OsStr::new(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn places_at_home_cover_what_lies_in_them() {
+        let home = Path::new("/home/u");
+        assert_eq!(place_at_home(Path::new("/home/u/.config/fish/config.fish"), home), Some(".config/fish"));
+        assert_eq!(place_at_home(Path::new("/home/u/.config/FISH"), home), Some(".config/fish"));
+        assert_eq!(place_at_home(Path::new("/home/u/.config/fishes"), home), None);
+        assert_eq!(place_at_home(Path::new("/w/.config/fish"), home), None);
+    }
+}

@@ -1,0 +1,185 @@
+//! Finding the programs that the server starts by name: the shell, git, servers of tools.
+//!
+//! Rule: a program is never taken from a folder that the agent may write in, wherever `PATH` has it. Where it was found once
+//! it is taken from for good.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use parking_lot::RwLock;
+
+use kode_base::paths::AbsPath;
+
+/// Folders of the system, whatever `PATH` says.
+const SYSTEM: [&str; 6] =
+    ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/run/current-system/sw/bin"];
+/// Folders that everybody may write in.
+const SHARED: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
+/// What is known of programs.
+#[derive(Debug, Default)]
+struct ProgramTable {
+    /// Folders that the agent may write in, by name and resolved.
+    writable: BTreeSet<PathBuf>,
+    found: HashMap<String, PathBuf>,
+}
+
+static KNOWN: LazyLock<RwLock<ProgramTable>> = LazyLock::new(RwLock::default);
+
+/// Why a program is not started.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProgramError {
+    /// It is nowhere.
+    #[error("`{0}` is in no folder of PATH")]
+    Nowhere(String),
+    /// It is where the agent may have put it.
+    #[error(
+        "`{name}` is only in {folder}, which the agent may write in; name it by its path to use it from there"
+    )]
+    Writable {
+        /// The program.
+        name: String,
+        /// The folder.
+        folder: PathBuf,
+    },
+}
+
+/// Takes no program from these folders and what lies in them from now on.
+pub fn exclude<'p>(folders: impl IntoIterator<Item = &'p AbsPath>) {
+    let mut names = Vec::new();
+    for folder in folders {
+        let resolved = folder.as_path().canonicalize().ok();
+        names.extend(resolved.into_iter().chain([folder.as_path().to_path_buf()]));
+    }
+    let is_known = |known: &ProgramTable| names.iter().all(|name| known.writable.contains(name));
+    if is_known(&KNOWN.read()) {
+        return;
+    }
+    let mut known = KNOWN.write();
+    known.writable.extend(names);
+    let ProgramTable { writable, found } = &mut *known;
+    found.retain(|_, program| !is_writable(program, writable));
+}
+
+/// The program of that name; a name with a slash in it is a path and stays what it is.
+///
+/// # Errors
+/// [`ProgramError`].
+pub fn find(name: &str) -> Result<PathBuf, ProgramError> {
+    if name.contains('/') {
+        return Ok(PathBuf::from(name));
+    }
+    if let Some(found) = KNOWN.read().found.get(name)
+        && is_program(found)
+    {
+        return Ok(found.clone());
+    }
+    let mut known = KNOWN.write();
+    let found = search(name, &folders(), &known.writable)?;
+    known.found.insert(name.to_owned(), found.clone());
+    Ok(found)
+}
+
+/// `PATH` without the folders that the agent may write in, for programs that run outside of the sandbox.
+#[must_use]
+pub fn search_path() -> OsString {
+    let known = KNOWN.read();
+    let folders = folders().into_iter().filter(|folder| may_be_searched(folder, &known.writable));
+    // A folder with a colon in its name cannot be in it.
+    std::env::join_paths(folders).unwrap_or_else(|_| OsString::from(SYSTEM.join(":")))
+}
+
+/// Whether the program that a shell would take for a name lies in no folder that the agent may write in. A name that is
+/// nowhere is harmless.
+#[must_use]
+pub fn is_taken_from_outside(name: &str) -> bool {
+    let known = KNOWN.read();
+    let first = folders().into_iter().find(|folder| is_program(&folder.join(name)) || !folder.is_absolute());
+    first.is_none_or(|folder| {
+        may_be_searched(&folder, &known.writable) && !leads_into(&folder.join(name), &known.writable)
+    })
+}
+
+/// The folders of `PATH`, and those of the system behind them.
+fn folders() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    folders.extend(SYSTEM.iter().map(PathBuf::from));
+    folders
+}
+
+fn search(name: &str, folders: &[PathBuf], writable: &BTreeSet<PathBuf>) -> Result<PathBuf, ProgramError> {
+    let mut left_out = None;
+    for folder in folders {
+        let program = folder.join(name);
+        if !is_program(&program) {
+            continue;
+        }
+        if may_be_searched(folder, writable) && !leads_into(&program, writable) {
+            return Ok(program);
+        }
+        left_out.get_or_insert_with(|| folder.clone());
+    }
+    Err(match left_out {
+        Some(folder) => ProgramError::Writable { name: name.to_owned(), folder },
+        None => ProgramError::Nowhere(name.to_owned()),
+    })
+}
+
+fn may_be_searched(folder: &Path, writable: &BTreeSet<PathBuf>) -> bool {
+    let is_shared = |path: &Path| SHARED.iter().any(|shared| path.starts_with(shared));
+    folder.is_absolute()
+        && !is_writable(folder, writable)
+        && !is_shared(folder)
+        && folder.canonicalize().map_or(true, |real| !is_writable(&real, writable) && !is_shared(&real))
+}
+
+/// Whether links of a program lead into such a folder.
+fn leads_into(program: &Path, writable: &BTreeSet<PathBuf>) -> bool {
+    program.canonicalize().is_ok_and(|real| is_writable(&real, writable))
+}
+
+/// Whether a path lies in one of these folders. Those of the system are nobody's workspace.
+fn is_writable(path: &Path, writable: &BTreeSet<PathBuf>) -> bool {
+    let is_of_system = SYSTEM.iter().any(|folder| path.starts_with(folder));
+    !is_of_system && path.ancestors().any(|folder| writable.contains(folder))
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_program_is_never_taken_from_where_the_agent_may_write() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        for name in ["ws/bin", "links", "tools"] {
+            fs::create_dir_all(base.join(name)).unwrap();
+        }
+        for name in ["ws/bin/bash", "ws/bin/own", "tools/bash"] {
+            fs::write(base.join(name), "").unwrap();
+            fs::set_permissions(base.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        symlink(base.join("ws/bin/bash"), base.join("links/bash")).unwrap();
+        symlink(base.join("ws/bin"), base.join("alias")).unwrap();
+        let writable = BTreeSet::from([base.join("ws")]);
+        let folders = ["ws/bin", "alias", "links", "tools"].map(|name| base.join(name));
+        let relative = [PathBuf::from("."), PathBuf::new()];
+        let all = [&relative[..], &folders].concat();
+        assert_eq!(search("bash", &all, &writable), Ok(base.join("tools/bash")));
+        let only = search("own", &all, &writable).unwrap_err();
+        assert!(only.to_string().contains("ws/bin"), "{only}");
+        assert_eq!(search("none", &all, &writable), Err(ProgramError::Nowhere("none".into())));
+        assert_eq!(find("./x/y"), Ok(PathBuf::from("./x/y")));
+    }
+}

@@ -1,0 +1,236 @@
+//! The mounts of a sandbox besides its root: what may be written, what may not, what is not seen.
+//!
+//! Rule: mounts are made from the outside in, so that what lies deeper wins; every folder between a writable one and a held or
+//! hidden path in it is a mount of its own, because a mount cannot be renamed. They are made inside, one call of the system
+//! each; where the system does not let that, bubblewrap makes them, which reads its list of mounts anew for each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, StatVfsMountFlags, fstat, fstatvfs, openat};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount, mount_bind, mount_remount};
+use rustix::thread::UnshareFlags;
+use serde::{Deserialize, Serialize};
+
+use super::places::PolicyPaths;
+use crate::sandbox::guard::GuardSurvey;
+use kode_base::beneath;
+
+/// How a path is mounted. Where several apply to one path, the last counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum MountKind {
+    /// Onto itself, to be a mount.
+    Pinned,
+    /// Onto itself, where something else would cover it.
+    Writable,
+    ReadOnly,
+    HiddenFile,
+    HiddenFolder,
+}
+
+/// The mounts, by path: a path sorts after the folders it lies in.
+pub(super) type Mounts = BTreeMap<PathBuf, MountKind>;
+
+/// What stands in for hidden files and folders.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MountStandIns<'a> {
+    pub(super) file: &'a Path,
+    pub(super) folder: &'a Path,
+}
+
+/// Why the mounts could not be made.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum MountError {
+    /// The system lets nobody make them here.
+    #[error("the system does not let it make mounts inside: {0}")]
+    NotPermitted(Errno),
+    /// A path is another one than it was when the sandbox was made.
+    #[error("{0} was replaced while the sandbox was set up; run the command again")]
+    Replaced(PathBuf),
+    /// It failed.
+    #[error("{path} could not be mounted: {source}")]
+    Failed { path: PathBuf, source: io::Error },
+}
+
+/// The mounts for a policy and what is guarded.
+pub(super) fn of(places: &PolicyPaths, survey: &GuardSurvey) -> Mounts {
+    let mut mounts = Mounts::new();
+    let mut add = |path: &Path, mount: MountKind| {
+        let entry = mounts.entry(path.to_path_buf()).or_insert(mount);
+        *entry = (*entry).max(mount);
+    };
+    let held = places.held(survey);
+    let hidden = places.hidden.iter().chain(&survey.hidden);
+    // What the user opened as a workspace is to be seen.
+    let hidden = hidden.filter(|path| !places.writable.contains(*path) && places.is_seen(path));
+    let hidden: BTreeSet<_> = hidden.cloned().collect();
+    for path in &hidden {
+        add(path, if path.is_dir() { MountKind::HiddenFolder } else { MountKind::HiddenFile });
+    }
+    for path in held.iter().chain(places.shown.iter().filter(|path| places.is_seen(path))) {
+        add(path, MountKind::ReadOnly);
+    }
+    let covers = |folder: &Path| held.contains(folder) || hidden.contains(folder);
+    for root in places.writable.iter().filter(|root| root.ancestors().skip(1).any(covers)) {
+        add(root, MountKind::Writable);
+    }
+    for path in held.iter().chain(&hidden).chain(&survey.repositories) {
+        let above = path.ancestors().skip(usize::from(!survey.repositories.contains(path)));
+        for folder in above.take_while(|folder| places.is_writable(folder)) {
+            if !folder.ancestors().any(covers) {
+                add(folder, MountKind::Pinned);
+            }
+        }
+    }
+    mounts
+}
+
+/// The mounts as arguments of bubblewrap.
+pub(super) fn arguments(mounts: &Mounts, stand_ins: MountStandIns<'_>) -> Vec<OsString> {
+    let mut arguments = Vec::new();
+    let mut option = |name: &str, paths: &[&Path]| {
+        arguments.push(name.into());
+        arguments.extend(paths.iter().map(|path| path.as_os_str().to_owned()));
+    };
+    for (path, kind) in mounts {
+        match kind {
+            MountKind::Pinned | MountKind::Writable => option("--bind", &[path, path]),
+            MountKind::ReadOnly => option("--ro-bind", &[path, path]),
+            MountKind::HiddenFile => option("--ro-bind", &[stand_ins.file, path]),
+            MountKind::HiddenFolder => option("--tmpfs", &[path]),
+        }
+    }
+    for (path, _) in mounts.iter().filter(|(_, kind)| **kind == MountKind::HiddenFolder) {
+        option("--remount-ro", &[path]);
+    }
+    arguments
+}
+
+/// Makes the mounts in a namespace of this process's own.
+pub(super) fn make(mounts: &Mounts, stand_ins: MountStandIns<'_>) -> Result<(), MountError> {
+    if mounts.is_empty() {
+        return Ok(());
+    }
+    unshare().map_err(MountError::NotPermitted)?;
+    // Opened before anything covers it.
+    let sources = mounts.iter().map(|(path, kind)| match kind {
+        MountKind::HiddenFile => open(stand_ins.file),
+        MountKind::HiddenFolder => open(stand_ins.folder),
+        MountKind::Pinned | MountKind::Writable | MountKind::ReadOnly => open(path),
+    });
+    let sources: Vec<_> = sources.collect::<Result<_, _>>()?;
+    let is_folder = |source: &OwnedFd| {
+        fstat(source).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Directory)
+    };
+    let places: BTreeSet<&Path> = mounts
+        .keys()
+        .zip(&sources)
+        .filter(|(_, source)| is_folder(source))
+        .map(|(path, _)| path.as_path())
+        .collect();
+    let mut folders = Vec::new();
+    for ((path, kind), source) in mounts.iter().zip(&sources) {
+        let failed = |source: Errno| match source {
+            // The last: other file systems are mounted below it, which bubblewrap takes along.
+            Errno::PERM | Errno::ACCESS | Errno::INVAL => MountError::NotPermitted(source),
+            other => MountError::Failed { path: path.clone(), source: other.into() },
+        };
+        let holds_more = *kind == MountKind::HiddenFolder && beneath_of(mounts, path).next().is_some();
+        if holds_more {
+            let flags = MountFlags::NOSUID | MountFlags::NODEV;
+            mount("tmpfs", by_descriptor(&open(path)?), "tmpfs", flags, Some(c"mode=755")).map_err(failed)?;
+            for (inner, _) in beneath_of(mounts, path) {
+                let made = place_for(inner, places.contains(inner.as_path()));
+                made.map_err(|source| MountError::Failed { path: inner.clone(), source })?;
+            }
+            folders.push(path);
+            continue;
+        }
+        let target = open(path)?;
+        let is_itself = matches!(kind, MountKind::Pinned | MountKind::ReadOnly);
+        if is_itself && !is_same(source, &target) && !folders.iter().any(|folder| path.starts_with(folder)) {
+            return Err(MountError::Replaced(path.clone()));
+        }
+        mount_bind(by_descriptor(source), by_descriptor(&target)).map_err(failed)?;
+        if !matches!(kind, MountKind::Pinned | MountKind::Writable) {
+            make_read_only(path).map_err(failed)?;
+        }
+    }
+    for folder in folders {
+        make_read_only(folder)
+            .map_err(|source| MountError::Failed { path: folder.clone(), source: source.into() })?;
+    }
+    Ok(())
+}
+
+#[expect(deprecated, reason = "only sharing no files any more is a matter of safety, and those are shared")]
+fn unshare() -> Result<(), Errno> {
+    rustix::thread::unshare(UnshareFlags::NEWNS)
+}
+
+fn beneath_of<'m>(
+    mounts: &'m Mounts,
+    folder: &'m Path,
+) -> impl Iterator<Item = (&'m PathBuf, &'m MountKind)> {
+    let after = mounts.range(folder.to_path_buf()..).skip(1);
+    after.take_while(move |(path, _)| path.starts_with(folder))
+}
+
+/// Makes something to be mounted over, in a folder that is empty.
+fn place_for(path: &Path, is_folder: bool) -> io::Result<()> {
+    if is_folder {
+        return fs::create_dir_all(path);
+    }
+    fs::create_dir_all(path.parent().unwrap_or(path))?;
+    fs::write(path, "")
+}
+
+/// Opens a path as a place, no component of it a link.
+fn open(path: &Path) -> Result<OwnedFd, MountError> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = match path.strip_prefix("/") {
+        Ok(below) if !below.as_os_str().is_empty() => openat(CWD, "/", flags, Mode::empty())
+            .map_err(io::Error::from)
+            .and_then(|root| beneath::open_in(&root, below, OFlags::PATH, Mode::empty())),
+        _ => openat(CWD, path, flags, Mode::empty()).map_err(io::Error::from),
+    };
+    opened.map_err(|source| match beneath::is_gone(&source) {
+        true => MountError::Replaced(path.to_path_buf()),
+        false => MountError::Failed { path: path.to_path_buf(), source },
+    })
+}
+
+fn is_same(one: &OwnedFd, other: &OwnedFd) -> bool {
+    let of = |file: &OwnedFd| fstat(file).map(|found| (found.st_dev, found.st_ino));
+    matches!((of(one), of(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+fn by_descriptor(file: impl AsFd) -> PathBuf {
+    beneath::by_descriptor(file)
+}
+
+/// Makes the mount on a path read-only; what else it forbids it goes on to forbid.
+fn make_read_only(path: &Path) -> Result<(), Errno> {
+    let mounted = open(path).map_err(|_| Errno::NOENT)?;
+    let found = fstatvfs(&mounted)?.f_flag;
+    let mut flags = MountFlags::BIND | MountFlags::RDONLY;
+    for (has, keeps) in [
+        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+    ] {
+        if found.contains(has) {
+            flags |= keeps;
+        }
+    }
+    mount_remount(by_descriptor(&mounted), flags, c"")
+}
