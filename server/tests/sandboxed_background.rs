@@ -38,6 +38,7 @@ fn rig() -> Rig {
         writable: vec![workspace.clone()],
         read_only: Vec::new(),
         hidden: Vec::new(),
+        hides: None,
         home: None,
         state,
         network: Network::Off,
@@ -103,5 +104,6 @@ async fn a_background_command_is_held_and_what_it_did_to_guarded_files_is_told_a
     let seen = rig.shell.tasks().look(&task);
     assert_eq!(seen.state, TaskState::Ended(TaskEnd::Exited { code: 0 }), "{seen:?}");
     assert!(!outside.as_path().exists(), "{seen:?}");
-    assert!(!seen.guarded.created.is_empty(), "{seen:?}");
+    assert!(!seen.guarded.set_aside.is_empty(), "{seen:?}");
+    assert!(!rig.workspace.join(".vscode").as_path().exists(), "{seen:?}");
 }

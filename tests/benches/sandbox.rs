@@ -1,7 +1,8 @@
-//! What the sandbox costs a command: `true` in either kind beside plain `true`.
+//! The cost of the wall: `true` in either kind of sandbox beside plain `true`, a turn with `true` in a small and in a large
+//! workspace, and the judgement of a long command line.
 //!
-//! Rule: the helper is started as the server starts it, for a workspace with the files it looks for; times stand beside
-//! those of plain `true` and of bubblewrap alone, measured by turns.
+//! Rule: the helper and the turns run as the server runs them; times are measured by turns beside those of plain `true`,
+//! of bubblewrap alone and of the small workspace.
 //!
 //! Run it with `cargo build --release && cargo bench -p kode-e2e --bench sandbox`.
 
@@ -19,12 +20,18 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use kode_e2e::measure::{Spread, by_turns, figure, heading, row, time};
+use kode_e2e::{Client, Offer, Project, Script, call, say};
 use serde_json::{Value, json};
 
 /// Runs that are not counted.
 const WARM_UP: usize = 5;
 /// Runs of each that are counted, by turns.
 const RUNS: usize = 60;
+/// Nested repositories of the large workspace, and files in each: 100,000 files in all.
+const REPOSITORIES: usize = 200;
+const FILES: usize = 500;
+/// Parts of the long command line.
+const PARTS: usize = 10_000;
 /// Bubblewrap, where Debian has it.
 const BUBBLEWRAP: &str = "/usr/bin/bwrap";
 /// The namespaces the sandbox has, and nothing more.
@@ -72,6 +79,87 @@ fn main() {
     let over = |spread: &Spread| (spread.median - plain.median) * 1e3;
     figure("bubblewrap over plain", over(&bubblewrap), " ms", "15 ms");
     figure("landlock over plain", over(&landlock), " ms", "15 ms");
+    turns();
+    judgements(&program, &base);
+}
+
+/// A turn with one `true` in a workspace of a common size, and in one with many files and repositories.
+fn turns() {
+    let script = Script::default().otherwise(
+        (0..WARM_UP + RUNS).flat_map(|_| [call("Bash", json!({ "command": "true" })), say("done")]),
+    );
+    let [small, large] = [0, REPOSITORIES].map(|repositories| {
+        let project = Project::new(&script);
+        repository(&project.workspace(), 1_000);
+        for number in 0..repositories {
+            repository(&project.path(&format!("group-{}/module-{number}", number % 10)), FILES);
+        }
+        let client = project.connect(&Offer::kode());
+        (project, client)
+    });
+    let session = |client: &'static Client| client.session_with(json!({ "mode": "bypassPermissions" }));
+    let [small, large] = [small, large].map(|(project, client)| {
+        // Both live as long as the process.
+        std::mem::forget(project);
+        session(Box::leak(Box::new(client)))
+    });
+    let turn = |session: &kode_e2e::Session<'_>| {
+        time(|| {
+            let done = session.run("go");
+            assert_eq!(done["stopReason"], "end_turn", "{done}");
+        })
+    };
+    let times = by_turns(WARM_UP, RUNS, [&mut || turn(&small), &mut || turn(&large)]);
+    let [small, large] = times.map(|times| Spread::of(times, 1));
+    heading(&format!("a turn with one `true`, {RUNS} runs"));
+    row("1,000 files, 1 repository", &small, "");
+    row(&format!("{} files, {} repositories", REPOSITORIES * FILES, REPOSITORIES + 1), &large, "");
+    figure("large over small", (large.median - small.median) * 1e3, " ms", "15 ms");
+}
+
+/// A folder with a repository as `git init` makes one, and with files.
+fn repository(folder: &Path, files: usize) {
+    for name in [
+        "config",
+        "description",
+        "HEAD",
+        "hooks/pre-commit.sample",
+        "info/exclude",
+        "refs/heads/x",
+        "objects/x",
+    ] {
+        write(&folder.join(".git").join(name));
+    }
+    for file in 0..files {
+        write(&folder.join(format!("src/{}/{file}.rs", file % 20)));
+    }
+}
+
+/// How long it takes to judge a long command line, beside a short one.
+fn judgements(program: &Path, base: &Path) {
+    let question = |command: String| {
+        let question =
+            json!({ "tool": "Bash", "input": { "command": command }, "workspace": base.join("ws") });
+        format!("{question}\n")
+    };
+    let [short, long] = ["ls".to_owned(), format!("{}ls", "ls && ".repeat(PARTS - 1))].map(question);
+    fs::write(base.join("short"), short).expect("it is ours");
+    fs::write(base.join("long"), long).expect("it is ours");
+    let explain = |name: &str| {
+        let mut command = Command::new(program);
+        command.args(["permissions", "explain"]).current_dir(base.join("ws")).stdout(Stdio::null());
+        command.stdin(fs::File::open(base.join(name)).expect("it was written"));
+        time(|| {
+            let status = command.status().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+            assert!(status.success(), "{command:?}: {status}");
+        })
+    };
+    let times = by_turns(WARM_UP, RUNS, [&mut || explain("short"), &mut || explain("long")]);
+    let [short, long] = times.map(|times| Spread::of(times, 1));
+    heading(&format!("judging a command line, {RUNS} runs"));
+    row("one part, with the start of the program", &short, "");
+    row(&format!("{PARTS} parts"), &long, "");
+    figure("long over short", (long.median - short.median) * 1e3, " ms", "50 ms");
 }
 
 /// A workspace of a size that is common, with a repository.

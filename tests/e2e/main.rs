@@ -42,6 +42,7 @@ mod prompts;
 mod providers;
 mod questions;
 mod queue;
+mod red_team;
 mod repository;
 mod resume;
 mod review;

@@ -4,7 +4,7 @@
 //! fail where the machine has no sandbox: `tests/tools/install-bubblewrap.sh` installs what is missing.
 
 mod calls;
-mod fixture;
+pub(crate) mod fixture;
 mod helper;
 mod network;
 mod probes;
@@ -121,7 +121,7 @@ fn new_guarded_files_are_reported_and_leave_no_stand_ins() {
         let before = ".git\n.mcp.json\n.vscode\ndeep\nlink-out\nsrc\n";
         assert_eq!((output.code, &*output.stdout), (0, before), "{kind}: {output:?}");
         for created in ["ws/.idea", "ws/sub/.envrc"] {
-            let said = format!("created {}", fixture.path(created).display());
+            let said = format!("made {}", fixture.path(created).display());
             assert!(output.stderr.contains(&said), "{kind}: {output:?}");
         }
         fixture.check(Outside::Untouched, kind);

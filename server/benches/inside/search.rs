@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kode_engine::base::ids::CallId;
-use kode_engine::base::paths::{AbsPath, Target};
+use kode_engine::base::paths::{AbsPath, ResolvedPaths, Target};
 use kode_engine::process::shell::Shell;
 use kode_engine::text::document::DocumentSnapshot;
 use kode_engine::text::host::{DocumentEdit, DocumentEditOutcome, DocumentObserver, Host, SaveOutcome};
@@ -141,6 +141,7 @@ impl Tree {
             catalog: Arc::default(),
             may_read: Arc::new(|_, _| true),
             sandbox: None,
+            resolved: ResolvedPaths::default(),
             cancel: CancellationToken::new(),
             progress: Arc::new(|_| {}),
             text_limit: None,

@@ -16,11 +16,12 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use kode_e2e::{LIMIT, Output, binary};
-use rustix::process::{Pid, Signal, geteuid, kill_process_group};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, geteuid, kill_process_group, waitid};
 use tempfile::TempDir;
 
 /// What is in every secret.
-pub(super) const SECRET: &str = "SECRET";
+pub(crate) const SECRET: &str = "SECRET";
 /// The content of what is outside and guarded.
 const PRECIOUS: &str = "precious\n";
 /// The user that owns nothing.
@@ -30,7 +31,7 @@ const REACHABLE: &str = "/opt";
 
 /// Who runs the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum User {
+pub(crate) enum User {
     /// Whoever runs the tests.
     Own,
     /// A user without any rights; only root can become it.
@@ -39,14 +40,14 @@ pub(super) enum User {
 
 impl User {
     /// Those that there are here.
-    pub(super) fn all() -> Vec<Self> {
+    pub(crate) fn all() -> Vec<Self> {
         if geteuid().is_root() { vec![Self::Own, Self::Nobody] } else { vec![Self::Own] }
     }
 }
 
 /// What is looked at after a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outside {
+pub(crate) enum Outside {
     /// Everything is as it was.
     Untouched,
     /// Modes and times may have changed.
@@ -54,7 +55,7 @@ pub(super) enum Outside {
 }
 
 /// A workspace and its surroundings.
-pub(super) struct Fixture {
+pub(crate) struct Fixture {
     _folder: TempDir,
     base: PathBuf,
     user: User,
@@ -63,19 +64,50 @@ pub(super) struct Fixture {
     unix: UnixListener,
     abstract_name: String,
     marker: tempfile::NamedTempFile,
+    posix: tempfile::NamedTempFile,
+    system_v: SystemV,
     victim: Child,
 }
 
-impl Fixture {
-    pub(super) fn new(user: User) -> Self {
-        // Not where the checkout is, if that can be helped: what lies in `/tmp` is not there in the sandbox, and nothing
-        // could be tried on it.
-        let parent = match user {
-            User::Own if !rustix::process::geteuid().is_root() => Path::new(env!("CARGO_TARGET_TMPDIR")),
-            User::Own | User::Nobody => Path::new(REACHABLE),
+/// System V objects of a program of the user outside.
+struct SystemV {
+    user: User,
+    segment: String,
+    queue: String,
+    semaphores: String,
+}
+
+impl SystemV {
+    fn new(user: User) -> Self {
+        let make = |option: &[&str]| {
+            let mut command = Command::new("ipcmk");
+            command.args(option);
+            let output = become_user(&mut command, user).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            let text = String::from_utf8(output.stdout).unwrap();
+            text.rsplit(' ').next().unwrap().trim().to_owned()
         };
-        fs::create_dir_all(parent).unwrap();
-        let folder = tempfile::Builder::new().prefix("kode-sandbox-").tempdir_in(parent).unwrap();
+        Self {
+            user,
+            segment: make(&["--shmem", "4096", "--mode", "0600"]),
+            queue: make(&["--queue", "--mode", "0600"]),
+            semaphores: make(&["--semaphore", "1", "--mode", "0600"]),
+        }
+    }
+}
+
+impl Drop for SystemV {
+    fn drop(&mut self) {
+        let Self { user, segment, queue, semaphores } = self;
+        let mut remove = Command::new("ipcrm");
+        remove.args(["-m", segment, "-q", queue, "-s", semaphores]);
+        let _ = become_user(&mut remove, *user).status();
+    }
+}
+
+impl Fixture {
+    pub(crate) fn new(user: User) -> Self {
+        let folder = tempfile::Builder::new().prefix("kode-sandbox-").tempdir_in(parent_of(user)).unwrap();
         let base = folder.path().canonicalize().unwrap();
         fs::set_permissions(&base, Permissions::from_mode(0o755)).unwrap();
         for (path, content) in [
@@ -114,16 +146,22 @@ impl Fixture {
         victim.arg("1000").env("SECRET_OF_VICTIM", SECRET);
         let victim = become_user(&mut victim, user).spawn().unwrap();
         let marker = tempfile::Builder::new().prefix("kode-marker-").tempfile_in("/tmp").unwrap();
-        Self { _folder: folder, base, user, tcp, udp, unix, abstract_name, marker, victim }
+        let posix = tempfile::Builder::new().prefix("kode-posix-").tempfile_in("/dev/shm").unwrap();
+        fs::write(posix.path(), SECRET).unwrap();
+        if user == User::Nobody {
+            give(posix.path());
+        }
+        let system_v = SystemV::new(user);
+        Self { _folder: folder, base, user, tcp, udp, unix, abstract_name, marker, posix, system_v, victim }
     }
 
     /// The path of something in or around the workspace.
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.base.join(name)
     }
 
     /// `kode-ls` as the user, in the workspace, with keys in its environment.
-    pub(super) fn kode_ls(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn kode_ls(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program(self.user));
         command.args(arguments).current_dir(self.path("ws")).env_clear();
         command.envs([("PATH", "/usr/local/bin:/usr/bin:/bin"), ("LANG", "C.UTF-8"), ("TERM", "dumb")]);
@@ -141,9 +179,9 @@ impl Fixture {
         command
     }
 
-    /// Runs a script in the sandbox. It knows `$out`, `$tcp`, `$udp`, `$socket`, `$abstract`, `$victim`, `$marker`
-    /// and `$state`.
-    pub(super) fn run(&self, options: &[&str], script: &str) -> Output {
+    /// Runs a script in the sandbox. It knows `$out`, `$tcp`, `$udp`, `$socket`, `$abstract`, `$victim`, `$marker`,
+    /// `$posix`, `$segment`, `$queue`, `$semaphores` and `$state`.
+    pub(crate) fn run(&self, options: &[&str], script: &str) -> Output {
         let script = format!("{}\n{script}", self.names());
         let mut arguments = vec!["sandbox"];
         arguments.extend(options);
@@ -156,7 +194,7 @@ impl Fixture {
         assert!(abstract_address.is_unnamed() || abstract_address.as_pathname().is_none());
         let port = |address: std::io::Result<std::net::SocketAddr>| address.unwrap().port();
         format!(
-            "out={} tcp={} udp={} socket={} abstract={} victim={} marker={} state={}",
+            "out={} tcp={} udp={} socket={} abstract={} victim={} marker={} posix={} segment={} queue={} semaphores={} state={}",
             self.path("outside").display(),
             port(self.tcp.local_addr()),
             port(self.udp.local_addr()),
@@ -164,12 +202,16 @@ impl Fixture {
             self.abstract_name,
             self.victim.id(),
             self.marker.path().display(),
+            self.posix.path().display(),
+            self.system_v.segment,
+            self.system_v.queue,
+            self.system_v.semaphores,
             self.path("state").display(),
         )
     }
 
     /// Listens under a name that is in no folder.
-    pub(super) fn listen_abstract(&self) -> UnixListener {
+    pub(crate) fn listen_abstract(&self) -> UnixListener {
         let address = SocketAddr::from_abstract_name(&self.abstract_name).unwrap();
         let listener = UnixListener::bind_addr(&address).unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -177,7 +219,7 @@ impl Fixture {
     }
 
     /// Fails unless everything outside and guarded is as it was and nobody has called.
-    pub(super) fn check(&mut self, outside: Outside, what: &str) {
+    pub(crate) fn check(&mut self, outside: Outside, what: &str) {
         for file in [
             "ws/.git/config",
             "ws/.git/hooks/pre-commit",
@@ -202,7 +244,9 @@ impl Fixture {
         assert_eq!(names("ws/.git/hooks"), ["pre-commit"], "{what}");
         assert_eq!(names("outside"), ["precious", "socket"], "{what}");
         assert_eq!(names("home"), [".bashrc", ".config", ".netrc", ".ssh"], "{what}");
-        assert_eq!(names("state"), ["token"], "{what}");
+        let state = names("state");
+        assert!(state.iter().all(|name| ["set-aside", "token"].contains(&&**name)), "{what}: {state:?}");
+        assert!(state.contains(&"token".to_owned()), "{what}: {state:?}");
         if outside == Outside::Untouched {
             let precious = fs::metadata(self.path("outside/precious")).unwrap();
             assert_eq!((precious.mode() & 0o7777, precious.nlink()), (0o644, 1), "{what}");
@@ -223,8 +267,19 @@ impl Drop for Fixture {
     }
 }
 
+/// Where the folders of a user are made. What lies in `/tmp` is not there in the sandbox, and nothing could be tried on
+/// it; so folders are made where the checkout is only when the user may write nowhere else.
+pub(crate) fn parent_of(user: User) -> &'static Path {
+    let parent = match user {
+        User::Own if !geteuid().is_root() => Path::new(env!("CARGO_TARGET_TMPDIR")),
+        User::Own | User::Nobody => Path::new(REACHABLE),
+    };
+    fs::create_dir_all(parent).unwrap();
+    parent
+}
+
 /// Has a command run as a user.
-fn become_user(command: &mut Command, user: User) -> &mut Command {
+pub(crate) fn become_user(command: &mut Command, user: User) -> &mut Command {
     match user {
         User::Own => command,
         User::Nobody => command.gid(NOBODY).uid(NOBODY),
@@ -232,7 +287,7 @@ fn become_user(command: &mut Command, user: User) -> &mut Command {
 }
 
 /// Gives a folder to the user that owns nothing.
-fn give(folder: &Path) {
+pub(crate) fn give(folder: &Path) {
     chown_all(folder);
 }
 
@@ -247,7 +302,7 @@ fn chown_all(path: &Path) {
 }
 
 /// The program where the user can reach it.
-fn program(user: User) -> PathBuf {
+pub(crate) fn program(user: User) -> PathBuf {
     static COPY: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     match user {
         User::Own => binary(),
@@ -256,7 +311,10 @@ fn program(user: User) -> PathBuf {
                 let folder = tempfile::Builder::new().prefix("kode-sandbox-").tempdir_in(REACHABLE).unwrap();
                 fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
                 let program = folder.path().join("kode-ls");
-                fs::copy(binary(), &program).unwrap();
+                // A link takes no room; a static folder outlives the test run.
+                if fs::hard_link(binary(), &program).is_err() {
+                    fs::copy(binary(), &program).unwrap();
+                }
                 (folder, program)
             });
             copied.1.clone()
@@ -264,9 +322,32 @@ fn program(user: User) -> PathBuf {
     }
 }
 
-/// Waits for the end of a program, with the one limit of all waits.
-pub(super) fn collect(mut child: Child) -> Output {
+/// Kills the process group of a program when dropped, also when the test panics.
+struct GroupKiller(Pid);
+
+impl Drop for GroupKiller {
+    fn drop(&mut self) {
+        let _ = kill_process_group(self.0, Signal::KILL);
+    }
+}
+
+/// A program in a namespace of processes of its own: when it ends, or the thread that starts it, every process below it ends
+/// too, in whatever session. An ordinary user takes part in a namespace of users as well.
+pub(crate) fn contained(program: &Path, user: User) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "unshare"]);
+    if user == User::Nobody || !geteuid().is_root() {
+        command.args(["--user", "--map-current-user"]);
+    }
+    command.args(["--pid", "--fork", "--kill-child=KILL", "--mount-proc"]).arg(program);
+    command
+}
+
+/// Waits for the end of a program, with the one limit of all waits. Processes left in its group are killed.
+pub(crate) fn collect(mut child: Child) -> Output {
     let group = Pid::from_child(&child);
+    drop(child.stdin.take());
+    let killer = GroupKiller(group);
     let read = |stream: Option<Box<dyn Read + Send>>| {
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
@@ -282,6 +363,10 @@ pub(super) fn collect(mut child: Child) -> Output {
             let _ = kill_process_group(group, Signal::KILL);
         }
     });
+    // The group is killed while its first process is a zombie: its number belongs to no other group before.
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while waitid(WaitId::Pid(group), options).is_err_and(|error| error == Errno::INTR) {}
+    drop(killer);
     let status = child.wait().unwrap();
     drop(done);
     watcher.join().unwrap();
@@ -290,14 +375,14 @@ pub(super) fn collect(mut child: Child) -> Output {
 }
 
 /// Sends what the helper wants first: a length and so many bytes.
-pub(super) fn send(mut to: impl Write, json: &serde_json::Value) {
+pub(crate) fn send(mut to: impl Write, json: &serde_json::Value) {
     let json = json.to_string();
     to.write_all(&u32::try_from(json.len()).unwrap().to_be_bytes()).unwrap();
     to.write_all(json.as_bytes()).unwrap();
 }
 
 /// Waits until no process has `mark` in its command line.
-pub(super) fn wait_until_gone(mark: &str) {
+pub(crate) fn wait_until_gone(mark: &str) {
     let deadline = Instant::now() + LIMIT;
     while runs(mark) {
         assert!(Instant::now() < deadline, "a process `{mark}` is still there");

@@ -194,6 +194,38 @@ pub(super) const PROBES: &[Probe] = &[
     ),
     differs("the numbers of files a process outside has open", "ls /proc/$victim/fd/", Refused, Works),
     probe("the memory of the helper", "echo x > /proc/$PPID/mem", Refused),
+    probe("the limits of a process outside", "prlimit --pid $victim --nofile=0:0 --fsize=0:0", Refused),
+    // Where process ids are shared, the parents are the helper and the server.
+    probe(
+        "the limits of the helper outside",
+        "for f in $PPID $(sed -n 's/^PPid:\t//p' /proc/$PPID/status); do prlimit --pid $f --fsize=0:0 && exit; done; false",
+        Refused,
+    ),
+    probe("the processors of a process outside", "taskset -p 1 $victim", Refused),
+    probe("the priority of a process outside", "renice -n 19 -p $victim", Refused),
+    probe(
+        "the priority of all processes of the user",
+        "renice -n 19 -u $(id -u) && [ $(nice) = 19 ] && [ -d /proc/$victim ]",
+        Refused,
+    ),
+    probe("the disk priority of a process outside", "ionice -c 3 -p $victim", Refused),
+    probe("the scheduling of a process outside", "chrt -i -p 0 $victim", Refused),
+    probe(
+        "shared memory of System V",
+        "ipcs -m -i $segment | grep -q bytes && perl -e 'exit !shmread($ARGV[0], my $x, 0, 6)' $segment",
+        Refused,
+    ),
+    probe(
+        "a message queue of System V",
+        "perl -e 'exit !msgsnd($ARGV[0], pack(\"l! a*\", 1, \"x\"), 04000)' $queue",
+        Refused,
+    ),
+    probe(
+        "semaphores of System V",
+        "perl -e 'exit !semop($ARGV[0], pack(\"s!3\", 0, 1, 04000))' $semaphores",
+        Refused,
+    ),
+    probe("shared memory of another program", "cat $posix", Refused),
     probe(
         "the answer of the helper",
         "echo x > /run/kode-ls/control/status.json || echo x > /run/kode-ls/control/report.json",
