@@ -109,7 +109,8 @@ pub fn run(args: SandboxArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let (mut report, code) = helper(request, &args.command);
-    report.guarded = report.guarded.and(lease.end());
+    let left = lease.end(&report.guarded.restored);
+    report.guarded = report.guarded.and(left);
     runtime.shutdown_background();
     tell(&report, args.verbose);
     Ok(code)

@@ -494,8 +494,9 @@ impl SandboxRun {
             let report: HelperReport = serde_json::from_slice(&json)?;
             Ok(report)
         });
+        let restored = report.as_ref().map(|report| report.guarded.restored.clone()).unwrap_or_default();
         let left = match self.watched.take() {
-            Some(watched) => blocking(move || watched.end()).await,
+            Some(watched) => blocking(move || watched.end(&restored)).await,
             None => GuardReport::default(),
         };
         let ended = match (exit, report) {

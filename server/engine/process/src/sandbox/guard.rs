@@ -27,7 +27,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
-use crate::sandbox::GuardReport;
+use crate::sandbox::{GuardReport, RestoredPath};
 use index::GuardIndex;
 use reopened::reopen;
 use settle::{GuardOutcome, NewEntries, SettlePoint};
@@ -186,10 +186,12 @@ impl FileGuard {
             true => reopen(|| Ok(unheld.new_unreadable(index.refresh()?, accepted)))?,
             false => Vec::new(),
         };
-        let now = index.refresh()?;
-        if *now == **accepted && unheld.is_empty() {
+        if *index.refresh()? == **accepted && unheld.is_empty() {
             return Ok(GuardOutcome::default());
         }
+        // The helper may be putting files back.
+        let _alone = self.store.lock();
+        let now = index.refresh()?;
         let places = (&self.store, self.ground.home.as_deref());
         let settled = unheld.settle(accepted, now, places, moment);
         if !reopened.is_empty() {
@@ -203,11 +205,16 @@ impl FileGuard {
         Ok(settled)
     }
 
-    fn end(&self, watched: &GuardLease) -> GuardReport {
+    fn end(&self, watched: &GuardLease, restored: Option<&[RestoredPath]>) -> GuardReport {
         let mut state = self.state();
         let Some(running) = state.running(watched.kind) else { return GuardReport::default() };
         *running = running.saturating_sub(1);
-        let mut report = watched.linked.restore(&self.store);
+        let mut report = {
+            let _alone = (!watched.linked.is_empty()).then(|| self.store.lock());
+            watched.linked.restore(&self.store)
+        };
+        let GuardState { unheld, accepted, .. } = &mut *state;
+        unheld.accept_restored(restored, Arc::make_mut(accepted));
         match self.settle(&mut state, true) {
             Ok(settled) => {
                 // Some of it may have been done while it ran.
@@ -300,11 +307,12 @@ impl GuardLease {
         fs::write(file, serde_json::to_vec(&handed)?)
     }
 
-    /// Deals with what the command has left, and gives what was done. Blocks on the disk.
+    /// Sets aside what the command has left, and returns what was done. `restored` are the paths that its helper has put back.
+    /// Blocks on the disk.
     #[must_use]
-    pub fn end(mut self) -> GuardReport {
+    pub fn end(mut self, restored: &[RestoredPath]) -> GuardReport {
         self.is_over = true;
-        self.guard.end(&self)
+        self.guard.end(&self, Some(restored))
     }
 }
 
@@ -322,8 +330,9 @@ impl Drop for GuardLease {
             kind: self.kind,
             is_over: true,
         };
-        let ended =
-            thread::Builder::new().name("kode-guard-end".to_owned()).spawn(move || over.guard.end(&over));
+        let ended = thread::Builder::new()
+            .name("kode-guard-end".to_owned())
+            .spawn(move || over.guard.end(&over, None));
         if let Err(error) = ended {
             tracing::warn!(%error, "What a command has left is looked at with the next one");
         }
@@ -339,7 +348,7 @@ pub(crate) fn settle_alone(ground: &GuardScope, handed: &GuardManifest) -> io::R
     let places = (&handed.store, ground.home.as_deref());
     let settled = NewEntries::default().settle(&handed.survey, &now, places, moment);
     drop(reopened);
-    let restored = settled.restored.into_iter().map(|path| super::RestoredPath { path, set_aside: None });
+    let restored = settled.restored.into_iter().map(|path| RestoredPath { path, set_aside: None });
     Ok(GuardReport { set_aside: settled.set_aside, restored: restored.collect(), changed: settled.failed })
 }
 

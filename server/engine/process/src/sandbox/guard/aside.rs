@@ -10,7 +10,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, openat, readlinkat, renameat_with, statat, unlinkat,
@@ -33,6 +34,11 @@ const MAX_BYTES: u64 = 16 << 20;
 const MAX_FILES: usize = 5_000;
 /// How deep folders may lie in folders.
 const MAX_DEPTH: usize = 64;
+/// The file that a process locks while it puts guarded files back or sets new ones aside.
+const LOCK: &str = "lock";
+/// How long another process is waited for, and after how long its lock is tried again.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+const RETRY: Duration = Duration::from_millis(2);
 /// How long they are kept.
 const AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How much text of a file is shown, in bytes.
@@ -65,6 +71,24 @@ impl Quarantine {
     /// That of the product's state.
     pub(crate) fn of(state: &Path) -> Self {
         Self { folder: state.join(FOLDER) }
+    }
+
+    /// Waits until no other process or thread puts guarded files back or sets new ones aside, and keeps them waiting until the
+    /// result is dropped. Otherwise one takes away what another one has just put back.
+    #[must_use]
+    pub(crate) fn lock(&self) -> Option<File> {
+        let open = || {
+            fs::DirBuilder::new().recursive(true).mode(PRIVATE).create(&self.folder)?;
+            File::options().create(true).truncate(false).write(true).open(self.folder.join(LOCK))
+        };
+        let file = open()
+            .inspect_err(|error| tracing::debug!(%error, "the folder of set-aside files cannot be locked"))
+            .ok()?;
+        let deadline = Instant::now() + MAX_WAIT;
+        while file.try_lock().is_err() && Instant::now() < deadline {
+            thread::sleep(RETRY);
+        }
+        Some(file)
     }
 
     /// Takes away what is at a path and keeps it. Nothing where nothing is there by now.
@@ -133,7 +157,10 @@ impl Quarantine {
             let age = entry.metadata().and_then(|found| found.modified()).ok();
             let is_old =
                 age.and_then(|made| SystemTime::now().duration_since(made).ok()).is_some_and(|age| age > AGE);
-            if is_old && let Err(error) = fs::remove_dir_all(entry.path()) {
+            if is_old
+                && entry.file_name() != LOCK
+                && let Err(error) = fs::remove_dir_all(entry.path())
+            {
                 tracing::debug!(%error, "what was set aside long ago is still there");
             }
         }

@@ -64,6 +64,11 @@ impl GuardSnapshot {
         Ok(kept)
     }
 
+    /// Whether it holds nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     fn keep(&mut self, path: &Path) -> io::Result<()> {
         if self.entries.len() >= MAX_FILES {
             let message = format!("more than {MAX_FILES} guarded files would have to be put back after it");

@@ -3,7 +3,7 @@
 //! Rule: what is new and steers a program is set aside; what was there and is not any more what it was is put back. It is
 //! judged again as long as a command may still change it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,7 @@ use super::aside::{Quarantine, QuarantinedFile};
 use super::repository::{is_harmless, is_passing, worktree_of};
 use super::restore::put_link_back;
 use super::survey::{GuardSurvey, GuardedPath, pointed_to};
+use crate::sandbox::RestoredPath;
 
 /// What was done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub(super) struct NewEntries {
     paths: BTreeSet<PathBuf>,
     /// New entries that were seen once while a command ran, and may be half made.
     seen: BTreeSet<PathBuf>,
+    /// Entries that were there before commands began and are gone.
+    missing: BTreeMap<PathBuf, GuardedPath>,
 }
 
 /// When it is looked at.
@@ -75,6 +78,18 @@ impl NewEntries {
     pub(super) fn clear(&mut self) {
         self.paths.clear();
         self.seen.clear();
+        self.missing.clear();
+    }
+
+    /// Accepts entries again that were gone and that the helper has put back; `None` stands for all of them.
+    pub(super) fn accept_restored(&mut self, restored: Option<&[RestoredPath]>, accepted: &mut GuardSurvey) {
+        match restored {
+            None => accepted.found.append(&mut self.missing),
+            Some(restored) => {
+                let back = restored.iter().filter_map(|restored| self.missing.remove_entry(&restored.path));
+                accepted.found.extend(back);
+            }
+        }
     }
 
     /// The folders that became unreadable since commands began.
@@ -104,6 +119,10 @@ impl NewEntries {
             if taken.as_ref().is_some_and(|taken| path.starts_with(taken)) {
                 continue;
             }
+            // The helper of another command may have put it back, and reports that when it ends.
+            if !moment.is_end && self.missing.contains_key(path) {
+                continue;
+            }
             if is_acceptable(path, guarded, before, now, home) {
                 self.paths.insert(path.clone());
                 continue;
@@ -126,6 +145,11 @@ impl NewEntries {
             }
         }
         self.seen = still;
+        let gone = before
+            .found
+            .iter()
+            .filter(|(path, _)| !now.found.contains_key(*path) && !self.paths.contains(*path));
+        self.missing.extend(gone.map(|(path, guarded)| (path.clone(), guarded.clone())));
         self.paths.retain(|path| now.found.contains_key(path));
         for (path, guarded) in &before.found {
             let GuardedPath::Link(target) = guarded else { continue };

@@ -12,7 +12,7 @@ use super::index::GuardIndex;
 use super::{
     FileGuard, GuardScope, GuardSnapshot, GuardSurvey, GuardedPath, LeaseKind, Quarantine, obeyed_by_git,
 };
-use crate::sandbox::GuardReport;
+use crate::sandbox::{GuardReport, RestoredPath};
 use kode_base::paths::AbsPath;
 
 struct Fixture {
@@ -58,7 +58,7 @@ impl Fixture {
     fn after(&self, work: impl FnOnce()) -> GuardReport {
         let watched = self.guard().begin(LeaseKind::Attended).unwrap();
         work();
-        watched.end()
+        watched.end(&[])
     }
 
     fn names(&self, paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Vec<String> {
@@ -316,20 +316,48 @@ fn what_may_stay_is_judged_again_as_long_as_its_command_can_change_it() {
     let (first, second) =
         (guard.begin(LeaseKind::Attended).unwrap(), guard.begin(LeaseKind::Attended).unwrap());
     fixture.repository("new");
-    assert_eq!(first.end().set_aside, []);
+    assert_eq!(first.end(&[]).set_aside, []);
     fixture.write("new/.git/config", "[core]\n fsmonitor = touch x\n");
-    assert_eq!(fixture.set_aside(&second.end()), ["new/.git/config"]);
+    assert_eq!(fixture.set_aside(&second.end(&[])), ["new/.git/config"]);
+}
+
+#[test]
+fn what_the_helper_puts_back_stays_and_what_a_command_puts_there_does_not() {
+    for is_restored in [true, false] {
+        let fixture = fixture(&[]);
+        let lay_out = || {
+            fixture.repository("x");
+            fixture.write("x/.git/config", "[core]\n pager = mine\n");
+        };
+        lay_out();
+        let guard = fixture.guard();
+        let watched = guard.begin(LeaseKind::Attended).unwrap();
+        let (git, moved) = (fixture.root.join("x/.git"), fixture.root.join("x/moved"));
+        fs::rename(&git, &moved).unwrap();
+        symlink("/usr", &git).unwrap();
+        // The watch notices that before the command ends, and once more when the files are back.
+        let settle = || guard.settle(&mut guard.state(), false).unwrap();
+        settle();
+        let _ = fs::remove_file(&git);
+        lay_out();
+        settle();
+        let path = git.join("config");
+        assert!(path.exists());
+        let restored = is_restored.then(|| RestoredPath { path: path.clone(), set_aside: None });
+        let report = watched.end(restored.as_slice());
+        assert_eq!(path.exists(), is_restored, "{report:?}");
+    }
 }
 
 #[test]
 fn what_the_user_makes_while_no_command_runs_is_left_alone() {
     let fixture = fixture(&[]);
     let guard = fixture.guard();
-    assert_eq!(guard.begin(LeaseKind::Attended).unwrap().end(), GuardReport::default());
+    assert_eq!(guard.begin(LeaseKind::Attended).unwrap().end(&[]), GuardReport::default());
     fixture.write(".vscode/tasks.json", "mine");
     let watched = guard.begin(LeaseKind::Attended).unwrap();
     assert!(watched.survey.found.contains_key(&fixture.root.join(".vscode")));
-    assert_eq!(watched.end(), GuardReport::default());
+    assert_eq!(watched.end(&[]), GuardReport::default());
     assert_eq!(fixture.read(".vscode/tasks.json"), "mine");
 }
 
@@ -339,8 +367,8 @@ fn entries_made_while_only_services_run_stay() {
     let guard = fixture.guard();
     let service = guard.begin(LeaseKind::Exempt).unwrap();
     fixture.write(".vscode/tasks.json", "mine");
-    assert_eq!(guard.begin(LeaseKind::Attended).unwrap().end(), GuardReport::default());
-    assert_eq!(service.end(), GuardReport::default());
+    assert_eq!(guard.begin(LeaseKind::Attended).unwrap().end(&[]), GuardReport::default());
+    assert_eq!(service.end(&[]), GuardReport::default());
     assert_eq!(fixture.read(".vscode/tasks.json"), "mine");
 }
 
@@ -351,7 +379,7 @@ fn a_walk_ahead_of_commands_sets_nothing_aside() {
     guard.survey().unwrap();
     fixture.write(".envrc", "mine");
     guard.survey().unwrap();
-    assert_eq!(guard.begin(LeaseKind::Attended).unwrap().end(), GuardReport::default());
+    assert_eq!(guard.begin(LeaseKind::Attended).unwrap().end(&[]), GuardReport::default());
     assert_eq!(fixture.read(".envrc"), "mine");
 }
 

@@ -123,8 +123,10 @@ impl<'a> HelperFront<'a> {
         let over = self.start_and_wait(command, group.is_some());
         kill_all_below(&[]);
         drop(group);
-        let mut guarded = self.kept.as_ref().map(|kept| kept.restore(&self.handed.store)).unwrap_or_default();
         let is_alone = !self.is_watched || over.as_ref().is_ok_and(|(_, is_orphan)| *is_orphan);
+        // The process that watches may be setting new files aside.
+        let lock = (self.kept.is_some() || is_alone).then(|| self.handed.store.lock());
+        let mut guarded = self.kept.as_ref().map(|kept| kept.restore(&self.handed.store)).unwrap_or_default();
         if is_alone && !self.policy.lasting {
             match settle_alone(&self.places.ground(), &self.handed) {
                 Ok(left) => guarded = guarded.and(left),
@@ -134,6 +136,7 @@ impl<'a> HelperFront<'a> {
                 }
             }
         }
+        drop(lock);
         match over {
             Ok((over, _)) => self.report(over, guarded),
             Err(error) => failed(error.to_string()),
