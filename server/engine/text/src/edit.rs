@@ -5,6 +5,7 @@
 pub mod change;
 pub mod compose;
 pub mod diff;
+pub mod file_patch;
 pub mod indent;
 pub mod ledger;
 pub mod matching;
