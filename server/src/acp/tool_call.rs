@@ -106,7 +106,7 @@ pub(super) fn id(item: &ItemId) -> ToolCallId {
 pub(super) fn kind(tool: &str) -> ToolKind {
     match tool {
         "Read" | "LS" | "BashOutput" | "ListMcpResources" | "ReadMcpResource" => ToolKind::Read,
-        "Edit" | "MultiEdit" | "Write" | "NotebookEdit" => ToolKind::Edit,
+        "Edit" | "MultiEdit" | "Write" | "NotebookEdit" | "apply_patch" => ToolKind::Edit,
         "Glob" | "Grep" | "ToolSearch" => ToolKind::Search,
         "Bash" | "KillShell" => ToolKind::Execute,
         "WebFetch" | "WebSearch" => ToolKind::Fetch,

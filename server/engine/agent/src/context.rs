@@ -67,7 +67,8 @@ impl ContextBuilder {
 
     /// The request for the next model call of a conversation.
     pub(crate) fn request(&self, conversation: &Conversation, profile: &Profile) -> ModelRequest {
-        let (system, tools) = self.fixed(conversation, ContextRoom::of(profile));
+        let (system, tools) =
+            self.fixed(conversation, ContextRoom::of(profile), profile.capabilities.patches);
         let messages = conversation
             .timed(Phase::Normalise, || conversation.thread.read(|thread| thread.messages.clone()));
         let in_force = self.gate.in_force();
@@ -92,7 +93,12 @@ impl ContextBuilder {
     }
 
     /// The parts of every request of a conversation, as far as there is room: the system prompt and the tools.
-    fn fixed(&self, conversation: &Conversation, room: ContextRoom) -> (SystemPrompt, Vec<ToolDeclaration>) {
+    fn fixed(
+        &self,
+        conversation: &Conversation,
+        room: ContextRoom,
+        takes_patches: bool,
+    ) -> (SystemPrompt, Vec<ToolDeclaration>) {
         // Read before the state is locked.
         let needed = needs::of(conversation, room);
         let catalog = self.extensions.catalog();
@@ -111,6 +117,7 @@ impl ContextBuilder {
             is_denied: &is_denied,
             agents: &agents,
             by_need: room != ContextRoom::Ample,
+            takes_patches,
         };
         let tools = conversation.tools.declarations_for(&offering);
         let servers = self.servers.all().instructions();

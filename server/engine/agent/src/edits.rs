@@ -14,6 +14,7 @@ mod histories;
 mod intents;
 mod news;
 mod proposal;
+mod removal;
 pub(crate) mod resolve;
 pub mod review;
 mod switch;
@@ -201,9 +202,15 @@ impl Edits {
         for file in &set.files {
             holds.push(self.hold(&file.target).await);
         }
-        let files = set.files.clone();
+        let (files, removals, label) = (set.files.clone(), set.removals.clone(), set.label.clone());
         self.announce(&set, change);
-        let result = workspace.apply(set, cancel).await;
+        let (result, removed) = match workspace.apply(set, cancel).await {
+            Ok(applied) => match self.remove_files(workspace, &removals, change).await {
+                Ok(removed) => (Ok(applied), removed),
+                Err(error) => (Err(workspace.take_back(applied, &label, error).await), Vec::new()),
+            },
+            Err(error) => (Err(error), Vec::new()),
+        };
         let applied = match &result {
             Ok(applied) | Err(ApplyError::Partial { applied, .. }) => applied.as_slice(),
             Err(_) => &[],
@@ -212,6 +219,7 @@ impl Edits {
         for file in applied {
             self.enter_change(file, change, &mut names).await;
         }
+        self.enter_removed(workspace, removed, change);
         if let Err(error) = &result
             && error.may_come_late()
         {

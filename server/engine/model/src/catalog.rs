@@ -87,6 +87,8 @@ pub struct CapabilityOptions {
     pub sends_reasoning_back: Option<bool>,
     /// Whether the server refuses calls without the model's signature.
     pub signed_calls: Option<bool>,
+    /// Whether it was trained on patches of several files.
+    pub patches: Option<bool>,
 }
 
 impl CapabilityOptions {
@@ -106,6 +108,7 @@ impl CapabilityOptions {
             max_completion_tokens: self.max_completion_tokens.unwrap_or(base.max_completion_tokens),
             sends_reasoning_back: self.sends_reasoning_back.unwrap_or(base.sends_reasoning_back),
             signed_calls: self.signed_calls.unwrap_or(base.signed_calls),
+            patches: self.patches.unwrap_or(base.patches),
         }
     }
 }
@@ -396,6 +399,23 @@ mod tests {
             ("gpt-5", false),
         ] {
             assert_eq!(facts(model).capabilities.signed_calls, signs, "{model}");
+        }
+    }
+
+    #[test]
+    fn gpt_5_and_later_take_patches() {
+        for (model, takes) in [
+            ("gpt-5", true),
+            ("openai/gpt-5.6-sol", true),
+            ("gpt-5-codex", true),
+            ("gpt-6", true),
+            ("gpt-4.1", false),
+            ("gpt-4o", false),
+            ("gpt-oss-120b", false),
+            ("o3", false),
+            ("claude-sonnet-4-5", false),
+        ] {
+            assert_eq!(facts(model).capabilities.patches, takes, "{model}");
         }
     }
 

@@ -194,6 +194,8 @@ pub struct ToolDeclaration {
     pub description: String,
     /// JSON Schema of its arguments.
     pub input_schema: Value,
+    /// A Lark grammar of its only argument `input`, for APIs that take a call as free text.
+    pub grammar: Option<&'static str>,
 }
 
 /// What is asked of a model, whoever serves it.
@@ -358,6 +360,8 @@ pub struct Capabilities {
     pub sends_reasoning_back: bool,
     /// Whether the server refuses a history whose calls lack the model's signature (Gemini 3 and later).
     pub signed_calls: bool,
+    /// Whether the model was trained on patches of several files (GPT-5 and later).
+    pub patches: bool,
 }
 
 impl Capabilities {
@@ -373,6 +377,7 @@ impl Capabilities {
         max_completion_tokens: true,
         sends_reasoning_back: true,
         signed_calls: false,
+        patches: false,
     };
 
     /// Whether the model gets the picture or document itself, and not a note or text in its place.

@@ -60,6 +60,7 @@ struct MissingFeatures {
     storage: AtomicBool,
     summaries: AtomicBool,
     sealed: AtomicBool,
+    freeform: AtomicBool,
 }
 
 impl Responses {
@@ -88,6 +89,7 @@ impl Responses {
             summaries: !lacks(&self.lacks.summaries),
             sealed: !lacks(&self.lacks.sealed),
             reasoning_back,
+            freeform: self.capabilities.patches && !lacks(&self.lacks.freeform),
             capabilities: self.capabilities,
         }
     }
@@ -157,6 +159,7 @@ impl Model for Responses {
                 MissingFeature::Storage => self.lacks.storage.store(true, Ordering::Relaxed),
                 MissingFeature::Summaries => self.lacks.summaries.store(true, Ordering::Relaxed),
                 MissingFeature::Sealed => self.lacks.sealed.store(true, Ordering::Relaxed),
+                MissingFeature::Freeform => self.lacks.freeform.store(true, Ordering::Relaxed),
                 MissingFeature::OwnReasoning => reasoning_back = false,
             }
         }
@@ -174,6 +177,8 @@ enum MissingFeature<'a> {
     Summaries,
     /// Sealed reasoning, for this model.
     Sealed,
+    /// Tools whose calls are free text.
+    Freeform,
     /// The key to the sealed reasoning that was sent back.
     OwnReasoning,
 }
@@ -200,6 +205,10 @@ impl<'a> MissingFeature<'a> {
             if forgotten.iter().any(|all| says(all)) {
                 return Some(Self::Bookmark(response));
             }
+        }
+        // Servers of others name the type, or the place of the tool, that they do not know.
+        if features.freeform && says(&["custom"]) && (says(&["tool"]) || says(&["type"])) {
+            return Some(Self::Freeform);
         }
         let asked = features.reasoning;
         if asked && features.summaries && says(&["reasoning summar"]) {
@@ -229,6 +238,7 @@ pub fn body_json(model: &str, request: &ModelRequest) -> serde_json::Value {
         summaries: true,
         sealed: true,
         reasoning_back: true,
+        freeform: true,
         capabilities: Capabilities::ALL,
     };
     let body = request::body(OwnModel { model, host: "" }, features, request, None);

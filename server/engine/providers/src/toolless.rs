@@ -117,6 +117,7 @@ mod tests {
             name: "Read".into(),
             description: "Reads.".into(),
             input_schema: json!({"type": "object"}),
+            grammar: None,
         };
         let request = ModelRequest {
             messages: vec![Message::user(vec![Block::Text { text: "go".into() }])].into(),

@@ -349,5 +349,5 @@ pub async fn plan_edit(workspace: &Workspace, name: &str, old: &str, new: &str) 
 
 fn change(file: FileChange) -> ChangeSet {
     let (label, summary) = ("Kode: test".to_owned(), "test".to_owned());
-    ChangeSet { label, summary, files: vec![file], author: Author::Agent }
+    ChangeSet { label, summary, files: vec![file], removals: Vec::new(), author: Author::Agent }
 }

@@ -13,4 +13,4 @@ pub mod nearest;
 pub mod rebase;
 pub mod weave;
 
-pub use change::{AppliedFile, Author, ChangeSet, FileChange, TextEdit};
+pub use change::{AppliedFile, Author, ChangeSet, FileChange, FileRemoval, TextEdit};

@@ -8,6 +8,7 @@ use url::Url;
 
 use kode_base::call::Touch;
 use kode_base::paths::{AbsPath, Target};
+use kode_text::edit::file_patch::FilePatch;
 
 /// What a call of the tool with this canonical name will touch. Paths are taken as `resolve` reads them; commands
 /// start in `directory`.
@@ -38,6 +39,16 @@ pub fn declared(
         "Definition" | "References" | "CallHierarchy" | "CodeActions" => Touch::Read(resolve(file()?)?),
         "LSP" => Touch::Read(resolve(text(&["filePath"])?)?),
         "Edit" | "MultiEdit" | "NotebookEdit" | "Write" => Touch::Write(resolve(file()?)?),
+        "apply_patch" => {
+            let mut paths = Vec::new();
+            for patch in FilePatch::parse(text(&["input"])?).ok()? {
+                paths.push(Touch::Write(resolve(patch.path())?));
+                if let FilePatch::Update { moved_to: Some(new), .. } = &patch {
+                    paths.push(Touch::Write(resolve(new)?));
+                }
+            }
+            return Some(paths);
+        }
         "Bash" => Touch::Command {
             command: text(&["command"])?.to_owned(),
             directory: directory.clone(),
@@ -68,6 +79,10 @@ mod tests {
         let file = |path: &str| Target::File(AbsPath::new(path).unwrap());
         assert_eq!(of("Read", json!({ "file_path": "a" })), Some(vec![Touch::Read(file("/w/a"))]));
         assert_eq!(of("Edit", json!({ "path": "/x" })), Some(vec![Touch::Write(file("/x"))]));
+        let patch = "*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** End Patch";
+        let moved = Some(vec![Touch::Write(file("/w/a")), Touch::Write(file("/w/b"))]);
+        assert_eq!(of("apply_patch", json!({ "input": patch })), moved);
+        assert_eq!(of("apply_patch", json!({ "input": "no patch" })), None);
         assert_eq!(of("Grep", json!({ "pattern": "x" })), Some(vec![Touch::Read(file("/w"))]));
         assert_eq!(of("Think", json!({})), Some(vec![]));
         assert_eq!(of("Read", json!({})), None);

@@ -125,6 +125,8 @@ pub struct OfferContext<'a> {
     pub is_denied: &'a dyn Fn(&str) -> bool,
     /// Whether a model's window is so small that it gets tools by need.
     pub by_need: bool,
+    /// Whether the model was trained on patches of several files.
+    pub takes_patches: bool,
 }
 
 /// The work of a call that is not a change set.
@@ -192,6 +194,11 @@ pub trait Tool: Send + Sync + 'static {
         Some(self.facts().description.to_owned())
     }
 
+    /// A Lark grammar of the only argument `input`, for APIs that take a call as free text.
+    fn grammar(&self) -> Option<&'static str> {
+        None
+    }
+
     /// How long the work of one call may take; `None` when the tool keeps its own time.
     fn timeout(&self) -> Option<Duration> {
         Some(TIMEOUT)
@@ -212,6 +219,10 @@ pub trait ErasedTool: Send + Sync {
     fn facts(&self) -> ToolFacts;
     /// What the model is told of the tool as things are; `None` when it is not offered.
     fn describe(&self, offer: &OfferContext<'_>) -> Option<String>;
+    /// A Lark grammar of the only argument `input`, for APIs that take a call as free text.
+    fn grammar(&self) -> Option<&'static str> {
+        None
+    }
     /// How long the work of one call may take; `None` when the tool keeps its own time.
     fn timeout(&self) -> Option<Duration>;
     /// JSON Schema of the arguments.
@@ -247,6 +258,10 @@ impl<T: Tool> ErasedTool for TypedTool<T> {
 
     fn describe(&self, offer: &OfferContext<'_>) -> Option<String> {
         self.0.describe(offer)
+    }
+
+    fn grammar(&self) -> Option<&'static str> {
+        self.0.grammar()
     }
 
     fn timeout(&self) -> Option<Duration> {
@@ -388,6 +403,7 @@ impl Registry {
                     name: tool.facts().name.to_owned(),
                     description: tool.describe(offer)?,
                     input_schema: tool.input_schema(),
+                    grammar: tool.grammar(),
                 })
             })
             .collect()

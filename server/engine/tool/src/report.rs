@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::ToolOutput;
 use kode_base::encoding::LineEnding;
-use kode_text::edit::AppliedFile;
 use kode_text::edit::diff::{Patch, push_numbered, split_lines};
+use kode_text::edit::{AppliedFile, FileRemoval};
 use kode_text::workspace::Workspace;
 
 /// The lines of changed texts that a report shows the model, of all files together.
@@ -20,9 +20,15 @@ pub(crate) const MAX_SNIPPET_LINE_CHARS: usize = 400;
 
 /// The result of an applied change: counts and numbered snippets for the model, one line for people, and for
 /// machines `{path, absolutePath, patch, unified, truncated, encoding, lineEnding, created, added, removed,
-/// rebased}`, or `{files: [...]}` of these when the change touched several files.
+/// rebased}`, or `{files: [...]}` of these when the change touched several files. A removed file is `{path, absolutePath,
+/// deleted, movedTo, unified, added, removed}`.
 #[must_use]
-pub fn report(summary: &str, files: &[AppliedFile], workspace: &Workspace) -> ToolOutput {
+pub fn report(
+    summary: &str,
+    files: &[AppliedFile],
+    removals: &[FileRemoval],
+    workspace: &Workspace,
+) -> ToolOutput {
     let mut model_text = summary.to_owned();
     let mut displays = Vec::new();
     let mut structured = Vec::new();
@@ -45,6 +51,29 @@ pub fn report(summary: &str, files: &[AppliedFile], workspace: &Workspace) -> To
             "added": patch.added,
             "removed": patch.removed,
             "rebased": file.rebased,
+        }));
+    }
+    for removal in removals {
+        let path = workspace.display(&removal.target);
+        let moved_to = removal.moved_to.as_ref().map(|target| workspace.display(target));
+        let patch = Patch::between(&removal.base.text, "");
+        let said = match &moved_to {
+            Some(new) => format!("{path} moved to {new}"),
+            None => format!("{path} deleted: -{}", patch.removed),
+        };
+        let _ = write!(model_text, "{}{said}", if model_text.is_empty() { "" } else { "\n" });
+        displays.push(match &moved_to {
+            Some(new) => format!("Moved {path} to {new}"),
+            None => format!("Deleted {path} (+0 -{})", patch.removed),
+        });
+        structured.push(json!({
+            "unified": patch.unified_as(Some(&path), None),
+            "path": path,
+            "absolutePath": removal.target.file().map(ToString::to_string),
+            "deleted": true,
+            "movedTo": moved_to,
+            "added": 0,
+            "removed": patch.removed,
         }));
     }
     let structured = match structured.len() {

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::apply_patch::ApplyPatch;
 use crate::ask_user_question::AskUserQuestion;
 use crate::bash::Bash;
 use crate::bash_output::BashOutput;
@@ -41,6 +42,7 @@ use kode_tool::Registry;
 pub fn built_in() -> Registry {
     let mut registry = Registry::default();
     registry.add(ApplyCodeAction);
+    registry.add(ApplyPatch);
     registry.add(AskUserQuestion);
     registry.add(Bash);
     registry.add(BashOutput);

@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(rig.text("a.go"), "func f() {\n\tif ok {\n\t\trun(2)\n\t\tlog()\n\t}\n}\n");
         insta::assert_snapshot!(output.model_text, @r"
         Replaced 1 occurrence
-        Note: old_string stood at lines 2-4: the file has a tab for each 4 spaces. new_string was indented alike.
+        Note: old_string stood at lines 2-4: the file has a tab for each 4 spaces. The new text was indented alike.
         a.go changed: +2 -1
         @@ line 1: +2 -1
              1	func f() {

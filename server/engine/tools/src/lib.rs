@@ -3,6 +3,7 @@
 //! Must not know: sessions, the loop.
 //! Used by: engine.
 
+pub mod apply_patch;
 pub mod ask_user_question;
 #[cfg(test)]
 pub mod bad_input;

@@ -106,7 +106,13 @@ impl Tool for NotebookEdit {
         Ok(CallPlan {
             title,
             touches,
-            action: CallAction::Change(ChangeSet { label, summary, files, author: Author::Agent }),
+            action: CallAction::Change(ChangeSet {
+                label,
+                summary,
+                files,
+                removals: Vec::new(),
+                author: Author::Agent,
+            }),
         })
     }
 }

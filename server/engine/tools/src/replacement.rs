@@ -3,7 +3,7 @@
 //! Rule: all or nothing, and rather refuse than guess. Each passage is looked for in the result of the replacements
 //! before it; what is changed in the end is the least that leads there.
 
-mod mismatch;
+pub(crate) mod mismatch;
 
 use std::borrow::Cow;
 
@@ -136,7 +136,13 @@ impl ReplacementOutcome {
         CallPlan {
             title,
             touches,
-            action: CallAction::Change(ChangeSet { label, summary, files, author: Author::Agent }),
+            action: CallAction::Change(ChangeSet {
+                label,
+                summary,
+                files,
+                removals: Vec::new(),
+                author: Author::Agent,
+            }),
         }
     }
 }
@@ -197,9 +203,9 @@ impl PassageReplacement<'_> {
         let Self { old, new, .. } = *self;
         let places = IndentedMatch::find(text, old);
         match places.as_slice() {
-            [] => Err(not_found(text, old, path, freshness)),
+            [] => Err(not_found(text, old, ("old_string", path), freshness)),
             [place] => match place.replacement(text, old, new) {
-                Some(edit) => Ok((vec![edit], Some(indent_note(place)))),
+                Some(edit) => Ok((vec![edit], Some(indent_note(place, "old_string")))),
                 None => Err(unclear_indent(text, place, path)),
             },
             places => Err(ambiguous_indent(places, path)),
@@ -241,7 +247,8 @@ fn refuse_excess(text: &str, matches: &Matches, new: &str, path: &str) -> Result
     Ok(())
 }
 
-fn refuse_notebook(target: &Target, path: &str) -> Result<(), ToolError> {
+/// Refuses a notebook, whose cells are not lines of text.
+pub(super) fn refuse_notebook(target: &Target, path: &str) -> Result<(), ToolError> {
     if !is_notebook(target) {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{bash, edit, multi_edit, notebook_edit, read, write};
+use crate::{apply_patch, bash, edit, multi_edit, notebook_edit, read, write};
 use kode_base::call::ToolError;
 use kode_base::ids::CallId;
 use kode_process::shell::Shell;
@@ -37,6 +37,7 @@ impl ToolRig {
     pub(crate) fn new() -> Self {
         let rig = Rig::new();
         let mut tools = Registry::default();
+        tools.add(apply_patch::ApplyPatch);
         tools.add(bash::Bash);
         tools.add(edit::Edit);
         tools.add(multi_edit::MultiEdit);
@@ -66,9 +67,13 @@ impl ToolRig {
         match self.tools.find(tool).unwrap().plan(input, context).await?.action {
             CallAction::Run(run) => run(context.clone()).await,
             CallAction::Change(change) => {
-                let summary = change.summary.clone();
+                let (summary, removals) = (change.summary.clone(), change.removals.clone());
                 let applied = context.workspace.apply(change, &context.cancel).await?;
-                Ok(report(&summary, &applied, &context.workspace))
+                for removal in &removals {
+                    // The ledger's owner does it in a session.
+                    std::fs::remove_file(removal.target.file().unwrap()).unwrap();
+                }
+                Ok(report(&summary, &applied, &removals, &context.workspace))
             }
             CallAction::Ask(_)
             | CallAction::SetMode(_)

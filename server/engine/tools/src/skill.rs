@@ -159,6 +159,7 @@ mod tests {
             has_languages: false,
             catalog: &catalog,
             is_denied: &|_| false,
+            takes_patches: false,
             by_need: false,
             agents: &kode_config::agents::AgentTypes::default(),
         };

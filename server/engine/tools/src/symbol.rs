@@ -261,7 +261,7 @@ pub(crate) fn change_plan(
     }
     touches.extend(files.iter().map(|file| Touch::Write(file.target.clone())));
     let label = format!("Kode: {title}");
-    let change = ChangeSet { label, summary, files, author: Author::Agent };
+    let change = ChangeSet { label, summary, files, removals: Vec::new(), author: Author::Agent };
     Ok(CallPlan { title, touches, action: CallAction::Change(change) })
 }
 

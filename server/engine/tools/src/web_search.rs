@@ -273,6 +273,7 @@ mod tests {
                 has_languages: false,
                 catalog: &kode_config::extension::Catalog::default(),
                 is_denied: &|_| false,
+                takes_patches: false,
                 by_need: false,
                 agents: &kode_config::agents::AgentTypes::default(),
             };

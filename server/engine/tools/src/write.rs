@@ -64,7 +64,13 @@ impl Tool for Write {
         Ok(CallPlan {
             title,
             touches,
-            action: CallAction::Change(ChangeSet { label, summary, files, author: Author::Agent }),
+            action: CallAction::Change(ChangeSet {
+                label,
+                summary,
+                files,
+                removals: Vec::new(),
+                author: Author::Agent,
+            }),
         })
     }
 }
@@ -95,12 +101,16 @@ pub(super) fn missing_parents(target: &Target) -> Vec<Target> {
 }
 
 /// What the session has seen of a file.
-struct WrittenFile {
-    freshness: Freshness,
-    whole: bool,
+pub(super) struct WrittenFile {
+    pub(super) freshness: Freshness,
+    pub(super) whole: bool,
 }
 
-fn edits_of_existing(
+/// The edits that give a file this text.
+///
+/// # Errors
+/// When the session has not read all of it as it is now, or it has this text already.
+pub(super) fn edits_of_existing(
     content: &str,
     file: &FileText,
     seen: WrittenFile,

@@ -75,6 +75,7 @@ struct FixedKey {
     instructions: Arc<Instructions>,
     tools: Arc<Registry>,
     room: ContextRoom,
+    takes_patches: bool,
     /// The number of tools that the model has asked for, where it gets them by need.
     needed: usize,
 }
@@ -89,7 +90,7 @@ impl FixedKey {
             && Arc::ptr_eq(&self.agents, &other.agents)
             && Arc::ptr_eq(&self.instructions, &other.instructions)
             && Arc::ptr_eq(&self.tools, &other.tools)
-            && (self.room, self.needed) == (other.room, other.needed)
+            && (self.room, self.needed, self.takes_patches) == (other.room, other.needed, other.takes_patches)
     }
 }
 
@@ -246,18 +247,19 @@ impl ContextBuilder {
 
     /// The size of the parts of every request, counted again when they may have changed.
     fn fixed_size(&self, meter: &mut Meter, conversation: &Conversation, profile: &Profile) -> FixedSize {
-        let key = self.fixed_key(conversation, ContextRoom::of(profile));
+        let key = self.fixed_key(conversation, profile);
         match &meter.fixed {
             Some((known, fixed)) if known.is_same(&key) => *fixed,
             Some(_) | None => {
-                let fixed = self.count_fixed(conversation, key.room, meter.counter);
+                let fixed = self.count_fixed(conversation, (key.room, key.takes_patches), meter.counter);
                 meter.fixed = Some((key, fixed));
                 fixed
             }
         }
     }
 
-    fn fixed_key(&self, conversation: &Conversation, room: ContextRoom) -> FixedKey {
+    fn fixed_key(&self, conversation: &Conversation, profile: &Profile) -> FixedKey {
+        let room = ContextRoom::of(profile);
         let mode = self.core.state().config.mode;
         let workspace = &self.environment.workspace;
         FixedKey {
@@ -272,11 +274,17 @@ impl ContextBuilder {
             tools: Arc::clone(&conversation.tools),
             needed: needs::of(conversation, room).len(),
             room,
+            takes_patches: profile.capabilities.patches,
         }
     }
 
-    fn count_fixed(&self, conversation: &Conversation, room: ContextRoom, counter: Counter) -> FixedSize {
-        let (system, tools) = self.fixed(conversation, room);
+    fn count_fixed(
+        &self,
+        conversation: &Conversation,
+        (room, takes_patches): (ContextRoom, bool),
+        counter: Counter,
+    ) -> FixedSize {
+        let (system, tools) = self.fixed(conversation, room, takes_patches);
         // The whole is counted as it is sent, so that the parts add up to it.
         let (all, memory) = (counter.text(&system.text()), counter.text(&system.memory));
         FixedSize {

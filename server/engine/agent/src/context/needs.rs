@@ -202,6 +202,7 @@ mod tests {
             name: name.into(),
             description: "Does it. And more.".into(),
             input_schema: json!({}),
+            grammar: None,
         };
         let text = further(&[tool("Task"), tool("WebFetch")]);
         assert!(text.ends_with("- Task: Does it.\n- WebFetch: Does it."), "{text}");

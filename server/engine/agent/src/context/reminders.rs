@@ -33,7 +33,7 @@ const LOOKED_BACK: usize = 200;
 const MAX_NAMED: usize = 10;
 
 /// The tools that replace text which the model quotes.
-const EDITORS: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
+const EDITORS: [&str; 5] = ["apply_patch", "Edit", "MultiEdit", "NotebookEdit", "Write"];
 
 /// The tools whose results say how the mode has changed.
 const MODE_TOOLS: [&str; 2] = ["EnterPlanMode", "ExitPlanMode"];

@@ -90,7 +90,7 @@ impl Edits {
         let change = ChangeOrigin { id, turn, call: call.clone(), kind, permission: None };
         let files = vec![FileChange { target: target.clone(), base, edits }];
         let (label, summary) = (format!("Kode: Apply to {path}"), String::new());
-        let set = ChangeSet { label, summary, files, author: Author::User };
+        let set = ChangeSet { label, summary, files, removals: Vec::new(), author: Author::User };
         self.apply_change(set, &change, &[], &CancellationToken::new()).await?;
         self.core.sync().await;
         // A path is data: it must not be able to begin a line of its own.

@@ -201,7 +201,7 @@ impl Edits {
 
     /// Enters a file as a whole. What was followed as the text of a closed file is no more; a document goes on whatever
     /// becomes of its file.
-    fn enter_whole(
+    pub(super) fn enter_whole(
         &self,
         target: &Target,
         made: ShellChange,

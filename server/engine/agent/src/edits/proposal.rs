@@ -55,7 +55,7 @@ impl Proposal {
 }
 
 impl AcceptedHunks {
-    /// Keeps the accepted hunks in the change, and returns the rest.
+    /// Keeps the accepted hunks in the change, and returns the rest. Files are removed only with everything accepted.
     pub(crate) fn split(&self, change: &mut ChangeSet) -> ChangeSet {
         let part_of = |set: &ChangeSet, names: &[HunkId]| {
             let files = set.files.iter().enumerate().map(|(number, file)| {
@@ -68,6 +68,8 @@ impl AcceptedHunks {
         };
         let left_out = ChangeSet { files: part_of(change, &self.rejected), ..change.clone() };
         change.files = part_of(change, &self.names);
+        // The text of a moved file could be in what was refused.
+        change.removals.clear();
         left_out
     }
 }

@@ -104,7 +104,8 @@ impl Edits {
             };
             let change = FileChange { target: target.clone(), base: found.text(), edits };
             let (label, summary) = (step.label.clone(), String::new());
-            let set = ChangeSet { label, summary, files: vec![change], author: Author::User };
+            let set =
+                ChangeSet { label, summary, files: vec![change], removals: Vec::new(), author: Author::User };
             match self.workspace.apply(set, &CancellationToken::new()).await {
                 Ok(applied) => {
                     let mut book = self.book();

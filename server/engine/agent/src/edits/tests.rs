@@ -73,6 +73,7 @@ impl EditBench {
             label: "Kode".into(),
             summary: String::new(),
             files: vec![file],
+            removals: Vec::new(),
             author: Author::Agent,
         };
         let change = ChangeOrigin {

@@ -83,6 +83,7 @@ impl InputReader {
             label: format!("Kode: Note in {path}"),
             summary: String::new(),
             files: vec![FileChange { target: target.clone(), base, edits: vec![edit] }],
+            removals: Vec::new(),
             author: Author::User,
         };
         self.environment

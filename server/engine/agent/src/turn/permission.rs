@@ -175,7 +175,11 @@ fn covering(
 fn preview(workspace: &Workspace, plan: &CallPlan, sandboxed: bool) -> Preview {
     match (&plan.action, plan.touches.as_slice()) {
         (CallAction::Change(change), _) => Preview::Diff {
-            paths: change.files.iter().map(|file| changed(&file.target, workspace)).collect(),
+            paths: {
+                let removed = change.removals.iter().map(|removal| &removal.target);
+                let targets = change.files.iter().map(|file| &file.target).chain(removed);
+                targets.map(|target| changed(target, workspace)).collect()
+            },
             unified: kode_text::workspace::preview::preview(change, workspace),
         },
         (_, [Touch::Command { command, directory, .. }, ..]) => {

@@ -28,7 +28,7 @@ struct RuleTool {
     parameters: &'static [&'static str],
 }
 
-const TOOLS: [RuleTool; 35] = [
+const TOOLS: [RuleTool; 36] = [
     RuleTool {
         name: "Read",
         aliases: &["fs_read", "read_file", "FileRead", "View"],
@@ -52,6 +52,12 @@ const TOOLS: [RuleTool; 35] = [
         aliases: &["fs_multi_edit", "multi_edit"],
         takes: SpecifierKind::WritePath,
         parameters: &["file_path"],
+    },
+    RuleTool {
+        name: "apply_patch",
+        aliases: &["ApplyPatch", "applyPatch", "patch"],
+        takes: SpecifierKind::WritePath,
+        parameters: &["input"],
     },
     RuleTool {
         name: "NotebookEdit",
@@ -254,8 +260,16 @@ const READING: [&str; 11] = [
     "LSP",
 ];
 /// Tools that a bare `Edit` speaks of.
-const WRITING: [&str; 7] =
-    ["Edit", "MultiEdit", "Write", "NotebookEdit", "RenameSymbol", "ApplyCodeAction", "Format"];
+const WRITING: [&str; 8] = [
+    "Edit",
+    "MultiEdit",
+    "Write",
+    "NotebookEdit",
+    "apply_patch",
+    "RenameSymbol",
+    "ApplyCodeAction",
+    "Format",
+];
 /// How the names of MCP tools begin.
 pub const MCP_PREFIX: &str = "mcp__";
 

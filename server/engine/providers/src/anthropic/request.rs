@@ -347,8 +347,12 @@ mod tests {
             temperature: false,
             ..Capabilities::ALL
         };
-        let tool =
-            ToolDeclaration { name: "Read".into(), description: String::new(), input_schema: json!({}) };
+        let tool = ToolDeclaration {
+            name: "Read".into(),
+            description: String::new(),
+            input_schema: json!({}),
+            grammar: None,
+        };
         let request = ModelRequest {
             tools: vec![tool],
             temperature: Some(0.5),
@@ -396,6 +400,7 @@ mod tests {
                 name: "Read".into(),
                 description: "Reads a file.".into(),
                 input_schema: json!({"type": "object", "properties": {"file_path": {"type": "string"}}}),
+                grammar: None,
             }],
             temperature: Some(0.5),
             reminders: vec!["<system-reminder>x</system-reminder>".into()],

@@ -48,6 +48,7 @@ fn a_request_on_the_wire() {
             name: "Read".into(),
             description: "Reads a file.".into(),
             input_schema: json!({"type": "object"}),
+            grammar: None,
         }],
         temperature: Some(0.5),
         effort: Some(Effort::High),
@@ -166,7 +167,12 @@ fn a_model_that_can_do_little_is_asked_for_little() {
         temperature: false,
         ..Capabilities::ALL
     };
-    let tool = ToolDeclaration { name: "Read".into(), description: String::new(), input_schema: json!({}) };
+    let tool = ToolDeclaration {
+        name: "Read".into(),
+        description: String::new(),
+        input_schema: json!({}),
+        grammar: None,
+    };
     let image = Image { media_type: "image/png".into(), data: "cA==".into(), text: None };
     let request = ModelRequest {
         system: vec!["You are an agent.".into()],

@@ -51,6 +51,7 @@ fn a_request_on_the_wire() {
             name: "Read".into(),
             description: "Reads a file.".into(),
             input_schema: json!({"type": "object"}),
+            grammar: None,
         }],
         temperature: Some(0.5),
         effort: Some(Effort::High),

@@ -218,7 +218,7 @@ impl ResponsesAnswer {
             }
         };
         if let Some(item) = self.items.get_mut(&number) {
-            let text = [event.delta, event.text, event.refusal, event.arguments];
+            let text = [event.delta, event.text, event.refusal, event.arguments, event.input];
             let text = text.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
             let index = if part == ItemPart::Summary { event.summary_index } else { event.content_index };
             item.extend(part, index, &text, whole, on_delta);

@@ -5,12 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::wire::{WireItem, WirePart};
 use crate::arguments;
 use kode_model::{Block, Delta, DeltaSink};
+
+/// The argument that the text of a call becomes when the call is free text.
+pub(super) const FREEFORM_ARGUMENT: &str = "input";
 
 /// What stands between two parts of one item.
 const BETWEEN_PARTS: &str = "\n\n";
@@ -41,6 +44,8 @@ enum ItemContent {
         /// Id and name, once they are known.
         named: Option<(String, String)>,
         arguments: String,
+        /// Whether the arguments are free text, and not JSON.
+        is_freeform: bool,
     },
     /// A kind of item this build does not know.
     Unknown,
@@ -59,6 +64,8 @@ pub(super) enum ItemPart {
     Reasoning,
     /// The arguments of a call.
     Arguments,
+    /// The text of a call that is free text.
+    FreeformText,
 }
 
 impl ItemPart {
@@ -75,6 +82,8 @@ impl ItemPart {
             "response.reasoning_text.done" => (Self::Reasoning, true),
             "response.function_call_arguments.delta" => (Self::Arguments, false),
             "response.function_call_arguments.done" => (Self::Arguments, true),
+            "response.custom_tool_call_input.delta" => (Self::FreeformText, false),
+            "response.custom_tool_call_input.done" => (Self::FreeformText, true),
             _ => return None,
         })
     }
@@ -85,6 +94,7 @@ impl ItemPart {
             Self::Text | Self::Refusal => "message",
             Self::Summary | Self::Reasoning => "reasoning",
             Self::Arguments => "function_call",
+            Self::FreeformText => "custom_tool_call",
         }
     }
 }
@@ -99,7 +109,11 @@ impl AnswerItem {
                 text: TextParts::default(),
                 sealed: None,
             },
-            "function_call" => ItemContent::Call { named: None, arguments: String::new() },
+            "function_call" | "custom_tool_call" => ItemContent::Call {
+                named: None,
+                arguments: String::new(),
+                is_freeform: kind == "custom_tool_call",
+            },
             _ => ItemContent::Unknown,
         };
         Self { block, content, done: false }
@@ -107,7 +121,7 @@ impl AnswerItem {
 
     /// Whether items of that type are read.
     pub(super) fn knows(kind: &str) -> bool {
-        matches!(kind, "message" | "reasoning" | "function_call")
+        matches!(kind, "message" | "reasoning" | "function_call" | "custom_tool_call")
     }
 
     /// Whether it is of that type.
@@ -115,7 +129,8 @@ impl AnswerItem {
         match &self.content {
             ItemContent::Message { .. } => kind == "message",
             ItemContent::Reasoning { .. } => kind == "reasoning",
-            ItemContent::Call { .. } => kind == "function_call",
+            ItemContent::Call { is_freeform: true, .. } => kind == "custom_tool_call",
+            ItemContent::Call { is_freeform: false, .. } => kind == "function_call",
             ItemContent::Unknown => !Self::knows(kind),
         }
     }
@@ -185,7 +200,7 @@ impl AnswerItem {
                     }
                 });
             }
-            (ItemContent::Call { arguments, .. }, ItemPart::Arguments) => {
+            (ItemContent::Call { arguments, .. }, ItemPart::Arguments | ItemPart::FreeformText) => {
                 if whole {
                     arguments.clear();
                 }
@@ -221,6 +236,7 @@ impl AnswerItem {
                 value.to_string()
             }
         };
+        let arguments = if whole.input.is_empty() { arguments } else { whole.input };
         self.extend(ItemPart::Arguments, 0, &arguments, true, on_delta);
         if let ItemContent::Reasoning { sealed, .. } = &mut self.content {
             // Without either it only names something that the server may not have any more.
@@ -247,9 +263,14 @@ impl AnswerItem {
                 let sealed = sealed.map(|data| Block::RedactedThinking { data });
                 shown.into_iter().chain(sealed).collect()
             }
-            ItemContent::Call { named: Some((id, name)), arguments: json } if keeps_calls && self.done => {
+            ItemContent::Call { named: Some((id, name)), arguments: text, is_freeform }
+                if keeps_calls && self.done =>
+            {
                 // Calls are only kept of answers that said all they wanted.
-                let (input, input_error) = arguments::input(json, true);
+                let (input, input_error) = match is_freeform {
+                    true => (json!({ FREEFORM_ARGUMENT: text }), None),
+                    false => arguments::input(text, true),
+                };
                 vec![Block::ToolUse { id, name, input, input_error }]
             }
             ItemContent::Call { .. } | ItemContent::Unknown => Vec::new(),

@@ -5,6 +5,7 @@
 //! names that the API would refuse are rewritten the same way wherever they stand.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Serialize;
@@ -12,9 +13,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::OwnModel;
+use super::item::FREEFORM_ARGUMENT;
 use crate::unseen;
 use kode_base::effort::Effort;
-use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role};
+use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role, ToolDeclaration};
 
 /// The smallest limit of output tokens the API accepts.
 const MIN_OUTPUT_TOKENS: u32 = 16;
@@ -46,6 +48,8 @@ pub(super) struct Features {
     pub(super) sealed: bool,
     /// Whether earlier reasoning is sent back.
     pub(super) reasoning_back: bool,
+    /// Whether calls of tools with a grammar are free text.
+    pub(super) freeform: bool,
     /// What the model takes.
     pub(super) capabilities: Capabilities,
 }
@@ -69,7 +73,7 @@ pub(super) struct ResponsesBody<'a> {
     previous_response_id: Option<&'a str>,
     input: Vec<InputItem<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<FunctionTool<'a>>,
+    tools: Vec<DeclaredTool<'a>>,
     max_output_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
@@ -87,12 +91,18 @@ pub(super) struct ResponsesBody<'a> {
 }
 
 #[derive(Serialize)]
-#[serde(tag = "type", rename = "function")]
-struct FunctionTool<'a> {
-    name: &'a str,
-    description: &'a str,
-    parameters: &'a Value,
-    strict: bool,
+#[serde(tag = "type", rename_all = "snake_case")]
+enum DeclaredTool<'a> {
+    Function { name: &'a str, description: &'a str, parameters: &'a Value, strict: bool },
+    Custom { name: &'a str, description: &'a str, format: TextFormat<'a> },
+}
+
+/// The grammar that the server holds the text of a call to.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "grammar")]
+struct TextFormat<'a> {
+    syntax: &'static str,
+    definition: &'a str,
 }
 
 #[derive(Serialize)]
@@ -116,6 +126,15 @@ enum InputItem<'a> {
         arguments: String,
     },
     FunctionCallOutput {
+        call_id: Cow<'a, str>,
+        output: CallOutput<'a>,
+    },
+    CustomToolCall {
+        call_id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        input: &'a str,
+    },
+    CustomToolCallOutput {
         call_id: Cow<'a, str>,
         output: CallOutput<'a>,
     },
@@ -160,8 +179,8 @@ pub(super) fn body<'a>(
         model: own.model,
         instructions: instructions(&request.system),
         previous_response_id: bookmark.map(|bookmark| bookmark.response),
-        input: input(own, features, &request.messages[begun..], &request.reminders),
-        tools: request.tools.iter().map(function).collect(),
+        input: input(own, features, request, begun),
+        tools: request.tools.iter().map(|tool| declared(tool, features.freeform)).collect(),
         max_output_tokens: request.max_tokens.max(MIN_OUTPUT_TOKENS),
         temperature: sampling.0,
         top_p: sampling.1,
@@ -179,32 +198,65 @@ fn instructions(system: &[String]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
-fn function(tool: &kode_model::ToolDeclaration) -> FunctionTool<'_> {
-    // Strict functions may have no optional arguments, and ours have some.
-    FunctionTool {
-        name: &tool.name,
-        description: &tool.description,
-        parameters: &tool.input_schema,
-        strict: false,
+fn declared(tool: &ToolDeclaration, freeform: bool) -> DeclaredTool<'_> {
+    let ToolDeclaration { name, description, input_schema: parameters, grammar } = tool;
+    match grammar.filter(|_| freeform) {
+        Some(definition) => {
+            DeclaredTool::Custom { name, description, format: TextFormat { syntax: "lark", definition } }
+        }
+        // Strict functions may have no optional arguments, and ours have some.
+        None => DeclaredTool::Function { name, description, parameters, strict: false },
     }
 }
 
+/// The calls of a history that are free text, by their ids.
+#[derive(Default)]
+struct FreeformCalls<'a>(HashMap<&'a str, &'a str>);
+
+impl<'a> FreeformCalls<'a> {
+    fn of(request: &'a ModelRequest) -> Self {
+        let is_freeform =
+            |name: &str| request.tools.iter().any(|tool| tool.name == name && tool.grammar.is_some());
+        let blocks = request.messages.iter().flat_map(|message| &message.content);
+        let calls = blocks.filter_map(|block| match block {
+            Block::ToolUse { id, name, input, .. } if is_freeform(name) => {
+                let text = input.get(FREEFORM_ARGUMENT)?.as_str()?;
+                (input.as_object()?.len() == 1).then_some((id.as_str(), text))
+            }
+            Block::ToolUse { .. }
+            | Block::Text { .. }
+            | Block::Image(_)
+            | Block::Thinking { .. }
+            | Block::RedactedThinking { .. }
+            | Block::ToolResult { .. } => None,
+        });
+        Self(calls.collect())
+    }
+
+    fn text(&self, id: &str) -> Option<&'a str> {
+        self.0.get(id).copied()
+    }
+}
+
+/// The items from message `begun` on.
 fn input<'a>(
     own: OwnModel<'_>,
     features: Features,
-    messages: &'a [Message],
-    reminders: &'a [String],
+    request: &'a ModelRequest,
+    begun: usize,
 ) -> Vec<InputItem<'a>> {
+    let messages = &request.messages[begun..];
+    let calls = if features.freeform { FreeformCalls::of(request) } else { FreeformCalls::default() };
     let mut items = Vec::with_capacity(messages.len());
     for message in messages {
         match message.role {
-            Role::User => say(&mut items, message, features.capabilities),
+            Role::User => say(&mut items, message, &calls, features.capabilities),
             Role::Assistant => {
-                answer(&mut items, message, features.reasoning_back && own.gave(message));
+                answer(&mut items, message, &calls, features.reasoning_back && own.gave(message));
             }
         }
     }
-    let reminders = reminders.iter().filter(|text| is_said(text));
+    let reminders = request.reminders.iter().filter(|text| is_said(text));
     for reminder in reminders {
         push_part(&mut items, Role::User, InputItemPart::InputText { text: reminder.into() });
     }
@@ -212,11 +264,20 @@ fn input<'a>(
 }
 
 /// What the user and the tools say: results first, so that each is close to its call.
-fn say<'a>(items: &mut Vec<InputItem<'a>>, message: &'a Message, capabilities: Capabilities) {
+fn say<'a>(
+    items: &mut Vec<InputItem<'a>>,
+    message: &'a Message,
+    calls: &FreeformCalls<'a>,
+    capabilities: Capabilities,
+) {
     let results = message.content.iter().filter_map(|block| match block {
         Block::ToolResult { tool_use_id, content, images, is_error: _ } => {
             let output = output(content, images, capabilities);
-            Some(InputItem::FunctionCallOutput { call_id: short_id(tool_use_id), output })
+            let call_id = short_id(tool_use_id);
+            Some(match calls.text(tool_use_id) {
+                Some(_) => InputItem::CustomToolCallOutput { call_id, output },
+                None => InputItem::FunctionCallOutput { call_id, output },
+            })
         }
         Block::Text { .. }
         | Block::Image(_)
@@ -245,7 +306,12 @@ fn say<'a>(items: &mut Vec<InputItem<'a>>, message: &'a Message, capabilities: C
 
 /// What the model said. The API wants an item of the same answer after each one of reasoning, so reasoning waits for
 /// what follows it.
-fn answer<'a>(items: &mut Vec<InputItem<'a>>, message: &'a Message, reasoning_back: bool) {
+fn answer<'a>(
+    items: &mut Vec<InputItem<'a>>,
+    message: &'a Message,
+    calls: &FreeformCalls<'a>,
+    reasoning_back: bool,
+) {
     let mut waiting = Vec::new();
     // Two answers in a row are two messages.
     let mut joins = false;
@@ -266,10 +332,10 @@ fn answer<'a>(items: &mut Vec<InputItem<'a>>, message: &'a Message, reasoning_ba
             }
             Block::ToolUse { id, name, input, input_error: _ } => {
                 items.append(&mut waiting);
-                items.push(InputItem::FunctionCall {
-                    call_id: short_id(id),
-                    name: function_name(name),
-                    arguments: input.to_string(),
+                let (call_id, name) = (short_id(id), function_name(name));
+                items.push(match calls.text(id) {
+                    Some(input) => InputItem::CustomToolCall { call_id, name, input },
+                    None => InputItem::FunctionCall { call_id, name, arguments: input.to_string() },
                 });
                 joins = false;
             }
@@ -297,6 +363,8 @@ fn push_part<'a>(items: &mut Vec<InputItem<'a>>, whose: Role, part: InputItemPar
             InputItem::Message { .. }
             | InputItem::FunctionCall { .. }
             | InputItem::FunctionCallOutput { .. }
+            | InputItem::CustomToolCall { .. }
+            | InputItem::CustomToolCallOutput { .. }
             | InputItem::Reasoning(_),
         )
         | None => items.push(InputItem::Message { role: whose, content: vec![part] }),

@@ -298,6 +298,42 @@ async fn what_a_server_does_not_offer_is_done_without_from_then_on() {
 }
 
 #[tokio::test]
+async fn a_free_text_call_is_read_and_a_server_that_has_none_is_asked_with_a_function() {
+    let item = json!({"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_1", "name": "apply_patch", "input": ""});
+    let whole = json!({"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_1", "name": "apply_patch",
+        "input": "*** Begin\n\"quoted\"", "status": "completed"});
+    let events = [
+        json!({"type": "response.output_item.added", "output_index": 0, "item": item}),
+        json!({"type": "response.custom_tool_call_input.delta", "output_index": 0, "item_id": "ctc_1", "delta": "*** Beg"}),
+        json!({"type": "response.custom_tool_call_input.done", "output_index": 0, "item_id": "ctc_1", "input": "*** Begin\n\"quoted\""}),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": whole}),
+        json!({"type": "response.completed", "response": {"id": "r2", "status": "completed"}}),
+    ];
+    let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let called = Reply::Http("200 OK\r\ncontent-type: text/event-stream".into(), body);
+    let unknown =
+        refuses("400 Bad Request", "invalid_value", "Invalid value: 'custom'. Param: tools[0].type");
+    let server = Server::new(vec![called, unknown, answers("r3", false)]).await;
+    let capabilities = Capabilities { patches: true, ..Capabilities::ALL };
+    let model = Responses::new(&Profile { capabilities, ..server.profile() }).unwrap();
+    let tool = kode_model::ToolDeclaration {
+        name: "apply_patch".into(),
+        description: String::new(),
+        input_schema: json!({"type": "object"}),
+        grammar: Some("start: /.+/"),
+    };
+    let mut request = ModelRequest { tools: vec![tool], ..request() };
+    round(&model, &mut request).await.unwrap();
+    let Block::ToolUse { input, .. } = &request.messages[1].content[0] else {
+        panic!("{:?}", request.messages)
+    };
+    assert_eq!(*input, json!({"input": "*** Begin\n\"quoted\""}));
+    round(&model, &mut request).await.unwrap();
+    let types: Vec<Value> = server.bodies().iter().map(|body| body["tools"][0]["type"].clone()).collect();
+    assert_eq!(types, ["custom", "custom", "function"]);
+}
+
+#[tokio::test]
 async fn nothing_is_sent_again_once_something_was_shown() {
     let shown = json!({"type": "response.output_text.delta", "output_index": 0, "delta": "so far"});
     let error = json!({"type": "error", "message": "Previous response with id 'r1' not found."});

@@ -32,6 +32,8 @@ pub(super) struct WireEvent {
     pub(super) refusal: String,
     #[serde(deserialize_with = "or_default")]
     pub(super) arguments: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(super) input: String,
 }
 
 /// `response.output_item.added` and `.done`.
@@ -93,6 +95,8 @@ pub(super) struct WireItem {
     pub(super) name: String,
     #[serde(deserialize_with = "or_default")]
     pub(super) arguments: Value,
+    #[serde(deserialize_with = "or_default")]
+    pub(super) input: String,
 }
 
 /// A part of an item, with the fields of all known types.

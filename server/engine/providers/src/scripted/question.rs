@@ -83,7 +83,7 @@ impl<'a> RequestView<'a> {
             match (item["type"].as_str().unwrap_or("message"), item["role"].as_str().unwrap_or_default()) {
                 ("message", "system" | "developer") => question.system.extend(texts(&item["content"])),
                 ("message", "user") => question.say(&item["content"]),
-                ("function_call_output", _) => {
+                ("function_call_output" | "custom_tool_call_output", _) => {
                     question.entries.push(RequestTurn::Result(texts(&item["output"])))
                 }
                 _ => {

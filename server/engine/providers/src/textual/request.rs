@@ -55,7 +55,7 @@ fn settings(request: &ModelRequest) -> ModelRequest {
 /// The manual of these tools.
 fn manual(tools: &[ToolDeclaration]) -> String {
     let mut manual = MANUAL.trim_end().to_owned();
-    for ToolDeclaration { name, description, input_schema } in tools {
+    for ToolDeclaration { name, description, input_schema, grammar: _ } in tools {
         manual.push_str(&format!("\n\n## {name}\n\n{}\n\nArguments: {input_schema}", description.trim()));
     }
     manual

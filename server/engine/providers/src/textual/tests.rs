@@ -73,6 +73,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         name: "Read".into(),
         description: "Reads a file.".into(),
         input_schema: json!({"type": "object"}),
+        grammar: None,
     };
     ModelRequest {
         system: vec!["S".into()],

@@ -24,7 +24,8 @@ pub struct TextEdit {
     pub new_text: String,
 }
 
-/// Everything one tool call wants changed. Applied as one labelled undo step per open document.
+/// Everything one tool call wants changed. Applied as one labelled undo step per open document; of the agent's changes all
+/// are made or none.
 #[derive(Clone, Debug)]
 pub struct ChangeSet {
     /// The name of the undo step, for example `Kode: Edit src/main.rs`.
@@ -33,8 +34,21 @@ pub struct ChangeSet {
     pub summary: String,
     /// The files, each at most once.
     pub files: Vec<FileChange>,
+    /// The files that are removed once the others are changed.
+    pub removals: Vec<FileRemoval>,
     /// Who changes them.
     pub author: Author,
+}
+
+/// The removal of one file, which may have been moved.
+#[derive(Clone, Debug)]
+pub struct FileRemoval {
+    /// The file.
+    pub target: Target,
+    /// Its text when the removal was planned: a file with another text stays.
+    pub base: FileText,
+    /// The file of the same change that takes its place, with its encoding and mode bits.
+    pub moved_to: Option<Target>,
 }
 
 /// Who changes a text.

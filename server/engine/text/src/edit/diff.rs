@@ -87,9 +87,17 @@ impl Patch {
     /// The patch in the unified format, `a/` and `b/` before the path.
     #[must_use]
     pub fn unified(&self, path: &str, created: bool) -> String {
-        let path = one_line(path);
-        let old = if created { "/dev/null".to_owned() } else { format!("a/{path}") };
-        let mut text = format!("--- {old}\n+++ b/{path}\n");
+        self.unified_as(Some(path).filter(|_| !created), Some(path))
+    }
+
+    /// The patch in the unified format from one path to another; `None` where there is no file.
+    #[must_use]
+    pub fn unified_as(&self, old: Option<&str>, new: Option<&str>) -> String {
+        let named = |side: char, path: Option<&str>| match path {
+            Some(path) => format!("{side}/{}", one_line(path)),
+            None => "/dev/null".to_owned(),
+        };
+        let mut text = format!("--- {}\n+++ {}\n", named('a', old), named('b', new));
         for hunk in &self.hunks {
             let DiffHunk { old_start, old_lines, new_start, new_lines, .. } = hunk;
             let _ = writeln!(text, "@@ -{old_start},{old_lines} +{new_start},{new_lines} @@");

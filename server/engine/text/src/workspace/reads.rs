@@ -226,6 +226,13 @@ impl Reads {
         Some(forgotten)
     }
 
+    /// Forgets one target.
+    pub(super) fn forget(&mut self, target: &Target) {
+        if let Some(known) = self.known.remove(target) {
+            self.by_use.remove(&known.last_use);
+        }
+    }
+
     fn forget_all(&mut self) -> Vec<Target> {
         self.by_use.clear();
         std::mem::take(&mut self.known).into_keys().collect()

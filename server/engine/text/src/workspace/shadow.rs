@@ -30,6 +30,7 @@ use kode_journal::{BlobId, Blobs};
 use parking_lot::Mutex;
 
 pub use restore::RestoreError;
+pub(super) use restore::mode as mode_at;
 
 /// Files looked at. A walk over so many still takes less time than most commands; larger trees are mostly made of
 /// what ought to be ignored.

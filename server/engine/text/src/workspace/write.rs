@@ -4,6 +4,9 @@
 //! the text that is there at that moment: when it is not the text the change was computed on, the change is rebased
 //! or refused, and it is tried a fixed number of times, each in a longer pause of the user's typing than the last.
 
+mod removal;
+mod rollback;
+
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +16,10 @@ use tokio_util::sync::CancellationToken;
 use crate::document::DocumentSnapshot;
 use crate::edit::change::apply_edits;
 use crate::edit::rebase::{Rebase, rebase};
-use crate::edit::{AppliedFile, Author, ChangeSet, FileChange, TextEdit};
+use crate::edit::{AppliedFile, Author, ChangeSet, FileChange, FileRemoval, TextEdit};
 use crate::host::{DocumentEdit, DocumentEditOutcome};
 use crate::workspace::overlay::{FileBytes, Roots, read_bytes, real_path};
+use crate::workspace::shadow::mode_at;
 use crate::workspace::{Freshness, ReadError, Workspace};
 use kode_base::call::{ToolError, ToolErrorKind};
 use kode_base::encoding::{self, EncodeError, TextFormat};
@@ -123,6 +127,12 @@ pub enum ApplyError {
         /// The document.
         path: String,
     },
+    /// Some files were changed before one could not be, and have been changed back.
+    #[error("{source}\nNone of the files was changed: the others have their old text again.")]
+    TakenBack {
+        /// Why that file was not changed.
+        source: Box<ApplyError>,
+    },
     /// Some files were changed before one could not be.
     #[error("{source}\nAlready changed before that: {}", .changed.join(", "))]
     Partial {
@@ -136,21 +146,29 @@ pub enum ApplyError {
 }
 
 impl Workspace {
-    /// Applies a change set: open documents through the host, closed files by guarded atomic writes. Files are
-    /// changed in order, and their new text counts as read if the old one did.
+    /// Applies the changed texts of a change set: open documents through the host, closed files by guarded atomic writes.
+    /// Files are changed in order, and their new text counts as read if the old one did. Removals are left to the caller.
     ///
     /// # Errors
-    /// [`ApplyError`]; [`ApplyError::Partial`] when some files had been changed by then.
+    /// [`ApplyError`]. When the user's change set fails after some files it is [`ApplyError::Partial`]; those of the agent's
+    /// are taken back, as [`Self::take_back`] says.
     pub async fn apply(
         &self,
         change: ChangeSet,
         cancel: &CancellationToken,
     ) -> Result<Vec<AppliedFile>, ApplyError> {
-        let mut applied: Vec<AppliedFile> = Vec::with_capacity(change.files.len());
-        for file in change.files {
-            match self.apply_file(Arc::new(file), &change.label, change.author, cancel).await {
+        let ChangeSet { label, summary: _, files, removals, author } = change;
+        let mut applied: Vec<AppliedFile> = Vec::with_capacity(files.len());
+        for file in files {
+            let moved =
+                removals.iter().find(|removal| removal.moved_to.as_ref() == Some(&file.target)).cloned();
+            match self.apply_file(Arc::new(file), moved, &label, author, cancel).await {
                 Ok(file) => applied.push(file),
                 Err(error) if applied.is_empty() => return Err(error),
+                // An edit that may still come cannot be taken back.
+                Err(error) if author == Author::Agent && !error.may_come_late() => {
+                    return Err(self.take_back(applied, &label, error).await);
+                }
                 Err(error) => {
                     let changed = applied.iter().map(|file| self.display(&file.target)).collect();
                     return Err(ApplyError::Partial { applied, changed, source: Box::new(error) });
@@ -191,6 +209,7 @@ impl Workspace {
     async fn apply_file(
         &self,
         file: Arc<FileChange>,
+        moved: Option<FileRemoval>,
         label: &str,
         author: Author,
         cancel: &CancellationToken,
@@ -206,7 +225,7 @@ impl Workspace {
             if cancel.is_cancelled() {
                 return Err(ApplyError::Cancelled { path });
             }
-            let job = WriteJob { file: file.clone(), path: path.clone(), rebased };
+            let job = WriteJob { file: file.clone(), path: path.clone(), rebased, moved: moved.clone() };
             let attempt = match (self.open_document(&file.target).await, &file.target) {
                 (Some(document), _) => self.edit_document(job, document, label, cancel).await?,
                 (None, Target::Untitled(_)) => return Err(ApplyError::Gone { path }),
@@ -293,7 +312,8 @@ impl Workspace {
         place: &AbsPath,
         cancel: &CancellationToken,
     ) -> Result<Option<Attempt>, ApplyError> {
-        if job.file.base.is_some() {
+        // An editor would not keep the encoding and the mode bits of a moved file.
+        if job.file.base.is_some() || job.moved.is_some() {
             return Ok(None);
         }
         let (roots, at, checked) = (self.roots.clone(), place.clone(), job.clone());
@@ -342,6 +362,8 @@ struct WriteJob {
     file: Arc<FileChange>,
     path: String,
     rebased: u32,
+    /// The file whose place a new one takes.
+    moved: Option<FileRemoval>,
 }
 
 /// The edits for the text as it is now; none when they are already in it.
@@ -432,7 +454,8 @@ impl WriteJob {
     fn create(&self, place: &AbsPath) -> Result<Attempt, ApplyError> {
         let new_text = self.file.new_text();
         let encode_error = |source| ApplyError::Encode { path: self.path.clone(), source };
-        let bytes = TextFormat::UTF_8.encode(&new_text).map_err(encode_error)?;
+        let format = self.moved.as_ref().map_or(TextFormat::UTF_8, |moved| moved.base.format);
+        let bytes = format.encode(&new_text).map_err(encode_error)?;
         let real = real_path(place).map_err(|error| self.io_error(error))?;
         if let Some(folder) = real.parent() {
             std::fs::create_dir_all(folder).map_err(|error| self.io_error(error))?;
@@ -440,11 +463,16 @@ impl WriteJob {
         if !real_path(place).is_ok_and(|now| now == real) {
             return Ok(Attempt::Again { rebased: self.rebased });
         }
-        match atomic::create(real.as_path(), &bytes) {
+        let mode =
+            self.moved.as_ref().and_then(|moved| moved.target.file()).and_then(|old| mode_at(old.as_path()));
+        let created = match mode {
+            Some(mode) => atomic::create_as(real.as_path(), &bytes, mode),
+            None => atomic::create(real.as_path(), &bytes),
+        };
+        match created {
             Ok(()) => {
                 let done = self.done(String::new(), new_text, self.file.edits.clone(), self.rebased);
-                let format = Some(TextFormat::UTF_8);
-                Ok(Attempt::Done(Box::new(AppliedFile { created: true, format, ..done })))
+                Ok(Attempt::Done(Box::new(AppliedFile { created: true, format: Some(format), ..done })))
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(ApplyError::Exists { path: self.path.clone() })
@@ -496,7 +524,7 @@ impl ApplyError {
     pub fn may_come_late(&self) -> bool {
         match self {
             Self::Unconfirmed { .. } | Self::Abandoned { .. } => true,
-            Self::Partial { source, .. } => source.may_come_late(),
+            Self::Partial { source, .. } | Self::TakenBack { source } => source.may_come_late(),
             Self::Conflict { .. }
             | Self::Exists { .. }
             | Self::Gone { .. }
@@ -518,7 +546,7 @@ impl ApplyError {
             Self::Forbidden { .. } => ToolErrorKind::Forbidden,
             Self::Rejected { .. } | Self::Unconfirmed { .. } | Self::Io { .. } => ToolErrorKind::Failed,
             Self::Cancelled { .. } | Self::Abandoned { .. } => ToolErrorKind::Cancelled,
-            Self::Partial { source, .. } => source.kind(),
+            Self::Partial { source, .. } | Self::TakenBack { source } => source.kind(),
         }
     }
 
@@ -541,7 +569,7 @@ impl ApplyError {
             }
             Self::Io { .. } => "Check the file system, then try again.",
             Self::Cancelled { .. } => "Nothing to do.",
-            Self::Partial { source, .. } => source.hint(),
+            Self::Partial { source, .. } | Self::TakenBack { source } => source.hint(),
         }
     }
 }

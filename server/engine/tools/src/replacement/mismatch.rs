@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use kode_base::call::{ToolError, ToolErrorKind};
 use kode_text::edit::diff::{split_lines, without_break};
+use kode_text::edit::file_patch::{SectionFault, SectionRefusal};
 use kode_text::edit::indent::{IndentChange, IndentedMatch};
 use kode_text::edit::matching::Matches;
 use kode_text::edit::nearest::{LineDifference, NearestPassage, nearest};
@@ -24,12 +25,18 @@ const MAX_PASSAGE_LINES: usize = 50;
 /// Characters of a passage that an error shows.
 const MAX_PASSAGE_CHARS: usize = 4_000;
 
-pub(super) fn mismatch(message: String, hint: &str) -> ToolError {
+pub(crate) fn mismatch(message: String, hint: &str) -> ToolError {
     ToolError::new(ToolErrorKind::Mismatch, message, hint)
 }
 
-pub(super) fn not_found(text: &str, old: &str, path: &str, freshness: Freshness) -> ToolError {
-    let message = format!("old_string was not found in `{path}`");
+/// A passage that does not stand in a file; `name` is what the model calls the passage.
+pub(crate) fn not_found(
+    text: &str,
+    old: &str,
+    (name, path): (&str, &str),
+    freshness: Freshness,
+) -> ToolError {
+    let message = format!("{name} was not found in `{path}`");
     // Only a document that the user typed in gets here changed: a changed file is refused before.
     let changed = match freshness {
         Freshness::Changed => " The user changed the document since it was read: read it again.",
@@ -43,13 +50,15 @@ pub(super) fn not_found(text: &str, old: &str, path: &str, freshness: Freshness)
         "{message}. The nearest passage stands at {}:\n{}{}",
         line_range(&passage.lines),
         numbered(passage.lines.start, &passage.text),
-        described(&passage),
+        described(&passage, name),
     );
-    let hint = "If you meant that passage, copy it into old_string without the line numbers; else read the file again.";
+    let hint = format!(
+        "If you meant that passage, copy it into {name} without the line numbers; else read the file again."
+    );
     mismatch(message, &format!("{hint}{changed}"))
 }
 
-pub(super) fn ambiguous(text: &str, matches: &Matches, count: usize, path: &str) -> ToolError {
+pub(crate) fn ambiguous(text: &str, matches: &Matches, count: usize, path: &str) -> ToolError {
     let starts = matches.ranges.iter().map(|range| line_number(text, range.start));
     let message = format!("old_string stands {count} times in `{path}`, at lines {}", listed(starts));
     let hint =
@@ -60,7 +69,7 @@ pub(super) fn ambiguous(text: &str, matches: &Matches, count: usize, path: &str)
 }
 
 /// The passage stands in several places, in each with another indentation than asked for.
-pub(super) fn ambiguous_indent(places: &[IndentedMatch], path: &str) -> ToolError {
+pub(crate) fn ambiguous_indent(places: &[IndentedMatch], path: &str) -> ToolError {
     let starts = places.iter().map(|place| place.lines.start + 1);
     let mut error = mismatch(
         format!(
@@ -74,7 +83,7 @@ pub(super) fn ambiguous_indent(places: &[IndentedMatch], path: &str) -> ToolErro
 }
 
 /// The passage stands in one place, but the indentation of the new text does not follow from it.
-pub(super) fn unclear_indent(text: &str, place: &IndentedMatch, path: &str) -> ToolError {
+pub(crate) fn unclear_indent(text: &str, place: &IndentedMatch, path: &str) -> ToolError {
     let passage = split_lines(text)[place.lines.clone()].concat();
     let numbers = place.lines.start + 1..place.lines.end + 1;
     let message = format!(
@@ -87,14 +96,14 @@ pub(super) fn unclear_indent(text: &str, place: &IndentedMatch, path: &str) -> T
 }
 
 /// The note on an edit whose passage stood there with another indentation.
-pub(super) fn indent_note(place: &IndentedMatch) -> String {
+pub(crate) fn indent_note(place: &IndentedMatch, name: &str) -> String {
     let lines = line_range(&(place.lines.start + 1..place.lines.end + 1));
     match &place.change {
         IndentChange::Added(added) if added.is_empty() => {
-            format!("Note: old_string stood at {lines} with other blanks at the ends of its lines.")
+            format!("Note: {name} stood at {lines} with other blanks at the ends of its lines.")
         }
         changed => {
-            format!("Note: old_string stood at {lines}: {} new_string was indented alike.", change(changed))
+            format!("Note: {name} stood at {lines}: {} The new text was indented alike.", change(changed))
         }
     }
 }
@@ -108,11 +117,61 @@ fn change(change: &IndentChange) -> String {
     }
 }
 
-fn described(passage: &NearestPassage) -> String {
+/// A section of a patch that cannot be applied.
+pub(crate) fn section_refused(
+    text: &str,
+    refusal: &SectionRefusal,
+    path: &str,
+    freshness: Freshness,
+) -> ToolError {
+    let SectionRefusal { section, wanted, fault } = refusal;
+    let named = format!("section {section} of `{path}`");
+    let lines = |places: &[usize]| listed(places.iter().copied());
+    let mut error = match fault {
+        SectionFault::NotFound => not_found(text, wanted, (&format!("section {section}"), path), freshness),
+        SectionFault::NoHeader(header) => mismatch(
+            format!("no line of `{path}` is `{header}`"),
+            "Write after `@@` a line of the file above the passage, as it stands there, or `@@` alone.",
+        ),
+        SectionFault::NotAtEnd => mismatch(
+            format!("the lines of {named} do not end the file"),
+            "Leave `*** End of File` out, or copy the last lines of the file.",
+        ),
+        SectionFault::Ambiguous(places) => {
+            let message = format!(
+                "the lines of {named} stand there {} times, at lines {}",
+                places.len(),
+                lines(places)
+            );
+            let hint = "Add lines that stay until they are unique, or a line above the passage after `@@`.";
+            ToolError { code: Some(MORE_THAN_ONE_MATCH), ..mismatch(message, hint) }
+        }
+        SectionFault::UnclearIndent => mismatch(
+            format!("the lines of {named} stand there with another indentation"),
+            "Copy them with their indentation, and indent the new lines as the file does.",
+        ),
+        SectionFault::NoPlace => mismatch(
+            format!("{named} adds lines below a line after `@@` and says not where"),
+            "Give a line that stays, before or after the new ones.",
+        ),
+        SectionFault::Overlap => mismatch(
+            format!("{named} changes lines that a section before it changes"),
+            "Put both changes into one section.",
+        ),
+    };
+    error.hint.push_str(" No file was changed.");
+    error
+}
+
+fn described(passage: &NearestPassage, name: &str) -> String {
     let mut text = String::new();
     for difference in &passage.differences {
-        let _ =
-            write!(text, "{}{}", if text.is_empty() { "" } else { "\n" }, capitalized(&sentence(difference)));
+        let _ = write!(
+            text,
+            "{}{}",
+            if text.is_empty() { "" } else { "\n" },
+            capitalized(&sentence(difference, name))
+        );
     }
     if passage.more > 0 {
         let _ = write!(text, "\n{} more differences.", passage.more);
@@ -120,14 +179,14 @@ fn described(passage: &NearestPassage) -> String {
     text
 }
 
-fn sentence(difference: &LineDifference) -> String {
-    let of_old = |lines: &Range<usize>| format!("{} of old_string", line_range(lines));
+fn sentence(difference: &LineDifference, name: &str) -> String {
+    let of_old = |lines: &Range<usize>| format!("{} of {name}", line_range(lines));
     match difference {
         LineDifference::Blanks { wanted, found, indents } if indents.0 == indents.1 => {
-            format!("line {found} ends with other blanks than line {wanted} of old_string.")
+            format!("line {found} ends with other blanks than line {wanted} of {name}.")
         }
         LineDifference::Blanks { wanted, found, indents: (asked, stands) } => format!(
-            "line {found} begins with {}, line {wanted} of old_string with {}.",
+            "line {found} begins with {}, line {wanted} of {name} with {}.",
             blanks(stands),
             blanks(asked)
         ),
@@ -141,7 +200,7 @@ fn sentence(difference: &LineDifference) -> String {
         }
         LineDifference::LeftOut { found } => {
             let verb = if found.len() == 1 { "is" } else { "are" };
-            format!("{} {verb} missing from old_string.", line_range(found))
+            format!("{} {verb} missing from {name}.", line_range(found))
         }
     }
 }

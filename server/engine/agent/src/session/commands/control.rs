@@ -407,6 +407,7 @@ impl CommandContext<'_> {
             label: "Kode: Export".to_owned(),
             summary: String::new(),
             files: vec![FileChange { target: target.clone(), base: None, edits: vec![edit] }],
+            removals: Vec::new(),
             author: Author::User,
         };
         session

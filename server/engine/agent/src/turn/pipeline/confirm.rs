@@ -304,7 +304,8 @@ impl Pipeline<'_> {
     /// The known texts that a plan changes.
     fn known_texts(&self, plan: &CallPlan) -> Vec<KnownText> {
         let CallAction::Change(change) = &plan.action else { return Vec::new() };
-        let targets = change.files.iter().map(|file| &file.target);
+        let removed = change.removals.iter().map(|removal| &removal.target);
+        let targets = change.files.iter().map(|file| &file.target).chain(removed);
         targets.filter_map(|target| self.services().environment.workspace.known_text(target)).collect()
     }
 

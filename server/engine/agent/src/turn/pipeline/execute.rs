@@ -138,7 +138,7 @@ impl Pipeline<'_> {
 
     /// Applies a change set, and reports it with the diagnostics that it added and removed.
     async fn apply(&self, change: ChangeSet, names: &[HunkId]) -> Result<ToolOutput, ToolError> {
-        let summary = change.summary.clone();
+        let (summary, removals) = (change.summary.clone(), change.removals.clone());
         let workspace = self.conversation().workspace();
         let change_of = self.change(None);
         let before = DiagnosticsBefore::of(&change, workspace, self.cancel).await;
@@ -147,7 +147,7 @@ impl Pipeline<'_> {
         // The changes are on disk before the model gets the result, also where only some files were changed.
         self.services().core.sync().await;
         let applied = applied?;
-        let mut output = report(&summary, &applied, workspace);
+        let mut output = report(&summary, &applied, &removals, workspace);
         output.model_text.push_str(&before.compare(&applied, workspace, self.cancel).await);
         Ok(output)
     }

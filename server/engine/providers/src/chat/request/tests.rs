@@ -49,6 +49,7 @@ fn a_request_on_the_wire() {
             name: "Read".into(),
             description: "Reads a file.".into(),
             input_schema: json!({"type": "object", "properties": {"file_path": {"type": "string"}}}),
+            grammar: None,
         }],
         temperature: Some(0.5),
         top_p: Some(0.25),
@@ -109,9 +110,15 @@ fn a_model_that_can_do_nothing_is_asked_for_nothing() {
         max_completion_tokens: false,
         sends_reasoning_back: false,
         signed_calls: false,
+        patches: false,
         pdf: false,
     };
-    let tool = ToolDeclaration { name: "Read".into(), description: String::new(), input_schema: json!({}) };
+    let tool = ToolDeclaration {
+        name: "Read".into(),
+        description: String::new(),
+        input_schema: json!({}),
+        grammar: None,
+    };
     let request = ModelRequest {
         system: vec!["You are an agent.".into()],
         tools: vec![tool],

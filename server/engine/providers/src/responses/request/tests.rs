@@ -19,6 +19,7 @@ const FEATURES: Features = Features {
     summaries: true,
     sealed: true,
     reasoning_back: true,
+    freeform: true,
     capabilities: Capabilities::ALL,
 };
 
@@ -86,6 +87,7 @@ fn conversation() -> ModelRequest {
             name: "Read".into(),
             description: "Reads a file.".into(),
             input_schema: json!({"type": "object", "properties": {"file_path": {"type": "string"}}}),
+            grammar: None,
         }],
         temperature: Some(0.5),
         cache_key: Some("session".into()),
@@ -123,6 +125,51 @@ fn a_whole_request_on_the_wire() {
     prompt_cache_key: "session"
     stream: true
     "#);
+}
+
+#[test]
+fn calls_of_a_tool_with_a_grammar_are_free_text_and_their_results_say_so() {
+    let call = |id: &str, input: Value| Block::ToolUse {
+        id: id.into(),
+        name: "apply_patch".into(),
+        input,
+        input_error: None,
+    };
+    let calls = vec![call("call_1", json!({"input": "*** x"})), call("call_2", json!({"wrong": 1}))];
+    let request = ModelRequest {
+        tools: vec![ToolDeclaration {
+            name: "apply_patch".into(),
+            description: "Patches.".into(),
+            input_schema: json!({"type": "object"}),
+            grammar: Some("start: /.+/"),
+        }],
+        ..request(vec![
+            Message::user(vec![text("go")]),
+            own("resp_1", calls),
+            Message::user(vec![Block::result("call_1", "ok", false), Block::result("call_2", "no", true)]),
+        ])
+    };
+    let items = |features: Features| {
+        let sent = sent(features, &request, None);
+        (sent["input"].as_array().unwrap()[1..].to_vec(), sent["tools"][0].clone())
+    };
+    let (input, tool) = items(FEATURES);
+    assert_eq!(
+        tool,
+        json!({"type": "custom", "name": "apply_patch", "description": "Patches.",
+            "format": {"type": "grammar", "syntax": "lark", "definition": "start: /.+/"}})
+    );
+    assert_eq!(
+        input,
+        [
+            json!({"type": "custom_tool_call", "call_id": "call_1", "name": "apply_patch", "input": "*** x"}),
+            json!({"type": "function_call", "call_id": "call_2", "name": "apply_patch", "arguments": "{\"wrong\":1}"}),
+            json!({"type": "custom_tool_call_output", "call_id": "call_1", "output": "ok"}),
+            json!({"type": "function_call_output", "call_id": "call_2", "output": "no"}),
+        ]
+    );
+    let (input, tool) = items(Features { freeform: false, ..FEATURES });
+    assert_eq!((&tool["type"], &input[0]["type"]), (&json!("function"), &json!("function_call")));
 }
 
 #[test]

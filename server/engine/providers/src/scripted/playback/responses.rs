@@ -79,6 +79,24 @@ fn item(
             reasoning(answer, &id("rs"), index, (text, signature), stream)
         }
         AnswerPart::Redacted { data } => reasoning(answer, &id("rs"), index, ("", data), stream),
+        AnswerPart::Call { id: call_id, name, input, .. } if is_custom(answer.body, name) => {
+            let id = id("ctc");
+            let text = input["input"].as_str().unwrap_or_default();
+            let item = |status: &str, text: &str| {
+                json!({
+                    "type": "custom_tool_call", "id": id, "call_id": call_id, "name": name,
+                    "input": text, "status": status,
+                })
+            };
+            added(stream, index, &item("in_progress", ""));
+            for delta in pieces(text, answer.chunk) {
+                let data = json!({"item_id": id, "output_index": index, "delta": delta});
+                stream.send("response.custom_tool_call_input.delta", data);
+            }
+            let data = json!({"item_id": id, "output_index": index, "input": text});
+            stream.send("response.custom_tool_call_input.done", data);
+            done(stream, index, item(status, text))
+        }
         AnswerPart::Call { id: call_id, name, arguments, .. } => {
             let id = id("fc");
             let item = |status: &str, arguments: &str| {
@@ -97,6 +115,12 @@ fn item(
             done(stream, index, item(status, arguments))
         }
     }
+}
+
+/// Whether the request declares a tool whose calls are free text.
+fn is_custom(body: &Value, name: &str) -> bool {
+    let tools = body["tools"].as_array().into_iter().flatten();
+    tools.into_iter().any(|tool| tool["type"] == "custom" && tool["name"] == name)
 }
 
 /// A message of one part, which is text or a refusal.

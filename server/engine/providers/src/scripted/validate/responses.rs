@@ -3,7 +3,7 @@
 //! Rule: what is kept and what is sent are one list of items, in which every call has one output, and reasoning stands
 //! before what it led to.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -134,13 +134,38 @@ fn tools(tools: &Value) -> Result<(), Refusal> {
     let mut names = HashSet::new();
     for (index, tool) in list.iter().enumerate() {
         let at = format!("tools[{index}]");
+        if tool["type"] == "custom" {
+            custom_tool(tool, &at, &mut names)?;
+            continue;
+        }
         if tool["type"] != "function" {
-            return Err(wrong_value(&format!("{at}.type"), "'function'"));
+            return Err(wrong_value(&format!("{at}.type"), "'function' or 'custom'"));
         }
         declaration(tool, &at, &mut names)?;
         known(tool, &["type", "name", "description", "parameters", "strict"], &at)?;
     }
     Ok(())
+}
+
+/// Checks a tool whose calls are free text.
+fn custom_tool<'a>(tool: &'a Value, at: &str, names: &mut HashSet<&'a str>) -> Result<(), Refusal> {
+    known(tool, &["type", "name", "description", "format"], at)?;
+    let name = tool["name"].as_str().ok_or_else(|| missing(&format!("{at}.name")))?;
+    if !names.insert(name) {
+        return Err(Refusal::invalid(format!("The tool {name} is declared twice.")).param("tools"));
+    }
+    let format = &tool["format"];
+    let grammar = ["syntax", "definition"].iter().all(|field| format[field].is_string());
+    match format["type"].as_str() {
+        None if format.is_null() => Ok(()),
+        Some("text") => Ok(()),
+        Some("grammar")
+            if grammar && ["lark", "regex"].contains(&format["syntax"].as_str().unwrap_or_default()) =>
+        {
+            Ok(())
+        }
+        _ => Err(wrong_value(&format!("{at}.format"), "text, or a grammar with syntax and definition")),
+    }
 }
 
 /// Checks the items of a request, each by itself.
@@ -158,7 +183,15 @@ pub(in crate::scripted) fn input(body: &Value, items: &[Arc<Value>]) -> Result<(
                 call_id(item, &at)?;
                 called(item, &at)?;
             }
-            "function_call_output" => {
+            "custom_tool_call" => {
+                known(item, &["type", "id", "call_id", "name", "input", "status"], &at)?;
+                id_begins(item, "ctc", &at)?;
+                call_id(item, &at)?;
+                if !item["input"].is_string() {
+                    return Err(missing(&format!("{at}.input")));
+                }
+            }
+            "function_call_output" | "custom_tool_call_output" => {
                 known(item, &["type", "id", "call_id", "output", "status"], &at)?;
                 call_id(item, &at)?;
                 if !item["output"].is_string() {
@@ -278,12 +311,13 @@ pub(in crate::scripted) fn conversation(
     }
     let mut open: HashSet<&str> = HashSet::new();
     let mut known_calls = HashSet::new();
+    let mut kinds: HashMap<&str, &str> = HashMap::new();
     let mut known_items = HashSet::new();
     let mut reasoning: Option<&str> = None;
     for item in items {
         let kind = item["type"].as_str().unwrap_or("message");
         let id = item["id"].as_str().unwrap_or_default();
-        let is_answer = kind == "function_call" || item["role"] == "assistant";
+        let is_answer = matches!(kind, "function_call" | "custom_tool_call") || item["role"] == "assistant";
         if let Some(reasoning) = reasoning.take().filter(|_| !is_answer && kind != "reasoning") {
             return Err(lonely(reasoning));
         }
@@ -299,19 +333,27 @@ pub(in crate::scripted) fn conversation(
         let call = item["call_id"].as_str().unwrap_or_default();
         match kind {
             "reasoning" => reasoning = Some(id),
-            "function_call" => {
+            "function_call" | "custom_tool_call" => {
                 if !known_calls.insert(call) {
                     return Err(Refusal::invalid(format!("The call {call} is made twice.")).param("input"));
                 }
                 open.insert(call);
+                kinds.insert(call, kind);
             }
-            "function_call_output" if !open.remove(call) => {
+            "function_call_output" | "custom_tool_call_output"
+                if kinds.get(call).is_some_and(|made| format!("{made}_output") != kind) =>
+            {
+                return Err(
+                    Refusal::invalid(format!("The call {call} has a result of another type.")).param("input")
+                );
+            }
+            "function_call_output" | "custom_tool_call_output" if !open.remove(call) => {
                 return Err(Refusal::invalid(format!(
                     "No tool call found for function call output with call_id {call}."
                 ))
                 .param("input"));
             }
-            "function_call_output" => {}
+            "function_call_output" | "custom_tool_call_output" => {}
             _ => all_answered(&open)?,
         }
     }

@@ -221,7 +221,7 @@ pub(super) fn image(path: &Path, blobs: &Blobs, max_bytes: u64) -> FileImage {
 }
 
 /// The mode bits of a file that is no link.
-pub(super) fn mode(path: &Path) -> Option<u32> {
+pub(in crate::workspace) fn mode(path: &Path) -> Option<u32> {
     let metadata = path.symlink_metadata().ok()?;
     metadata.is_file().then(|| mode_of(&metadata))
 }

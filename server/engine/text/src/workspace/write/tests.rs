@@ -257,15 +257,37 @@ async fn a_new_file_never_replaces_one_that_has_appeared() {
 }
 
 #[tokio::test]
-async fn a_failure_in_the_middle_says_what_was_changed() {
+async fn of_the_agents_changes_all_are_made_or_none_and_of_the_users_those_that_can_be() {
     let rig = closed().await;
-    let mut change = rig.plan_edit("a.txt", "two", "TWO").await;
-    let mut second = rig.plan_new("b.txt", "b");
-    change.files.append(&mut second.files);
+    rig.write("c.txt", BASE);
+    rig.read("c.txt").await;
+    rig.open("c.txt", BASE);
+    let planned = async || {
+        let mut change = rig.plan_new("new/d.txt", "d");
+        change.files.append(&mut rig.plan_edit("c.txt", "two", "TWO").await.files);
+        change.files.append(&mut rig.plan_edit("a.txt", "two", "TWO").await.files);
+        change.files.append(&mut rig.plan_new("b.txt", "b").files);
+        change
+    };
+    let change = planned().await;
+    rig.write("b.txt", "theirs");
+    rig.type_text("c.txt", "one\ntwo\nthree\nfour typed\n");
+    let error = rig.workspace().apply(change, &rig.cancel).await.unwrap_err();
+    assert!(error.to_string().contains("None of the files was changed"), "{error}");
+    assert_eq!(ToolError::from(error).kind, ToolErrorKind::Conflict);
+    assert_eq!((rig.text("a.txt").as_str(), rig.text("b.txt").as_str()), (BASE, "theirs"));
+    assert_eq!(rig.shown("c.txt"), "one\ntwo\nthree\nfour typed\n");
+    assert!(!rig.path("new/d.txt").exists());
+    // What was taken back is known as it is: the next edit needs no reading.
+    assert!(
+        rig.workspace().freshness(&rig.workspace().text(&rig.target("a.txt")).await.unwrap())
+            == Freshness::Current
+    );
+    std::fs::remove_file(rig.path("b.txt")).unwrap();
+    let change = ChangeSet { author: Author::User, ..planned().await };
     rig.write("b.txt", "theirs");
     let error = rig.workspace().apply(change, &rig.cancel).await.unwrap_err();
-    assert!(error.to_string().ends_with("Already changed before that: a.txt"), "{error}");
-    assert_eq!(ToolError::from(error).kind, ToolErrorKind::Conflict);
+    assert!(error.to_string().ends_with("Already changed before that: new/d.txt, c.txt, a.txt"), "{error}");
 }
 
 #[cfg(unix)]
