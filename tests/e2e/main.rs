@@ -34,6 +34,7 @@ mod models;
 mod names;
 mod paging;
 mod panel;
+mod patches;
 mod permissions;
 mod pipes;
 mod plain;
