@@ -9,15 +9,15 @@ mod input;
 mod targets;
 
 use targets::{
-    answers, archive, edits, frames, front_matter, globs, journal, notebook, positions, rules, shell, sse,
-    sync,
+    answers, archive, edits, frames, front_matter, globs, journal, notebook, patches, positions, rules,
+    shell, sse, sync,
 };
 
 /// What is fuzzed: its name, and what is done with any bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All there are.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     ("answers", answers::run),
     ("archive", archive::run),
     ("edits", edits::run),
@@ -26,6 +26,7 @@ pub const TARGETS: [Target; 13] = [
     ("globs", globs::run),
     ("journal", journal::run),
     ("notebook", notebook::run),
+    ("patches", patches::run),
     ("positions", positions::run),
     ("rules", rules::run),
     ("shell", shell::run),

@@ -10,6 +10,7 @@ pub(crate) mod front_matter;
 pub(crate) mod globs;
 pub(crate) mod journal;
 pub(crate) mod notebook;
+pub(crate) mod patches;
 pub(crate) mod positions;
 pub(crate) mod rules;
 pub(crate) mod shell;

@@ -98,4 +98,4 @@ macro_rules! replays {
     };
 }
 
-replays! { answers archive edits frames front_matter globs journal notebook positions rules shell sse sync }
+replays! { answers archive edits frames front_matter globs journal notebook patches positions rules shell sse sync }

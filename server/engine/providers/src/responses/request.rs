@@ -94,13 +94,13 @@ pub(super) struct ResponsesBody<'a> {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum DeclaredTool<'a> {
     Function { name: &'a str, description: &'a str, parameters: &'a Value, strict: bool },
-    Custom { name: &'a str, description: &'a str, format: TextFormat<'a> },
+    Custom { name: &'a str, description: &'a str, format: CallGrammar<'a> },
 }
 
 /// The grammar that the server holds the text of a call to.
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "grammar")]
-struct TextFormat<'a> {
+struct CallGrammar<'a> {
     syntax: &'static str,
     definition: &'a str,
 }
@@ -202,7 +202,7 @@ fn declared(tool: &ToolDeclaration, freeform: bool) -> DeclaredTool<'_> {
     let ToolDeclaration { name, description, input_schema: parameters, grammar } = tool;
     match grammar.filter(|_| freeform) {
         Some(definition) => {
-            DeclaredTool::Custom { name, description, format: TextFormat { syntax: "lark", definition } }
+            DeclaredTool::Custom { name, description, format: CallGrammar { syntax: "lark", definition } }
         }
         // Strict functions may have no optional arguments, and ours have some.
         None => DeclaredTool::Function { name, description, parameters, strict: false },
