@@ -47,7 +47,7 @@ impl ConfirmedPlan {
 /// The decision of hooks in the user's place.
 enum HookDecision {
     /// The call may run.
-    Settled(ConfirmedPlan),
+    Settled(Box<ConfirmedPlan>),
     /// The user decides.
     Open(Box<OpenDecision>),
 }
@@ -96,7 +96,7 @@ impl Pipeline<'_> {
         context: &CallContext,
     ) -> Result<ConfirmedPlan, ToolError> {
         match self.confirm_by_hook(tool, plan, judged, context).await? {
-            HookDecision::Settled(confirmed) => Ok(confirmed),
+            HookDecision::Settled(confirmed) => Ok(*confirmed),
             HookDecision::Open(open) => {
                 let OpenDecision { plan, judged, input } = *open;
                 let Some(input) = input else {
@@ -170,7 +170,8 @@ impl Pipeline<'_> {
         let grants = self.services().hooks.apply_updates(updates).await;
         self.note_answer(permission::id(self.call), &answer, grants).await;
         let remark = input.as_ref().map(changed_by_hook).unwrap_or_default();
-        Ok(HookDecision::Settled(ConfirmedPlan { plan, remark, names: Vec::new(), bounds: judged.bounds }))
+        let confirmed = ConfirmedPlan { plan, remark, names: Vec::new(), bounds: judged.bounds };
+        Ok(HookDecision::Settled(Box::new(confirmed)))
     }
 
     /// Asks the user. What they allow is the plan that was shown, or a part of it, or one made from the arguments they
