@@ -5,6 +5,7 @@
 mod files;
 mod handshake;
 mod permissions;
+mod registry;
 mod sessions;
 mod turns;
 
