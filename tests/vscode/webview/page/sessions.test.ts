@@ -4,6 +4,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
+import { isDeepStrictEqual } from "node:util";
 
 import type { ChatPage } from "../lib/host";
 import { changing, numbered } from "../lib/programs";
@@ -91,12 +92,18 @@ test("a page that is loaded again shows the same: rows, dock, draft, figures", (
             await chat.prompt.fill("a draft of mine");
             await chat.page.evaluate(() => window.dispatchEvent(new Event("pagehide")));
             await kept;
-            await chat.page.waitForSelector(".t-keyword");
+            const drawn = async () => {
+                await folded.waitFor();
+                await chat.page.waitForSelector(".meter");
+                await chat.page.waitForSelector(".t-keyword");
+            };
+            await drawn();
             const before = await seen(chat);
             await chat.load();
-            await folded.waitFor();
-            await chat.page.waitForSelector(".meter");
-            await chat.page.waitForSelector(".t-keyword");
+            await drawn();
+            // The parts of a page that is loaded come one after the other.
+            for (let looks = 0; looks < 200 && !isDeepStrictEqual(await seen(chat), before); looks += 1)
+                await chat.page.evaluate(() => new Promise((resolve) => requestAnimationFrame(resolve)));
             assert.deepEqual(await seen(chat), before);
         },
     ));
