@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "e688f4ebf8a13778234f447d49ac374329a537a79d5ff3c35bef8b10f9e8f6cf";
+export const SCHEMA_HASH = "71892940ac89b54f024818bddffc5d306744fa6fd6f4ccbbd13ec153b1669fab";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -398,6 +398,8 @@ export interface ClientKode {
     saveDocuments?: boolean;
     /** Whether `agent/editor/diagnostics` is understood. */
     diagnostics?: boolean;
+    /** Whether `agent/editor/lsp` is understood. */
+    languageServers?: boolean;
     /** Whether the client shows diffs itself. */
     diffUi?: boolean;
     /** Whether the editor trusts the workspace; absent when it does not say. `agent/trust/workspace` tells a change. */
@@ -1067,6 +1069,37 @@ export interface EditorFileDiagnostics {
     version?: number;
     /** What they say, without what this server has published itself. */
     diagnostics: EditorDiagnostic[];
+}
+
+/** The answer of one language server of the editor. */
+export interface EditorLspAnswer {
+    /** The name of the server; that of the editor where it answers for all. */
+    server: string;
+    /** The unit of columns in the result as LSP names it; `utf-16` when absent. */
+    positionEncoding?: string;
+    /** The result as LSP has it. */
+    result: unknown;
+}
+
+/** A request of the Language Server Protocol for the language servers of the editor. */
+export interface EditorLspParams {
+    /** The method: one that reads or computes edits, such as `textDocument/references`. No edit is applied for it. */
+    method: string;
+    /**
+     * Its parameters as LSP has them. Columns count code units of UTF-16. Where `textDocument` has a `version` and the document
+     * has another one, the client refuses with the code -32801 (`ContentModified`). After the limit it refuses with -32802.
+     */
+    params: unknown;
+    /** The longest time for the answer, in milliseconds. */
+    limitMs: number;
+    /** The server that is asked, as an answer named it; all that serve the document when absent. */
+    server?: string;
+}
+
+/** The answers of the language servers of the editor. */
+export interface EditorLspResult {
+    /** One for each server that has the method for this document; empty when none has it. */
+    answers?: EditorLspAnswer[];
 }
 
 /**
@@ -4721,6 +4754,13 @@ export interface ServerRequests {
      * `diagnostics`.
      */
     "agent/editor/diagnostics": { params: EditorDiagnosticsParams; result: EditorDiagnosticsResult };
+    /**
+     * Asks the language servers of the editor: a request of LSP that reads or computes edits. Sent only to clients that have
+     * offered `languageServers`, and only for a call of a tool.
+     *
+     * Errors: -32801 where the document has another version, -32802 after the limit, -32803 with the reason of a server.
+     */
+    "agent/editor/lsp": { params: EditorLspParams; result: EditorLspResult };
 }
 
 /** All notifications of the server. */

@@ -5,6 +5,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::lsp::RangeShape;
 use crate::text::Uri;
@@ -87,4 +88,42 @@ pub struct EditorDiagnostic {
     /// The server's name for it, as text; absent when it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+}
+
+/// A request of the Language Server Protocol for the language servers of the editor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EditorLspParams {
+    /// The method: one that reads or computes edits, such as `textDocument/references`. No edit is applied for it.
+    pub method: String,
+    /// Its parameters as LSP has them. Columns count code units of UTF-16. Where `textDocument` has a `version` and the document
+    /// has another one, the client refuses with the code -32801 (`ContentModified`). After the limit it refuses with -32802.
+    pub params: Value,
+    /// The longest time for the answer, in milliseconds.
+    pub limit_ms: u32,
+    /// The server that is asked, as an answer named it; all that serve the document when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+}
+
+/// The answers of the language servers of the editor.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EditorLspResult {
+    /// One for each server that has the method for this document; empty when none has it.
+    #[serde(default)]
+    pub answers: Vec<EditorLspAnswer>,
+}
+
+/// The answer of one language server of the editor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EditorLspAnswer {
+    /// The name of the server; that of the editor where it answers for all.
+    pub server: String,
+    /// The unit of columns in the result as LSP names it; `utf-16` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position_encoding: Option<String>,
+    /// The result as LSP has it.
+    pub result: Value,
 }

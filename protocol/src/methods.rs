@@ -23,7 +23,8 @@ use crate::config::{
 use crate::context::{CompactSessionParams, ContextUse, GetContextParams, GetWindowParams, WindowPage};
 use crate::document::{DocumentText, DocumentTextParams};
 use crate::editor::{
-    EditorDiagnosticsParams, EditorDiagnosticsResult, SaveDocumentsParams, SaveDocumentsResult,
+    EditorDiagnosticsParams, EditorDiagnosticsResult, EditorLspParams, EditorLspResult, SaveDocumentsParams,
+    SaveDocumentsResult,
 };
 use crate::edits::{
     ListEditsParams, ListEditsResult, ProposeEditsParams, ProposeEditsResult, Resolution, ResolveEditsParams,
@@ -443,6 +444,11 @@ requests! {
     /// Tells what all language servers of the editor say about files. Sent only to clients that have offered
     /// `diagnostics`.
     EditorDiagnostics = "agent/editor/diagnostics", EditorDiagnosticsParams => EditorDiagnosticsResult;
+    /// Asks the language servers of the editor: a request of LSP that reads or computes edits. Sent only to clients that have
+    /// offered `languageServers`, and only for a call of a tool.
+    ///
+    /// Errors: -32801 where the document has another version, -32802 after the limit, -32803 with the reason of a server.
+    EditorLsp = "agent/editor/lsp", EditorLspParams => EditorLspResult;
 }
 
 notifications! {

@@ -29,6 +29,9 @@ pub struct ClientKode {
     /// Whether `agent/editor/diagnostics` is understood.
     #[serde(default)]
     pub diagnostics: bool,
+    /// Whether `agent/editor/lsp` is understood.
+    #[serde(default)]
+    pub language_servers: bool,
     /// Whether the client shows diffs itself.
     #[serde(default)]
     pub diff_ui: bool,

@@ -533,7 +533,8 @@ fn what_is_unknown_is_never_sent() {
 fn both_sides_tell_their_protocol() {
     check::<ClientKode>(&json!({
         "protocolVersion": 1, "events": true, "permissionUi": true, "saveDocuments": false,
-        "diagnostics": false, "diffUi": true, "userSettings": false, "askActions": true,
+        "diagnostics": false, "languageServers": true, "diffUi": true, "userSettings": false,
+        "askActions": true,
     }));
     let server: ServerKode = check(&json!({
         "protocolVersion": 1, "serverVersion": "0.1.0", "commands": ["kode.ask"], "schemaHash": SCHEMA_HASH,

@@ -5,6 +5,7 @@
 //! the editor has a limit. Edits of one document go one after the other.
 
 mod diagnostics;
+mod languages;
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -31,6 +32,8 @@ use crate::client::ClientFacts;
 use crate::connection::ClientConnection;
 use crate::documents::{EditExpectation, EditSettlement, ExpectError, SAVE_LIMIT, target};
 use crate::lsp::PositionEncoding;
+
+pub(crate) use languages::EditorLanguages;
 
 /// How long one edit may take, waiting for earlier edits of the document included.
 pub const EDIT_LIMIT: Duration = Duration::from_secs(30);

@@ -2,6 +2,7 @@
 //!
 //! Rule: the server for words is ours, so that each of its faults is one on purpose. Real servers are in `real`.
 
+mod editor;
 mod faults;
 mod real;
 

@@ -25,7 +25,7 @@ use super::{Agent, settings};
 use crate::connection::ClientConnection;
 use crate::display::readable;
 use crate::home;
-use crate::host::LspHost;
+use crate::host::{EditorLanguages, LspHost};
 use crate::policies;
 
 /// The longest wait of the first prompt for MCP servers that are starting.
@@ -63,7 +63,7 @@ pub(crate) fn start(
         home: home.clone(),
         tools: policies::tools(&search),
         servers: Arc::new(Mcp::new(home).waiting(MCP_WAIT)),
-        languages: Arc::new(Languages::default()),
+        languages: Arc::new(Languages::with_editor(Arc::new(EditorLanguages::new(Arc::clone(connection))))),
         host: Arc::new(LspHost::new(Arc::clone(connection))),
         models: policies::models(&policies, options.models()),
         deliveries: Deliveries::new(options.delivery.clone())?,

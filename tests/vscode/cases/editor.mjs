@@ -36,3 +36,46 @@ test("the agent is told what other language servers say, and nothing that it pub
     assert.match(said, /E7/);
     assert.doesNotMatch(said, /do not tell/);
 });
+
+test("the agent asks the language servers of the editor, and renames over unsaved text", async (workbench) => {
+    const one = "// Doubles.\nexport function alpha(number: number): number {\n  return number * 2;\n}\n";
+    const two = 'import { alpha } from "./one";\n\nexport function beta(): number {\n  // not alpha\n  return alpha(4);\n}\n';
+    const files = { "tsconfig.json": "{}", "one.ts": one, "two.ts": two };
+    const window = await workbench.open(files, { "kode.agent.mode": "acceptEdits" });
+    await window.openChat();
+    await window.edit("two.ts");
+    // A variable that nothing declares, unsaved.
+    await window.run(async (vscode) => {
+        const edit = new vscode.WorkspaceEdit();
+        const { uri } = vscode.window.activeTextEditor.document;
+        edit.insert(uri, new vscode.Position(6, 0), "console.log(alpha(1), Math.max(alpa));\n");
+        await vscode.workspace.applyEdit(edit);
+    });
+    await eventually("the editor's server has read the project", async () => {
+        const places = await window.run(async (vscode) => {
+            const { uri } = vscode.window.activeTextEditor.document;
+            const position = new vscode.Position(4, 10);
+            return (await vscode.commands.executeCommand("vscode.executeReferenceProvider", uri, position)).length;
+        });
+        return places >= 4;
+    }, 60_000);
+    await window.prompt("ask language servers");
+    await eventually("the end", async () => /Renamed\./.test(await window.text("said")), 60_000);
+    const results = await workbench.results();
+    const [definition, implementation, references, hover, outline, found, callers, called, actions, format, rename] = results;
+    assert.match(definition, /one\.ts:2-4/);
+    assert.match(implementation, /one\.ts:2/);
+    assert.match(references, /^4 lines in 2 files\none\.ts\n {2}2: .*\ntwo\.ts\n {2}1: .*\n {2}5: .*\n {2}7: /);
+    assert.match(hover, /alpha\(number: number\): number/);
+    assert.match(outline, /3-6 function beta/);
+    assert.match(found, /one\.ts:2 function alpha/);
+    assert.match(callers, /function beta[^]*two\.ts/);
+    assert.match(called, /function alpha[^]*one\.ts/);
+    assert.match(actions, /Change spelling to 'alpha'/);
+    assert.doesNotMatch(actions, /Kode/);
+    assert.match(format, /Formatted one\.ts|formatted already/);
+    assert.match(rename, /^Renamed `alpha` to `omega` at 4 places in 2 files/);
+    assert.equal(await window.buffer("two.ts"), `${two.replace("{ alpha", "{ omega").replace("return alpha", "return omega")}console.log(omega(1), Math.max(alpa));\n`);
+    // The editor may still have it open for the request.
+    assert.match((await window.buffer("one.ts")) ?? window.read("one.ts"), /function omega/);
+});

@@ -48,6 +48,24 @@ function schedule() {
     return [{ content: [read("dirty.txt")] }, ...edits, { content: [text("This schedule is over.")] }];
 }
 
+const lsp = (operation, more) =>
+    call("LSP", { operation, filePath: "two.ts", line: 5, character: 10, ...more });
+
+/** The calls to the language servers of the editor. */
+const LANGUAGE_CALLS = [
+    lsp("goToDefinition"),
+    lsp("goToImplementation"),
+    lsp("findReferences"),
+    lsp("hover"),
+    lsp("documentSymbol"),
+    lsp("workspaceSymbol", { query: "alpha" }),
+    lsp("incomingCalls"),
+    call("CallHierarchy", { symbol: "beta", file_path: "two.ts", line: 3, direction: "outgoing" }),
+    call("CodeActions", { file_path: "two.ts", line: 7 }),
+    call("Format", { file_path: "one.ts" }),
+    call("RenameSymbol", { symbol: "alpha", file_path: "one.ts", line: 2, new_name: "omega" }),
+];
+
 export const script = {
     programs: [
         { when: "^hello", steps: [{ content: [text("Hello from the scripted model, piece by piece.")], chunk: 4 }] },
@@ -132,6 +150,7 @@ export const script = {
                 { content: [text("They say: {{last_result}}")] },
             ],
         },
+        { when: "^ask language servers", steps: [...LANGUAGE_CALLS.map((made) => ({ content: [made] })), { content: [text("Renamed.")] }] },
         { when: "^show colors", steps: [{ content: [text("Here:\n\n```ts\nconst a = 1;\n```\n")] }] },
         { when: "^show code", steps: [{ content: [text("Here:\n\n```\nTWO\nTHREE\n```\n")] }] },
         { when: "^Explain", steps: [{ content: [text("It counts, and that is all.")] }] },

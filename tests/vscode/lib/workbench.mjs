@@ -223,6 +223,14 @@ export class Workbench {
         await fetch(`${this.modelUrl}/scripted/release/${gate}`, { method: "POST" });
     }
 
+    /** The texts of all results of calls in the newest request to the model. */
+    async results() {
+        const { body } = await (await fetch(`${this.modelUrl}/scripted/newest`)).json();
+        const blocks = body.messages.flatMap(({ content }) => (Array.isArray(content) ? content : []));
+        const results = blocks.filter(({ type }) => type === "tool_result").map(({ content }) => content);
+        return results.map((content) => (Array.isArray(content) ? content[0].text : content));
+    }
+
     async waiting(gate) {
         await fetch(`${this.modelUrl}/scripted/waiting/${gate}`);
     }

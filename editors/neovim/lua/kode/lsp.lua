@@ -16,6 +16,7 @@ local function capabilities()
         permissionUi = true,
         saveDocuments = true,
         diagnostics = true,
+        languageServers = true,
         diffUi = true,
       },
     },
@@ -35,6 +36,9 @@ local handlers = {
   end,
   ['agent/editor/diagnostics'] = function(_, params, context)
     return require('kode.edits').diagnostics(params, context.client_id)
+  end,
+  ['agent/editor/lsp'] = function(_, params, context)
+    return require('kode.language').request(params, context.client_id)
   end,
 }
 

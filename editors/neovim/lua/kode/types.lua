@@ -237,6 +237,7 @@
 ---@field permissionUi? boolean Whether the client asks the user for permissions itself.
 ---@field saveDocuments? boolean Whether `agent/editor/save` is understood.
 ---@field diagnostics? boolean Whether `agent/editor/diagnostics` is understood.
+---@field languageServers? boolean Whether `agent/editor/lsp` is understood.
 ---@field diffUi? boolean Whether the client shows diffs itself.
 ---@field workspaceTrusted? boolean Whether the editor trusts the workspace; absent when it does not say. `agent/trust/workspace` tells a change.
 ---@field userSettings? boolean Whether the client tells the user's own settings apart from those of a workspace: it answers `workspace/configuration` for the section `kode-ls.user` with the user's own alone.
@@ -658,6 +659,23 @@
 ---@field uri kode.Uri The file or document.
 ---@field version? integer The version of the document that they are about; absent when that is not known.
 ---@field diagnostics kode.EditorDiagnostic[] What they say, without what this server has published itself.
+
+--- The answer of one language server of the editor.
+---@class kode.EditorLspAnswer
+---@field server string The name of the server; that of the editor where it answers for all.
+---@field positionEncoding? string The unit of columns in the result as LSP names it; `utf-16` when absent.
+---@field result any The result as LSP has it.
+
+--- A request of the Language Server Protocol for the language servers of the editor.
+---@class kode.EditorLspParams
+---@field method string The method: one that reads or computes edits, such as `textDocument/references`. No edit is applied for it.
+---@field params any Its parameters as LSP has them. Columns count code units of UTF-16. Where `textDocument` has a `version` and the document has another one, the client refuses with the code -32801 (`ContentModified`). After the limit it refuses with -32802.
+---@field limitMs integer The longest time for the answer, in milliseconds.
+---@field server? string The server that is asked, as an answer named it; all that serve the document when absent.
+
+--- The answers of the language servers of the editor.
+---@class kode.EditorLspResult
+---@field answers? kode.EditorLspAnswer[] One for each server that has the method for this document; empty when none has it.
 
 --- Hunks came, went, moved into another state, or the text under them changed other than by typing around them: what
 --- `agent/edits/list` told of these files is out of date.
@@ -3061,6 +3079,7 @@
 ---@class kode.ServerRequests
 ---@field ["agent/editor/save"] fun(params: kode.SaveDocumentsParams): kode.SaveDocumentsResult Saves open documents and says which were saved. Sent only to clients that have offered `saveDocuments`.
 ---@field ["agent/editor/diagnostics"] fun(params: kode.EditorDiagnosticsParams): kode.EditorDiagnosticsResult Tells what all language servers of the editor say about files. Sent only to clients that have offered `diagnostics`.
+---@field ["agent/editor/lsp"] fun(params: kode.EditorLspParams): kode.EditorLspResult Asks the language servers of the editor: a request of LSP that reads or computes edits. Sent only to clients that have offered `languageServers`, and only for a call of a tool. Errors: -32801 where the document has another version, -32802 after the limit, -32803 with the reason of a server.
 
 --- All notifications of the server.
 ---@class kode.Notifications

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "e688f4ebf8a13778234f447d49ac374329a537a79d5ff3c35bef8b10f9e8f6cf"
+M.schema_hash = "71892940ac89b54f024818bddffc5d306744fa6fd6f4ccbbd13ec153b1669fab"
 
 return M

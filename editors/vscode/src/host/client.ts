@@ -4,12 +4,13 @@
 // Rule: it interrupts nobody. What it has to say stands in the log; how the server is, is said by the connection. Of the
 // library's features those are in the bundle that the server offers; build.mjs names the others.
 
-import { PROTOCOL_VERSION, type AgentEventParams, type ClientKode, type InputPart } from "kode-protocol";
+import { PROTOCOL_VERSION, type AgentEventParams, type ClientKode, type EditorLspParams, type InputPart } from "kode-protocol";
 import * as vscode from "vscode";
 import {
     BaseLanguageClient,
     CloseAction,
     ErrorAction,
+    ResponseError,
     RevealOutputChannelOn,
     TextDocumentContentRequest,
     type InitializeParams,
@@ -57,6 +58,14 @@ export class Client extends BaseLanguageClient {
         this.onNotification("agent/session/listChanged", context.onListChanged);
         this.onRequest("agent/editor/diagnostics", answerDiagnostics);
         this.onRequest("agent/editor/save", answerSave);
+        this.onRequest("agent/editor/lsp", async (params: EditorLspParams) => {
+            const { answerLsp, Refusal } = await import("./languageServers.ts");
+            try {
+                return await answerLsp(params);
+            } catch (error) {
+                throw error instanceof Refusal ? new ResponseError(error.code, error.message) : error;
+            }
+        });
     }
 
     /** Has the editor read the server's virtual documents of these URIs again. */
@@ -148,6 +157,7 @@ class OfferFeature implements StaticFeature {
             permissionUi: true,
             saveDocuments: true,
             diagnostics: true,
+            languageServers: true,
             diffUi: true,
             askActions: true,
             // A server that is told nothing takes the workspace as trusted.

@@ -68,6 +68,15 @@ pub(crate) async fn changes(
     Ok(changes)
 }
 
+/// The files that edits of a workspace change.
+pub(crate) fn targets(edits: &[Value]) -> Result<Vec<Target>, EditFault> {
+    let mut files: BTreeMap<Target, FileEdits> = BTreeMap::new();
+    for edit in edits {
+        collect(edit, &mut files)?;
+    }
+    Ok(files.into_keys().collect())
+}
+
 /// The change that edits of one text make; `None` when they change nothing.
 pub(crate) async fn text_change(
     edits: Value,

@@ -9,6 +9,7 @@
 
 mod connection;
 mod documents;
+mod editor;
 mod edits;
 mod instance;
 mod known;
@@ -24,4 +25,5 @@ mod tests;
 mod uri;
 mod wire;
 
+pub use editor::{EditorAnswer, EditorFailure, EditorRequest, EditorServers};
 pub use service::Languages;

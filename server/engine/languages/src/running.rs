@@ -145,6 +145,11 @@ impl RunningLanguageServer {
         }))
     }
 
+    /// Whether a file is in its root and of a language that it serves.
+    pub(crate) fn serves(&self, path: &AbsPath) -> bool {
+        path.is_within(&self.root) && self.definition.language_of(path).is_some()
+    }
+
     /// Whether it can be asked.
     pub(crate) fn is_open(&self) -> bool {
         self.connection.is_open() && !self.ending.is_cancelled()

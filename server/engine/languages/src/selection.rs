@@ -3,7 +3,7 @@
 //! Rule: a declared server comes before a well-known one of the same language, and neither is looked for before a file of its
 //! language is there.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -77,17 +77,20 @@ impl ServerSelection {
         Err(LanguageError::NoServer(path.file_name()))
     }
 
-    /// All servers that serve a language of the workspace. Blocks on the disk.
-    pub(crate) fn servers_of_workspace(&self, open: &[AbsPath]) -> Vec<Arc<LanguageServerDefinition>> {
+    /// All servers that serve a language of the workspace, and a file for each extension of its files. Blocks on the disk.
+    pub(crate) fn survey(
+        &self,
+        open: &[AbsPath],
+    ) -> (Vec<Arc<LanguageServerDefinition>>, BTreeMap<String, AbsPath>) {
         let traces = Traces::of(&self.roots, open);
         let declared = self.declared.iter().filter(|server| {
             let mut extensions = server.languages.keys();
-            !traces.is_complete || extensions.any(|extension| traces.extensions.contains(extension))
+            !traces.is_complete || extensions.any(|extension| traces.extensions.contains_key(extension))
         });
         let mut servers: Vec<_> = declared.cloned().collect();
         for server in SERVERS {
             let is_used =
-                server.languages.iter().any(|(extension, _)| traces.extensions.contains(*extension))
+                server.languages.iter().any(|(extension, _)| traces.extensions.contains_key(*extension))
                     || server.markers.iter().any(|marker| traces.names.contains(*marker));
             let is_served = |(extension, _): &(&str, &str)| {
                 servers.iter().any(|known| known.languages.contains_key(*extension))
@@ -98,7 +101,7 @@ impl ServerSelection {
             let found = server.languages.first().and_then(|(extension, _)| self.known_for(extension));
             servers.extend(found);
         }
-        servers
+        (servers, traces.extensions)
     }
 
     /// Whether a server is one of these.
@@ -124,14 +127,15 @@ impl ServerSelection {
 /// The names in the folders of a workspace, the upper ones first, as traces of its languages.
 struct Traces {
     names: BTreeSet<String>,
-    extensions: BTreeSet<String>,
+    /// The first file of each extension.
+    extensions: BTreeMap<String, AbsPath>,
     /// Whether all folders were read.
     is_complete: bool,
 }
 
 impl Traces {
     fn of(roots: &[AbsPath], open: &[AbsPath]) -> Self {
-        let mut traces = Self { names: BTreeSet::new(), extensions: BTreeSet::new(), is_complete: true };
+        let mut traces = Self { names: BTreeSet::new(), extensions: BTreeMap::new(), is_complete: true };
         for path in open {
             traces.take(path.as_path());
         }
@@ -146,8 +150,9 @@ impl Traces {
     }
 
     fn take(&mut self, path: &Path) {
-        if let Some(extension) = path.extension().and_then(|extension| extension.to_str()) {
-            self.extensions.insert(extension.to_lowercase());
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if let (Some(extension), Ok(path)) = (extension, AbsPath::new(path)) {
+            self.extensions.entry(extension.to_lowercase()).or_insert(path);
         }
         if let Some(name) = path.file_name().and_then(|name| name.to_str()) {
             self.names.insert(name.to_owned());
@@ -241,7 +246,7 @@ mod tests {
             ServerSelection::of(Arc::new(Policy::default()), Arc::new(Nowhere), path, vec![root.clone()])
         };
         let names = |selection: &ServerSelection, open: &[AbsPath]| -> Vec<String> {
-            selection.servers_of_workspace(open).iter().map(|server| server.name.clone()).collect()
+            selection.survey(open).0.iter().map(|server| server.name.clone()).collect()
         };
         let selection = select(place.join("bin").to_string());
         assert_eq!(names(&selection, &[]), ["ty", "gopls"]);

@@ -7,9 +7,9 @@ mod ask;
 mod diagnose;
 mod edit;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -17,9 +17,13 @@ use futures::future::join_all;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::documents::SyncedText;
+use crate::editor::{self, EDITOR, EditorServer, EditorServers, FileRequest, NoEditorServers};
 use crate::instance::Instance;
+use crate::known::SERVERS;
 use crate::launch::{Launcher, ProcessLauncher};
-use crate::running::RunningLanguageServer;
+use crate::positions::Encoding;
+use crate::running::{Feature, RunningLanguageServer};
 use crate::selection::{ServerSelection, root_of};
 use kode_base::blocking;
 use kode_base::paths::{AbsPath, Target};
@@ -44,10 +48,16 @@ const SURVEY_AGE: Duration = Duration::from_secs(300);
 const MAX_ACTION_FILES: usize = 50;
 
 /// The language servers of all workspaces of a process.
-#[derive(Default)]
 pub struct Languages {
     instances: Arc<Instances>,
     workspaces: Mutex<HashMap<Vec<AbsPath>, Weak<WorkspaceServers>>>,
+    editor: Arc<dyn EditorServers>,
+}
+
+impl Default for Languages {
+    fn default() -> Self {
+        Self::with_editor(Arc::new(NoEditorServers))
+    }
 }
 
 /// Makes the launcher for a policy and the secrets that it withholds.
@@ -65,8 +75,12 @@ pub(crate) struct WorkspaceServers {
     secrets: Secrets,
     state: Mutex<ServersState>,
     is_available: AtomicBool,
-    /// The last proposed actions of files.
-    actions: Mutex<HashMap<Target, Vec<Value>>>,
+    /// The last proposed actions of files, each with the server that proposed it.
+    actions: Mutex<HashMap<Target, Vec<(ResultSource, Value)>>>,
+    /// The servers of the editor.
+    editor: Arc<dyn EditorServers>,
+    /// Whether a server of the editor answered about files with an extension.
+    served: Mutex<HashMap<String, bool>>,
     /// Makes the launcher of a policy.
     launchers: LauncherSource,
 }
@@ -80,6 +94,12 @@ struct ServersState {
 }
 
 impl Languages {
+    /// Those of an editor come before instances of ours.
+    #[must_use]
+    pub fn with_editor(editor: Arc<dyn EditorServers>) -> Self {
+        Self { instances: Arc::default(), workspaces: Mutex::default(), editor }
+    }
+
     /// The servers of workspace folders: the same for all sessions of the same folders.
     fn servers(
         &self,
@@ -96,7 +116,7 @@ impl Languages {
             Arc::clone(&self.instances),
             roots.to_vec(),
             (policy(), secrets.clone()),
-            Box::new(launcher),
+            (Box::new(launcher), Arc::clone(&self.editor)),
         ));
         workspaces.insert(roots.to_vec(), Arc::downgrade(&made));
         made
@@ -170,12 +190,39 @@ struct ReadyServer {
     target: Target,
 }
 
+/// The server that a result is from.
+#[derive(Clone)]
+pub(crate) enum ResultSource {
+    /// An instance of ours.
+    Own(Arc<RunningLanguageServer>),
+    /// A server of the editor.
+    Editor(EditorServer),
+}
+
+/// The results of a request about a file.
+struct LanguageResults {
+    /// At least one, each with its server.
+    list: Vec<(ResultSource, Value)>,
+    /// The file under the name that the editor opened it by.
+    target: Target,
+    /// The texts that the results are about.
+    texts: LanguageTexts,
+}
+
+/// The texts that results are about.
+enum LanguageTexts {
+    /// Those that an instance of ours had.
+    Own(HashMap<Target, SyncedText>),
+    /// The versions of the documents that were open in the editor.
+    Editor(HashMap<Target, i32>),
+}
+
 impl WorkspaceServers {
     pub(crate) fn new(
         instances: Arc<Instances>,
         roots: Vec<AbsPath>,
         (policy, secrets): (Arc<dyn PolicySource>, Secrets),
-        launchers: LauncherSource,
+        (launchers, editor): (LauncherSource, Arc<dyn EditorServers>),
     ) -> Self {
         Self {
             instances,
@@ -185,6 +232,8 @@ impl WorkspaceServers {
             state: Mutex::default(),
             is_available: AtomicBool::new(false),
             actions: Mutex::default(),
+            editor,
+            served: Mutex::default(),
             launchers,
         }
     }
@@ -261,6 +310,87 @@ impl WorkspaceServers {
         Ok(ReadyServer { running, target })
     }
 
+    /// Asks about a file: the servers of the editor, or the own instance where none of them answers. `parameters` makes the
+    /// parameters from the name of the file and the unit of columns.
+    async fn ask(
+        &self,
+        workspace: &Workspace,
+        about: FileRequest<'_>,
+        (feature, method): (Feature, &str),
+        parameters: impl Fn(&Target, Encoding) -> Value,
+    ) -> Result<LanguageResults, LanguageError> {
+        let mut failure = None;
+        if self.editor.is_offered() {
+            let target = shown_target(workspace, about.target).await;
+            let about = FileRequest { target: &target, ..about };
+            let made = parameters(&target, Encoding::Utf16);
+            match editor::ask(&self.editor, workspace, method, &made, Some(&about)).await {
+                Ok(found) => {
+                    self.note_served(&target, !found.list.is_empty());
+                    if !found.list.is_empty() {
+                        let list = found.list.into_iter();
+                        let list =
+                            list.map(|(server, value)| (ResultSource::Editor(server), value)).collect();
+                        return Ok(LanguageResults {
+                            list,
+                            target,
+                            texts: LanguageTexts::Editor(found.versions),
+                        });
+                    }
+                }
+                Err(error @ LanguageError::Unavailable { .. }) => failure = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        match (self.ask_own(workspace, about, (feature, method), parameters).await, failure) {
+            (Err(LanguageError::NoServer(_)), Some(failure)) => Err(failure),
+            (results, _) => results,
+        }
+    }
+
+    async fn ask_own(
+        &self,
+        workspace: &Workspace,
+        about: FileRequest<'_>,
+        (feature, method): (Feature, &str),
+        parameters: impl Fn(&Target, Encoding) -> Value,
+    ) -> Result<LanguageResults, LanguageError> {
+        let ReadyServer { running, target } = self.prepare(workspace, about.target).await?;
+        let texts = running.texts().await;
+        if let Some(file) = about.file.filter(|_| about.is_exact)
+            && texts.get(&target).is_none_or(|synced| synced.file.text != file.text)
+        {
+            return Err(LanguageError::Moved(workspace.display(&target), running.name.clone()));
+        }
+        let result = running.request(feature, method, &parameters(&target, running.encoding)).await?;
+        Ok(LanguageResults {
+            list: vec![(ResultSource::Own(running), result)],
+            target,
+            texts: LanguageTexts::Own(texts),
+        })
+    }
+
+    /// Keeps whether a server of the editor serves files like this one.
+    fn note_served(&self, target: &Target, is_served: bool) {
+        let Some(path) = target.file() else { return };
+        let extension =
+            path.as_path().extension().map(|extension| extension.to_string_lossy().to_lowercase());
+        let mut served = self.served.lock();
+        let known = served.entry(extension.unwrap_or_default()).or_insert(is_served);
+        *known |= is_served;
+    }
+
+    /// Whether a server of the editor may serve a language of the workspace: one that is known, and about which none of them
+    /// has refused to answer.
+    fn may_editor_serve(&self, extensions: &BTreeMap<String, AbsPath>) -> bool {
+        let served = self.served.lock();
+        self.editor.is_offered()
+            && extensions.keys().any(|extension| match served.get(extension) {
+                Some(is_served) => *is_served,
+                None => SERVERS.iter().any(|server| server.serves(extension)),
+            })
+    }
+
     /// The instances of the workspace that run.
     async fn running(&self, workspace: &Workspace) -> Vec<Arc<RunningLanguageServer>> {
         let roots: Vec<AbsPath> = workspace.roots().iter().chain(workspace.real_roots()).cloned().collect();
@@ -289,9 +419,86 @@ fn has_same_surroundings(one: &Policy, other: &Policy) -> bool {
     has_same_sandbox && one.declared.variables().eq(other.declared.variables())
 }
 
-/// A value with the work that the server has not finished.
-fn answer<T>(running: &RunningLanguageServer, value: T) -> Answer<T> {
-    Answer { value, unfinished: running.state.unfinished() }
+impl ResultSource {
+    fn name(&self) -> &str {
+        match self {
+            Self::Own(running) => &running.name,
+            Self::Editor(server) => &server.name,
+        }
+    }
+
+    fn encoding(&self) -> Encoding {
+        match self {
+            Self::Own(running) => running.encoding,
+            Self::Editor(server) => server.encoding,
+        }
+    }
+
+    /// Asks the same server for more about a result.
+    async fn request(
+        &self,
+        feature: Feature,
+        method: &str,
+        parameters: &Value,
+    ) -> Result<Value, LanguageError> {
+        match self {
+            Self::Own(running) => running.request(feature, method, parameters).await,
+            Self::Editor(server) => server.request(method, parameters).await,
+        }
+    }
+
+    /// The work that the server has not finished, as far as it is known.
+    fn unfinished(&self) -> Option<String> {
+        match self {
+            Self::Own(running) => running.state.unfinished(),
+            Self::Editor(_) => None,
+        }
+    }
+}
+
+impl LanguageResults {
+    /// The results with a value made of them.
+    fn answer<T>(&self, value: T) -> Answer<T> {
+        Answer { value, unfinished: self.list.iter().find_map(|(source, _)| source.unfinished()) }
+    }
+
+    /// The texts that an instance of ours had; empty for servers of the editor.
+    fn own_texts(&self) -> &HashMap<Target, SyncedText> {
+        static NONE: LazyLock<HashMap<Target, SyncedText>> = LazyLock::new(HashMap::new);
+        match &self.texts {
+            LanguageTexts::Own(texts) => texts,
+            LanguageTexts::Editor(_) => &NONE,
+        }
+    }
+
+    /// The texts of files that edits change.
+    ///
+    /// # Errors
+    /// [`LanguageError::Moved`] for a document that has another version by now.
+    async fn texts_of(
+        &self,
+        targets: Vec<Target>,
+        workspace: &Workspace,
+    ) -> Result<HashMap<Target, SyncedText>, LanguageError> {
+        let versions = match &self.texts {
+            LanguageTexts::Own(texts) => return Ok(texts.clone()),
+            LanguageTexts::Editor(versions) => versions,
+        };
+        let mut texts = HashMap::new();
+        for target in targets {
+            let Some(version) = versions.get(&target).copied() else { continue };
+            let file = workspace.text(&target).await;
+            let file = file.ok().filter(|file| file.version() == Some(version));
+            let Some(file) = file else {
+                return Err(LanguageError::Moved(workspace.display(&target), EDITOR.to_owned()));
+            };
+            texts.insert(
+                target,
+                SyncedText { file, version: version.into(), at: tokio::time::Instant::now() },
+            );
+        }
+        Ok(texts)
+    }
 }
 
 #[async_trait]
@@ -304,13 +511,13 @@ impl LanguageServers for WorkspaceServers {
         }
         let open: Vec<AbsPath> =
             workspace.documents().into_iter().filter_map(|document| document.path).collect();
-        let is_available = blocking(move || {
+        let (has_own, extensions) = blocking(move || {
             let can_run = selection.policy.sandbox.is_some();
-            let servers = selection.servers_of_workspace(&open);
-            servers.iter().any(|server| can_run || !server.needs_sandbox)
+            let (servers, extensions) = selection.survey(&open);
+            (servers.iter().any(|server| can_run || !server.needs_sandbox), extensions)
         })
         .await;
-        self.is_available.store(is_available, Ordering::Relaxed);
+        self.is_available.store(has_own || self.may_editor_serve(&extensions), Ordering::Relaxed);
         self.state.lock().surveyed = Some(Instant::now());
     }
 

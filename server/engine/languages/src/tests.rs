@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncWriteExt, BufReader, DuplexStream, duplex};
 
+use crate::editor::NoEditorServers;
 use crate::launch::{LaunchedProgram, Launcher};
 use crate::running::IDLE_LIMIT;
 use crate::service::{Instances, WorkspaceServers};
@@ -132,7 +133,7 @@ impl Bench {
             Arc::new(Instances::default()),
             vec![rig.root().clone()],
             (Arc::new(policy), Secrets::default()),
-            Box::new(move |_, _| Arc::clone(&made) as Arc<dyn Launcher>),
+            (Box::new(move |_, _| Arc::clone(&made) as Arc<dyn Launcher>), Arc::new(NoEditorServers)),
         );
         Self { rig, servers: Arc::new(servers), launcher }
     }

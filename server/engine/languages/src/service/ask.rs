@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use futures::future::{BoxFuture, join_all};
 use serde_json::{Value, json};
 
-use super::{ReadyServer, WorkspaceServers, answer};
+use super::{LanguageResults, ResultSource, WorkspaceServers};
 use crate::documents::SyncedText;
+use crate::editor::{self, FileRequest};
 use crate::positions::{Encoding, LineIndex, Position, PositionRange};
 use crate::results::{self, Destination, DocumentSymbol, SymbolInformation};
 use crate::running::{Feature, RunningLanguageServer};
@@ -42,20 +43,17 @@ impl WorkspaceServers {
         workspace: &Workspace,
         target: &Target,
     ) -> Result<Answer<Vec<Symbol>>, LanguageError> {
-        let ReadyServer { running, target } = self.prepare(workspace, target).await?;
-        let parameters = json!({ "textDocument": { "uri": uri::of_target(&target) } });
-        let result = running.request(OUTLINE, "textDocument/documentSymbol", &parameters).await?;
+        let about = FileRequest { target, file: None, is_exact: false };
+        let method = "textDocument/documentSymbol";
+        let document =
+            |target: &Target, _: Encoding| json!({ "textDocument": { "uri": uri::of_target(target) } });
+        let found = self.ask(workspace, about, (OUTLINE, method), document).await?;
         let mut symbols = Vec::new();
-        let is_flat = result.get(0).is_some_and(|first| first.get("location").is_some());
-        if is_flat {
-            let flat: Vec<SymbolInformation> = results::items(result);
-            symbols.extend(flat.into_iter().filter_map(of_information).take(MAX_SYMBOLS));
-            symbols.sort_by_key(|symbol| symbol.line);
-        } else {
-            let nested: Vec<DocumentSymbol> = results::items(result);
-            flatten(nested, &target, (&mut Vec::new(), &mut symbols));
+        for (_, result) in &found.list {
+            symbols.extend(outline(result.clone(), &found.target));
         }
-        Ok(answer(&running, symbols))
+        symbols.truncate(MAX_SYMBOLS);
+        Ok(found.answer(symbols))
     }
 
     pub(super) async fn ask_symbols(
@@ -63,9 +61,44 @@ impl WorkspaceServers {
         workspace: &Workspace,
         query: &str,
     ) -> Result<Answer<Vec<Symbol>>, LanguageError> {
-        let servers = self.all_of_workspace(workspace).await?;
         let parameters = json!({ "query": query });
-        let asked = servers.iter().map(|running| running.request(SYMBOLS, "workspace/symbol", &parameters));
+        let of_editor = self.symbols_of_editor(workspace, &parameters).await;
+        if let Ok(symbols) = &of_editor
+            && !symbols.is_empty()
+        {
+            return Ok(Answer { value: symbols.clone(), unfinished: None });
+        }
+        match (self.own_symbols(workspace, &parameters).await, of_editor) {
+            // The servers of the editor are all there are.
+            (Err(LanguageError::NoServer(_)), Err(failure)) => Err(failure),
+            (Err(LanguageError::NoServer(_)), Ok(none)) if self.editor.is_offered() => {
+                Ok(Answer { value: none, unfinished: None })
+            }
+            (own, _) => own,
+        }
+    }
+
+    async fn symbols_of_editor(
+        &self,
+        workspace: &Workspace,
+        parameters: &Value,
+    ) -> Result<Vec<Symbol>, LanguageError> {
+        if !self.editor.is_offered() {
+            return Ok(Vec::new());
+        }
+        let found = editor::ask(&self.editor, workspace, "workspace/symbol", parameters, None).await?;
+        let of_server = |(_, result)| results::items::<SymbolInformation>(result);
+        let symbols = found.list.into_iter().flat_map(of_server).filter_map(of_information);
+        Ok(symbols.take(MAX_SYMBOLS).collect())
+    }
+
+    async fn own_symbols(
+        &self,
+        workspace: &Workspace,
+        parameters: &Value,
+    ) -> Result<Answer<Vec<Symbol>>, LanguageError> {
+        let servers = self.all_of_workspace(workspace).await?;
+        let asked = servers.iter().map(|running| running.request(SYMBOLS, "workspace/symbol", parameters));
         let (mut symbols, mut failure, mut unfinished) = (Vec::new(), None, None);
         for (running, result) in servers.iter().zip(join_all(asked).await) {
             match result {
@@ -87,22 +120,31 @@ impl WorkspaceServers {
         }
     }
 
+    /// Asks about the symbol at a position.
+    async fn ask_at(
+        &self,
+        workspace: &Workspace,
+        at: TextPosition<'_>,
+        asked: (Feature, &str),
+    ) -> Result<LanguageResults, LanguageError> {
+        let about = FileRequest { target: &at.file.target, file: Some(at.file), is_exact: false };
+        self.ask(workspace, about, asked, |target, encoding| position(target, at, encoding)).await
+    }
+
     pub(super) async fn ask_places(
         &self,
         workspace: &Workspace,
         at: TextPosition<'_>,
         kind: PlaceKind,
     ) -> Result<Answer<Vec<Place>>, LanguageError> {
-        let prepared = self.prepare(workspace, &at.file.target).await?;
-        let (feature, method) = match kind {
+        let asked = match kind {
             PlaceKind::Definition => (DEFINITION, "textDocument/definition"),
             PlaceKind::Declaration => (DECLARATION, "textDocument/declaration"),
             PlaceKind::Type => (TYPE, "textDocument/typeDefinition"),
             PlaceKind::Implementation => (IMPLEMENTATION, "textDocument/implementation"),
         };
-        let result = prepared.running.request(feature, method, &prepared.position(at)).await?;
-        let places = places(workspace, &prepared.running, results::destinations(result)).await;
-        Ok(answer(&prepared.running, places))
+        let found = self.ask_at(workspace, at, asked).await?;
+        Ok(found.answer(found.places(workspace).await))
     }
 
     pub(super) async fn ask_references(
@@ -110,12 +152,15 @@ impl WorkspaceServers {
         workspace: &Workspace,
         at: TextPosition<'_>,
     ) -> Result<Answer<Vec<Place>>, LanguageError> {
-        let prepared = self.prepare(workspace, &at.file.target).await?;
-        let mut parameters = prepared.position(at);
-        parameters["context"] = json!({ "includeDeclaration": true });
-        let result = prepared.running.request(REFERENCES, "textDocument/references", &parameters).await?;
-        let places = places(workspace, &prepared.running, results::destinations(result)).await;
-        Ok(answer(&prepared.running, places))
+        let about = FileRequest { target: &at.file.target, file: Some(at.file), is_exact: false };
+        let parameters = |target: &Target, encoding: Encoding| {
+            let mut parameters = position(target, at, encoding);
+            parameters["context"] = json!({ "includeDeclaration": true });
+            parameters
+        };
+        let asked = (REFERENCES, "textDocument/references");
+        let found = self.ask(workspace, about, asked, parameters).await?;
+        Ok(found.answer(found.places(workspace).await))
     }
 
     pub(super) async fn ask_hover(
@@ -123,9 +168,10 @@ impl WorkspaceServers {
         workspace: &Workspace,
         at: TextPosition<'_>,
     ) -> Result<Answer<Option<String>>, LanguageError> {
-        let prepared = self.prepare(workspace, &at.file.target).await?;
-        let result = prepared.running.request(HOVER, "textDocument/hover", &prepared.position(at)).await?;
-        Ok(answer(&prepared.running, results::hover_text(&result)))
+        let found = self.ask_at(workspace, at, (HOVER, "textDocument/hover")).await?;
+        let texts: Vec<String> =
+            found.list.iter().filter_map(|(_, result)| results::hover_text(result)).collect();
+        Ok(found.answer((!texts.is_empty()).then(|| texts.join("\n\n"))))
     }
 
     pub(super) async fn ask_calls(
@@ -135,16 +181,16 @@ impl WorkspaceServers {
         direction: CallDirection,
         levels: usize,
     ) -> Result<Answer<Vec<CallNode>>, LanguageError> {
-        let prepared = self.prepare(workspace, &at.file.target).await?;
-        let running = &prepared.running;
-        let items =
-            running.request(CALLS, "textDocument/prepareCallHierarchy", &prepared.position(at)).await?;
-        let mut walk = CallWalk { workspace, running, direction, room: MAX_CALLS, path: Vec::new() };
+        let found = self.ask_at(workspace, at, (CALLS, "textDocument/prepareCallHierarchy")).await?;
         let mut nodes = Vec::new();
-        for item in items.as_array().into_iter().flatten() {
-            nodes.extend(walk.node(item, Vec::new(), levels).await?);
+        for (source, items) in &found.list {
+            let (room, path) = (MAX_CALLS, Vec::new());
+            let mut walk = CallWalk { workspace, source, texts: found.own_texts(), direction, room, path };
+            for item in items.as_array().into_iter().flatten() {
+                nodes.extend(walk.node(item, Vec::new(), levels).await?);
+            }
         }
-        Ok(answer(running, nodes))
+        Ok(found.answer(nodes))
     }
 
     /// All servers of the workspace's languages, started.
@@ -156,7 +202,7 @@ impl WorkspaceServers {
         let open: Vec<AbsPath> =
             workspace.documents().into_iter().filter_map(|document| document.path).collect();
         let survey = std::sync::Arc::clone(&selection);
-        let definitions = kode_base::blocking(move || survey.servers_of_workspace(&open)).await;
+        let (definitions, samples) = kode_base::blocking(move || survey.survey(&open)).await;
         let mut instances = Vec::new();
         for root in workspace.roots() {
             for definition in &definitions {
@@ -181,22 +227,37 @@ impl WorkspaceServers {
             return Err(failure.unwrap_or_else(|| LanguageError::NoServer("the workspace".to_owned())));
         }
         for running in &servers {
-            running.sync(workspace, &[]).await?;
-            running.ready().await;
+            // Some servers read their project when they get a file of it.
+            let sample = samples.values().find(|path| running.serves(path)).cloned().map(Target::File);
+            running.sync(workspace, sample.as_slice()).await?;
         }
+        join_all(servers.iter().map(|running| running.ready())).await;
         Ok(servers)
     }
 }
 
-impl ReadyServer {
-    /// The parameters of a request about a position.
-    pub(super) fn position(&self, at: TextPosition<'_>) -> Value {
-        let index = LineIndex::new(&at.file.text);
-        json!({
-            "textDocument": { "uri": uri::of_target(&self.target) },
-            "position": index.position(at.offset, self.running.encoding),
-        })
+/// The parameters of a request about a position.
+pub(super) fn position(target: &Target, at: TextPosition<'_>, encoding: Encoding) -> Value {
+    let index = LineIndex::new(&at.file.text);
+    json!({
+        "textDocument": { "uri": uri::of_target(target) },
+        "position": index.position(at.offset, encoding),
+    })
+}
+
+/// The symbols of an outline in either form.
+fn outline(result: Value, target: &Target) -> Vec<Symbol> {
+    let mut symbols = Vec::new();
+    let is_flat = result.get(0).is_some_and(|first| first.get("location").is_some());
+    if is_flat {
+        let flat: Vec<SymbolInformation> = results::items(result);
+        symbols.extend(flat.into_iter().filter_map(of_information).take(MAX_SYMBOLS));
+        symbols.sort_by_key(|symbol| symbol.line);
+    } else {
+        let nested: Vec<DocumentSymbol> = results::items(result);
+        flatten(nested, target, (&mut Vec::new(), &mut symbols));
     }
+    symbols
 }
 
 /// The symbols of an outline, each after the one around it.
@@ -248,13 +309,27 @@ fn last_line(range: PositionRange) -> u32 {
     if ends_before { range.end.line } else { range.end.line + 1 }
 }
 
-/// The places of a result, by file and line, each once.
+impl LanguageResults {
+    /// The places of the results, by file and line, each once.
+    async fn places(&self, workspace: &Workspace) -> Vec<Place> {
+        let mut all = Vec::new();
+        for (source, result) in &self.list {
+            let found = results::destinations(result.clone());
+            all.extend(places(workspace, source, self.own_texts(), found).await);
+        }
+        all.sort();
+        all.dedup();
+        all
+    }
+}
+
+/// The places of a result in no order.
 async fn places(
     workspace: &Workspace,
-    running: &RunningLanguageServer,
+    source: &ResultSource,
+    texts: &HashMap<Target, SyncedText>,
     found: Vec<Destination>,
 ) -> Vec<Place> {
-    let texts = running.texts().await;
     let mut by_file: HashMap<Target, Vec<Destination>> = HashMap::new();
     for destination in found.into_iter().take(MAX_PLACES) {
         if let Some(target) = uri::target(&destination.uri) {
@@ -263,14 +338,11 @@ async fn places(
     }
     let mut all = Vec::new();
     for (target, destinations) in by_file {
-        let text = text_of(workspace, &texts, &target).await;
+        let text = text_of(workspace, texts, &target).await;
         let index = text.as_deref().map(LineIndex::new);
-        all.extend(
-            destinations.into_iter().map(|one| place(&target, &one, index.as_ref(), running.encoding)),
-        );
+        let encoding = source.encoding();
+        all.extend(destinations.into_iter().map(|one| place(&target, &one, index.as_ref(), encoding)));
     }
-    all.sort();
-    all.dedup();
     all
 }
 
@@ -306,7 +378,8 @@ async fn text_of(
 /// A walk through a hierarchy of calls.
 struct CallWalk<'w> {
     workspace: &'w Workspace,
-    running: &'w RunningLanguageServer,
+    source: &'w ResultSource,
+    texts: &'w HashMap<Target, SyncedText>,
     direction: CallDirection,
     /// How many functions may still be added.
     room: usize,
@@ -325,7 +398,7 @@ impl CallWalk<'_> {
         Box::pin(async move {
             let Some((uri, name, kind, range)) = call_item(item) else { return Ok(None) };
             let destination = Destination { uri: uri.clone(), name: range, whole: range };
-            let place = places(self.workspace, self.running, vec![destination]).await;
+            let place = places(self.workspace, self.source, self.texts, vec![destination]).await;
             let Some(place) = place.into_iter().next() else { return Ok(None) };
             let key = (uri, range.start);
             let mut calls = Vec::new();
@@ -343,7 +416,7 @@ impl CallWalk<'_> {
             CallDirection::Incoming => ("callHierarchy/incomingCalls", "from"),
             CallDirection::Outgoing => ("callHierarchy/outgoingCalls", "to"),
         };
-        let found = self.running.request(CALLS, method, &json!({ "item": item })).await?;
+        let found = self.source.request(CALLS, method, &json!({ "item": item })).await?;
         let mut nodes = Vec::new();
         for call in found.as_array().into_iter().flatten() {
             if self.room == 0 {

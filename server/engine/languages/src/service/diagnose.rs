@@ -69,7 +69,9 @@ impl WorkspaceServers {
     ) -> Result<Option<FileDiagnostics>, LanguageError> {
         let shown = shown_target(workspace, target).await;
         let instance = self.instance(workspace, &shown).await?;
-        let is_started = start == ServerStart::All || !instance.definition.needs_sandbox;
+        // Where the editor has servers, a second one for each is started for no edit.
+        let is_wanted = !instance.definition.needs_sandbox && !self.editor.is_offered();
+        let is_started = start == ServerStart::All || is_wanted;
         let running = match is_started {
             true => match timeout_at(deadline, instance.running()).await {
                 Ok(running) => Some(running?),

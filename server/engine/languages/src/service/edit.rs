@@ -7,14 +7,19 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::{MAX_ACTION_FILES, ReadyServer, WorkspaceServers, answer};
-use crate::documents::SyncedText;
+use super::ask::position;
+use super::{
+    LanguageResults, LanguageTexts, MAX_ACTION_FILES, ReadyServer, ResultSource, WorkspaceServers,
+    shown_target,
+};
+use crate::editor::FileRequest;
 use crate::edits::{self, EditFault};
-use crate::positions::{LineIndex, Position, PositionRange, narrow};
-use crate::running::{Feature, RunningLanguageServer};
+use crate::positions::{Encoding, LineIndex, Position, PositionRange, narrow};
+use crate::running::Feature;
 use crate::uri;
 use kode_base::paths::Target;
 use kode_text::edit::FileChange;
+use kode_text::file_text::FileText;
 use kode_text::workspace::Workspace;
 use kode_text::workspace::language::{Answer, CodeAction, LanguageError, TextPosition};
 
@@ -42,21 +47,19 @@ impl WorkspaceServers {
         new_name: &str,
     ) -> Result<Answer<Vec<FileChange>>, LanguageError> {
         for attempt in 1.. {
-            let prepared = self.prepare(workspace, &at.file.target).await?;
-            let running = &prepared.running;
-            let texts = running.texts().await;
             // The position is one of the caller's text.
-            let is_same = texts.get(&prepared.target).is_some_and(|synced| synced.file.text == at.file.text);
-            if !is_same {
-                return Err(moved(workspace, &prepared.target, running));
-            }
-            let mut parameters = prepared.position(at);
-            parameters["newName"] = new_name.into();
-            let edit = running.request(RENAME, "textDocument/rename", &parameters).await?;
-            match edits::changes(&[edit], workspace, &texts, running.encoding).await {
-                Ok(changes) => return Ok(answer(running, changes)),
-                Err(EditFault::Moved(_)) if attempt < ATTEMPTS => {}
-                Err(fault) => return Err(failure(fault, running)),
+            let about = FileRequest { target: &at.file.target, file: Some(at.file), is_exact: true };
+            let parameters = |target: &Target, encoding: Encoding| {
+                let mut parameters = position(target, at, encoding);
+                parameters["newName"] = new_name.into();
+                parameters
+            };
+            let found = self.ask(workspace, about, (RENAME, "textDocument/rename"), parameters).await?;
+            let edits: Vec<(ResultSource, Value)> = found.first_edit().into_iter().collect();
+            match found.changes(edits, workspace).await {
+                Ok(changes) => return Ok(found.answer(changes)),
+                Err(LanguageError::Moved(..)) if attempt < ATTEMPTS => {}
+                Err(error) => return Err(error),
             }
         }
         unreachable!("the last attempt returns")
@@ -69,30 +72,58 @@ impl WorkspaceServers {
         lines: (u32, u32),
         kind: Option<&str>,
     ) -> Result<Answer<Vec<CodeAction>>, LanguageError> {
-        let ReadyServer { running, target } = self.prepare(workspace, target).await?;
-        let Some(synced) = running.text(&target).await else {
-            return Err(moved(workspace, &target, &running));
+        let text = self.text_for(workspace, target).await?;
+        let diagnostics = self.diagnostics_of_lines(workspace, target, lines).await?;
+        let parameters = |target: &Target, encoding: Encoding| {
+            let mut context = json!({ "diagnostics": diagnostics, "triggerKind": 1 });
+            if let Some(kind) = kind {
+                context["only"] = json!([kind]);
+            }
+            let document = json!({ "uri": uri::of_target(target) });
+            let range = line_range(&text.text, lines, encoding);
+            json!({ "textDocument": document, "range": range, "context": context })
         };
-        let range = line_range(&synced, lines, &running);
-        let diagnostics = self.diagnostics_at(workspace, &running, &target, range).await;
-        let mut context = json!({ "diagnostics": diagnostics, "triggerKind": 1 });
-        if let Some(kind) = kind {
-            context["only"] = json!([kind]);
+        let about = FileRequest { target, file: Some(&text), is_exact: true };
+        let found = self.ask(workspace, about, (ACTIONS, "textDocument/codeAction"), parameters).await?;
+        let mut proposed: Vec<(ResultSource, Value)> = Vec::new();
+        for (source, result) in &found.list {
+            let list = result.as_array().into_iter().flatten();
+            proposed.extend(list.map(|action| (source.clone(), action.clone())));
         }
-        let document = json!({ "uri": uri::of_target(&target) });
-        let parameters = json!({ "textDocument": document, "range": range, "context": context });
-        let found = running.request(ACTIONS, "textDocument/codeAction", &parameters).await?;
-        let found: Vec<Value> = match found {
-            Value::Array(list) => list.into_iter().take(MAX_ACTIONS).collect(),
-            _ => Vec::new(),
-        };
-        let actions = (1..).zip(&found).filter_map(|(number, action)| code_action(number, action)).collect();
+        proposed.truncate(MAX_ACTIONS);
+        let actions =
+            (1..).zip(&proposed).filter_map(|(number, (_, action))| code_action(number, action)).collect();
+        let answer = found.answer(actions);
         let mut kept = self.actions.lock();
         if kept.len() >= MAX_ACTION_FILES {
             kept.clear();
         }
-        kept.insert(target, found);
-        Ok(answer(&running, actions))
+        kept.insert(found.target, proposed);
+        Ok(answer)
+    }
+
+    /// The diagnostics of lines for their code actions. The client of an editor knows those of its own servers, so that no
+    /// instance is started for them.
+    async fn diagnostics_of_lines(
+        &self,
+        workspace: &Workspace,
+        target: &Target,
+        lines: (u32, u32),
+    ) -> Result<Vec<Value>, LanguageError> {
+        if self.editor.is_offered() {
+            let instance = self.instance(workspace, target).await.ok();
+            let running = match instance {
+                Some(instance) => instance.if_running().await,
+                None => None,
+            };
+            if running.is_none() {
+                return Ok(Vec::new());
+            }
+        }
+        let ReadyServer { running, target } = self.prepare(workspace, target).await?;
+        let Some(synced) = running.text(&target).await else { return Ok(Vec::new()) };
+        let range = line_range(&synced.file.text, lines, running.encoding);
+        Ok(self.diagnostics_at(workspace, &running, &target, range).await)
     }
 
     pub(super) async fn ask_apply(
@@ -101,37 +132,54 @@ impl WorkspaceServers {
         target: &Target,
         id: &str,
     ) -> Result<Answer<(String, Vec<FileChange>)>, LanguageError> {
-        let ReadyServer { running, target } = self.prepare(workspace, target).await?;
+        let target = shown_target(workspace, target).await;
         let number = id.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         let action = {
             let kept = self.actions.lock();
             number.and_then(|number| kept.get(&target)?.get(number).cloned())
         };
-        let failed =
-            |reason: &str| LanguageError::Failed { server: running.name.clone(), reason: reason.to_owned() };
-        let Some(mut action) = action else {
-            return Err(failed("it has not proposed an action with this id for the file"));
+        let Some((source, mut action)) = action else {
+            let reason = "it has not proposed an action with this id for the file".to_owned();
+            return Err(LanguageError::Failed { server: workspace.display(&target), reason });
         };
-        let texts = running.texts().await;
+        let found = self.texts_now(workspace, &source, target).await?;
         let needs_edit = action.get("edit").is_none_or(Value::is_null) && !is_command(&action);
-        if needs_edit && running.has_nested("codeActionProvider", "resolveProvider") {
-            action = running.request(ACTIONS, "codeAction/resolve", &action).await?;
+        if needs_edit && source.resolves_actions() {
+            action = source.request(ACTIONS, "codeAction/resolve", &action).await?;
         }
-        let mut found: Vec<Value> =
+        let mut edits: Vec<Value> =
             action.get("edit").filter(|edit| !edit.is_null()).cloned().into_iter().collect();
         if let Some(command) = command_of(&action) {
-            running.state.begin_capture();
-            let ran = running.request(COMMANDS, "workspace/executeCommand", &command).await;
-            found.extend(running.state.end_capture());
-            ran?;
+            edits.extend(source.run(&command, !edits.is_empty()).await?);
         }
-        if found.is_empty() {
-            return Err(failed("the action makes no edits"));
+        if edits.is_empty() {
+            let reason = "the action makes no edits".to_owned();
+            return Err(LanguageError::Failed { server: source.name().to_owned(), reason });
         }
         let title = action.get("title").and_then(Value::as_str).unwrap_or("a code action").to_owned();
-        let changes = edits::changes(&found, workspace, &texts, running.encoding).await;
-        let changes = changes.map_err(|fault| failure(fault, &running))?;
-        Ok(answer(&running, (title, changes)))
+        let edits = edits.into_iter().map(|edit| (source.clone(), edit)).collect();
+        let changes = found.changes(edits, workspace).await?;
+        Ok(found.answer((title, changes)))
+    }
+
+    /// The texts of a server as they are now, without a result.
+    async fn texts_now(
+        &self,
+        workspace: &Workspace,
+        source: &ResultSource,
+        target: Target,
+    ) -> Result<LanguageResults, LanguageError> {
+        let texts = match source {
+            ResultSource::Own(running) => {
+                running.sync(workspace, std::slice::from_ref(&target)).await?;
+                LanguageTexts::Own(running.texts().await)
+            }
+            ResultSource::Editor(_) => {
+                let documents = workspace.documents().into_iter();
+                LanguageTexts::Editor(documents.map(|one| (one.target(), one.version)).collect())
+            }
+        };
+        Ok(LanguageResults { list: vec![(source.clone(), Value::Null)], target, texts })
     }
 
     pub(super) async fn ask_format(
@@ -140,35 +188,92 @@ impl WorkspaceServers {
         target: &Target,
         lines: Option<(u32, u32)>,
     ) -> Result<Answer<Vec<FileChange>>, LanguageError> {
-        let ReadyServer { running, target } = self.prepare(workspace, target).await?;
-        let texts = running.texts().await;
-        let Some(synced) = texts.get(&target) else { return Err(moved(workspace, &target, &running)) };
-        let mut parameters = json!({
-            "textDocument": { "uri": uri::of_target(&target) }, "options": indentation(&synced.file.text),
-        });
-        let found = match lines {
-            Some(lines) => {
-                parameters["range"] = json!(line_range(synced, lines, &running));
-                running.request(FORMAT_LINES, "textDocument/rangeFormatting", &parameters).await?
+        let text = self.text_for(workspace, target).await?;
+        let parameters = |target: &Target, encoding: Encoding| {
+            let mut parameters = json!({
+                "textDocument": { "uri": uri::of_target(target) }, "options": indentation(&text.text),
+            });
+            if let Some(lines) = lines {
+                parameters["range"] = json!(line_range(&text.text, lines, encoding));
             }
-            None => running.request(FORMAT, "textDocument/formatting", &parameters).await?,
+            parameters
         };
-        let change = edits::text_change(found, &target, workspace, &texts, running.encoding).await;
-        let change = change.map_err(|fault| failure(fault, &running))?;
-        Ok(answer(&running, change.into_iter().collect()))
+        let asked = match lines {
+            Some(_) => (FORMAT_LINES, "textDocument/rangeFormatting"),
+            None => (FORMAT, "textDocument/formatting"),
+        };
+        let about = FileRequest { target, file: Some(&text), is_exact: true };
+        let found = self.ask(workspace, about, asked, parameters).await?;
+        let texts = found.texts_of(vec![found.target.clone()], workspace).await?;
+        let Some((source, edits)) = found.first_edit() else { return Ok(found.answer(Vec::new())) };
+        let change = edits::text_change(edits, &found.target, workspace, &texts, source.encoding()).await;
+        let change = change.map_err(|fault| failure(fault, &source))?;
+        Ok(found.answer(change.into_iter().collect()))
+    }
+
+    /// The text of a file as the user sees it.
+    async fn text_for(&self, workspace: &Workspace, target: &Target) -> Result<FileText, LanguageError> {
+        let text = workspace.text(target).await;
+        text.map_err(|error| LanguageError::Unreadable(error.to_string()))
+    }
+}
+
+impl LanguageResults {
+    /// The first result that is one: two servers would make the same edits twice.
+    fn first_edit(&self) -> Option<(ResultSource, Value)> {
+        self.list.iter().find(|(_, result)| !result.is_null()).cloned()
+    }
+
+    /// The changes that edits of a workspace make.
+    async fn changes(
+        &self,
+        edits: Vec<(ResultSource, Value)>,
+        workspace: &Workspace,
+    ) -> Result<Vec<FileChange>, LanguageError> {
+        let Some(source) = edits.first().map(|(source, _)| source.clone()) else { return Ok(Vec::new()) };
+        let edits: Vec<Value> = edits.into_iter().map(|(_, edit)| edit).collect();
+        let targets = edits::targets(&edits).map_err(|fault| failure(fault, &source))?;
+        let texts = self.texts_of(targets, workspace).await?;
+        let changes = edits::changes(&edits, workspace, &texts, source.encoding()).await;
+        changes.map_err(|fault| failure(fault, &source))
+    }
+}
+
+impl ResultSource {
+    /// Whether an action without edits gets them by another request.
+    fn resolves_actions(&self) -> bool {
+        match self {
+            Self::Own(running) => running.has_nested("codeActionProvider", "resolveProvider"),
+            Self::Editor(_) => true,
+        }
+    }
+
+    /// Runs the command of an action and returns the edits that the server wants to make for it. The editor would apply those of
+    /// its own servers without a review, so that such a command is not run.
+    async fn run(&self, command: &Value, has_edit: bool) -> Result<Vec<Value>, LanguageError> {
+        match self {
+            Self::Own(running) => {
+                running.state.begin_capture();
+                let ran = running.request(COMMANDS, "workspace/executeCommand", command).await;
+                let edits = running.state.end_capture();
+                ran.map(|_| edits)
+            }
+            Self::Editor(_) if has_edit => Ok(Vec::new()),
+            Self::Editor(server) => {
+                let reason = "the action is a command of the editor, whose edits nobody could review. \
+                    The user can apply it in the editor";
+                Err(LanguageError::Failed { server: server.name.clone(), reason: reason.to_owned() })
+            }
+        }
     }
 }
 
 /// The range of whole lines, from 1.
-fn line_range(
-    synced: &SyncedText,
-    (first, last): (u32, u32),
-    running: &RunningLanguageServer,
-) -> PositionRange {
-    let index = LineIndex::new(&synced.file.text);
+fn line_range(text: &str, (first, last): (u32, u32), encoding: Encoding) -> PositionRange {
+    let index = LineIndex::new(text);
     let end = index.line((last.max(first) as usize).saturating_sub(1)).end;
     let start = Position { line: first.saturating_sub(1).min(narrow(index.count() - 1)), character: 0 };
-    PositionRange { start, end: index.position(end, running.encoding) }
+    PositionRange { start, end: index.position(end, encoding) }
 }
 
 fn code_action(number: usize, action: &Value) -> Option<CodeAction> {
@@ -222,14 +327,11 @@ fn indentation(text: &str) -> Value {
     })
 }
 
-fn moved(workspace: &Workspace, target: &Target, running: &RunningLanguageServer) -> LanguageError {
-    LanguageError::Moved(workspace.display(target), running.name.clone())
-}
-
-fn failure(fault: EditFault, running: &RunningLanguageServer) -> LanguageError {
+fn failure(fault: EditFault, source: &ResultSource) -> LanguageError {
+    let server = source.name().to_owned();
     match fault {
-        EditFault::Moved(file) => LanguageError::Moved(file, running.name.clone()),
-        EditFault::Unusable(reason) => LanguageError::Failed { server: running.name.clone(), reason },
+        EditFault::Moved(file) => LanguageError::Moved(file, server),
+        EditFault::Unusable(reason) => LanguageError::Failed { server, reason },
     }
 }
 

@@ -1,0 +1,80 @@
+//! Requests for the language servers of the editor, sent to a client that has offered to answer them.
+//!
+//! Rule: the wait has the limit of the request and a short time for its way. A refusal because the text moved is told apart by its
+//! code.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kode_engine::languages::{EditorAnswer, EditorFailure, EditorRequest, EditorServers};
+use kode_protocol as wire;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use tower_lsp::jsonrpc::Error;
+
+use crate::connection::ClientConnection;
+
+/// How much longer than the client itself its answer is waited for.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The code of an answer about a text that has changed, as LSP has it.
+const CONTENT_MODIFIED: i64 = -32801;
+/// The codes of requests that were given up before an answer.
+const REQUEST_CANCELLED: i64 = -32800;
+const SERVER_CANCELLED: i64 = -32802;
+
+/// The language servers of the editor behind a connection.
+pub(crate) struct EditorLanguages {
+    connection: Arc<ClientConnection>,
+}
+
+impl EditorLanguages {
+    /// Those of the editor that this connection is to.
+    pub(crate) fn new(connection: Arc<ClientConnection>) -> Self {
+        Self { connection }
+    }
+}
+
+#[async_trait]
+impl EditorServers for EditorLanguages {
+    fn is_offered(&self) -> bool {
+        self.connection.facts.get().is_some_and(|facts| facts.kode.language_servers)
+    }
+
+    async fn request(&self, request: EditorRequest) -> Result<Vec<EditorAnswer>, EditorFailure> {
+        let params = wire::EditorLspParams {
+            method: request.method,
+            params: request.parameters,
+            limit_ms: u32::try_from(request.limit.as_millis()).unwrap_or(u32::MAX),
+            server: request.server,
+        };
+        let (sender, answer) = oneshot::channel();
+        let client = self.connection.client.clone();
+        // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
+        tokio::spawn(async move {
+            let _ = sender.send(client.send_request::<wire::EditorLsp>(params).await);
+        });
+        match timeout(request.limit + GRACE, answer).await {
+            Ok(Ok(Ok(result))) => Ok(result.answers.into_iter().map(read).collect()),
+            Ok(Ok(Err(error))) => Err(failure(&error)),
+            Ok(Err(_)) => Err(EditorFailure::NoAnswer("the connection ended".to_owned())),
+            Err(_) => {
+                let seconds = request.limit.as_secs();
+                Err(EditorFailure::NoAnswer(format!("the editor did not answer within {seconds} s")))
+            }
+        }
+    }
+}
+
+fn read(answer: wire::EditorLspAnswer) -> EditorAnswer {
+    EditorAnswer { server: answer.server, encoding: answer.position_encoding, result: answer.result }
+}
+
+fn failure(error: &Error) -> EditorFailure {
+    match error.code.code() {
+        CONTENT_MODIFIED => EditorFailure::Moved,
+        REQUEST_CANCELLED | SERVER_CANCELLED => EditorFailure::NoAnswer(error.message.to_string()),
+        _ => EditorFailure::Refused(error.message.to_string()),
+    }
+}
