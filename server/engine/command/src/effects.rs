@@ -68,7 +68,7 @@ pub(super) fn judge(
     let effect = match argv.split_first() {
         // A file in the working folder may bear the name of a program that only looks.
         Some((name, arguments)) if name.literal && assignments.iter().all(is_safe) => {
-            if wrapped.transparent {
+            if wrapped.transparent && !name.text.contains('/') {
                 Effect::ReadOnly
             } else if matches!(name.text.as_str(), "cd" | "pushd" | "popd") {
                 Effect::ChangeDirectory(destination(argv, place).directory)
