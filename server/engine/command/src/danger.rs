@@ -66,8 +66,11 @@ pub(super) fn of_command(
     around: &LineContext<'_>,
 ) -> Vec<String> {
     let mut found = Vec::new();
-    let Some((name, arguments)) = argv.split_first() else { return found };
-    let name = program(name);
+    let Some((named, arguments)) = argv.split_first() else { return found };
+    // A file system can ignore case: `RM` is `rm` there.
+    let name = program(named).to_ascii_lowercase();
+    let name = name.as_str();
+    found.extend(raises_rights(name, arguments));
     let has = |wanted: &[&str]| arguments.iter().any(|word| wanted.contains(&word.text.as_str()));
     match name {
         "sudo" | "doas" | "su" | "pkexec" | "run0" => {
@@ -92,7 +95,10 @@ pub(super) fn of_command(
             found.push(format!("`{name}` changes a disk"));
         }
         "fdisk" if !has(&["-l", "--list"]) => found.push("`fdisk` changes a disk".to_owned()),
-        "rm" if is_recursive(arguments) && arguments.iter().any(|word| deletes_all(word, place, around)) => {
+        _ if (name == "rm" || is_forced_delete(named, arguments))
+            && is_recursive(arguments)
+            && arguments.iter().any(|word| deletes_all(word, place, around)) =>
+        {
             found.push("deletes the root or a home folder with all that is in it".to_owned());
         }
         "find" if deletes(arguments) && roots(arguments).any(|word| deletes_all(word, place, around)) => {
@@ -120,6 +126,56 @@ pub(super) fn of_command(
         }
     }
     found
+}
+
+/// What of a command gives programs more rights than their user has, or takes the machine's protection away.
+fn raises_rights(name: &str, arguments: &[CommandWord]) -> Option<String> {
+    let has = |wanted: &[&str]| arguments.iter().any(|word| wanted.contains(&word.text.as_str()));
+    let sets_user = || arguments.iter().any(|word| sets_user_id(&word.text));
+    match name {
+        "insmod" | "modprobe" | "kmod" => Some(format!("`{name}` loads code into the kernel")),
+        "chmod" if sets_user() => Some("lets a program run with its owner's rights".to_owned()),
+        "install" if arguments.windows(2).any(|pair| pair[0].text == "-m" && sets_user_id(&pair[1].text)) => {
+            Some("installs a program that runs with its owner's rights".to_owned())
+        }
+        "iptables" | "ip6tables" if has(&["-F", "--flush", "-X", "--delete-chain"]) => {
+            Some("deletes the rules of the firewall".to_owned())
+        }
+        "nft" if has(&["flush"]) => Some("deletes the rules of the firewall".to_owned()),
+        "ufw" if has(&["disable", "reset"]) => Some("switches the firewall off".to_owned()),
+        _ => None,
+    }
+}
+
+/// Whether a mode of `chmod` sets the bit with which a program runs as its owner.
+fn sets_user_id(mode: &str) -> bool {
+    let octal = mode.len() >= 4 && mode.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
+    if octal {
+        let special = mode.as_bytes()[mode.len() - 4] - b'0';
+        return special & 4 != 0;
+    }
+    mode.split(',').any(|clause| {
+        let Some(at) = clause.find(['+', '=']) else { return false };
+        let (who, given) = (&clause[..at], &clause[at + 1..]);
+        let owner = who.is_empty() || who.contains(['u', 'a']);
+        owner
+            && who.bytes().all(|byte| b"ugoa".contains(&byte))
+            && is_permissions(given)
+            && given.contains('s')
+    })
+}
+
+fn is_permissions(text: &str) -> bool {
+    text.bytes().all(|byte| b"rwxXst".contains(&byte))
+}
+
+/// Whether a program that a variable names is given the options of a delete without questions.
+fn is_forced_delete(name: &CommandWord, arguments: &[CommandWord]) -> bool {
+    let forced = |word: &CommandWord| {
+        word.text == "--force"
+            || word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains('f')
+    };
+    !name.literal && name.text.contains('$') && arguments.iter().any(forced)
 }
 
 fn is_recursive(arguments: &[CommandWord]) -> bool {
