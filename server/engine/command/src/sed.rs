@@ -6,7 +6,11 @@ use crate::CommandWord;
 
 /// Whether a `sed` does nothing but print lines by their numbers.
 pub(crate) fn prints(arguments: &[CommandWord]) -> bool {
-    let [quiet, script, files @ ..] = arguments else { return false };
+    let (quiet, script, files) = match arguments {
+        [quiet, option, script, files @ ..] if option.text == "-e" => (quiet, script, files),
+        [quiet, script, files @ ..] => (quiet, script, files),
+        _ => return false,
+    };
     let plain = |part: &str| {
         part.strip_suffix('p').is_some_and(|range| {
             !range.is_empty()

@@ -394,12 +394,8 @@ impl LineWalker {
         for plain in &word.plain {
             let first = self.analysis.commands.len();
             self.script(&plain.script, place, OuterWrapper { wrapped: true, inside: None });
-            let looks = |command: &SimpleCommand| match command.effect {
-                Effect::ReadOnly | Effect::ReadOnlyGit => true,
-                Effect::FileEdit | Effect::ChangeDirectory(_) | Effect::Other => false,
-            };
-            let only_looks = self.analysis.commands.get(first..).is_some_and(|found| found.iter().all(looks));
-            if !only_looks {
+            let found = self.analysis.commands.get(first..);
+            if !found.is_some_and(|found| found.iter().all(only_looks)) {
                 self.unknown(&word.source, super::lexer::SUBSTITUTION, false);
             }
         }
@@ -512,6 +508,10 @@ impl LineWalker {
                 InnerCommand::Anything(reason) => self.unknown(&text, reason, true),
             }
         }
+        let inner = self.analysis.commands.get(place_in_list + 1..).unwrap_or_default();
+        if wrapped.runs_script && !inner.is_empty() && inner.iter().all(only_looks) {
+            self.analysis.commands[place_in_list].effect = Effect::ReadOnly;
+        }
         if moved { FolderAfter::unmoved(&WorkingFolder::NOWHERE) } else { after }
     }
 
@@ -545,6 +545,13 @@ struct PendingCommand {
     text: String,
     touches: Vec<FileTouch>,
     documents: Vec<String>,
+}
+
+fn only_looks(command: &SimpleCommand) -> bool {
+    match command.effect {
+        Effect::ReadOnly | Effect::ReadOnlyGit => true,
+        Effect::FileEdit | Effect::ChangeDirectory(_) | Effect::Other => false,
+    }
 }
 
 fn to_word(raw: &RawWord) -> CommandWord {

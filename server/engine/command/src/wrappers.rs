@@ -27,6 +27,8 @@ pub(super) struct WrapperUse {
     pub wraps: bool,
     /// Whether it does nothing but run the inner command.
     pub transparent: bool,
+    /// Whether it is a shell that does nothing but run one script of plain text.
+    pub runs_script: bool,
     /// Whether the inner command runs in the same folder.
     pub keeps_directory: bool,
 }
@@ -193,7 +195,13 @@ pub(super) fn look_through(
 }
 
 fn by_name(argv: &[CommandWord], documents: &[String]) -> WrapperUse {
-    let mut found = WrapperUse { inner: Vec::new(), wraps: false, transparent: false, keeps_directory: true };
+    let mut found = WrapperUse {
+        inner: Vec::new(),
+        wraps: false,
+        transparent: false,
+        runs_script: false,
+        keeps_directory: true,
+    };
     let Some((name, arguments)) = argv.split_first() else { return found };
     let name = program(name);
     match name {
@@ -201,6 +209,7 @@ fn by_name(argv: &[CommandWord], documents: &[String]) -> WrapperUse {
             found.inner = shell(arguments, documents);
             found.wraps = found.inner.iter().any(|inner| !matches!(inner, InnerCommand::Anything(_)))
                 || found.inner.len() == 1;
+            found.runs_script = documents.is_empty() && runs_one_script(argv);
         }
         "eval" => found.inner = vec![InnerCommand::Script(join(arguments))],
         "trap" => {
@@ -405,6 +414,14 @@ fn shell(arguments: &[CommandWord], documents: &[String]) -> Vec<InnerCommand> {
         inner.push(InnerCommand::Anything("a shell runs whatever it reads"));
     }
     inner
+}
+
+/// Whether a shell does nothing but run a script that is plain text and that the reader reads as this shell does.
+fn runs_one_script(argv: &[CommandWord]) -> bool {
+    // A file in the working folder may bear the name of a shell.
+    matches!(argv, [name, flag, script] if matches!(name.text.as_str(), "sh" | "bash" | "dash")
+        && matches!(flag.text.as_str(), "-c" | "-lc")
+        && script.literal)
 }
 
 /// The commands between an option and its end mark.

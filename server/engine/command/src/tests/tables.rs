@@ -66,6 +66,13 @@ fn runs_unasked(line: &str) -> bool {
 }
 
 const BENIGN: &str = r#"
+base64 -d a.b64
+numfmt --to=iec 2048
+uptime -p
+grep -Rn fn src
+sed -n -e 1,5p a.txt
+bash -lc 'ls src | wc -l'
+sh -c "cat a.txt && pwd"
 ls
 ls -la
 ls -la src tests
@@ -358,6 +365,20 @@ git remote add x y
 git fetch --upload-pack=./x origin
 git fetch --upload-pa=./x origin
 git commit --template=/etc/shadow
+./timeout 5 ls
+./nice ls
+/tmp/nohup ls
+./bash -c ls
+zsh -c ls
+bash -c ls extra
+bash -x -c ls
+bash -c "$X"
+bash -c 'ls > ../out'
+base64 -o out a.txt
+base64 --output=out a.txt
+numfmt --debug 5
+sed -n -e 1w\ out a.txt
+sed -n -e 1p -e 1e a.txt
 env ls
 env -S 'touch pwned'
 env X=1 touch pwned
@@ -486,6 +507,23 @@ rm -rf $HOME/*
 rm -rf ${HOME}
 rm -rf /home/me
 rm -rf -- /
+RM -rf /
+$X -rf /
+${X} -fr ~
+SUDO ls
+insmod x.ko
+modprobe x
+chmod u+s x
+chmod +s x
+chmod a+xs,o-w x
+chmod u=rwxs x
+chmod 4755 x
+chmod 06755 x
+install -m 4755 x y
+iptables -t nat -F
+ip6tables --flush
+nft flush ruleset
+ufw disable
 rm -rf x / y
 rm -rf ../../..
 "rm" -rf /

@@ -376,7 +376,7 @@ impl LineJudge<'_> {
         let is_trusted = || command.argv.first().is_none_or(|name| self.is_trusted(&name.text));
         let looks = || mode.stance(ActionClass::Look) == Stance::Allow && files_may() && is_trusted();
         match &command.effect {
-            Effect::ReadOnly => looks(),
+            Effect::ReadOnly => looks() && !self.follows_links_away(command),
             Effect::ReadOnlyGit => {
                 let plain = |folder| (self.circumstances.is_plain_git)(folder);
                 command.directory.as_ref().is_some_and(plain) && looks()
@@ -397,6 +397,28 @@ impl LineJudge<'_> {
 
     fn is_trusted(&self, program: &str) -> bool {
         BUILTINS.contains(&program) || (self.circumstances.is_program_from_outside)(program)
+    }
+
+    /// Whether a command follows links beneath a folder, and one of them leads to another folder or to a file that is
+    /// not read unasked.
+    fn follows_links_away(&self, command: &SimpleCommand) -> bool {
+        let leads_away = |path: &AbsPath| {
+            let verdict =
+                file::judge(TargetAccess::Read, &Target::File(path.clone()), None, self.circumstances);
+            path.as_path().is_dir() || verdict.decision != GateDecision::Allow
+        };
+        let away = |touch: &FileTouch| match &touch.path {
+            TouchedPath::Known(folder) if touch.recursive => {
+                let (paths, is_all) = guess::beneath(folder, false);
+                !is_all
+                    || paths
+                        .iter()
+                        .any(|path| path != folder && path.as_path().is_symlink() && leads_away(path))
+            }
+            TouchedPath::Known(_) => false,
+            TouchedPath::Unknown(_) => touch.recursive,
+        };
+        follows_links(command) && command.touches.iter().any(away)
     }
 
     fn judge_touch(&self, command: &SimpleCommand, touch: &FileTouch) -> Verdict {
@@ -434,6 +456,17 @@ fn shows_hidden(command: &SimpleCommand) -> bool {
             || text.starts_with("--unr")
             || is_cluster && text.contains(['u', '.'])
     })
+}
+
+/// Whether `grep` is told to follow the links it finds beneath a folder.
+fn follows_links(command: &SimpleCommand) -> bool {
+    let name = command.argv.first().map(|word| word.text.rsplit('/').next().unwrap_or_default());
+    let follows = |text: &str| {
+        text.starts_with("--dereference-r")
+            || text.starts_with('-') && !text.starts_with("--") && text.contains('R')
+    };
+    matches!(name, Some("grep" | "egrep" | "fgrep"))
+        && command.argv.iter().skip(1).any(|word| follows(&word.text))
 }
 
 fn access(access: FileAccess) -> TargetAccess {

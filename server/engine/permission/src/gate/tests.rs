@@ -486,3 +486,16 @@ fn what_lies_beneath_a_folder_is_looked_at_before_it_is_read_or_deleted_as_a_who
     let (_keep, run) = on_disk(Mode::AcceptEdits, &[(DENY, "Read(secrets/**)")]);
     assert_eq!((run("rm -rf plain"), run("rm -rf secrets"), run("grep -r x .")), (Allow, Deny, Deny));
 }
+
+#[cfg(unix)]
+#[test]
+fn links_that_grep_follows_lead_to_no_file_that_is_not_read_unasked() {
+    let (keep, run) = on_disk(Mode::Default, &[]);
+    let link = |to: &str, from: &str| std::os::unix::fs::symlink(to, keep.path().join(from)).unwrap();
+    link("a.rs", "src/c.rs");
+    assert_eq!((run("grep -R x src"), run("grep -r x src")), (Allow, Allow));
+    link("/etc/hostname", "plain/out");
+    assert_eq!((run("grep -nR x plain"), run("grep -r x plain")), (Ask, Allow), "the link leads out");
+    link("../secrets", "src/folder");
+    assert_eq!(run("grep --dereference-recursive x src"), Ask, "what lies in the folder is not looked at");
+}
