@@ -4,6 +4,7 @@
 //! the disk, and never from what the gate says of itself alone.
 
 mod command_line;
+mod corpus;
 mod explained;
 mod running;
 mod settings;
