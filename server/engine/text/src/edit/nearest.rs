@@ -2,7 +2,7 @@
 //!
 //! Rule: an answer helps the next try, never replaces it. Search, comparison and description are bounded.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -163,32 +163,30 @@ fn start_of(text: &str, max_bytes: usize) -> &str {
 
 /// The windows of `height` lines that share most trigrams with the wanted lines, best first.
 fn likely_windows(lines: &[&str], wanted: &[&str], height: usize) -> Vec<usize> {
-    let mut need: HashMap<[char; 3], i32> = HashMap::new();
-    let mut needed = 0;
-    for trigram in wanted.iter().flat_map(|line| trigrams(line)) {
-        *need.entry(trigram).or_default() += 1;
-        needed += 1;
-    }
-    let mut shared = 0;
-    let mut total = 0;
+    let mut index = TrigramIndex::default();
+    wanted.iter().for_each(|line| trigrams(line, |trigram| index.add(trigram)));
+    let mut missing = index.counts.clone();
+    let needed: i32 = missing.iter().sum();
+    let mut window: VecDeque<LineTrigrams> = VecDeque::with_capacity(height);
+    let (mut shared, mut total) = (0, 0);
     let mut best: Vec<(i32, usize)> = Vec::new();
-    for end in 0..lines.len() {
-        for trigram in trigrams(lines[end]) {
-            total += 1;
-            if let Some(missing) = need.get_mut(&trigram) {
-                shared += i32::from(*missing > 0);
-                *missing -= 1;
+    for (end, line) in lines.iter().enumerate() {
+        if window.len() == height
+            && let Some(first) = window.pop_front()
+        {
+            total -= first.count;
+            for place in first.wanted {
+                missing[place] += 1;
+                shared -= i32::from(missing[place] > 0);
             }
         }
-        if end >= height {
-            for trigram in trigrams(lines[end - height]) {
-                total -= 1;
-                if let Some(missing) = need.get_mut(&trigram) {
-                    *missing += 1;
-                    shared -= i32::from(*missing > 0);
-                }
-            }
+        let last = index.of_line(line);
+        total += last.count;
+        for place in &last.wanted {
+            shared += i32::from(missing[*place] > 0);
+            missing[*place] -= 1;
         }
+        window.push_back(last);
         if end + 1 >= height && shared > 0 {
             // In thousandths, so that windows can be ordered.
             best.push((2_000 * shared / (needed + total), end + 1 - height));
@@ -201,11 +199,64 @@ fn likely_windows(lines: &[&str], wanted: &[&str], height: usize) -> Vec<usize> 
     best.into_iter().map(|(_, start)| start).collect()
 }
 
-/// The trigrams of a line without its indentation; short lines are padded.
-fn trigrams(line: &str) -> impl Iterator<Item = [char; 3]> {
-    let line = line.trim();
-    let padded = |skip: usize| line.chars().chain(['\0', '\0']).skip(skip);
-    line.chars().zip(padded(1)).zip(padded(2)).map(|((a, b), c)| [a, b, c])
+/// The trigrams of one line: their number, and the places of the wanted ones in the index.
+struct LineTrigrams {
+    count: i32,
+    wanted: Vec<usize>,
+}
+
+/// The trigrams of the wanted lines. Most of a text's are none of them: a bit set tells those apart without a search.
+#[derive(Default)]
+struct TrigramIndex {
+    places: HashMap<[char; 3], usize>,
+    /// How often each stands in the wanted lines.
+    counts: Vec<i32>,
+    /// The bits that the hashes of the wanted ones set.
+    bits: Vec<u64>,
+}
+
+impl TrigramIndex {
+    const WORDS: usize = 1 << 10;
+
+    fn add(&mut self, trigram: [char; 3]) {
+        self.bits.resize(Self::WORDS, 0);
+        let (word, bit) = Self::bit(trigram);
+        self.bits[word] |= bit;
+        let place = *self.places.entry(trigram).or_insert(self.counts.len());
+        if place == self.counts.len() {
+            self.counts.push(0);
+        }
+        self.counts[place] += 1;
+    }
+
+    fn of_line(&self, line: &str) -> LineTrigrams {
+        let mut found = LineTrigrams { count: 0, wanted: Vec::new() };
+        trigrams(line, |trigram| {
+            found.count += 1;
+            let (word, bit) = Self::bit(trigram);
+            if self.bits.get(word).is_some_and(|bits| bits & bit != 0) {
+                found.wanted.extend(self.places.get(&trigram));
+            }
+        });
+        found
+    }
+
+    fn bit([a, b, c]: [char; 3]) -> (usize, u64) {
+        let mixed = u32::from(a).wrapping_mul(0x9e37_79b1)
+            ^ u32::from(b).wrapping_mul(0x85eb_ca6b)
+            ^ u32::from(c).wrapping_mul(0xc2b2_ae35);
+        ((mixed >> 22) as usize % Self::WORDS, 1 << ((mixed >> 16) & 63))
+    }
+}
+
+/// The trigrams of a line without its indentation, one for each character; the last ones are padded.
+fn trigrams(line: &str, mut found: impl FnMut([char; 3])) {
+    let mut letters = line.trim().chars().chain(['\0', '\0']);
+    let (Some(mut a), Some(mut b)) = (letters.next(), letters.next()) else { return };
+    for c in letters {
+        found([a, b, c]);
+        (a, b) = (b, c);
+    }
 }
 
 #[cfg(test)]
