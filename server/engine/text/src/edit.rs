@@ -3,6 +3,7 @@
 //! Rule: everything here is pure; whoever applies a change set is [`crate::workspace`].
 
 pub mod change;
+mod characters;
 pub mod compose;
 pub mod diff;
 pub mod file_patch;
@@ -10,7 +11,9 @@ pub mod indent;
 pub mod ledger;
 pub mod matching;
 pub mod nearest;
+pub mod passage;
 pub mod rebase;
+pub mod repair;
 pub mod weave;
 
 pub use change::{AppliedFile, Author, ChangeSet, FileChange, FileRemoval, TextEdit};

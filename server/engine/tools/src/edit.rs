@@ -223,7 +223,7 @@ mod tests {
         let rig = rig_with("a.py", text).await;
         let twice = edit(&rig, "a.py", "run(first)\nstop()", "x").await.unwrap_err();
         assert_eq!(twice.code, Some(1));
-        insta::assert_snapshot!(twice.message, @"old_string was not found in `a.py`. With another indentation it stands at lines 2, 5");
+        insta::assert_snapshot!(twice.message, @"old_string was not found in `a.py`. With another indentation or other characters it stands at lines 2, 5");
         let uneven = edit(&rig, "a.py", "if b:\n\trun(first)\n      stop()", "x").await.unwrap_err();
         insta::assert_snapshot!(uneven.message, @r"
         old_string was not found in `a.py`. The nearest passage stands at lines 4-6:

@@ -7,14 +7,14 @@ pub(crate) mod mismatch;
 
 use std::borrow::Cow;
 
-use self::mismatch::{ambiguous, ambiguous_indent, indent_note, mismatch, not_found, unclear_indent};
+use self::mismatch::{mismatch, note_of, refusal};
 use crate::write::{missing_parents, refuse_unwritable};
 use kode_base::call::{ToolError, ToolErrorKind, Touch};
 use kode_base::paths::Target;
 use kode_text::edit::change::apply_edits;
 use kode_text::edit::compose::compose_edits;
-use kode_text::edit::indent::IndentedMatch;
 use kode_text::edit::matching::Matches;
+use kode_text::edit::passage::{PassageRequest, replace_passage};
 use kode_text::edit::{Author, ChangeSet, FileChange, TextEdit};
 use kode_text::file_text::{FileText, TextSource};
 use kode_text::workspace::overlay::MAX_FILE_BYTES;
@@ -176,40 +176,21 @@ impl PassageReplacement<'_> {
                 )),
             };
         }
-        let matches = Matches::find(text, old);
-        match matches.count() {
-            0 => self.indented_edit(text, freshness, path),
-            count if count > 1 && !all => Err(ambiguous(text, &matches, count, path)),
-            count if count > 1 && freshness == Freshness::Changed => Err(mismatch(
+        if all || (text.len() + new.len()) as u128 > u128::from(MAX_FILE_BYTES) {
+            refuse_excess(text, &Matches::find(text, old), new, path)?;
+        }
+        let request = PassageRequest { old, new, all, is_stale: freshness == Freshness::Changed };
+        let passage =
+            replace_passage(text, request).map_err(|why| refusal(why, text, old, path, freshness))?;
+        if passage.edits.len() > 1 && freshness == Freshness::Changed {
+            return Err(mismatch(
                 format!(
                     "`{path}` was changed by the user since it was read, and old_string stands there more than once"
                 ),
                 "Read it again before replacing every occurrence.",
-            )),
-            _ => {
-                refuse_excess(text, &matches, new, path)?;
-                Ok((matches.replacements(text, old, new), None))
-            }
+            ));
         }
-    }
-
-    /// The edit of the one place where the passage stands with another indentation.
-    fn indented_edit(
-        &self,
-        text: &str,
-        freshness: Freshness,
-        path: &str,
-    ) -> Result<(Vec<TextEdit>, Option<String>), ToolError> {
-        let Self { old, new, .. } = *self;
-        let places = IndentedMatch::find(text, old);
-        match places.as_slice() {
-            [] => Err(not_found(text, old, ("old_string", path), freshness)),
-            [place] => match place.replacement(text, old, new) {
-                Some(edit) => Ok((vec![edit], Some(indent_note(place, "old_string")))),
-                None => Err(unclear_indent(text, place, path)),
-            },
-            places => Err(ambiguous_indent(places, path)),
-        }
+        Ok((passage.edits, passage.note.as_ref().map(note_of)))
     }
 
     /// The error of this replacement, with its number when it is one of several.

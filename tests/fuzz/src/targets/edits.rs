@@ -2,7 +2,8 @@
 //!
 //! Rule: the changes between two texts turn one into the other; two sets in a row come to the same as their composition;
 //! a rebase onto the text the edits were made for gives what they give; a replacement puts in what it was told to. A
-//! passage with another indentation is found where a slow search, which tries every change on every line, finds it.
+//! passage with another indentation is found where a slow search, which tries every change on every line, finds it; so is a
+//! passage whose request was damaged, once a slow repair has undone that.
 
 use kode_engine::text::edit::change::apply_edits;
 use kode_engine::text::edit::compose::compose_edits;
@@ -10,6 +11,7 @@ use kode_engine::text::edit::diff::{line_changes, word_changes};
 use kode_engine::text::edit::indent::IndentedMatch;
 use kode_engine::text::edit::matching::Matches;
 use kode_engine::text::edit::rebase::{Rebase, rebase};
+use kode_engine::text::edit::repair::{Repair, RepairedMatch};
 
 use crate::input::Input;
 
@@ -30,9 +32,10 @@ pub(crate) fn run(bytes: &[u8]) {
         Rebase::Conflict { line, .. } => assert!(a != c && line > 0),
     }
     let found = Matches::find(&a, &old);
-    let replaced = apply_edits(&a, &found.replacements(&a, &old, &new));
-    assert!(!found.ranges.is_empty() || replaced == a);
+    let replaced = found.replacements(&a, &old, &new).map(|edits| apply_edits(&a, &edits));
+    assert!(!found.ranges.is_empty() || replaced.is_some_and(|replaced| replaced == a));
     check_indented(&a, &old, &new);
+    check_repaired(&a, &old, &new);
 }
 
 /// Characters that a passage of one line needs.
@@ -77,6 +80,122 @@ fn slow_places(text: &str, old: &str) -> Vec<usize> {
         ends && is_indented(&wanted, &lines[*start..end])
     });
     places.take(MAX_PLACES).collect()
+}
+
+fn check_repaired(text: &str, old: &str, new: &str) {
+    let expected = Repair::ALL.into_iter().find_map(|repair| {
+        let wanted = undone(repair, old).filter(|wanted| repair == Repair::Characters || wanted != old)?;
+        let has_variants = |text: &str| text != plain(text);
+        if repair == Repair::Characters && !has_variants(old) && !has_variants(text) {
+            return None;
+        }
+        let (text, wanted) = if repair == Repair::Characters {
+            (plain(text), plain(&wanted))
+        } else {
+            (text.to_owned(), wanted)
+        };
+        let all = slow_places(&text, &wanted);
+        let same = |start: &usize| {
+            lines(&wanted)
+                .iter()
+                .zip(&lines(&text)[*start..])
+                .all(|(wanted, found)| trimmed(wanted) == trimmed(found))
+        };
+        let cut = all.len() == MAX_PLACES;
+        let places: Vec<usize> = all.into_iter().filter(same).collect();
+        (!places.is_empty()).then_some((repair, places, cut))
+    });
+    let found = RepairedMatch::find(text, old);
+    let starts =
+        |found: &RepairedMatch| found.places.iter().map(|place| place.lines.start).collect::<Vec<_>>();
+    match (&found, &expected) {
+        (Some(found), Some((repair, places, _))) => {
+            assert_eq!((found.repair, starts(found)), (*repair, places.clone()))
+        }
+        (None, None) => {}
+        (found, expected) => panic!("{found:?} is not {expected:?}: {old:?} in {text:?}"),
+    }
+    let Some(found) = found else { return };
+    let Some(edit) = found.replacement(text, old, new) else { return };
+    let [place] = found.places.as_slice() else { panic!("an edit at one of several places") };
+    let replaced = apply_edits(text, std::slice::from_ref(&edit));
+    let (before, after) = (lines(text), lines(&replaced));
+    assert_eq!(before[..place.lines.start], after[..place.lines.start]);
+    let written = match found.repair {
+        Repair::LineNumbers if undone(Repair::LineNumbers, new).is_none() => new.to_owned(),
+        repair => undone(repair, new).unwrap_or_else(|| panic!("{new:?} cannot be repaired")),
+    };
+    if !written.is_empty() && old.ends_with(['\n', '\r']) == written.ends_with(['\n', '\r']) {
+        let behind = before.len() - place.lines.end;
+        assert_eq!(before[place.lines.end..], after[after.len() - behind..], "{replaced:?}");
+        let stands = after[place.lines.start..after.len() - behind].iter().map(|line| plain(line.trim()));
+        assert!(
+            stands.eq(lines(&written).iter().map(|line| plain(line.trim()))),
+            "{new:?} became {replaced:?}"
+        );
+    }
+}
+
+/// A text without a damage, in the plainest way; `None` where the damage cannot be undone.
+fn undone(repair: Repair, text: &str) -> Option<String> {
+    match repair {
+        Repair::LineNumbers => {
+            let mut expected = None;
+            let mut bare = String::new();
+            for line in lines(text) {
+                let digits: String =
+                    line.trim_start_matches(' ').chars().take_while(char::is_ascii_digit).collect();
+                let number: usize = digits.parse().ok()?;
+                let rest = &line.trim_start_matches(' ')[digits.len()..];
+                if expected.is_some_and(|expected| expected != number) {
+                    return None;
+                }
+                expected = Some(number.checked_add(1)?);
+                match rest.chars().next() {
+                    Some('\t' | '\u{2192}') => bare.extend(rest.chars().skip(1)),
+                    None | Some('\n' | '\r') => bare.push_str(rest),
+                    Some(_) => return None,
+                }
+            }
+            expected.map(|_| bare)
+        }
+        Repair::ByteOrderMark => Some(text.strip_prefix('\u{feff}').unwrap_or(text).to_owned()),
+        Repair::Entities => {
+            let entities = [
+                ("&lt;", "<"),
+                ("&gt;", ">"),
+                ("&quot;", "\""),
+                ("&#34;", "\""),
+                ("&apos;", "'"),
+                ("&#39;", "'"),
+                ("&#x27;", "'"),
+                ("&amp;", "&"),
+            ];
+            Some(
+                entities
+                    .iter()
+                    .fold(text.to_owned(), |text, (name, character)| text.replace(name, character)),
+            )
+        }
+        Repair::Backslashes => {
+            let runs = text.split(|letter| letter != '\\').map(str::len);
+            runs.into_iter().all(|run| run % 2 == 0).then(|| text.replace("\\\\", "\\"))
+        }
+        Repair::Characters => Some(text.to_owned()),
+    }
+}
+
+/// A text with plain quotes, hyphens and spaces.
+fn plain(text: &str) -> String {
+    let kinds = [
+        ("'", "\u{2018}\u{2019}\u{201a}\u{201b}"),
+        ("\"", "\u{201c}\u{201d}\u{201e}\u{201f}"),
+        ("-", "\u{2010}\u{2011}\u{2012}\u{2013}\u{2014}\u{2015}\u{2212}"),
+        (" ", "\u{a0}\u{2002}\u{2003}\u{2007}\u{2009}\u{202f}\u{3000}"),
+    ];
+    kinds.iter().fold(text.to_owned(), |text, (plain, variants)| {
+        text.replace(|letter| variants.contains(letter), plain)
+    })
 }
 
 /// Whether one change of indentation leads from the wanted lines to the ones found.

@@ -10,6 +10,7 @@ use std::time::Instant;
 use similar::{Algorithm, capture_diff_slices_deadline};
 
 use crate::edit::TextEdit;
+use crate::edit::characters::adapt;
 use crate::edit::diff::{DIFF_DEADLINE, common_ends, split_lines};
 use kode_base::encoding::LineEnding;
 
@@ -53,14 +54,22 @@ impl Matches {
 
     /// The edits that put `new` where `old` was found.
     ///
-    /// Line breaks of `new` are written as in the passage, else as in the text. Without `new`, a passage of whole
-    /// lines loses its last line break too, unless the next passage begins with it.
+    /// Line breaks of `new` are written as in the passage, else as in the text; quotes as the passage has those of `old`.
+    /// Without `new`, a passage of whole lines loses its last line break too, unless the next passage begins with it.
+    /// `None` when a quote of `new` could stand for several of the text.
     #[must_use]
-    pub fn replacements(&self, text: &str, old: &str, new: &str) -> Vec<TextEdit> {
+    pub fn replacements(&self, text: &str, old: &str, new: &str) -> Option<Vec<TextEdit>> {
         let fallback = LineEnding::dominant(text);
         let ends = self.ranges.iter().skip(1).map(|next| next.start).chain([text.len()]);
-        let ranges = self.ranges.iter().cloned().zip(ends);
-        ranges.map(|(range, end)| self.replacement(&text[..end], range, old, new, fallback)).collect()
+        let mut edits = Vec::with_capacity(self.ranges.len());
+        for (range, end) in self.ranges.iter().cloned().zip(ends) {
+            let new = match self.tolerance {
+                Tolerance::Quotes => Cow::Owned(adapt(old, &text[range.clone()], new)?),
+                Tolerance::Exact | Tolerance::LineBreaks => Cow::Borrowed(new),
+            };
+            edits.push(self.replacement(&text[..end], range, old, &new, fallback));
+        }
+        Some(edits)
     }
 
     fn find_with(text: &str, old: &str, tolerance: Tolerance) -> Self {
@@ -220,7 +229,7 @@ mod tests {
     fn replaced(text: &str, old: &str, new: &str) -> String {
         let matches = Matches::find(text, old);
         assert!(!matches.ranges.is_empty(), "{old:?} is not in {text:?}");
-        apply_edits(text, &matches.replacements(text, old, new))
+        apply_edits(text, &matches.replacements(text, old, new).unwrap())
     }
 
     #[test]
@@ -255,6 +264,9 @@ mod tests {
         let text = "He said “it’s fine” and “no”.\n";
         assert_eq!(replaced(text, "\"it's fine\"", "\"it's great\""), "He said “it’s great” and “no”.\n");
         assert_eq!(replaced("a ‘b’ c", "'b'", "''"), "a ‘’ c");
+        assert_eq!(replaced("say(\"a\")", "(“a”)", "(“b”, “c”)"), "say(\"b\", \"c\")");
+        let curly = "say(“a”)";
+        assert_eq!(Matches::find(curly, "(\"a\")").replacements(curly, "(\"a\")", "(\"b\", \"c\")"), None);
     }
 
     #[test]
@@ -305,7 +317,7 @@ mod tests {
             let text = format!("{before}{passage}{after}");
             let old = passage.replace("\r\n", "\n").replace('\r', "\n").replace(['“', '”'], "\"");
             let matches = Matches::find(&text, &old);
-            let edits = matches.replacements(&text, &old, &new);
+            let Some(edits) = matches.replacements(&text, &old, &new) else { return Ok(()) };
             for (edit, range) in edits.iter().zip(&matches.ranges) {
                 let line_break = leading_line_break(&text[range.end..]);
                 prop_assert!(range.start <= edit.range.start && edit.range.end <= range.end + line_break);

@@ -11,6 +11,8 @@ use kode_text::edit::file_patch::{SectionFault, SectionRefusal};
 use kode_text::edit::indent::{IndentChange, IndentedMatch};
 use kode_text::edit::matching::Matches;
 use kode_text::edit::nearest::{LineDifference, NearestPassage, nearest};
+use kode_text::edit::passage::{PassageMismatch, PassageNote};
+use kode_text::edit::repair::Repair;
 use kode_text::workspace::Freshness;
 
 /// The code of the error for more than one match.
@@ -27,6 +29,22 @@ const MAX_PASSAGE_CHARS: usize = 4_000;
 
 pub(crate) fn mismatch(message: String, hint: &str) -> ToolError {
     ToolError::new(ToolErrorKind::Mismatch, message, hint)
+}
+
+/// The error of a passage that was not replaced.
+pub(super) fn refusal(
+    why: PassageMismatch,
+    text: &str,
+    old: &str,
+    path: &str,
+    freshness: Freshness,
+) -> ToolError {
+    match why {
+        PassageMismatch::NotFound => not_found(text, old, ("old_string", path), freshness),
+        PassageMismatch::Ambiguous(matches) => ambiguous(text, &matches, path),
+        PassageMismatch::AmbiguousLines(places) => ambiguous_lines(&places, path),
+        PassageMismatch::Unclear { lines, note } => unclear(text, &lines, note.as_ref(), path),
+    }
 }
 
 /// A passage that does not stand in a file; `name` is what the model calls the passage.
@@ -58,7 +76,8 @@ pub(crate) fn not_found(
     mismatch(message, &format!("{hint}{changed}"))
 }
 
-pub(crate) fn ambiguous(text: &str, matches: &Matches, count: usize, path: &str) -> ToolError {
+fn ambiguous(text: &str, matches: &Matches, path: &str) -> ToolError {
+    let count = matches.count();
     let starts = matches.ranges.iter().map(|range| line_number(text, range.start));
     let message = format!("old_string stands {count} times in `{path}`, at lines {}", listed(starts));
     let hint =
@@ -68,31 +87,71 @@ pub(crate) fn ambiguous(text: &str, matches: &Matches, count: usize, path: &str)
     error
 }
 
-/// The passage stands in several places, in each with another indentation than asked for.
-pub(crate) fn ambiguous_indent(places: &[IndentedMatch], path: &str) -> ToolError {
-    let starts = places.iter().map(|place| place.lines.start + 1);
+/// The passage stands in several places, in none of them as it was given.
+fn ambiguous_lines(places: &[Range<usize>], path: &str) -> ToolError {
+    let starts = places.iter().map(|lines| lines.start + 1);
     let mut error = mismatch(
         format!(
-            "old_string was not found in `{path}`. With another indentation it stands at lines {}",
+            "old_string was not found in `{path}`. With another indentation or other characters it stands at lines {}",
             listed(starts)
         ),
-        "Copy the passage with its indentation, and add surrounding lines until it is unique.",
+        "Copy the passage exactly, and add surrounding lines until it is unique.",
     );
     error.code = Some(MORE_THAN_ONE_MATCH);
     error
 }
 
-/// The passage stands in one place, but the indentation of the new text does not follow from it.
-pub(crate) fn unclear_indent(text: &str, place: &IndentedMatch, path: &str) -> ToolError {
-    let passage = split_lines(text)[place.lines.clone()].concat();
-    let numbers = place.lines.start + 1..place.lines.end + 1;
-    let message = format!(
-        "old_string was not found in `{path}`. With another indentation it stands at {}:\n{}{}",
-        line_range(&numbers),
-        numbered(numbers.start, passage.trim_end_matches(['\n', '\r'])),
-        capitalized(&change(&place.change)),
-    );
-    mismatch(message, "Copy it with its indentation, and indent new_string as the file does.")
+/// The passage stands in one place, but how the new text is to be written there does not follow.
+fn unclear(text: &str, lines: &Range<usize>, note: Option<&PassageNote>, path: &str) -> ToolError {
+    let numbers = lines.start + 1..lines.end + 1;
+    let stands = |how: &str, why: &str| {
+        let all = split_lines(text);
+        let passage = all[lines.start.min(all.len())..lines.end.min(all.len())].concat();
+        format!(
+            "old_string was not found in `{path}`. {how} it stands at {}:\n{}{why}",
+            line_range(&numbers),
+            numbered(numbers.start, passage.trim_end_matches(['\n', '\r'])),
+        )
+    };
+    match note {
+        Some(PassageNote::Indented(place)) => mismatch(
+            stands("With another indentation", &capitalized(&change(&place.change))),
+            "Copy it with its indentation, and indent new_string as the file does.",
+        ),
+        Some(PassageNote::Repaired { repair, .. }) => mismatch(
+            stands(
+                &format!("With {}", repair_name(*repair)),
+                "How new_string is meant does not follow from it.",
+            ),
+            "Copy the passage exactly, and write new_string as it should stand in the file.",
+        ),
+        None => mismatch(
+            stands("With other quotes", "Which quotes new_string should have does not follow from it."),
+            "Copy the passage with its quotes, and write new_string with those that should stand in the file.",
+        ),
+    }
+}
+
+/// The note on an edit whose passage stood there in another way than given.
+pub(super) fn note_of(note: &PassageNote) -> String {
+    match note {
+        PassageNote::Indented(place) => indent_note(place, "old_string"),
+        PassageNote::Repaired { repair, lines } => format!(
+            "Note: old_string stood at {} with {}; new_string was written alike.",
+            line_range(&(lines.start + 1..lines.end + 1)),
+            repair_name(*repair)
+        ),
+    }
+}
+
+fn repair_name(repair: Repair) -> &'static str {
+    match repair {
+        Repair::LineNumbers => "no line numbers before its lines",
+        Repair::ByteOrderMark => "no byte order mark",
+        Repair::Entities => "characters in the place of HTML entities",
+        Repair::Backslashes => "one backslash for each two",
+        Repair::Characters => "other quotes, dashes or spaces",
+    }
 }
 
 /// The note on an edit whose passage stood there with another indentation.
