@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "71892940ac89b54f024818bddffc5d306744fa6fd6f4ccbbd13ec153b1669fab";
+export const SCHEMA_HASH = "eaf29a1da04606778cfc6065e69cce9cd1f0c16c99ff97378b4ea3b65e6531ed";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -1053,6 +1053,11 @@ export interface EditorDiagnostic {
 export interface EditorDiagnosticsParams {
     /** The files or documents; all that the editor knows something about when there are none. */
     uris: Uri[];
+    /**
+     * How long the client waits for servers to publish, in milliseconds: it answers when no more comes. Absent where what is
+     * known at once is wanted.
+     */
+    settleMs?: number;
 }
 
 /** What the language servers say. A file without diagnostics may be left out. */
@@ -1222,6 +1227,8 @@ export type Event =
     | ({ type: "permission_required" } & PermissionRequired)
     /** A prompt was answered or withdrawn. */
     | ({ type: "permission_decided" } & PermissionDecided)
+    /** A language server has reported what the change of a prompt that waits would add and remove. */
+    | ({ type: "permission_updated" } & PermissionUpdated)
     /** The model asks the user something. */
     | ({ type: "question_asked" } & QuestionAsked)
     /** A question was answered or withdrawn. */
@@ -2682,6 +2689,11 @@ export interface PermissionPrompt {
     risks: string[];
     /** Limits of the call, such as the sandbox. These are no risks. */
     notes?: string[];
+    /**
+     * The diagnostics that the change would add and remove; absent until a language server has reported them, which
+     * `permission_updated` tells.
+     */
+    diagnostics?: ProposedDiagnostics;
     /** How far a yes can reach; answers with another scope are refused. */
     scopes: Scope[];
     /** What a standing yes would cover, for each scope beyond this call; empty when none is offered. */
@@ -2706,6 +2718,14 @@ export interface PermissionPrompt {
 export interface PermissionRequired {
     /** What is asked. */
     prompt: PermissionPrompt;
+}
+
+/** A language server has reported what the change of a prompt that waits would add and remove. */
+export interface PermissionUpdated {
+    /** The prompt. */
+    permissionId: PermissionId;
+    /** Its diagnostics. */
+    diagnostics: ProposedDiagnostics;
 }
 
 /** How long each part of a turn took, in milliseconds. */
@@ -2763,6 +2783,14 @@ export interface ProposeEditsParams {
 export interface ProposeEditsResult {
     /** Its hunks, in the order of their places: `applied`, to be kept or undone. */
     hunkIds: HunkId[];
+}
+
+/** The diagnostics that a change would add and remove. */
+export interface ProposedDiagnostics {
+    /** Their numbers, such as `adds 2 errors, fixes 1 warning`. */
+    summary: string;
+    /** The first of them, one a line: the place, the severity and the message. */
+    lines: string[];
 }
 
 /** A rate limit of the provider. */

@@ -46,6 +46,10 @@ pub struct SaveFailure {
 pub struct EditorDiagnosticsParams {
     /// The files or documents; all that the editor knows something about when there are none.
     pub uris: Vec<Uri>,
+    /// How long the client waits for servers to publish, in milliseconds: it answers when no more comes. Absent where what is
+    /// known at once is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settle_ms: Option<u32>,
 }
 
 /// What the language servers say. A file without diagnostics may be left out.

@@ -11,7 +11,9 @@ use crate::edits::{EditFailure, ReviewAction};
 use crate::hooks::HookRan;
 use crate::item::{CallState, Item};
 use crate::mcp::McpChanged;
-use crate::permission::{Mode, PermissionOutcome, PermissionPrompt, Scope, SettingsProblem, WithheldSetting};
+use crate::permission::{
+    Mode, PermissionOutcome, PermissionPrompt, ProposedDiagnostics, Scope, SettingsProblem, WithheldSetting,
+};
 use crate::problem::FileProblem;
 use crate::question::{Question, QuestionAnswer, QuestionOutcome};
 use crate::queue::Draft;
@@ -91,6 +93,8 @@ pub enum Event {
     PermissionRequired(Box<PermissionRequired>),
     /// A prompt was answered or withdrawn.
     PermissionDecided(PermissionDecided),
+    /// A language server has reported what the change of a prompt that waits would add and remove.
+    PermissionUpdated(PermissionUpdated),
     /// The model asks the user something.
     QuestionAsked(Box<QuestionAsked>),
     /// A question was answered or withdrawn.
@@ -276,6 +280,16 @@ pub struct Done {
 pub struct PermissionRequired {
     /// What is asked.
     pub prompt: PermissionPrompt,
+}
+
+/// A language server has reported what the change of a prompt that waits would add and remove.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PermissionUpdated {
+    /// The prompt.
+    pub permission_id: PermissionId,
+    /// Its diagnostics.
+    pub diagnostics: ProposedDiagnostics,
 }
 
 /// A prompt was answered or withdrawn.

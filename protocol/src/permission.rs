@@ -58,6 +58,10 @@ pub struct PermissionPrompt {
     /// Limits of the call, such as the sandbox. These are no risks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The diagnostics that the change would add and remove; absent until a language server has reported them, which
+    /// `permission_updated` tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diagnostics: Option<ProposedDiagnostics>,
     /// How far a yes can reach; answers with another scope are refused.
     pub scopes: Vec<Scope>,
     /// What a standing yes would cover, for each scope beyond this call; empty when none is offered.
@@ -75,6 +79,16 @@ pub struct PermissionPrompt {
     pub input: Value,
     /// When it was asked.
     pub timestamp: Timestamp,
+}
+
+/// The diagnostics that a change would add and remove.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProposedDiagnostics {
+    /// Their numbers, such as `adds 2 errors, fixes 1 warning`.
+    pub summary: String,
+    /// The first of them, one a line: the place, the severity and the message.
+    pub lines: Vec<String>,
 }
 
 /// What a standing yes of one scope would cover.

@@ -154,6 +154,10 @@ fn every_event_keeps_its_form() {
             }),
             json!({ "type": "permission_required", "prompt": prompt() }),
             json!({
+                "type": "permission_updated", "permissionId": "perm_1",
+                "diagnostics": { "summary": "adds 1 error", "lines": ["a.rs:1:2 error: no"] },
+            }),
+            json!({
                 "type": "permission_decided", "permissionId": "perm_1", "callId": "call_1",
                 "outcome": "deny", "scope": "once", "by": "panel", "feedback": "not now",
             }),

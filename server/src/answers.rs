@@ -88,6 +88,7 @@ mod tests {
             preview: Preview::Diff { paths: vec!["a".into()], unified: String::new() },
             risks: Vec::new(),
             notes: Vec::new(),
+            diagnostics: None,
             scopes: vec![Scope::Once],
             offers: Vec::new(),
             mode: None,

@@ -236,7 +236,18 @@ impl Host for LspHost {
         if !self.can_diagnose() {
             return Err(DiagnosticsError::Unavailable);
         }
-        diagnostics::ask(&self.connection, targets).await
+        diagnostics::ask(&self.connection, targets, None).await
+    }
+
+    async fn settled_diagnostics(
+        &self,
+        targets: &[Target],
+        limit: Duration,
+    ) -> Result<Vec<FileDiagnostics>, DiagnosticsError> {
+        if !self.can_diagnose() {
+            return Err(DiagnosticsError::Unavailable);
+        }
+        diagnostics::ask(&self.connection, targets, Some(limit).filter(|limit| !limit.is_zero())).await
     }
 }
 

@@ -218,38 +218,100 @@ fn an_edit_reports_the_diagnostics_that_it_adds_and_removes() {
 }
 
 #[test]
-fn a_rename_is_one_prompt_one_change_and_one_checkpoint_and_keeps_what_is_typed() {
-    let rename = json!({ "symbol": "alpha", "file_path": "a.word", "new_name": "omega" });
-    let project = project_of([call("RenameSymbol", rename)]);
-    for number in 0..12 {
-        project.write(&format!("{number}.word"), "alpha and alpha\nalphabet\n");
-    }
-    project.write("a.word", "def alpha\n");
+fn a_prompt_fills_in_what_its_change_would_add_and_fix() {
+    let diagnostics = call("Diagnostics", json!({ "path": "a.word" }));
+    let project = project_of([
+        call("Read", json!({ "file_path": "a.word" })),
+        diagnostics.clone(),
+        call("Edit", json!({ "file_path": "a.word", "old_string": "hmm", "new_string": "oops" })),
+        diagnostics,
+    ]);
+    project.write("a.word", "def alpha\nhmm\n");
     let client = open(&project, "");
-    // Unsaved text is part of it.
-    client.editor.open(&project.uri("a.word"), "first\ndef alpha\n");
-    client.editor.open(&project.uri("0.word"), "unsaved alpha\n");
+    client.editor.open(&project.uri("a.word"), "unsaved\nhmm\n");
+    let session = client.session();
+    let turn = session.prompt("go");
+    let prompt = session.wait_permission(0);
+    assert_eq!(prompt["diagnostics"], Value::Null, "the prompt waits for no server");
+    let updated = session.wait_event("the diagnostics", |event| event["type"] == "permission_updated");
+    assert_eq!(updated["permissionId"], prompt["permissionId"]);
+    let expected = json!({
+        "summary": "adds 1 error, fixes 1 warning",
+        "lines": [
+            "a.word:2:1 error: `oops` is no word [words 1]",
+            "fixed: a.word:2:1 warning: `hmm` is no word [words 2]",
+        ],
+    });
+    assert_eq!(updated["diagnostics"], expected);
+    assert_eq!(session.snapshot()["pendingPermissions"][0]["diagnostics"], expected);
+    session.respond(&prompt, json!({ "decision": "deny", "scope": "once" })).unwrap();
+    session.wait_done(&turn);
+    let results = results(&project);
+    assert_eq!(results[3].0, results[1].0, "no other call sees the proposed text");
+    assert_eq!(client.editor.text(&project.uri("a.word")), "unsaved\nhmm\n");
+}
+
+#[test]
+fn a_rename_is_one_prompt_one_change_and_one_checkpoint_and_keeps_what_is_typed() {
+    const FILES: usize = 40;
+    const UNSAVED: usize = 10;
+    let rename = json!({ "symbol": "alpha", "file_path": "0.word", "new_name": "omega" });
+    let project = project_of([call("RenameSymbol", rename)]);
+    let name = |number: usize| format!("{number}.word");
+    // Five places a file.
+    let text = |number: usize| {
+        let first = if number == 0 { "def alpha" } else { "alpha" };
+        format!("{first}\nalpha and alpha\nalphabet\nalpha\nalpha\n")
+    };
+    for number in 0..FILES {
+        project.write(&name(number), text(number));
+    }
+    let client = open(&project, "");
+    for number in 0..UNSAVED {
+        client.editor.open(&project.uri(&name(number)), &format!("unsaved\n{}", text(number)));
+    }
     let session = client.session();
     let turn = session.prompt("go");
     let prompt = session.wait_permission(0);
     let preview = prompt["preview"].to_string();
-    assert!(preview.contains("a.word") && preview.contains("11.word"), "{preview}");
-    client.editor.type_text(&project.uri("0.word"), &Typing::before("unsaved", "typed "));
+    assert!(preview.contains("0.word") && preview.contains("39.word"), "{preview}");
+    client.editor.type_text(&project.uri("3.word"), &Typing::before("unsaved", "typed "));
     session.respond(&prompt, json!({ "decision": "allow", "scope": "once" })).unwrap();
     session.wait_done(&turn);
-    let (text, failed) = result(&project);
-    assert!(!failed && text.starts_with("Renamed `alpha` to `omega` at 24 places in 13 files"), "{text}");
-    assert_eq!(client.editor.text(&project.uri("0.word")), "typed unsaved omega\n");
-    assert_eq!(client.editor.text(&project.uri("a.word")), "first\ndef omega\n");
-    assert_eq!(project.read("11.word"), "omega and omega\nalphabet\n");
-    assert_eq!(session.edited_files().len(), 13);
+    let (report, failed) = result(&project);
+    assert!(
+        !failed && report.starts_with("Renamed `alpha` to `omega` at 200 places in 40 files"),
+        "{report}"
+    );
+    let renamed = |number| text(number).replace("alpha", "omega").replace("omegabet", "alphabet");
+    let open_text = |number: usize| client.editor.text(&project.uri(&name(number)));
+    for number in 0..UNSAVED {
+        let typed = if number == 3 { "typed " } else { "" };
+        assert_eq!(open_text(number), format!("{typed}unsaved\n{}", renamed(number)));
+    }
+    for number in UNSAVED..FILES {
+        assert_eq!(project.read(&name(number)), renamed(number));
+    }
+    assert_eq!(session.edited_files().len(), FILES);
+    // One hunk of an unsaved document is undone alone.
+    let uri = project.uri("3.word");
+    let file = session.edited_files().into_iter().find(|file| file["uri"] == uri.as_str()).unwrap();
+    session.resolve(&[&file["hunks"][0]], "undo");
+    assert!(
+        open_text(3).contains("alpha") && open_text(3).starts_with("typed unsaved\n"),
+        "{}",
+        open_text(3)
+    );
     let checkpoints = session.call("agent/checkpoint/list", json!({}));
     let checkpoint = &checkpoints["checkpoints"][0]["checkpointId"];
     let restore = json!({ "checkpointId": checkpoint, "what": "files", "userEdits": "keep" });
     let restored = session.call("agent/checkpoint/restore", restore);
     session.wait_resolved(restored["resolutionId"].as_str().unwrap());
-    assert_eq!(client.editor.text(&project.uri("0.word")), "typed unsaved alpha\n");
-    assert_eq!(project.read("11.word"), "alpha and alpha\nalphabet\n");
+    assert_eq!(open_text(3), format!("typed unsaved\n{}", text(3)));
+    assert_eq!(open_text(0), format!("unsaved\n{}", text(0)));
+    for number in UNSAVED..FILES {
+        assert_eq!(project.read(&name(number)), text(number));
+    }
 }
 
 #[test]

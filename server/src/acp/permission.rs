@@ -221,6 +221,7 @@ mod tests {
             preview,
             risks: vec!["It reads.".into()],
             notes: Vec::new(),
+            diagnostics: None,
             offers: scopes[1..].iter().copied().map(offer).collect(),
             scopes,
             mode: Some(Mode::AcceptEdits),

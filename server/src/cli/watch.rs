@@ -228,6 +228,7 @@ mod tests {
             preview: Preview::Command { command: "ls".into(), cwd: "/".into(), sandboxed: false },
             risks: vec![],
             notes: Vec::new(),
+            diagnostics: None,
             mode: None,
             scopes: vec![Scope::Once],
             offers: vec![],

@@ -13,7 +13,7 @@ use kode_engine::record::context::{ContextUse, Pace};
 use kode_engine::record::event::{Channel, Event, EventRecord, Gap, QueuedPrompt};
 use kode_protocol as wire;
 
-use super::permission::{decided, prompt};
+use super::permission::{decided, prompt, updated};
 use super::{
     agent_id, agents, bookmark, call_id, checkpoint_id, context, draft, hooks, item, item_id, mcp, mode,
     models, question, queued, review, rules, run_state, session_id, sessions, task, timestamp, turn, turn_id,
@@ -77,6 +77,7 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
             })
         }
         Event::PermissionRequired { prompt: asked } => required(session, *asked),
+        Event::PermissionUpdated { id, diagnostics } => updated(&id, diagnostics),
         Event::PermissionDecided { decision } => wire::Event::PermissionDecided(decided(decision)),
         Event::QuestionAsked { question } => question::asked(session, *question),
         Event::QuestionAnswered { resolved } => wire::Event::QuestionAnswered(question::resolved(resolved)),

@@ -2,9 +2,9 @@
 //!
 //! Rule: values only, no decisions; matches are exhaustive.
 
-use kode_engine::base::ids::SessionId;
+use kode_engine::base::ids::{PermissionId, SessionId};
 use kode_engine::permission::{
-    Offer, PermissionOutcome, PermissionPrompt, PermissionResolution, Preview, Scope,
+    Offer, PermissionOutcome, PermissionPrompt, PermissionResolution, Preview, ProposedDiagnostics, Scope,
 };
 use kode_protocol as wire;
 
@@ -37,6 +37,7 @@ pub fn prompt(session: &SessionId, prompt: PermissionPrompt) -> wire::Permission
         },
         risks: prompt.risks,
         notes: prompt.notes,
+        diagnostics: prompt.diagnostics.map(proposed_diagnostics),
         scopes: prompt.scopes.into_iter().map(scope).collect(),
         offers: prompt.offers.into_iter().map(offer).collect(),
         mode: prompt.mode.map(mode),
@@ -71,6 +72,15 @@ pub fn scope_from_wire(scope: wire::Scope) -> Scope {
         wire::Scope::Project => Scope::Project,
         wire::Scope::User => Scope::User,
     }
+}
+
+fn proposed_diagnostics(diagnostics: ProposedDiagnostics) -> wire::ProposedDiagnostics {
+    wire::ProposedDiagnostics { summary: diagnostics.summary, lines: diagnostics.lines }
+}
+
+pub(super) fn updated(id: &PermissionId, diagnostics: ProposedDiagnostics) -> wire::Event {
+    let (permission_id, diagnostics) = (permission_id(id), proposed_diagnostics(diagnostics));
+    wire::Event::PermissionUpdated(wire::PermissionUpdated { permission_id, diagnostics })
 }
 
 pub(super) fn decided(decision: PermissionResolution) -> wire::PermissionDecided {

@@ -16,7 +16,7 @@ use kode_engine::config::extension::live::ExtensionCounts;
 use kode_engine::model::ModelErrorKind;
 use kode_engine::model::price::Cost;
 use kode_engine::permission::{
-    Offer, PermissionOutcome, PermissionPrompt, PermissionResolution, Preview, Scope,
+    Offer, PermissionOutcome, PermissionPrompt, PermissionResolution, Preview, ProposedDiagnostics, Scope,
 };
 use kode_engine::process::shell::TaskEnd;
 use kode_engine::record::background::BackgroundTask;
@@ -83,6 +83,7 @@ fn prompt() -> PermissionPrompt {
         preview: Preview::Command { command: "ls".into(), cwd: "/w".into(), sandboxed: true },
         risks: vec!["reads".into()],
         notes: Vec::new(),
+        diagnostics: None,
         mode: None,
         scopes: vec![Scope::Once, Scope::Session, Scope::Project, Scope::User],
         offers: vec![Offer { scope: Scope::Session, rules: vec!["Bash(ls)".into()], spared: None }],
@@ -160,6 +161,14 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::ToolEnd { item: item() }, "tool:end", "progress"),
         (done, "done", "progress"),
         (Event::PermissionRequired { prompt: Box::new(prompt()) }, "permission_required", "control"),
+        (
+            Event::PermissionUpdated {
+                id: PermissionId::from_external("perm_1"),
+                diagnostics: ProposedDiagnostics { summary: "adds 1 error".into(), lines: vec![] },
+            },
+            "permission_updated",
+            "control",
+        ),
         (Event::PermissionDecided { decision }, "permission_decided", "control"),
         (Event::QuestionAsked { question: Box::new(question()) }, "question_asked", "control"),
         (Event::QuestionAnswered { resolved: resolved() }, "question_answered", "control"),

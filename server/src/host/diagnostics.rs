@@ -24,17 +24,21 @@ pub(super) const LIMIT: Duration = Duration::from_secs(5);
 /// So many diagnostics of an answer are looked at.
 const MOST: usize = 10_000;
 
-/// Asks about these files, or about all.
+/// Asks about these files, or about all; the client waits for `settle` at most until servers have published.
 pub(super) async fn ask(
     connection: &Arc<ClientConnection>,
     targets: &[Target],
+    settle: Option<Duration>,
 ) -> Result<Vec<FileDiagnostics>, DiagnosticsError> {
     // Spelled as the editor has opened them, where it has.
     let uri = |asked: &Target| match connection.documents.snapshot_of(asked) {
         Some(document) => wire::Uri::new(document.uri.as_str()),
         None => convert::uri(asked),
     };
-    let params = wire::EditorDiagnosticsParams { uris: targets.iter().map(uri).collect() };
+    let params = wire::EditorDiagnosticsParams {
+        uris: targets.iter().map(uri).collect(),
+        settle_ms: settle.map(|settle| u32::try_from(settle.as_millis()).unwrap_or(u32::MAX)),
+    };
     let (sender, answer) = oneshot::channel();
     let client = connection.client.clone();
     // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
@@ -42,7 +46,7 @@ pub(super) async fn ask(
         let _ = sender.send(client.send_request::<wire::EditorDiagnostics>(params).await);
     });
     let failed = |reason: &str| DiagnosticsError::Failed(reason.to_owned());
-    match timeout(LIMIT, answer).await {
+    match timeout(LIMIT + settle.unwrap_or_default(), answer).await {
         Ok(Ok(Ok(result))) => Ok(read(connection, result)),
         Ok(Ok(Err(error))) => Err(failed(&error.message)),
         Ok(Err(_)) => Err(failed("the connection ended")),

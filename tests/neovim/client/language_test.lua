@@ -155,9 +155,9 @@ local function start(world, folder, with_servers, files)
   world:spawn(files)
 end
 
---- Waits until every server of Neovim has read the project: it knows both uses of `alpha`.
-local function wait_ready(world)
-  for _, language in ipairs(languages) do
+--- Waits until servers of Neovim have read the project: they know both uses of `alpha`.
+local function wait_ready(world, some)
+  for _, language in ipairs(some or languages) do
     world:command('edit ' .. language.files[2][1])
     local code = ([[
       local client = vim.lsp.get_clients({ name = %q })[1]
@@ -236,6 +236,24 @@ tests['the servers of Neovim give the same as instances of the agent, for ten op
   end, debug.traceback)
   other:close()
   assert(ok, problem)
+end
+
+tests['the result of an edit has the diagnostics that the servers of Neovim published for it'] = function(world)
+  local folder = installed()
+  if not folder then
+    return MISSING
+  end
+  write_project(world)
+  world:serve({
+    call('Read', { file_path = 'two.py' }),
+    call('Edit', { file_path = 'two.py', old_string = 'return alpha(4)', new_string = 'return alpha("4")' }),
+    say('Done.'),
+  })
+  start(world, folder, true, { 'two.py' })
+  wait_ready(world, { languages[1] })
+  run(world)
+  local text = results(world)[2].full
+  assert(text:find('1 new, 0 gone\nnew: two.py:5:%d+ error: '), text)
 end
 
 return tests

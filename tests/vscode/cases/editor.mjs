@@ -62,7 +62,7 @@ test("the agent asks the language servers of the editor, and renames over unsave
     await window.prompt("ask language servers");
     await eventually("the end", async () => /Renamed\./.test(await window.text("said")), 60_000);
     const results = await workbench.results();
-    const [definition, implementation, references, hover, outline, found, callers, called, actions, format, rename] = results;
+    const [definition, implementation, references, hover, outline, found, callers, called, actions, format, rename, , edit] = results;
     assert.match(definition, /one\.ts:2-4/);
     assert.match(implementation, /one\.ts:2/);
     assert.match(references, /^4 lines in 2 files\none\.ts\n {2}2: .*\ntwo\.ts\n {2}1: .*\n {2}5: .*\n {2}7: /);
@@ -75,7 +75,9 @@ test("the agent asks the language servers of the editor, and renames over unsave
     assert.doesNotMatch(actions, /Kode/);
     assert.match(format, /Formatted one\.ts|formatted already/);
     assert.match(rename, /^Renamed `alpha` to `omega` at 4 places in 2 files/);
-    assert.equal(await window.buffer("two.ts"), `${two.replace("{ alpha", "{ omega").replace("return alpha", "return omega")}console.log(omega(1), Math.max(alpa));\n`);
+    const expected = two.replace("{ alpha", "{ omega").replace("return alpha(4)", 'return omega("4")');
+    assert.equal(await window.buffer("two.ts"), `${expected}console.log(omega(1), Math.max(alpa));\n`);
     // The editor may still have it open for the request.
     assert.match((await window.buffer("one.ts")) ?? window.read("one.ts"), /function omega/);
+    assert.match(edit, /1 new, 0 gone\nnew: two\.ts:5:\d+ error: Argument of type 'string' is not assignable/);
 });

@@ -64,6 +64,8 @@ const LANGUAGE_CALLS = [
     call("CodeActions", { file_path: "two.ts", line: 7 }),
     call("Format", { file_path: "one.ts" }),
     call("RenameSymbol", { symbol: "alpha", file_path: "one.ts", line: 2, new_name: "omega" }),
+    read("two.ts"),
+    edit("two.ts", "return omega(4)", 'return omega("4")'),
 ];
 
 export const script = {

@@ -254,11 +254,49 @@ function M.save(params)
   return { saved = saved, failed = failed }
 end
 
+--- How long no diagnostics have to come for those of a change to be complete.
+local QUIET_MS = 200
+
+--- Waits until diagnostics of documents have come and no more come, or the limit is over.
+---@param params kode.EditorDiagnosticsParams
+local function settle(params)
+  local thread = assert(coroutine.running(), 'a handler of the client runs in a coroutine')
+  local timer, is_over = assert(vim.uv.new_timer()), false
+  local function finish()
+    vim.schedule(function()
+      if not is_over then
+        is_over = true
+        coroutine.resume(thread)
+      end
+    end)
+  end
+  local wanted = {} ---@type table<integer, true>
+  for _, uri in ipairs(params.uris) do
+    wanted[M.buffer(uri) or 0] = true
+  end
+  local began = vim.uv.now()
+  local watch = api.nvim_create_autocmd('DiagnosticChanged', {
+    callback = function(event)
+      if wanted[event.buf] then
+        local left = math.max(0, params.settleMs - (vim.uv.now() - began))
+        timer:start(math.min(QUIET_MS, left), 0, finish)
+      end
+    end,
+  })
+  timer:start(params.settleMs, 0, finish)
+  coroutine.yield()
+  timer:close()
+  api.nvim_del_autocmd(watch)
+end
+
 --- The diagnostics of all other language servers about documents.
 ---@param params kode.EditorDiagnosticsParams
 ---@param client_id integer
 ---@return kode.EditorDiagnosticsResult
 function M.diagnostics(params, client_id)
+  if params.settleMs then
+    settle(params)
+  end
   local client = assert(vim.lsp.get_client_by_id(client_id), 'the client has ended')
   local own = vim.lsp.diagnostic.get_namespace(client_id)
   local buffers = {}

@@ -155,6 +155,13 @@ function M.body(prompt)
   for _, note in ipairs(prompt.notes or {}) do
     lines[#lines + 1] = { text = render.exact_line(note), group = 'KodeMeta' }
   end
+  local diagnostics = prompt.diagnostics
+  if diagnostics then
+    lines[#lines + 1] = { text = ('This change %s.'):format(render.exact_line(diagnostics.summary)), group = 'KodeMeta' }
+    for _, line in ipairs(diagnostics.lines) do
+      lines[#lines + 1] = { text = '  ' .. render.exact_line(line), group = 'KodeMeta' }
+    end
+  end
   return lines
 end
 

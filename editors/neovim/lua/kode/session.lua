@@ -327,6 +327,15 @@ function folds.permission_required(self, event)
   self:emit({ kind = 'pending' })
 end
 
+function folds.permission_updated(self, event)
+  for _, prompt in ipairs(self.permissions) do
+    if prompt.permissionId == event.permissionId then
+      prompt.diagnostics = event.diagnostics
+      self:emit({ kind = 'pending' })
+    end
+  end
+end
+
 function folds.permission_decided(self, event)
   remove(self.permissions, 'permissionId', event.permissionId)
   self:emit({ kind = 'pending' })

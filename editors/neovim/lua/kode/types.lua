@@ -649,6 +649,7 @@
 --- About which files the language servers are asked.
 ---@class kode.EditorDiagnosticsParams
 ---@field uris kode.Uri[] The files or documents; all that the editor knows something about when there are none.
+---@field settleMs? integer How long the client waits for servers to publish, in milliseconds: it answers when no more comes. Absent where what is known at once is wanted.
 
 --- What the language servers say. A file without diagnostics may be left out.
 ---@class kode.EditorDiagnosticsResult
@@ -887,6 +888,10 @@
 ---@class kode.Event.PermissionDecided: kode.PermissionDecided
 ---@field type "permission_decided"
 
+--- A language server has reported what the change of a prompt that waits would add and remove.
+---@class kode.Event.PermissionUpdated: kode.PermissionUpdated
+---@field type "permission_updated"
+
 --- The model asks the user something.
 ---@class kode.Event.QuestionAsked: kode.QuestionAsked
 ---@field type "question_asked"
@@ -1048,6 +1053,7 @@
 ---| kode.Event.Done
 ---| kode.Event.PermissionRequired
 ---| kode.Event.PermissionDecided
+---| kode.Event.PermissionUpdated
 ---| kode.Event.QuestionAsked
 ---| kode.Event.QuestionAnswered
 ---| kode.Event.StateChanged
@@ -1973,6 +1979,7 @@
 ---@field preview kode.Preview Exactly what will happen.
 ---@field risks string[] What could go wrong, worst first; may be empty.
 ---@field notes? string[] Limits of the call, such as the sandbox. These are no risks.
+---@field diagnostics? kode.ProposedDiagnostics The diagnostics that the change would add and remove; absent until a language server has reported them, which `permission_updated` tells.
 ---@field scopes kode.Scope[] How far a yes can reach; answers with another scope are refused.
 ---@field offers? kode.Offer[] What a standing yes would cover, for each scope beyond this call; empty when none is offered.
 ---@field mode? kode.Mode A mode in which the call runs without a prompt. An answer that allows it may set this mode; clients offer that as an answer of its own.
@@ -1983,6 +1990,11 @@
 --- A call needs the user's answer.
 ---@class kode.PermissionRequired
 ---@field prompt kode.PermissionPrompt What is asked.
+
+--- A language server has reported what the change of a prompt that waits would add and remove.
+---@class kode.PermissionUpdated
+---@field permissionId kode.PermissionId The prompt.
+---@field diagnostics kode.ProposedDiagnostics Its diagnostics.
 
 --- How long each part of a turn took, in milliseconds.
 ---@class kode.PhaseTimes
@@ -2030,6 +2042,11 @@
 --- What became of a text.
 ---@class kode.ProposeEditsResult
 ---@field hunkIds kode.HunkId[] Its hunks, in the order of their places: `applied`, to be kept or undone.
+
+--- The diagnostics that a change would add and remove.
+---@class kode.ProposedDiagnostics
+---@field summary string Their numbers, such as `adds 2 errors, fixes 1 warning`.
+---@field lines string[] The first of them, one a line: the place, the severity and the message.
 
 --- A rate limit of the provider.
 ---@class kode.ProviderLimit

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "71892940ac89b54f024818bddffc5d306744fa6fd6f4ccbbd13ec153b1669fab"
+M.schema_hash = "eaf29a1da04606778cfc6065e69cce9cd1f0c16c99ff97378b4ea3b65e6531ed"
 
 return M

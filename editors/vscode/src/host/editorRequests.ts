@@ -11,7 +11,7 @@ import type {
 } from "kode-protocol";
 import * as vscode from "vscode";
 import { messageOf } from "../logic/words.ts";
-import { toRange } from "./convert.ts";
+import { keyOf, toRange } from "./convert.ts";
 
 const MOST_FILES = 200;
 const MOST_OF_A_FILE = 100;
@@ -19,8 +19,35 @@ const MOST_OF_A_FILE = 100;
 /** The source of the diagnostics that our server publishes. */
 const OUR_SOURCE = "kode";
 
+/** How long no diagnostics have to come for those of a change to be complete. */
+const QUIET_MS = 200;
+
 /** Answers `agent/editor/diagnostics`. */
-export function answerDiagnostics({ uris }: EditorDiagnosticsParams): EditorDiagnosticsResult {
+export async function answerDiagnostics({ uris, settleMs }: EditorDiagnosticsParams): Promise<EditorDiagnosticsResult> {
+    if (settleMs !== undefined) await settled(new Set(uris.map(keyOf)), settleMs);
+    return known(uris);
+}
+
+/** Waits until diagnostics of these documents have come and no more come, or the limit is over. */
+function settled(keys: ReadonlySet<string>, limitMs: number): Promise<void> {
+    return new Promise((resolve) => {
+        const end = () => {
+            clearTimeout(limit);
+            clearTimeout(quiet);
+            listener.dispose();
+            resolve();
+        };
+        const limit = setTimeout(end, limitMs);
+        let quiet: NodeJS.Timeout | undefined;
+        const listener = vscode.languages.onDidChangeDiagnostics(({ uris }) => {
+            if (!uris.some((uri) => keys.has(keyOf(uri)))) return;
+            clearTimeout(quiet);
+            quiet = setTimeout(end, QUIET_MS);
+        });
+    });
+}
+
+function known(uris: readonly string[]): EditorDiagnosticsResult {
     const all: [vscode.Uri, readonly vscode.Diagnostic[]][] =
         uris.length === 0
             ? vscode.languages.getDiagnostics()

@@ -13,7 +13,9 @@ use crate::core::Core;
 use kode_base::broker::BrokerOutcome;
 use kode_base::ids::{PermissionId, QuestionId};
 use kode_base::question::{Question, QuestionBroker, Reply, ReplyError};
-use kode_permission::{PermissionBroker, PermissionPrompt, PromptAnswer, PromptRespondError};
+use kode_permission::{
+    PermissionBroker, PermissionPrompt, PromptAnswer, PromptRespondError, ProposedDiagnostics,
+};
 use kode_record::event::{Event, EventLog, RunState};
 
 /// The requests of a session to its user.
@@ -79,6 +81,11 @@ impl UserRequests {
         self.begin_waiting();
         let answered = self.permissions.ask(prompt, cancel).await;
         self.end_waiting(answered)
+    }
+
+    /// Adds to a prompt that waits what its change would add and remove.
+    pub(crate) fn report_diagnostics(&self, id: &PermissionId, diagnostics: ProposedDiagnostics) {
+        self.permissions.update(id, |prompt| prompt.diagnostics = Some(diagnostics));
     }
 
     /// Asks a question; `None` when `cancel` fires first.

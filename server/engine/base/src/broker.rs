@@ -41,6 +41,9 @@ pub trait BrokerListener<A: UserRequest>: Send + Sync {
     /// It is asked.
     fn asked(&self, asked: &A);
 
+    /// More is known about it now than when it was asked.
+    fn updated(&self, _asked: &A) {}
+
     /// It is closed; without an answer it was cancelled.
     fn closed(&self, asked: &A, answer: Option<&A::Answer>);
 }
@@ -133,6 +136,15 @@ impl<A: UserRequest> Broker<A> {
                 }
                 BrokerOutcome::Cancelled
             }
+        }
+    }
+
+    /// Adds to a request that waits, and publishes that. One that is closed stays as it is.
+    pub fn update(&self, id: &A::Id, change: impl FnOnce(&mut A)) {
+        let mut state = self.state.lock();
+        if let Some(pending) = state.pending.get_mut(id) {
+            change(&mut pending.asked);
+            self.announcer.updated(&pending.asked);
         }
     }
 

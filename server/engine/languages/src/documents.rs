@@ -94,6 +94,58 @@ impl ServerDocuments {
         self.close_oldest(connection).await
     }
 
+    /// Gives the server another text of a file, and returns its version. The text of the user stays in here.
+    ///
+    /// # Errors
+    /// A closed connection.
+    pub(crate) async fn propose(
+        &mut self,
+        connection: &LanguageConnection,
+        definition: &LanguageServerDefinition,
+        (target, text): (&Target, &str),
+    ) -> Result<i64, RequestFailure> {
+        match self.open.get_mut(target) {
+            Some(known) => {
+                known.synced.version += 1;
+                let version = known.synced.version;
+                connection.notify("textDocument/didChange", &whole_text(target, version, text)).await?;
+                Ok(version)
+            }
+            None => {
+                let language = target.file().and_then(|path| definition.language_of(path));
+                let item = json!({
+                    "uri": uri::of_target(target), "languageId": language.unwrap_or("plaintext"),
+                    "version": 1, "text": text,
+                });
+                connection.notify("textDocument/didOpen", &json!({ "textDocument": item })).await?;
+                Ok(1)
+            }
+        }
+    }
+
+    /// Gives the server the text of the user again.
+    ///
+    /// # Errors
+    /// A closed connection.
+    pub(crate) async fn withdraw(
+        &mut self,
+        connection: &LanguageConnection,
+        target: &Target,
+    ) -> Result<(), RequestFailure> {
+        match self.open.get_mut(target) {
+            Some(known) => {
+                known.synced.version += 1;
+                known.synced.at = tokio::time::Instant::now();
+                let changed = whole_text(target, known.synced.version, &known.synced.file.text);
+                connection.notify("textDocument/didChange", &changed).await
+            }
+            None => {
+                let document = json!({ "textDocument": { "uri": uri::of_target(target) } });
+                connection.notify("textDocument/didClose", &document).await
+            }
+        }
+    }
+
     /// The text of a file that the server has.
     pub(crate) fn text(&self, target: &Target) -> Option<SyncedText> {
         self.open.get(target).map(|open| open.synced.clone())
@@ -126,10 +178,7 @@ impl ServerDocuments {
                 known.synced.version += 1;
                 known.synced.at = tokio::time::Instant::now();
                 let synced = known.synced.clone();
-                let changed = json!({
-                    "textDocument": { "uri": uri, "version": synced.version },
-                    "contentChanges": [{ "text": &*synced.file.text }],
-                });
+                let changed = whole_text(target, synced.version, &synced.file.text);
                 connection.notify("textDocument/didChange", &changed).await?;
                 if !is_of_editor {
                     let saved = json!({ "textDocument": { "uri": uri } });
@@ -178,4 +227,12 @@ impl ServerDocuments {
         }
         Ok(())
     }
+}
+
+/// The parameters of a change of a whole text.
+fn whole_text(target: &Target, version: i64, text: &str) -> Value {
+    json!({
+        "textDocument": { "uri": uri::of_target(target), "version": version },
+        "contentChanges": [{ "text": text }],
+    })
 }

@@ -75,6 +75,15 @@ impl LanguageServerState {
         self.published.lock().get(target).cloned()
     }
 
+    /// Puts back the diagnostics that a file had before a proposed text.
+    pub(crate) fn restore(&self, target: &Target, before: Option<PublishedDiagnostics>) {
+        let mut published = self.published.lock();
+        match before {
+            Some(before) => drop(published.insert(target.clone(), before)),
+            None => drop(published.remove(target)),
+        }
+    }
+
     /// All files with published diagnostics.
     pub(crate) fn published_files(&self) -> Vec<Target> {
         let published = self.published.lock();

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::sync::{RwLock, RwLockReadGuard};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -63,6 +64,8 @@ pub(crate) struct RunningLanguageServer {
     connection: Arc<LanguageConnection>,
     capabilities: Value,
     documents: tokio::sync::Mutex<ServerDocuments>,
+    /// Held by all requests together, and by a trial of proposed texts alone.
+    turns: RwLock<()>,
     started: Instant,
     used: Arc<Mutex<Instant>>,
     errors: ErrorOutput,
@@ -137,6 +140,7 @@ impl RunningLanguageServer {
             connection,
             capabilities,
             documents: tokio::sync::Mutex::default(),
+            turns: RwLock::default(),
             started: Instant::now(),
             used,
             errors,
@@ -199,6 +203,29 @@ impl RunningLanguageServer {
         }
     }
 
+    /// Gives the server proposed texts, has `check` look at them by their versions, and takes them back. `None` when requests are
+    /// under way, which would see them, or the server has ended.
+    pub(crate) async fn with_proposed<T>(
+        &self,
+        texts: &[(Target, Arc<str>)],
+        check: impl AsyncFnOnce(&[i64]) -> Option<T>,
+    ) -> Option<T> {
+        let _turn = self.turns.try_write().ok()?;
+        let mut documents = self.documents.try_lock().ok()?;
+        let before: Vec<_> = texts.iter().map(|(target, _)| self.state.published(target)).collect();
+        let mut versions = Vec::with_capacity(texts.len());
+        for (target, text) in texts {
+            let proposed = documents.propose(&self.connection, &self.definition, (target, text)).await;
+            versions.push(proposed.ok()?);
+        }
+        let checked = check(&versions).await;
+        for ((target, _), before) in texts.iter().zip(before) {
+            documents.withdraw(&self.connection, target).await.ok()?;
+            self.state.restore(target, before);
+        }
+        checked
+    }
+
     /// All texts that the server has now.
     pub(crate) async fn texts(&self) -> HashMap<Target, SyncedText> {
         self.documents.lock().await.texts()
@@ -236,6 +263,25 @@ impl RunningLanguageServer {
     /// # Errors
     /// [`LanguageError`].
     pub(crate) async fn request(
+        &self,
+        feature: Feature,
+        method: &str,
+        parameters: &Value,
+    ) -> Result<Value, LanguageError> {
+        let _turn = self.turn().await;
+        self.exchange(feature, method, parameters).await
+    }
+
+    /// Waits until no trial of proposed texts is under way. None begins before the result is dropped.
+    pub(crate) async fn turn(&self) -> RwLockReadGuard<'_, ()> {
+        self.turns.read().await
+    }
+
+    /// Asks within a turn that the caller has.
+    ///
+    /// # Errors
+    /// [`LanguageError`].
+    pub(crate) async fn exchange(
         &self,
         feature: Feature,
         method: &str,

@@ -104,6 +104,14 @@ impl ServerSelection {
         (servers, traces.extensions)
     }
 
+    /// Whether there is a server for a language, installed or not.
+    pub(crate) fn knows(&self, path: &AbsPath) -> bool {
+        let extension = path.as_path().extension().and_then(|extension| extension.to_str());
+        let extension = extension.map(str::to_lowercase).unwrap_or_default();
+        self.declared.iter().any(|server| server.language_of(path).is_some())
+            || SERVERS.iter().any(|server| server.serves(&extension))
+    }
+
     /// Whether a server is one of these.
     pub(crate) fn has(&self, definition: &LanguageServerDefinition) -> bool {
         let is_same = |known: &Arc<LanguageServerDefinition>| **known == *definition;

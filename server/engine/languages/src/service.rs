@@ -6,6 +6,7 @@
 mod ask;
 mod diagnose;
 mod edit;
+mod trial;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +38,7 @@ use kode_text::host::{DiagnosticsError, FileDiagnostics};
 use kode_text::workspace::Workspace;
 use kode_text::workspace::language::{
     Answer, CallDirection, CallNode, CodeAction, DiagnosticsRequest, LanguageError, LanguageServers, Place,
-    PlaceKind, Symbol, TextPosition,
+    PlaceKind, Symbol, TextPosition, TriedFile,
 };
 use kode_tool::languages::LanguagePool;
 
@@ -525,6 +526,12 @@ impl LanguageServers for WorkspaceServers {
         self.is_available.load(Ordering::Relaxed)
     }
 
+    fn knows_language(&self, target: &Target) -> bool {
+        let state = self.state.lock();
+        let selection = state.selection.as_ref();
+        target.file().is_some_and(|path| selection.is_some_and(|selection| selection.knows(path)))
+    }
+
     async fn outline(
         &self,
         workspace: &Workspace,
@@ -619,6 +626,15 @@ impl LanguageServers for WorkspaceServers {
         request: DiagnosticsRequest<'_>,
     ) -> Result<Vec<FileDiagnostics>, DiagnosticsError> {
         self.ask_diagnostics(workspace, request).await
+    }
+
+    async fn try_changes(
+        &self,
+        workspace: &Workspace,
+        files: &[FileChange],
+        limit: Duration,
+    ) -> Option<Vec<TriedFile>> {
+        self.try_files(workspace, files, limit).await
     }
 
     async fn files_changed(&self, workspace: &Workspace, files: &[(Target, bool)]) {

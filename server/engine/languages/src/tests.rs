@@ -24,8 +24,10 @@ use kode_permission::rules::{RuleSource, SettingsLayer};
 use kode_process::shell::Secrets;
 use kode_process::shell::error_output::ErrorOutput;
 use kode_testing::text::Rig;
+use kode_text::edit::{FileChange, TextEdit};
+use kode_text::host::FileDiagnostics;
 use kode_text::workspace::language::{
-    DiagnosticsRequest, LanguageError, LanguageServers, PlaceKind, ServerStart, TextPosition,
+    DiagnosticsRequest, LanguageError, LanguageServers, PlaceKind, ServerStart, TextPosition, TriedFile,
 };
 
 /// What the server does about a message.
@@ -353,6 +355,78 @@ async fn diagnostics_are_pulled_where_the_server_offers_it() {
         _ => None,
     }));
     assert_eq!(bench.diagnostics().await, (false, vec!["pulled".to_owned()]));
+}
+
+impl Bench {
+    /// The messages of diagnostics before and after a proposed text.
+    async fn try_text(&self, text: &str) -> Option<(Vec<String>, Vec<String>)> {
+        let base = self.rig.workspace().text(&self.target()).await.unwrap();
+        let edits = vec![TextEdit { range: 0..base.text.len(), new_text: text.to_owned() }];
+        let file = FileChange { target: self.target(), base: Some(base), edits };
+        let limit = Duration::from_millis(500);
+        let mut tried = self.servers.try_changes(self.rig.workspace(), &[file], limit).await?;
+        let messages =
+            |file: FileDiagnostics| file.diagnostics.into_iter().map(|one| one.message).collect::<Vec<_>>();
+        let TriedFile { before, after } = tried.remove(0);
+        Some((messages(before), messages(after)))
+    }
+
+    /// The texts that the server was given after the first.
+    fn changed_texts(&self) -> Vec<String> {
+        let changed = self.received("textDocument/didChange");
+        changed.iter().map(|one| one["contentChanges"][0]["text"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+/// The script of a server that publishes the text itself as its only diagnostic, and is silent about one that begins with `slow`.
+fn echo(method: &str, parameters: &Value) -> Option<Act> {
+    let document = &parameters["textDocument"];
+    let text = match method {
+        "textDocument/didOpen" => &document["text"],
+        "textDocument/didChange" => &parameters["contentChanges"][0]["text"],
+        _ => return None,
+    };
+    let text = text.as_str().unwrap();
+    let version = document["version"].as_i64();
+    Some(match text.starts_with("slow") {
+        true => Act::Silence,
+        false => Act::Notify(vec![published(parameters, version, text)]),
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trial_leaves_the_server_with_the_text_of_the_user() {
+    let bench = Bench::new(normal(echo));
+    assert_eq!(bench.try_text("new").await, None);
+    assert_eq!(bench.starts(), 0, "no server is started for it");
+    bench.references().await.unwrap();
+    let text = "alpha\nbeta\n".to_owned();
+    assert_eq!(bench.try_text("new").await, Some((vec![text.clone()], vec!["new".to_owned()])));
+    assert_eq!(bench.changed_texts(), ["new", &text]);
+    assert_eq!(bench.diagnostics().await, (false, vec![text]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trial_ends_at_its_limit_and_when_the_user_types() {
+    let bench = Bench::new(normal(echo));
+    bench.rig.open("a.word", "first");
+    bench.references().await.unwrap();
+    let began = tokio::time::Instant::now();
+    assert_eq!(bench.try_text("slow").await, None);
+    assert_eq!(began.elapsed(), Duration::from_millis(500));
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!(bench.changed_texts(), ["slow", "first"]);
+    let began = tokio::time::Instant::now();
+    let typing = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        bench.rig.type_text("a.word", "typed");
+    };
+    let (tried, ()) = tokio::join!(bench.try_text("slow again"), typing);
+    assert_eq!(tried, None);
+    assert!(began.elapsed() < Duration::from_millis(200), "{:?}", began.elapsed());
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!(bench.changed_texts()[2..], ["slow again", "first"]);
+    assert_eq!(bench.diagnostics().await, (false, vec!["typed".to_owned()]));
 }
 
 #[tokio::test(start_paused = true)]

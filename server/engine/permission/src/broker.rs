@@ -90,6 +90,7 @@ mod tests {
             preview: Preview::Command { command: "ls".into(), cwd: "/".into(), sandboxed: false },
             risks: vec![],
             notes: Vec::new(),
+            diagnostics: None,
             mode: None,
             scopes,
             offers: vec![],

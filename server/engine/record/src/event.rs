@@ -21,7 +21,7 @@ use crate::reminder::ReminderKind;
 use crate::resolution::ResolutionOutcome;
 use crate::title::TitledBy;
 use kode_base::effort::Effort;
-use kode_base::ids::{AgentId, CallId, CheckpointId, ItemId, QueueId, SessionId, TurnId};
+use kode_base::ids::{AgentId, CallId, CheckpointId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 use kode_base::paths::{AbsPath, Target};
 use kode_base::question::{Question, QuestionResolution};
 use kode_base::todo::{Todo, TodoReminderReason};
@@ -31,7 +31,7 @@ use kode_journal::lease::SessionWriter;
 use kode_model::price::Cost;
 use kode_model::{ModelErrorKind, Usage};
 use kode_permission::rules::SettingsProblem;
-use kode_permission::{PermissionPrompt, PermissionResolution};
+use kode_permission::{PermissionPrompt, PermissionResolution, ProposedDiagnostics};
 use kode_text::workspace::WatchReport;
 use kode_tool::status::ServerInfo;
 
@@ -261,6 +261,13 @@ pub enum Event {
     PermissionRequired {
         /// What is asked.
         prompt: Box<PermissionPrompt>,
+    },
+    /// A language server has reported what the change of a prompt that waits would add and remove.
+    PermissionUpdated {
+        /// The prompt.
+        id: PermissionId,
+        /// Its diagnostics.
+        diagnostics: ProposedDiagnostics,
     },
     /// A prompt was answered or withdrawn.
     PermissionDecided {
@@ -570,6 +577,7 @@ impl Event {
             | Self::ToolEnd { .. }
             | Self::Done { .. } => Channel::Progress,
             Self::PermissionRequired { .. }
+            | Self::PermissionUpdated { .. }
             | Self::PermissionDecided { .. }
             | Self::QuestionAsked { .. }
             | Self::QuestionAnswered { .. } => Channel::Control,

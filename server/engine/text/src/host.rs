@@ -4,6 +4,7 @@
 //! only when the document itself has shown the new text.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -217,6 +218,18 @@ pub trait Host: Send + Sync + 'static {
     /// [`DiagnosticsError`]; nothing is known then, which is not the same as nothing being wrong.
     async fn diagnostics(&self, _targets: &[Target]) -> Result<Vec<FileDiagnostics>, DiagnosticsError> {
         Err(DiagnosticsError::Unavailable)
+    }
+
+    /// The same after a change of these files: the editor waits until its servers have published, for `limit` at most.
+    ///
+    /// # Errors
+    /// [`DiagnosticsError`].
+    async fn settled_diagnostics(
+        &self,
+        targets: &[Target],
+        _limit: Duration,
+    ) -> Result<Vec<FileDiagnostics>, DiagnosticsError> {
+        self.diagnostics(targets).await
     }
 }
 

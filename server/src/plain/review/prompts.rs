@@ -165,6 +165,7 @@ mod tests {
             preview: Preview::Paths { paths: Vec::new() },
             risks: Vec::new(),
             notes: Vec::new(),
+            diagnostics: None,
             mode: None,
             scopes: scopes.to_vec(),
             offers: Vec::new(),

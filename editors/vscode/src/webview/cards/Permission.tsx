@@ -3,7 +3,7 @@
 // Rule: Allow works only once what is allowed was in sight. The card takes the focus only after another card was answered by the
 // keyboard; where it has it, Enter allows, the arrows choose how far, Escape denies, and typed words turn a no into advice.
 
-import type { PermissionPrompt } from "kode-protocol";
+import type { PermissionPrompt, ProposedDiagnostics } from "kode-protocol";
 import { useRef } from "preact/hooks";
 
 import { useApp, useSelect } from "../app/context.ts";
@@ -124,10 +124,30 @@ function Reasons({ prompt }: { prompt: PermissionPrompt }) {
                 </ul>
             )}
             {preview.type === "command" && <Limits preview={preview} />}
+            {prompt.diagnostics && <Diagnostics diagnostics={prompt.diagnostics} />}
             <p class="reason">
                 Asked because <Words text={relativePaths(exactLine(reason), folders)} />.
             </p>
         </>
+    );
+}
+
+/** What the change would add and remove; it fills in when a language server has reported it. */
+function Diagnostics({ diagnostics }: { diagnostics: ProposedDiagnostics }) {
+    const { summary, lines } = diagnostics;
+    return (
+        <div class="diagnostics" role="status">
+            <p class="reason">This change {exactLine(summary)}.</p>
+            {lines.length > 0 && (
+                <ul class="reason">
+                    {lines.map((line, index) => (
+                        <li key={index}>
+                            <Words text={exactLine(line)} />
+                        </li>
+                    ))}
+                </ul>
+            )}
+        </div>
     );
 }
 

@@ -286,6 +286,12 @@ const FOLDS: { [T in Event["type"]]?: Fold<T> } = {
             event.prompt,
         ],
     }),
+    permission_updated: (view, { permissionId, diagnostics }) => ({
+        ...view,
+        permissions: view.permissions.map((prompt) =>
+            prompt.permissionId === permissionId ? { ...prompt, diagnostics } : prompt,
+        ),
+    }),
     permission_decided: (view, event) => ({
         ...view,
         permissions: view.permissions.filter((prompt) => prompt.permissionId !== event.permissionId),

@@ -63,6 +63,7 @@ pub(super) fn prompt(
             risks
         },
         notes: notes(plan, judged),
+        diagnostics: None,
         scopes,
         offers,
         mode: mode(turn, tool, &call.input, plan),

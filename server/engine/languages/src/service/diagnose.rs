@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{WorkspaceServers, shown_target};
-use crate::documents::SyncedText;
 use crate::messages::{self, DEFAULT_SEVERITY};
 use crate::positions::{Encoding, LineIndex, PositionRange};
 use crate::running::{Feature, RunningLanguageServer};
@@ -24,14 +23,14 @@ const PULL: Feature = Feature { capability: "diagnosticProvider", name: "diagnos
 
 /// How long a server that names no version has to publish nothing more for its diagnostics to count as complete: some publish
 /// those of the syntax first.
-const QUIET: Duration = Duration::from_millis(400);
+pub(super) const QUIET: Duration = Duration::from_millis(400);
 /// How long the diagnostics for a code action are waited for.
 const ACTION_LIMIT: Duration = Duration::from_secs(2);
 
 /// The diagnostics of a file as its server has them.
-struct DiagnosticList {
-    list: Vec<Value>,
-    is_complete: bool,
+pub(super) struct DiagnosticList {
+    pub(super) list: Vec<Value>,
+    pub(super) is_complete: bool,
 }
 
 impl WorkspaceServers {
@@ -92,8 +91,9 @@ impl WorkspaceServers {
             Err(_) => return Ok(Some(unknown(target))),
         }
         let Some(synced) = running.text(&shown).await else { return Ok(Some(unknown(target))) };
-        let found = find(&running, &shown, &synced, deadline).await?;
-        let mut file = report(&shown, Some(&synced), found, running.encoding);
+        let _turn = running.turn().await;
+        let found = find(&running, &shown, (synced.version, synced.at), (deadline, QUIET)).await?;
+        let mut file = report(&shown, Some(&synced.file.text), found, running.encoding);
         file.target = target.clone();
         Ok(Some(file))
     }
@@ -126,7 +126,7 @@ impl WorkspaceServers {
                 let list = running.state.published(&target).map(|known| known.list).unwrap_or_default();
                 files.push(report(
                     &target,
-                    synced.as_ref(),
+                    synced.as_ref().map(|synced| &*synced.file.text),
                     DiagnosticList { list, is_complete: true },
                     running.encoding,
                 ));
@@ -144,7 +144,9 @@ impl WorkspaceServers {
         range: PositionRange,
     ) -> Vec<Value> {
         let Some(synced) = running.text(target).await else { return Vec::new() };
-        let Ok(found) = find(running, target, &synced, Instant::now() + ACTION_LIMIT).await else {
+        let _turn = running.turn().await;
+        let since = (synced.version, synced.at);
+        let Ok(found) = find(running, target, since, (Instant::now() + ACTION_LIMIT, QUIET)).await else {
             return Vec::new();
         };
         let touches = |diagnostic: &Value| {
@@ -168,17 +170,17 @@ impl WorkspaceServers {
     }
 }
 
-/// The diagnostics of a text that the server has.
-async fn find(
+/// The diagnostics of a text that the server has: of its version, or published after it came. The caller has a turn.
+pub(super) async fn find(
     running: &RunningLanguageServer,
     target: &Target,
-    synced: &SyncedText,
-    deadline: Instant,
+    (version, at): (i64, Instant),
+    (deadline, quiet): (Instant, Duration),
 ) -> Result<DiagnosticList, LanguageError> {
     if running.has(PULL.capability) {
         let parameters = json!({ "textDocument": { "uri": uri::of_target(target) } });
         let pulled =
-            timeout_at(deadline, running.request(PULL, "textDocument/diagnostic", &parameters)).await;
+            timeout_at(deadline, running.exchange(PULL, "textDocument/diagnostic", &parameters)).await;
         let Ok(pulled) = pulled else { return Ok(DiagnosticList { list: Vec::new(), is_complete: false }) };
         let mut list = match pulled?.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => items,
@@ -193,23 +195,23 @@ async fn find(
     loop {
         changes.mark_unchanged();
         let published = running.state.published(target);
-        let quiet = match &published {
+        let calm = match &published {
             Some(known) => match known.version {
-                Some(version) if version >= synced.version => Some(known.at),
-                None if known.at >= synced.at => Some(known.at + QUIET),
+                Some(known_version) if known_version >= version => Some(known.at),
+                None if known.at >= at => Some(known.at + quiet),
                 Some(_) | None => None,
             },
             None => None,
         };
         let now = Instant::now();
-        let is_complete = quiet.is_some_and(|quiet| quiet <= now);
+        let is_complete = calm.is_some_and(|calm| calm <= now);
         if is_complete || now >= deadline {
             let list = published.map(|known| known.list).unwrap_or_default();
             return Ok(DiagnosticList { list, is_complete });
         }
         tokio::select! {
             _ = changes.changed() => {}
-            () = sleep_until(quiet.map_or(deadline, |quiet| quiet.min(deadline))) => {}
+            () = sleep_until(calm.map_or(deadline, |calm| calm.min(deadline))) => {}
         }
     }
 }
@@ -218,13 +220,13 @@ fn unknown(target: &Target) -> FileDiagnostics {
     FileDiagnostics { target: target.clone(), is_outdated: true, diagnostics: Vec::new() }
 }
 
-fn report(
+pub(super) fn report(
     target: &Target,
-    synced: Option<&SyncedText>,
+    text: Option<&str>,
     found: DiagnosticList,
     encoding: Encoding,
 ) -> FileDiagnostics {
-    let index = synced.map(|synced| LineIndex::new(&synced.file.text));
+    let index = text.map(LineIndex::new);
     let diagnostics = messages::diagnostics(found.list).into_iter().map(|diagnostic| {
         let start = diagnostic.range.start;
         let column = index.as_ref().map_or(start.character, |index| {

@@ -12,6 +12,12 @@ impl BrokerListener<PermissionPrompt> for EventLog {
         self.publish(Event::PermissionRequired { prompt: Box::new(prompt.clone()) });
     }
 
+    fn updated(&self, prompt: &PermissionPrompt) {
+        if let Some(diagnostics) = prompt.diagnostics.clone() {
+            self.publish(Event::PermissionUpdated { id: prompt.id.clone(), diagnostics });
+        }
+    }
+
     fn closed(&self, prompt: &PermissionPrompt, answer: Option<&PromptAnswer>) {
         self.publish(Event::PermissionDecided { decision: prompt.decision(answer) });
     }

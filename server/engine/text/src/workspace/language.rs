@@ -174,6 +174,9 @@ pub trait LanguageServers: Send + Sync {
     /// Whether a server serves a language of the workspace, as of the last refresh.
     fn is_available(&self) -> bool;
 
+    /// Whether there are servers for files like this one, running or not.
+    fn knows_language(&self, target: &Target) -> bool;
+
     /// The declarations in a file, in the order of the text.
     async fn outline(
         &self,
@@ -263,8 +266,26 @@ pub trait LanguageServers: Send + Sync {
         request: DiagnosticsRequest<'_>,
     ) -> Result<Vec<FileDiagnostics>, DiagnosticsError>;
 
+    /// The diagnostics of files before and after proposed changes, from servers that run. Nothing is changed, and no other request
+    /// sees the proposed texts. `None` where no server reports them within the limit, and when the user types meanwhile.
+    async fn try_changes(
+        &self,
+        workspace: &Workspace,
+        files: &[FileChange],
+        limit: Duration,
+    ) -> Option<Vec<TriedFile>>;
+
     /// Notifies the servers that run of files that were written on the disk, each with whether it was created.
     async fn files_changed(&self, workspace: &Workspace, files: &[(Target, bool)]);
+}
+
+/// The diagnostics of a file before and after a proposed change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TriedFile {
+    /// Those of the text as it is.
+    pub before: FileDiagnostics,
+    /// Those of the proposed text.
+    pub after: FileDiagnostics,
 }
 
 /// A request for diagnostics.

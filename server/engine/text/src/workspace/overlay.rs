@@ -157,6 +157,24 @@ impl Workspace {
         }
     }
 
+    /// The diagnostics that the editor has of those of the files that are open in it, when its servers have published or the limit
+    /// is over; `None` where it has no diagnostics.
+    pub async fn editor_diagnostics(
+        &self,
+        targets: &[Target],
+        limit: Duration,
+    ) -> Option<Result<Vec<FileDiagnostics>, DiagnosticsError>> {
+        if !self.host.can_diagnose() {
+            return None;
+        }
+        let open: Vec<Target> =
+            targets.iter().filter(|target| self.host.document(target).is_some()).cloned().collect();
+        if open.is_empty() {
+            return Some(Ok(Vec::new()));
+        }
+        Some(self.host.settled_diagnostics(&open, limit).await)
+    }
+
     /// Makes relative paths start at `cwd`.
     pub fn set_cwd(&self, cwd: AbsPath) {
         *self.cwd.lock() = cwd;

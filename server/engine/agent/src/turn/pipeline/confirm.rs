@@ -3,9 +3,12 @@
 //! Rule: hooks speak for the user only where no rule asks and no guarded place is touched; what is carried out is never
 //! more than what was shown, and a refusal by what is in force by then wins over every yes.
 
+use std::convert::Infallible;
+
 use serde_json::Value;
 
 use super::Pipeline;
+use super::diagnose::of_proposal;
 use super::refusal::{cancelled, changed_by_hook, of_hook, refused, refused_by_hook};
 use crate::edits::{AcceptedHunks, Proposal};
 use crate::gate::{CallBounds, Judgment};
@@ -23,6 +26,7 @@ use kode_permission::{
 };
 use kode_record::event::NoticeLevel;
 use kode_record::record::Record;
+use kode_text::edit::ChangeSet;
 use kode_text::workspace::KnownText;
 use kode_tool::{CallAction, CallContext, CallPlan, ErasedTool};
 
@@ -197,7 +201,17 @@ impl Pipeline<'_> {
             | CallAction::Delegate(_)
             | CallAction::Use(_) => Proposal::default(),
         };
-        let Some(answer) = self.ask_user(prompt, self.known_texts(&plan)).await else {
+        let asked = self.ask_user(prompt, self.known_texts(&plan));
+        let answer = match &plan.action {
+            CallAction::Change(change) => tokio::select! {
+                // The prompt comes first, and its answer ends the trial.
+                biased;
+                answer = asked => answer,
+                never = self.try_change(change, &id) => match never {},
+            },
+            _ => asked.await,
+        };
+        let Some(answer) = answer else {
             self.services().edits.withdraw_proposals(&proposal.names());
             return Err(cancelled());
         };
@@ -246,6 +260,15 @@ impl Pipeline<'_> {
             confirmed.remark.push_str(&format!("The user said: {}\n", words.trim()));
         }
         Ok(confirmed)
+    }
+
+    /// Has language servers that run check the text that a change would make, and adds the difference to its prompt. Ends with
+    /// the prompt alone.
+    async fn try_change(&self, change: &ChangeSet, id: &PermissionId) -> Infallible {
+        if let Some(diagnostics) = of_proposal(change, self.conversation().workspace()).await {
+            self.services().requests.report_diagnostics(id, diagnostics);
+        }
+        std::future::pending().await
     }
 
     /// Judges a call anew that somebody has allowed: a refusal wins, and what holds the call back is never less than what

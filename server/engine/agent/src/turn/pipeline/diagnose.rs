@@ -1,7 +1,7 @@
 //! The diagnostics of edited files: what a change added and what it removed, for the model.
 //!
 //! Rule: a change waits two seconds at most for each of both looks, and never for a server that the user has not configured and no
-//! call has started. The editor's own diagnostics are asked for by the tool of that name.
+//! call has started. Those of the editor are taken where its client has them.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use kode_base::paths::Target;
+use kode_permission::ProposedDiagnostics;
 use kode_text::edit::{AppliedFile, ChangeSet};
 use kode_text::host::{Diagnostic, DiagnosticSeverity, FileDiagnostics};
 use kode_text::workspace::Workspace;
@@ -16,6 +17,12 @@ use kode_text::workspace::language::{DiagnosticsRequest, ServerStart};
 
 /// The longest wait for diagnostics, before a change and after it.
 const LIMIT: Duration = Duration::from_secs(2);
+/// How long an editor waits after a change until its servers have published.
+const SETTLE: Duration = Duration::from_secs(1);
+/// The longest trial of a proposed change.
+const TRIAL_LIMIT: Duration = Duration::from_millis(500);
+/// The most lines about a proposed change.
+const MAX_PROPOSED_LINES: usize = 8;
 /// The most files of a change whose diagnostics are compared.
 const MAX_FILES: usize = 10;
 /// The most lines of a result.
@@ -41,7 +48,7 @@ impl DiagnosticsBefore {
             .filter(|file| file.base.is_some() && targets.contains(&file.target))
             .map(|file| file.target.clone())
             .collect();
-        let files = look(workspace, &existing, cancel).await;
+        let files = look(workspace, &existing, Duration::ZERO, cancel).await;
         Self { targets, files }
     }
 
@@ -59,7 +66,7 @@ impl DiagnosticsBefore {
             .map(|file| (file.target.clone(), file.created))
             .collect();
         languages.files_changed(workspace, &on_disk).await;
-        let after = look(workspace, &self.targets, cancel).await;
+        let after = look(workspace, &self.targets, SETTLE, cancel).await;
         let before = |target: &Target| self.files.iter().find(|file| file.target == *target);
         let mut difference = Difference::default();
         for file in &after {
@@ -78,14 +85,44 @@ impl DiagnosticsBefore {
     }
 }
 
+/// The diagnostics that a proposed change would add and remove; `None` where no server that runs reports them in time.
+pub(super) async fn of_proposal(change: &ChangeSet, workspace: &Workspace) -> Option<ProposedDiagnostics> {
+    let languages = workspace.languages()?;
+    let files = change.files.get(..MAX_FILES).unwrap_or(&change.files);
+    let tried = languages.try_changes(workspace, files, TRIAL_LIMIT).await?;
+    let mut difference = Difference::default();
+    for file in &tried {
+        difference.add(&file.after, &file.before.diagnostics);
+    }
+    Some(difference.proposed(workspace))
+}
+
 /// The diagnostics of files whose servers run. A server that fails costs the change nothing.
-async fn look(workspace: &Workspace, targets: &[Target], cancel: &CancellationToken) -> Vec<FileDiagnostics> {
-    let Some(languages) = workspace.languages().filter(|_| !targets.is_empty()) else { return Vec::new() };
-    let request = DiagnosticsRequest { targets, limit: LIMIT, start: ServerStart::Configured };
+///
+/// The editor waits `settle` for its servers, and for none of a file without a known language.
+async fn look(
+    workspace: &Workspace,
+    targets: &[Target],
+    settle: Duration,
+    cancel: &CancellationToken,
+) -> Vec<FileDiagnostics> {
+    let Some(languages) = workspace.languages() else { return Vec::new() };
+    let targets: Vec<Target> =
+        targets.iter().filter(|target| languages.knows_language(target)).cloned().collect();
+    if targets.is_empty() {
+        return Vec::new();
+    }
+    let request = DiagnosticsRequest { targets: &targets, limit: LIMIT, start: ServerStart::Configured };
+    let asked = async {
+        match workspace.editor_diagnostics(&targets, settle).await {
+            Some(found) => found,
+            None => languages.diagnostics(workspace, request).await,
+        }
+    };
     let found = tokio::select! {
         biased;
         () = cancel.cancelled() => return Vec::new(),
-        found = languages.diagnostics(workspace, request) => found,
+        found = asked => found,
     };
     found.unwrap_or_else(|error| {
         tracing::debug!(%error, "no diagnostics of an edited file");
@@ -121,6 +158,45 @@ impl Difference {
         self.removed.extend(left.into_iter().map(|one| (file.target.clone(), one.clone())));
     }
 
+    /// The numbers and the first lines, for the user.
+    fn proposed(mut self, workspace: &Workspace) -> ProposedDiagnostics {
+        self.sort();
+        let counts = |list: &[(Target, Diagnostic)]| {
+            let of = |severity| list.iter().filter(|(_, one)| one.severity == severity).count();
+            let (errors, warnings) = (of(DiagnosticSeverity::Error), of(DiagnosticSeverity::Warning));
+            let parts =
+                [(errors, "error"), (warnings, "warning")].into_iter().filter(|(count, _)| *count > 0);
+            let part = |(count, name)| format!("{count} {name}{}", if count == 1 { "" } else { "s" });
+            parts.map(part).collect::<Vec<_>>().join(" and ")
+        };
+        let parts = [("adds", counts(&self.added)), ("fixes", counts(&self.removed))];
+        let parts = parts.iter().filter(|(_, counts)| !counts.is_empty());
+        let parts: Vec<String> = parts.map(|(verb, counts)| format!("{verb} {counts}")).collect();
+        let summary = match parts.is_empty() {
+            true => "adds no errors or warnings".to_owned(),
+            false => parts.join(", "),
+        };
+        let mut lines = self.lines(("", "fixed: "), workspace);
+        let left_out = lines.len().saturating_sub(MAX_PROPOSED_LINES);
+        lines.truncate(MAX_PROPOSED_LINES);
+        if left_out > 0 {
+            lines.push(format!("and {left_out} more"));
+        }
+        ProposedDiagnostics { summary, lines }
+    }
+
+    fn sort(&mut self) {
+        self.added.sort_by_key(|(_, one)| (one.severity, one.line));
+        self.removed.sort_by_key(|(_, one)| (one.severity, one.line));
+    }
+
+    /// A line for each diagnostic, with a mark for those that are added and removed.
+    fn lines(&self, (added, removed): (&str, &str), workspace: &Workspace) -> Vec<String> {
+        let new = self.added.iter().map(|(target, one)| line(added, target, one, workspace));
+        let gone = self.removed.iter().map(|(target, one)| line(removed, target, one, workspace));
+        new.chain(gone).collect()
+    }
+
     fn text(mut self, workspace: &Workspace) -> String {
         let mut text = String::new();
         if self.added.is_empty() && self.removed.is_empty() {
@@ -139,12 +215,9 @@ impl Difference {
             }
         };
         let _ = write!(text, "\n\n{heading}");
-        self.added.sort_by_key(|(_, one)| (one.severity, one.line));
-        self.removed.sort_by_key(|(_, one)| (one.severity, one.line));
+        self.sort();
         let mark = if self.is_first { "" } else { "new: " };
-        let mut lines: Vec<String> =
-            self.added.iter().map(|(target, one)| line(mark, target, one, workspace)).collect();
-        lines.extend(self.removed.iter().map(|(target, one)| line("gone: ", target, one, workspace)));
+        let lines = self.lines((mark, "gone: "), workspace);
         let left_out = lines.len().saturating_sub(MAX_LINES);
         for line in lines.into_iter().take(MAX_LINES) {
             text.push('\n');
