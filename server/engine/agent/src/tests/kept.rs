@@ -137,7 +137,7 @@ async fn whatever_a_session_was_told_is_there_after_a_crash() {
             Say::Answer(vec![
                 tool("c0", "Write", json!({ "file_path": "a.txt", "content": long })),
                 tool("c1", "TodoWrite", todos),
-                tool("c2", "Bash", json!({ "command": "sh -c true" })),
+                tool("c2", "Bash", json!({ "command": "sh missing.sh" })),
             ]),
             Say::Answer(vec![text("done")]),
             Say::Hang("half a thou"),
