@@ -128,7 +128,8 @@ test("a command that turns its own text around is shown as it is run", () =>
             const card = chat.page.locator(".permission");
             await card.waitFor();
             const shown = (await card.locator("pre").first().textContent()) ?? "";
-            assert.match(shown, /rm -rf important ⟨U\+202E⟩#gpj\.erutcip⟨U\+2066⟩ ⟨U\+200B⟩&& touch ok/);
+            // The server escapes what changes the direction, the page what has no width.
+            assert.match(shown, /rm -rf important \\u\{202e\}#gpj\.erutcip\\u\{2066\} ⟨U\+200B⟩&& touch ok/);
             assert.doesNotMatch(
                 await chat.page.locator("body").innerText(),
                 /[\u202a-\u202e\u2066-\u2069\u200b]/,
