@@ -164,7 +164,10 @@ tests['every map of the plugin has a description of its own'] = function(world)
       ]],
       name
     )
-    local seen = world:lua([[
+    local seen
+    -- The maps of a file come with its first hunk.
+    World.wait_until(name .. ' has maps', function()
+      seen = world:lua([[
       local seen = {}
       for _, map in ipairs(vim.api.nvim_buf_get_keymap(0, 'n')) do
         if map.desc and map.desc:match('^Kode: ') then
@@ -174,8 +177,9 @@ tests['every map of the plugin has a description of its own'] = function(world)
         end
       end
       return seen
-    ]])
-    assert(next(seen), name .. ' has maps')
+      ]])
+      return next(seen)
+    end)
     for description, keys in pairs(seen) do
       -- The nine numbers and the keys of one map share one.
       assert(#keys <= 2 or description:find('under the cursor'), description .. ': ' .. table.concat(keys, ' '))

@@ -274,16 +274,17 @@ local function settle(params)
   for _, uri in ipairs(params.uris) do
     wanted[M.buffer(uri) or 0] = true
   end
-  local began = vim.uv.now()
+  local began, limit = vim.uv.now(), assert(params.settleMs)
   local watch = api.nvim_create_autocmd('DiagnosticChanged', {
     callback = function(event)
       if wanted[event.buf] then
-        local left = math.max(0, params.settleMs - (vim.uv.now() - began))
-        timer:start(math.min(QUIET_MS, left), 0, finish)
+        local left = math.max(0, limit - (vim.uv.now() - began))
+        timer:start(math.floor(math.min(QUIET_MS, left)), 0, finish)
       end
     end,
   })
-  timer:start(params.settleMs, 0, finish)
+  timer:start(limit, 0, finish)
+  ---@diagnostic disable-next-line: await-in-sync
   coroutine.yield()
   timer:close()
   api.nvim_del_autocmd(watch)

@@ -48,7 +48,8 @@ end
 ---@return boolean
 local function serves(client, path, filetype)
   local root = client.root_dir
-  return vim.list_contains(client.config.filetypes or {}, filetype)
+  local config = client.config --[[@as vim.lsp.Config]]
+  return vim.list_contains(config.filetypes or {}, filetype)
     and (not root or vim.fs.relpath(root, path) ~= nil)
 end
 
@@ -68,7 +69,7 @@ local function load(uri, own)
   local bufnr = vim.fn.bufadd(path)
   local ignored = vim.o.eventignore
   vim.o.eventignore = 'all'
-  local ok = pcall(vim.cmd, ('noswapfile silent call bufload(%d)'):format(bufnr))
+  local ok = pcall(vim.api.nvim_command, ('noswapfile silent call bufload(%d)'):format(bufnr))
   if ok then
     vim.bo[bufnr].filetype = filetype --[[@as string]]
   end
@@ -100,7 +101,8 @@ local function chosen(request, bufnr, own)
   local clients = vim.lsp.get_clients({ bufnr = bufnr })
   return vim.tbl_filter(function(client)
     local is_meant = request.server == nil or label(client) == request.server
-    return client.id ~= own and is_meant and client:supports_method(request.method, bufnr)
+    local method = request.method --[[@as vim.lsp.protocol.Method.ClientToServer]]
+    return client.id ~= own and is_meant and client:supports_method(method, bufnr)
   end, clients)
 end
 
@@ -171,8 +173,9 @@ local function ask(request, bufnr, clients)
       end
     end)
   end
+  local method = request.method --[[@as vim.lsp.protocol.Method.ClientToServer.Request]]
   for _, client in ipairs(clients) do
-    local sent = client:request(request.method, parameters(request, bufnr, client), function(err, result)
+    local sent = client:request(method, parameters(request, bufnr, client), function(err, result)
       left = left - 1
       if err then
         problem = err.message
@@ -191,6 +194,7 @@ local function ask(request, bufnr, clients)
   end
   if left > 0 then
     local timer = vim.defer_fn(resume, request.limitMs)
+    ---@diagnostic disable-next-line: await-in-sync
     coroutine.yield()
     if not timer:is_closing() then
       timer:close()

@@ -38,6 +38,8 @@ local handlers = {
     return require('kode.edits').diagnostics(params, context.client_id)
   end,
   ['agent/editor/lsp'] = function(_, params, context)
+    -- A handler of a request returns its error second.
+    ---@diagnostic disable-next-line: redundant-return-value
     return require('kode.language').request(params, context.client_id)
   end,
 }
