@@ -38,8 +38,9 @@ pub(crate) fn run(bytes: &[u8]) {
     check_repaired(&a, &old, &new);
 }
 
-/// Characters that a passage of one line needs.
-const MIN_LETTERS: usize = 8;
+/// Letters and digits that a passage of one line needs, and one of several.
+const MIN_LETTERS_OF_ONE_LINE: usize = 8;
+const MIN_LETTERS: usize = 4;
 
 /// Places that a search returns.
 const MAX_PLACES: usize = 20;
@@ -68,9 +69,9 @@ fn check_indented(text: &str, old: &str, new: &str) {
 fn slow_places(text: &str, old: &str) -> Vec<usize> {
     let (lines, wanted) = (lines(text), lines(old));
     let letters = |line: &&str| line.chars().filter(|character| character.is_alphanumeric()).count();
-    let solid: Vec<&&str> = wanted.iter().filter(|line| !trimmed(line).is_empty()).collect();
-    if solid.is_empty() || (solid.len() == 1 && letters(solid[0]) < MIN_LETTERS) || wanted.len() > lines.len()
-    {
+    let solid = wanted.iter().filter(|line| !trimmed(line).is_empty()).count();
+    let least = if solid == 1 { MIN_LETTERS_OF_ONE_LINE } else { MIN_LETTERS };
+    if wanted.iter().map(letters).sum::<usize>() < least || wanted.len() > lines.len() {
         return Vec::new();
     }
     let ends_with_break = |text: &str| text.ends_with(['\n', '\r']);

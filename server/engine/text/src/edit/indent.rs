@@ -17,6 +17,9 @@ use kode_base::encoding::LineEnding;
 /// Letters and digits that a passage of one line needs: shorter lines stand in many places by chance.
 const MIN_LETTERS_OF_ONE_LINE: usize = 8;
 
+/// Letters and digits that a passage of several lines needs: closing brackets alone stand anywhere.
+const MIN_LETTERS: usize = 4;
+
 /// Comparisons of lines that one search makes; a text of equal lines would need their square.
 const MAX_COMPARISONS: usize = 4_000_000;
 
@@ -320,15 +323,13 @@ fn indented<'text>(lines: &[&'text str]) -> Vec<IndentedLine<'text>> {
 }
 
 fn is_distinctive(wanted: &[IndentedLine<'_>]) -> bool {
-    let mut solid = wanted.iter().filter(|line| !line.is_blank());
-    match (solid.next(), solid.next()) {
-        (None, _) => false,
-        (Some(_), Some(_)) => true,
-        (Some(only), None) => {
-            only.body.chars().filter(|character| character.is_alphanumeric()).count()
-                >= MIN_LETTERS_OF_ONE_LINE
-        }
-    }
+    let least = match wanted.iter().filter(|line| !line.is_blank()).count() {
+        1 => MIN_LETTERS_OF_ONE_LINE,
+        _ => MIN_LETTERS,
+    };
+    let letters =
+        wanted.iter().flat_map(|line| line.body.chars()).filter(|character| character.is_alphanumeric());
+    letters.take(least).count() == least
 }
 
 /// The line of a passage that stands in the fewest places: the search begins at it.

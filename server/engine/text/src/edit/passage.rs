@@ -92,21 +92,30 @@ pub fn replace_passage(text: &str, request: PassageRequest<'_>) -> Result<Passag
     }
 }
 
-/// The line of a match that begins within its indentation, where the new text has more lines whose indentation may be meant
-/// from there or from the beginning of the line. Another line of the passage shows which; without one it stays open.
+/// The lines of a match that begins within the indentation of its first line, where the indentation of the new text may be
+/// meant from there or from the beginning of the line. Further lines of the passage show which for further lines of the new
+/// text; its first line has to begin as that of the passage does.
 fn place_within_indent(text: &str, matches: &Matches, old: &str, new: &str) -> Option<IndentedMatch> {
     let is_blank = |text: &str| text.bytes().all(|byte| matches!(byte, b' ' | b'\t'));
     let range = matches.ranges.first()?;
     let line_start = text[..range.start].rfind(['\n', '\r']).map_or(0, |at| at + 1);
     let before = &text[line_start..range.start];
-    let mut others = split_lines(old).into_iter().skip(1).map(without_break);
-    if before.is_empty() || !is_blank(before) || others.any(|line| !is_blank(line)) {
+    if before.is_empty() || !is_blank(before) {
         return None;
     }
-    let own = &old[..old.len() - old.trim_start_matches([' ', '\t']).len()];
-    let full = [before, own].concat();
-    let mut more = split_lines(new).into_iter().skip(1).filter(|line| !is_blank(without_break(line)));
-    more.any(|line| !line.starts_with(&full)).then(|| IndentedMatch {
+    let indent = |line: &str| line[..line.len() - line.trim_start_matches([' ', '\t']).len()].to_owned();
+    let own = indent(old);
+    let full = [before, &own].concat();
+    let (old_lines, new_lines) = (split_lines(old), split_lines(new));
+    let solid = |line: &&&str| !is_blank(without_break(line));
+    // A line that the passage has further down is there with its whole indentation.
+    let is_later =
+        |first: &&str| old_lines.first() != Some(first) && old_lines.iter().skip(1).any(|line| line == first);
+    let begins_otherwise =
+        new_lines.first().filter(solid).is_some_and(|first| indent(first) != own || is_later(first));
+    let is_single = old_lines.iter().skip(1).filter(solid).count() == 0;
+    let is_open = is_single && new_lines.iter().skip(1).filter(solid).any(|line| !line.starts_with(&full));
+    (begins_otherwise || is_open).then(|| IndentedMatch {
         lines: lines_of(text, matches),
         change: IndentChange::Added(before.to_owned()),
     })
@@ -183,6 +192,8 @@ mod tests {
     #[test]
     fn more_lines_behind_a_line_that_begins_within_its_indentation_are_not_guessed_at() {
         let text = "{\n        return value;\n}\n";
+        let deep = "{\n        return value;\n    }\n";
+        assert_eq!(replaced(deep, "    return value;\n    }", "    }", false), None);
         for (old, new, expected) in [
             // The further line has the indentation of the file.
             (
@@ -198,6 +209,9 @@ mod tests {
                 Some("{\n        check();\n        return value;\n}\n"),
             ),
             ("return value;", "check();\nreturn value;", None),
+            // The line that the passage begins with is gone, and the next one has its whole indentation.
+            ("return value;\n}", "        check();\n}", None),
+            ("return value;\n}", "check();\n}", Some("{\n        check();\n}\n")),
             ("value;", "value;\nmore", Some("{\n        return value;\nmore\n}\n")),
         ] {
             assert_eq!(replaced(text, old, new, false).as_deref(), expected, "{new:?} for {old:?}");
