@@ -1,10 +1,14 @@
 //! Patches as the diffs of the protocol: one diff for each hunk.
 //!
-//! Rule: a diff shows the lines of its hunk, context included; a created file has no old text.
+//! Rule: a diff shows the lines of its hunk, context included; a created file has no old text. A deleted file is named by its
+//! old path, a moved one by its new path.
 
 use std::path::PathBuf;
 
 use agent_client_protocol_schema::v1::Diff;
+
+/// What stands for the path of a file that is not there.
+const NO_FILE: &str = "/dev/null";
 
 /// The diffs of a unified patch. `place` finds the file behind a path as the patch shows it.
 pub(super) fn diffs(unified: &str, place: &dyn Fn(&str) -> PathBuf) -> Vec<Diff> {
@@ -44,9 +48,12 @@ impl PatchReader {
         }
         self.end_hunk(place);
         if let Some(old) = line.strip_prefix("--- ") {
-            self.is_created = old == "/dev/null";
+            self.is_created = old == NO_FILE;
+            old.strip_prefix("a/").unwrap_or(old).clone_into(&mut self.path);
         } else if let Some(new) = line.strip_prefix("+++ ") {
-            new.strip_prefix("b/").unwrap_or(new).clone_into(&mut self.path);
+            if new != NO_FILE {
+                new.strip_prefix("b/").unwrap_or(new).clone_into(&mut self.path);
+            }
         } else {
             self.hunk = HunkText::of_head(line);
         }
@@ -130,6 +137,19 @@ mod tests {
             [
                 ("/w/q.sql".into(), Some("-- old\nx\n".into()), "x\n".into()),
                 ("/w/r".into(), Some("1\n".into()), "2\n".into()),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_deleted_file_is_shown_at_its_old_path_and_a_moved_one_at_its_new_path() {
+        assert_eq!(
+            read(
+                "--- a/old.txt\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-gone\n--- a/x.sh\n+++ b/bin/x.sh\n@@ -1,1 +1,1 @@\n-a\n+b\n"
+            ),
+            [
+                ("/w/old.txt".into(), Some("gone\n".into()), String::new()),
+                ("/w/bin/x.sh".into(), Some("a\n".into()), "b\n".into()),
             ]
         );
     }
