@@ -46,7 +46,8 @@ impl WorkspaceServers {
         at: TextPosition<'_>,
         new_name: &str,
     ) -> Result<Answer<Vec<FileChange>>, LanguageError> {
-        for attempt in 1.. {
+        let mut attempt = 1;
+        loop {
             // The position is one of the caller's text.
             let about = FileRequest { target: &at.file.target, file: Some(at.file), is_exact: true };
             let parameters = |target: &Target, encoding: Encoding| {
@@ -58,11 +59,10 @@ impl WorkspaceServers {
             let edits: Vec<(ResultSource, Value)> = found.first_edit().into_iter().collect();
             match found.changes(edits, workspace).await {
                 Ok(changes) => return Ok(found.answer(changes)),
-                Err(LanguageError::Moved(..)) if attempt < ATTEMPTS => {}
+                Err(LanguageError::Moved(..)) if attempt < ATTEMPTS => attempt += 1,
                 Err(error) => return Err(error),
             }
         }
-        unreachable!("the last attempt returns")
     }
 
     pub(super) async fn ask_actions(
