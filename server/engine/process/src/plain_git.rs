@@ -21,7 +21,7 @@ const MAX_POINTER: u64 = 4 * 1024;
 const MAX_DEPTH: usize = 4;
 
 /// The hooks that run only when something is changed: commands that look set off none of them.
-const WRITING_HOOKS: [&str; 20] = [
+pub(crate) const WRITING_HOOKS: [&str; 20] = [
     "applypatch-msg",
     "pre-applypatch",
     "post-applypatch",

@@ -10,6 +10,7 @@ use kode_base::regular;
 
 use super::stamp::InodeStamp;
 use super::survey::folded;
+use crate::plain_git::WRITING_HOOKS;
 
 /// How many settings files one includes after the other are read; git stops there as well.
 const MAX_DEPTH: usize = 10;
@@ -41,33 +42,14 @@ const PATHS: [(&str, &str); 6] = [
 /// Values that switch something on or off and name no path.
 const SWITCHES: [&str; 9] = ["", "true", "false", "yes", "no", "on", "off", "1", "0"];
 
+/// Hooks that git runs when it only looks, or answers; the others are [`WRITING_HOOKS`].
+const OTHER_HOOKS: [&str; 4] =
+    ["post-index-change", "fsmonitor-watchman", "reference-transaction", "proc-receive"];
+
 /// Hooks that git runs from a folder that is otherwise the workspace's.
-pub(super) const HOOKS: [&str; 24] = [
-    "applypatch-msg",
-    "pre-applypatch",
-    "post-applypatch",
-    "pre-commit",
-    "pre-merge-commit",
-    "prepare-commit-msg",
-    "commit-msg",
-    "post-commit",
-    "pre-rebase",
-    "post-checkout",
-    "post-merge",
-    "pre-push",
-    "post-rewrite",
-    "sendemail-validate",
-    "pre-receive",
-    "update",
-    "post-receive",
-    "post-update",
-    "push-to-checkout",
-    "pre-auto-gc",
-    "post-index-change",
-    "fsmonitor-watchman",
-    "reference-transaction",
-    "proc-receive",
-];
+pub(super) fn hooks() -> impl Iterator<Item = &'static str> {
+    WRITING_HOOKS.into_iter().chain(OTHER_HOOKS)
+}
 
 /// Where the settings of a repository are, and what relative paths in them mean.
 #[derive(Clone, Copy, Debug)]
@@ -153,7 +135,7 @@ impl NamedPaths {
 }
 
 fn is_hook(file: &Path) -> bool {
-    HOOKS.iter().any(|hook| file.file_name().is_some_and(|name| name == *hook))
+    hooks().any(|hook| file.file_name().is_some_and(|name| name == hook))
 }
 
 /// The path that a value means.

@@ -19,7 +19,7 @@ use kode_base::steering::{self, is_repository, is_steering};
 use kode_base::{beneath, regular};
 
 use super::repository::{self, EntryRole, OF_BARE};
-use super::settings::{HOOKS, NamedPaths, SettingsPlace};
+use super::settings::{NamedPaths, SettingsPlace, hooks};
 
 /// What makes a folder a repository without a `.git`.
 const HEAD: &str = "HEAD";
@@ -268,7 +268,7 @@ impl GuardSurvey {
             let path = path.canonicalize().unwrap_or_else(|_| folded(path));
             // Hooks that lie among the files of the workspace: what is around them is not git's.
             if worktree.starts_with(&path) {
-                HOOKS.iter().for_each(|hook| self.take_or_await(&path.join(hook), ground));
+                hooks().for_each(|hook| self.take_or_await(&path.join(hook), ground));
             } else {
                 self.take_or_await(&path, ground);
             }
