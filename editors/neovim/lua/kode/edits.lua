@@ -4,6 +4,7 @@
 --- no buffer. A clean buffer is clean after it, and a modified one keeps its changes unsaved.
 
 local api = vim.api
+local Pause = require('kode.pause')
 local config = require('kode.config')
 
 local M = {}
@@ -260,15 +261,9 @@ local QUIET_MS = 200
 --- Waits until diagnostics of documents have come and no more come, or the limit is over.
 ---@param params kode.EditorDiagnosticsParams
 local function settle(params)
-  local thread = assert(coroutine.running(), 'a handler of the client runs in a coroutine')
-  local timer, is_over = assert(vim.uv.new_timer()), false
+  local pause, timer = Pause.new(), assert(vim.uv.new_timer())
   local function finish()
-    vim.schedule(function()
-      if not is_over then
-        is_over = true
-        coroutine.resume(thread)
-      end
-    end)
+    pause:resume()
   end
   local wanted = {} ---@type table<integer, true>
   for _, uri in ipairs(params.uris) do
@@ -284,8 +279,7 @@ local function settle(params)
     end,
   })
   timer:start(limit, 0, finish)
-  ---@diagnostic disable-next-line: await-in-sync
-  coroutine.yield()
+  pause:wait()
   timer:close()
   api.nvim_del_autocmd(watch)
 end

@@ -3,6 +3,7 @@
 --- Rule: nothing is changed for a request: the server computes with what the others know and applies its own edits. A file that no
 --- buffer has is loaded without events, in a buffer that is not listed, and for the time of the request alone.
 
+local Pause = require('kode.pause')
 local edits = require('kode.edits')
 
 local api = vim.api
@@ -163,16 +164,8 @@ end
 ---@param clients vim.lsp.Client[]
 ---@return kode.EditorLspAnswer[] answers, string? problem, boolean is_late
 local function ask(request, bufnr, clients)
-  local thread = assert(coroutine.running(), 'a handler of the client runs in a coroutine')
-  local answers, problem, left, is_over = {}, nil, #clients, false
-  local function resume()
-    vim.schedule(function()
-      if not is_over then
-        is_over = true
-        coroutine.resume(thread)
-      end
-    end)
-  end
+  local pause = Pause.new()
+  local answers, problem, left = {}, nil, #clients
   local method = request.method --[[@as vim.lsp.protocol.Method.ClientToServer.Request]]
   for _, client in ipairs(clients) do
     local sent = client:request(method, parameters(request, bufnr, client), function(err, result)
@@ -187,20 +180,21 @@ local function ask(request, bufnr, clients)
         }
       end
       if left == 0 then
-        resume()
+        pause:resume()
       end
     end, bufnr)
     left = sent and left or left - 1
   end
   if left > 0 then
-    local timer = vim.defer_fn(resume, request.limitMs)
-    ---@diagnostic disable-next-line: await-in-sync
-    coroutine.yield()
+    local timer = vim.defer_fn(function()
+      pause:resume()
+    end, request.limitMs)
+    pause:wait()
     if not timer:is_closing() then
       timer:close()
     end
   end
-  is_over = true
+  pause:close()
   return answers, problem, left > 0
 end
 
