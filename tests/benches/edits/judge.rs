@@ -157,7 +157,7 @@ impl Tally {
 
 fn percent(part: usize, all: usize) -> f64 {
     // Counts of cases are far below what a float holds exactly.
-    #[allow(clippy::cast_precision_loss, reason = "small numbers")]
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
     let share = part as f64 * 100.0 / all.max(1) as f64;
     share
 }

@@ -303,23 +303,34 @@ fn chown_all(path: &Path) {
 
 /// The program where the user can reach it.
 pub(crate) fn program(user: User) -> PathBuf {
-    static COPY: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    static LINK: OnceLock<PathBuf> = OnceLock::new();
     match user {
         User::Own => binary(),
-        User::Nobody => {
-            let copied = COPY.get_or_init(|| {
-                let folder = tempfile::Builder::new().prefix("kode-sandbox-").tempdir_in(REACHABLE).unwrap();
-                fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
-                let program = folder.path().join("kode-ls");
-                // A link takes no room; a static folder outlives the test run.
-                if fs::hard_link(binary(), &program).is_err() {
-                    fs::copy(binary(), &program).unwrap();
-                }
-                (folder, program)
-            });
-            copied.1.clone()
+        User::Nobody => LINK.get_or_init(link_program).clone(),
+    }
+}
+
+/// Links the program into a folder that bears this process's number. It outlives the process, whose statics are never
+/// dropped, so those of processes that are gone are removed.
+fn link_program() -> PathBuf {
+    const PREFIX: &str = "kode-sandbox-program-";
+    for entry in fs::read_dir(REACHABLE).unwrap().flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        if number.is_some_and(|number| !Path::new("/proc").join(number).exists()) {
+            // Another test process may be at it too.
+            let _ = fs::remove_dir_all(entry.path());
         }
     }
+    let folder = Path::new(REACHABLE).join(format!("{PREFIX}{}", std::process::id()));
+    fs::create_dir(&folder).unwrap();
+    fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+    let program = folder.join("kode-ls");
+    // A link takes no room.
+    if fs::hard_link(binary(), &program).is_err() {
+        fs::copy(binary(), &program).unwrap();
+    }
+    program
 }
 
 /// Kills the process group of a program when dropped, also when the test panics.
