@@ -194,3 +194,37 @@ fn a_model_that_was_not_trained_on_patches_is_not_offered_them() {
         request["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
     assert!(names.contains(&"Edit") && !names.contains(&"apply_patch"), "{names:?}");
 }
+
+#[test]
+fn a_patch_that_is_taken_back_leaves_earlier_changes_as_they_were() {
+    let read = |name: &str| call("Read", json!({ "file_path": name }));
+    let edit = json!({ "file_path": "a.txt", "old_string": "two", "new_string": "TWO" });
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-TWO\n+2\n*** Update File: b.txt\n@@\n-yes\n+no\n*** End Patch";
+    let script = Script::default()
+        .when("^edit", [read("a.txt"), call("Edit", edit), say("Edited.")])
+        .when("^patch", [read("b.txt"), call("apply_patch", json!({ "input": patch })), say("Not patched.")]);
+    let project = Project::new(&script);
+    project.write("a.txt", OPEN).write("b.txt", "x\nyes\n");
+    let client = connect(&project);
+    let (a, b) = (project.uri("a.txt"), project.uri("b.txt"));
+    client.editor.open(&a, OPEN);
+    client.editor.open(&b, "x\nyes\n");
+    let session = client.session();
+    let turn = session.prompt("edit it");
+    session.allow(0);
+    session.wait_done(&turn);
+    let before = session.hunks();
+    let turn = session.prompt("patch it");
+    let prompt = session.wait_permission(1);
+    client.editor.type_text(&b, &Typing::after("ye", "+"));
+    session.respond(&prompt, json!({ "decision": "allow" })).unwrap();
+    session.wait_done(&turn);
+    let request = project.model.last_request().to_string();
+    assert!(request.contains("None of the files was changed"), "{request}");
+    assert_eq!(client.editor.text(&a), OPEN.replace("two", "TWO"));
+    assert_eq!(client.editor.text(&b), "x\nye+s\n");
+    assert_eq!(session.hunks(), before);
+    let undone = session.resolve(&before.iter().collect::<Vec<_>>(), "undo");
+    assert_eq!(undone["failed"], json!([]), "{undone}");
+    assert_eq!(client.editor.text(&a), OPEN);
+}
