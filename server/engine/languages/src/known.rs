@@ -165,6 +165,19 @@ fn options(command: &str) -> Value {
     }
 }
 
+/// Whether a server answers before it has found the files of its project, reports no progress meanwhile, and logs the end of its
+/// search. Its first references and renames would miss the files that are not open.
+pub(crate) fn logs_search(command: &str) -> bool {
+    let name = Path::new(command).file_stem().and_then(|name| name.to_str());
+    matches!(name, Some("pyright-langserver" | "basedpyright-langserver"))
+}
+
+/// Whether a log message ends the search of a server that [`logs_search`].
+pub(crate) fn ends_search(message: &str) -> bool {
+    let is_found = message.starts_with("Found ") && message.contains(" source file");
+    is_found || message.starts_with("No source files found")
+}
+
 /// The program of a name on the `PATH`, outside of `roots`. Blocks on the disk.
 pub(crate) fn find_program(name: &str, path: &str, roots: &[AbsPath]) -> Option<PathBuf> {
     let is_foreign = |folder: &PathBuf| {

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::connection::ServerMessages;
+use crate::known;
 use crate::results;
 use crate::uri;
 use kode_base::paths::Target;
@@ -43,6 +44,8 @@ pub(crate) struct LanguageServerState {
     progress: Mutex<HashMap<String, String>>,
     /// Whether the server says that it has nothing left to do; `None` for one that does not say.
     is_quiescent: Mutex<Option<bool>>,
+    /// Until when a server that searches for the files of its project is expected to log the end of it.
+    search_limit: Mutex<Option<Instant>>,
     /// When work in progress last began or ended.
     changed: Mutex<Instant>,
     /// The edits of commands that run now; `None` when no command runs, so that no edit is applied unasked.
@@ -59,6 +62,7 @@ impl LanguageServerState {
             published: Mutex::default(),
             progress: Mutex::default(),
             is_quiescent: Mutex::default(),
+            search_limit: Mutex::default(),
             changed: Mutex::new(Instant::now()),
             captured: Mutex::default(),
             revision: watch::Sender::new(0),
@@ -94,9 +98,17 @@ impl LanguageServerState {
             .collect()
     }
 
+    /// Expects the server to log the end of its search for files. One that settings keep from logging counts as done at `limit`.
+    pub(crate) fn expect_search(&self, limit: Instant) {
+        *self.search_limit.lock() = Some(limit);
+    }
+
     /// The work in progress, in words; `None` when the server is idle. A server that reports its status may build and check
     /// while it is idle.
     pub(crate) fn unfinished(&self) -> Option<String> {
+        if self.search_limit.lock().is_some_and(|limit| Instant::now() < limit) {
+            return Some("searching for the files of the project".to_owned());
+        }
         match *self.is_quiescent.lock() {
             Some(true) => None,
             Some(false) => Some("loading the project".to_owned()),
@@ -183,7 +195,10 @@ impl ServerMessages for LanguageServerState {
             "window/logMessage" | "window/showMessage" => {
                 let text = parameters.get("message").and_then(Value::as_str).unwrap_or_default();
                 tracing::debug!(text, "a language server logs");
-                return;
+                if !known::ends_search(text) || self.search_limit.lock().take().is_none() {
+                    return;
+                }
+                *self.changed.lock() = Instant::now();
             }
             _ => return,
         }
@@ -238,6 +253,8 @@ pub(crate) fn diagnostics(list: Vec<Value>) -> Vec<results::LspDiagnostic> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use kode_base::paths::AbsPath;
 
@@ -285,6 +302,22 @@ mod tests {
         state.notification("$/progress", report("begin"));
         state.notification("experimental/serverStatus", json!({ "quiescent": true }));
         assert_eq!(state.unfinished(), None, "a check of the code is no loading");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_search_for_files_goes_on_until_the_server_logs_its_end() {
+        let state = state();
+        let log = |text: &str| state.notification("window/logMessage", json!({ "type": 3, "message": text }));
+        log("Found 1 source file");
+        let expect = || state.expect_search(Instant::now() + Duration::from_secs(60));
+        expect();
+        log("Searching for source files");
+        assert!(state.unfinished().is_some());
+        log("Found 2 source files");
+        assert_eq!(state.unfinished(), None);
+        expect();
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert_eq!(state.unfinished(), None, "a server that does not log");
     }
 
     #[tokio::test(start_paused = true)]

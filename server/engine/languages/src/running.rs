@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::{LanguageConnection, RequestFailure, ServerMessages};
 use crate::documents::{ServerDocuments, SyncedText};
+use crate::known;
 use crate::launch::{self, LaunchedProgram};
 use crate::messages::LanguageServerState;
 use crate::positions::Encoding;
@@ -92,6 +93,9 @@ impl RunningLanguageServer {
         let LaunchedProgram { input, output, errors, process } = launched;
         let folders = json!([{ "uri": uri::of_path(&root), "name": root.file_name() }]);
         let state = Arc::new(LanguageServerState::new(definition.settings.clone(), folders.clone()));
+        if known::logs_search(&definition.command) {
+            state.expect_search(Instant::now() + SETTLING);
+        }
         let messages = Arc::clone(&state) as Arc<dyn ServerMessages>;
         let connection = Arc::new(LanguageConnection::start(output, input, messages));
         let (ending, ended) = (CancellationToken::new(), CancellationToken::new());
