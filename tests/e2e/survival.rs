@@ -5,7 +5,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use kode_e2e::{Client, Offer, Project, Script, Session, Typing, call, say, step};
+use kode_e2e::{Client, Offer, Policy, Project, Script, Session, Typing, call, say, step};
 use serde_json::{Value, json};
 
 /// Texts in encodings and with line ends that a careless program would lose.
@@ -145,6 +145,49 @@ fn a_document_that_is_opened_again_after_a_kill_has_its_hunks() {
     );
     session.resolve(&[&file["hunks"][0]], "undo");
     assert_eq!(client.editor.text(&uri), "later\r\nmine unsaved\r\ntwo\r\n");
+}
+
+/// A session whose server was killed while the editor had an edit of `two` to `TWO` and had not answered, with the document
+/// as it stands in the editor by then: the hunks, and the texts after their undo.
+fn hunks_after_a_kill_during_an_edit(text: &str) -> (usize, String) {
+    let edit =
+        call("Edit", json!({ "file_path": "{{cwd}}/a.txt", "old_string": "two", "new_string": "TWO" }));
+    let read = call("Read", json!({ "file_path": "{{cwd}}/a.txt" }));
+    let project = Project::new(&Script::new([read, edit, say("Edited.")]));
+    project.write("a.txt", "one\ntwo\nthree\n");
+    let uri = project.uri("a.txt");
+    let client = project.connect(&Offer::kode());
+    client.editor.open(&uri, "one\ntwo\nthree\n");
+    client.editor.next(Policy::Ignore);
+    let session = client.session_with(json!({ "mode": "acceptEdits" }));
+    session.prompt("edit");
+    client.editor.wait_edit();
+    client.kill();
+    let id = session.id.clone();
+    let client = project.connect(&Offer::kode());
+    client.editor.open(&uri, text);
+    let session = loaded(&client, &id);
+    let hunks = session.hunks();
+    if !hunks.is_empty() {
+        session.resolve(&hunks.iter().collect::<Vec<_>>(), "undo");
+    }
+    (hunks.len(), client.editor.text(&uri))
+}
+
+#[test]
+fn an_edit_during_which_the_server_was_killed_is_the_agent_s_also_when_the_user_typed_since() {
+    for (text, undone) in [
+        ("one\nTWO\nthree\n", "one\ntwo\nthree\n"),
+        ("one\nTWO\nthreex\n", "one\ntwo\nthreex\n"),
+        ("xone\nTWO\nthree\n", "xone\ntwo\nthree\n"),
+        ("one\nTWO mine\nthree\n", "one\ntwo mine\nthree\n"),
+    ] {
+        assert_eq!(hunks_after_a_kill_during_an_edit(text), (1, undone.to_owned()), "{text:?}");
+    }
+    // The edit never reached the document: what stands in it is the user's.
+    for text in ["one\ntwo\nthree\n", "one\ntwox\nthree\n"] {
+        assert_eq!(hunks_after_a_kill_during_an_edit(text), (0, text.to_owned()), "{text:?}");
+    }
 }
 
 #[test]

@@ -331,6 +331,20 @@ impl Editor {
         }
     }
 
+    /// Waits until an edit of the agent has arrived, applied or not.
+    ///
+    /// # Panics
+    /// When none arrives within [`LIMIT`].
+    pub fn wait_edit(&self) {
+        let deadline = Instant::now() + LIMIT;
+        let mut state = self.lock();
+        while state.received.is_empty() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "waited for an edit of the agent");
+            state = self.edited.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
     /// The version of the document.
     ///
     /// # Panics
