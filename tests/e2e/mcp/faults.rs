@@ -339,6 +339,19 @@ fn a_server_of_the_workspace_waits_for_approval_and_a_swapped_entry_waits_again(
 }
 
 #[test]
+fn an_entry_that_waits_for_approval_is_named_where_a_weaker_one_is_used() {
+    let project = Project::new(&Script::new([say("Hello.")]));
+    let log = project.outside().join("fault.log");
+    project.write(".mcp.json", json!({ "mcpServers": { "fault": entry("stronger", &log) } }).to_string());
+    let client = open(&project, &json!({ "fault": entry("", &log) }), &[]);
+    unasked(&client).run("go");
+    let listed = client.call("agent/mcp/list", json!({}));
+    let left_out = listed["leftOut"].as_str().unwrap_or_else(|| panic!("{listed}"));
+    assert!(left_out.contains("`fault` of") && left_out.contains(".mcp.json"), "{left_out}");
+    assert!(left_out.contains("waits for your approval") && left_out.contains("settings.json"), "{left_out}");
+}
+
+#[test]
 fn two_sessions_share_one_process_that_ends_with_the_last_and_with_the_server() {
     let project = Project::new(&Script::new([say("Hello.")]));
     let log = project.outside().join("fault.log");

@@ -212,6 +212,9 @@ function M.mcp(surface)
     end
   end
   surface:ask('agent/mcp/list', {}, function(result)
+    if result.leftOut then
+      vim.notify('kode: ' .. line(result.leftOut), vim.log.levels.WARN)
+    end
     picker.open({
       title = 'MCP servers',
       items = result.servers,

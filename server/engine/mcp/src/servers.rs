@@ -584,19 +584,31 @@ impl ToolSource for Servers {
     }
 }
 
-/// The entries that count, one for each name, and what is left out.
+/// The entries that count, one for each name, and what is left out. An entry that waits for approval gives way to a weaker one
+/// of its name that does not.
 fn wanted(declared: &Declarations) -> (Vec<&Declaration>, Option<String>) {
-    let mut by_name: BTreeMap<&str, &Declaration> = BTreeMap::new();
+    let mut by_name: BTreeMap<&str, (&Declaration, &Declaration)> = BTreeMap::new();
     for entry in &declared.servers {
-        let known = by_name.entry(&entry.name).or_insert(entry);
+        let (_, known) = by_name.entry(&entry.name).or_insert((entry, entry));
         if !known.is_in_force() && entry.is_in_force() {
             *known = entry;
         }
     }
+    let given_way = by_name.iter().filter(|(_, (strongest, used))| !std::ptr::eq(*strongest, *used));
+    let mut left_out: Vec<_> = given_way
+        .map(|(name, (strongest, used))| {
+            format!(
+                "The MCP server `{name}` of {} waits for your approval. Meanwhile the entry of that name of {} is used.",
+                strongest.source, used.source
+            )
+        })
+        .collect();
     let too_many = by_name.len().saturating_sub(MAX_SERVERS);
-    let left_out = (too_many > 0)
-        .then(|| format!("{too_many} MCP servers are left out: there are {MAX_SERVERS} at most."));
-    (by_name.into_values().take(MAX_SERVERS).collect(), left_out)
+    if too_many > 0 {
+        left_out.push(format!("{too_many} MCP servers are left out: there are {MAX_SERVERS} at most."));
+    }
+    let used = by_name.into_values().map(|(_, used)| used).take(MAX_SERVERS).collect();
+    (used, (!left_out.is_empty()).then(|| left_out.join("\n")))
 }
 
 /// What becomes of an entry.
