@@ -179,6 +179,40 @@ fn a_second_window_has_both_sides_of_what_the_first_has_changed_and_decides_noth
 }
 
 #[test]
+fn edits_of_two_servers_in_one_closed_file_lose_none_that_was_reported_as_made() {
+    const EDITS: usize = 25;
+    let file = "{{cwd}}/shared.txt";
+    let steps = |first: usize| {
+        let edits = (0..EDITS).flat_map(move |number| {
+            let line = format!("line {:03}\n", 2 * number + first);
+            let edit =
+                json!({ "file_path": file, "old_string": line, "new_string": line.replace("line", "LINE") });
+            [call("Read", json!({ "file_path": file })), call("Edit", edit)]
+        });
+        edits.chain([say("Edited.")]).collect::<Vec<_>>()
+    };
+    let project = Project::new(&Script::default().when("^even", steps(0)).when("^odd", steps(1)));
+    let lines: String = (0..2 * EDITS).map(|number| format!("line {number:03}\n")).collect();
+    project.write("shared.txt", lines);
+    let (first, second) = (project.open(), project.open());
+    let sessions = [&first, &second].map(|client| client.session_with(json!({ "mode": "acceptEdits" })));
+    let turns = [sessions[0].prompt("even"), sessions[1].prompt("odd")];
+    for (session, turn) in sessions.iter().zip(turns) {
+        session.wait_done(&turn);
+    }
+    let text = project.read("shared.txt");
+    let mut made = 0;
+    for call in sessions.iter().flat_map(Session::calls).filter(|call| call["name"] == "Edit") {
+        if call["error"].is_null() {
+            made += 1;
+            let line = call["input"]["new_string"].as_str().unwrap();
+            assert!(text.contains(line), "{line:?} was reported as made and is gone from {text}");
+        }
+    }
+    assert!(made > EDITS, "{made} edits were made");
+}
+
+#[test]
 fn a_turn_keeps_its_session_unless_it_is_taken_by_force() {
     let project = Project::new(&script());
     let (first, second) = (project.open(), project.open());

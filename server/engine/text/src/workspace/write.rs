@@ -23,6 +23,7 @@ use crate::workspace::shadow::mode_at;
 use crate::workspace::{Freshness, ReadError, Workspace};
 use kode_base::call::{ToolError, ToolErrorKind};
 use kode_base::encoding::{self, EncodeError, TextFormat};
+use kode_base::file_turn::FileTurn;
 use kode_base::paths::{AbsPath, Target};
 use kode_base::{atomic, blocking};
 
@@ -419,6 +420,7 @@ impl WriteJob {
 
     fn replace(&self, place: &AbsPath) -> Result<Attempt, ApplyError> {
         let real = std::fs::canonicalize(place).map_err(|error| self.io_error(error))?;
+        let _turn = FileTurn::take(&real);
         let FileBytes { bytes, metadata } =
             read_bytes(&real).map_err(|error| ApplyError::from_read(error.into_read_error(&self.path)))?;
         if !atomic::is_writable(&real, &metadata) {
