@@ -54,7 +54,15 @@ pub fn effective(settings: &Settings) -> Vec<EffectiveSetting> {
     for key in KEYS.iter().filter(|key| key.is_in_use()) {
         let statements: Vec<&Statement> = settings.statements.iter().filter(|one| one.key == key).collect();
         if !key.shape.is_by_name() {
-            all.push(of(key, None, &statements));
+            let mut one = of(key, None, &statements);
+            // `permissionMode` states the same, and the stronger of both counts.
+            if key.path == "permissions.defaultMode"
+                && let Some(mode) = &settings.values.default_mode
+            {
+                one.value = Some(Value::from(mode.value.name()));
+                one.source = Some(mode.source.clone());
+            }
+            all.push(one);
             continue;
         }
         let mut names: Vec<&String> = Vec::new();

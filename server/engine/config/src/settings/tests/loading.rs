@@ -5,6 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::budget::Budget;
 use crate::preferences::{IncompleteIntent, Preferences};
+use crate::settings::effective::effective;
 use kode_base::effort::Effort;
 use kode_base::mode::Mode;
 use kode_permission::Sensitivity;
@@ -446,7 +447,11 @@ fn a_config_file_stands_behind_the_settings_of_its_layer_and_speaks_blades_names
     let settings = fixture.load();
     let stated = &settings.values.stated;
     assert_eq!((stated.language.as_deref(), stated.max_turns), (Some("French"), Some(7)));
-    assert_eq!(settings.values.default_mode.map(|mode| mode.value), Some(Mode::AcceptEdits));
+    assert_eq!(settings.values.default_mode.as_ref().map(|mode| mode.value), Some(Mode::AcceptEdits));
+    let all = effective(&settings);
+    let listed = all.iter().find(|one| one.path() == "permissions.defaultMode").unwrap();
+    assert_eq!(listed.value, Some("acceptEdits".into()), "the other name of the key counts");
+    assert!(listed.source.as_ref().unwrap().to_string().contains(".blade"));
 }
 
 #[test]
