@@ -36,6 +36,9 @@ use expectation::{COMPARE_BUDGET, ExpectedEdit};
 use saving::SaveState;
 use uri::DocumentKey;
 
+/// The most open documents that are known to be too large.
+const MAX_TOO_LARGE: usize = 1_000;
+
 /// All open documents.
 #[derive(Debug, Default)]
 pub struct Documents {
@@ -46,6 +49,8 @@ pub struct Documents {
 struct DocumentTable {
     encoding: PositionEncoding,
     open: HashMap<DocumentKey, OpenDocument>,
+    /// Open documents whose text is too large to be followed, with the bytes of the message that brought it.
+    too_large: HashMap<DocumentKey, u64>,
     observers: Vec<Weak<dyn DocumentObserver>>,
 }
 
@@ -103,6 +108,21 @@ impl Documents {
         self.lock().observers.push(observer);
     }
 
+    /// Notes that a document is open whose text is too large to be followed: what was known of it is out of date.
+    pub fn open_too_large(&self, uri: &Url, bytes: u64) {
+        let mut state = self.lock();
+        state.close(&DocumentKey::of(uri));
+        if state.too_large.len() < MAX_TOO_LARGE {
+            state.too_large.insert(DocumentKey::of(uri), bytes);
+        }
+    }
+
+    /// The bytes of the message with the text of a document that is open and too large to be followed.
+    #[must_use]
+    pub fn too_large(&self, target: &Target) -> Option<u64> {
+        self.lock().too_large.get(&DocumentKey::of_target(target)).copied()
+    }
+
     /// Takes up a document the editor opened. One that is open already takes the new text.
     pub fn open(&self, item: TextDocumentItem) {
         let snapshot = DocumentSnapshot {
@@ -113,7 +133,8 @@ impl Documents {
             uri: item.uri.to_string(),
         };
         let mut state = self.lock();
-        let DocumentTable { open, observers, .. } = &mut *state;
+        let DocumentTable { open, observers, too_large, .. } = &mut *state;
+        too_large.remove(&DocumentKey::of(&item.uri));
         match open.get_mut(&DocumentKey::of(&item.uri)) {
             Some(document) => {
                 tracing::warn!(uri = %item.uri, "the editor opened a document that was open; its new text counts");
@@ -139,7 +160,7 @@ impl Documents {
     pub fn change(&self, params: DidChangeTextDocumentParams) {
         let DidChangeTextDocumentParams { text_document: changed, content_changes } = params;
         let mut state = self.lock();
-        let DocumentTable { encoding, open, observers } = &mut *state;
+        let DocumentTable { encoding, open, observers, .. } = &mut *state;
         let Some(document) = open.get_mut(&DocumentKey::of(&changed.uri)) else {
             tracing::warn!(uri = %changed.uri, "the editor changed a document it never opened; ignored");
             return;
@@ -204,13 +225,9 @@ impl Documents {
     /// Forgets a document the editor closed. Edits that are still awaited end as closed.
     pub fn close(&self, document: &TextDocumentIdentifier) {
         let mut state = self.lock();
-        let Some(closed) = state.open.remove(&DocumentKey::of(&document.uri)) else {
+        let key = DocumentKey::of(&document.uri);
+        if state.too_large.remove(&key).is_none() && !state.close(&key) {
             tracing::warn!(uri = %document.uri, "the editor closed a document that was not open; ignored");
-            return;
-        };
-        tell(&mut state.observers, &DocumentEvent::Closed(closed.snapshot.clone()));
-        for expected in &closed.expected {
-            expected.close();
         }
     }
 
@@ -251,6 +268,16 @@ impl Documents {
     fn lock(&self) -> MutexGuard<'_, DocumentTable> {
         // A handler that panicked may have left one change half done; the rest of the documents are sound.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl DocumentTable {
+    /// Forgets an open document; returns whether there was one.
+    fn close(&mut self, key: &DocumentKey) -> bool {
+        let Some(closed) = self.open.remove(key) else { return false };
+        tell(&mut self.observers, &DocumentEvent::Closed(closed.snapshot.clone()));
+        closed.expected.iter().for_each(ExpectedEdit::close);
+        true
     }
 }
 

@@ -174,6 +174,10 @@ impl Host for LspHost {
         self.connection.documents.snapshot_of(target)
     }
 
+    fn too_large(&self, target: &Target) -> Option<u64> {
+        self.connection.documents.too_large(target)
+    }
+
     fn documents(&self) -> Vec<DocumentSnapshot> {
         self.connection.documents.all()
     }

@@ -21,6 +21,7 @@ use crate::{runtime, transport};
 #[must_use]
 pub fn service() -> (LspService<Backend>, ClientSocket) {
     LspService::build(Backend::new)
+        .custom_method(transport::message::TOO_LARGE, document::too_large)
         .custom_method("agent/session/new", session::new)
         .custom_method("agent/session/list", sessions::list)
         .custom_method("agent/session/rename", sessions::rename)

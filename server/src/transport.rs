@@ -48,6 +48,9 @@ const WRITE_GRACE: Duration = Duration::from_secs(1);
 /// JSON-RPC code for a request beyond [`MAX_IN_FLIGHT`].
 const SERVER_BUSY: i64 = -32_000;
 
+/// Code of the protocol for a request before `initialize`.
+const NOT_INITIALIZED: i64 = -32_002;
+
 /// Why serving ends on [`Lifecycle::stop`].
 const STOPPED: &str = "the process of the editor is gone";
 
@@ -91,6 +94,7 @@ where
         answers,
         handlers: JoinSet::new(),
         shutdown: None,
+        has_begun: false,
         shut_down: false,
         exited: false,
     };
@@ -105,7 +109,7 @@ where
         };
         let message = match frame {
             Ok(Some(Ok(body))) => message::parse(&body),
-            Ok(Some(Err(error))) => IncomingMessage::Invalid(message::frame_error(&error)),
+            Ok(Some(Err(error))) => message::skipped(&error),
             Ok(None) => break "the input ended".to_owned(),
             Err(error) => break format!("the input broke: {error}"),
         };
@@ -143,6 +147,17 @@ type HandlerOutcome = Result<Result<Option<Response>, ExitedError>, Box<dyn Any 
 struct CallOrigin {
     method: String,
     id: Option<Id>,
+    phase: ServingPhase,
+}
+
+/// How far a connection is.
+#[derive(Clone, Copy)]
+enum ServingPhase {
+    /// `initialize` has not come.
+    Starting,
+    Serving,
+    /// `shutdown` was answered.
+    ShutDown,
 }
 
 impl CallOrigin {
@@ -161,6 +176,17 @@ impl CallOrigin {
     fn response(&self, outcome: HandlerOutcome) -> Option<Response> {
         match outcome {
             Ok(Ok(response)) if self.method == "initialize" => response.map(newer::carry_out),
+            // The protocol asks for these codes whatever the method is; the service knows its own methods only.
+            Ok(Ok(Some(response))) if is_of_unknown_method(&response) => match self.phase {
+                ServingPhase::Starting => self.error(
+                    ErrorCode::ServerError(NOT_INITIALIZED),
+                    "the server is not initialized; send `initialize` first".to_owned(),
+                ),
+                ServingPhase::ShutDown => {
+                    self.error(ErrorCode::InvalidRequest, "the server is shut down".to_owned())
+                }
+                ServingPhase::Serving => Some(response),
+            },
             Ok(Ok(response)) => response,
             Ok(Err(ExitedError { .. })) => {
                 self.error(ErrorCode::InvalidRequest, "the server has exited".to_owned())
@@ -187,6 +213,8 @@ struct Dispatcher<B, C> {
     handlers: JoinSet<()>,
     /// The handler of `shutdown` while it is not done.
     shutdown: Option<AbortHandle>,
+    /// Whether `initialize` has come.
+    has_begun: bool,
     shut_down: bool,
     exited: bool,
 }
@@ -209,7 +237,12 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
             self.exited = true;
             return;
         }
-        let origin = CallOrigin { method: request.method().to_owned(), id: request.id().cloned() };
+        let origin = CallOrigin {
+            method: request.method().to_owned(),
+            id: request.id().cloned(),
+            phase: self.phase(),
+        };
+        self.has_begun |= origin.method == "initialize";
         if origin.method == "exit" {
             self.exited = true;
             self.await_shutdown().await;
@@ -253,6 +286,14 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
         }
     }
 
+    fn phase(&self) -> ServingPhase {
+        match (self.has_begun, self.shut_down) {
+            (_, true) => ServingPhase::ShutDown,
+            (false, false) => ServingPhase::Starting,
+            (true, false) => ServingPhase::Serving,
+        }
+    }
+
     /// Lets `shutdown` finish before `exit` cancels it: a client may send both at once.
     async fn await_shutdown(&mut self) {
         let Some(shutdown) = self.shutdown.take() else { return };
@@ -293,6 +334,10 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
             self.handlers.shutdown().await;
         }
     }
+}
+
+fn is_of_unknown_method(response: &Response) -> bool {
+    response.error().is_some_and(|error| error.code == ErrorCode::MethodNotFound)
 }
 
 /// Calls the service; a panic, in the call or in the future, becomes an outcome.

@@ -9,6 +9,50 @@ fn project() -> Project {
     Project::new(&Script::new([say("Hello.")]))
 }
 
+/// A document over the limit of messages, as far as a server reads it.
+fn document_over_the_limit(method: &str, uri: &str) -> Vec<u8> {
+    let document = json!({ "uri": uri, "languageId": "plaintext", "version": 2 });
+    let params = json!({ "textDocument": document, "contentChanges": [] });
+    let body = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+    format!("Content-Length: {}\r\n\r\n{body}\r\n", 300 << 20).into_bytes()
+}
+
+#[test]
+fn a_file_is_left_alone_while_it_is_open_with_a_text_over_the_limit() {
+    let read = || call("Read", json!({ "file_path": "{{cwd}}/a.txt" }));
+    let edit = || {
+        let input = json!({ "file_path": "{{cwd}}/a.txt", "old_string": "one", "new_string": "two" });
+        call("Edit", input)
+    };
+    let steps = (0..3).flat_map(|_| [read(), edit(), say("Done.")]);
+    let project = Project::new(&Script::new(steps));
+    project.write("a.txt", "one\n");
+    let client = project.open();
+    let session = client.session_with(json!({ "mode": "acceptEdits" }));
+    let uri = project.uri("a.txt");
+    for method in ["textDocument/didOpen", "textDocument/didChange"] {
+        if method == "textDocument/didChange" {
+            client.editor.open(&uri, "one\n");
+        }
+        client.send_bytes(document_over_the_limit(method, &uri));
+        let message = client.wait_for("the message to the user", |received| {
+            received.of("window/showMessage").next().map(|shown| shown["params"]["message"].clone())
+        });
+        assert!(message.as_str().unwrap().contains("does not follow `a.txt`"), "{message}");
+        client.forget();
+        session.run("edit");
+        let calls = session.calls();
+        let [read, edited] = &calls[calls.len() - 2..] else { panic!("{calls:?}") };
+        for call in [read, edited] {
+            assert!(call["display"].to_string().contains("too large to be followed"), "{call}");
+        }
+        assert_eq!(project.read("a.txt"), "one\n");
+    }
+    client.notify("textDocument/didClose", json!({ "textDocument": { "uri": uri } }));
+    session.run("edit");
+    assert_eq!(project.read("a.txt"), "two\n");
+}
+
 /// Shows that the server still serves.
 fn assert_serves(client: &Client, what: &str) {
     let session = client.session();
@@ -86,8 +130,10 @@ fn a_frame_may_arrive_in_pieces_and_many_at_once() {
 fn requests_that_are_wrong_get_the_errors_of_the_protocol() {
     let project = project();
     let client = project.start();
-    let early = client.request("agent/session/new", json!({})).unwrap_err();
-    assert_eq!(early.code, -32002, "{early:?}");
+    for method in ["agent/session/new", "textDocument/hover", "nope/nope", "shutdown"] {
+        let early = client.request(method, json!({})).unwrap_err();
+        assert_eq!(early.code, -32002, "{method}: {early:?}");
+    }
     client.initialize(Offer::kode().params(&project.workspace()));
     let place = json!({
         "textDocument": { "uri": "file:///a.txt" }, "position": { "line": 0, "character": 0 },
@@ -110,6 +156,13 @@ fn requests_that_are_wrong_get_the_errors_of_the_protocol() {
         }
     }
     assert_serves(&client, "after wrong requests");
+    client.request("shutdown", Value::Null).unwrap();
+    for method in ["agent/session/new", "textDocument/hover", "nope/nope", "initialize", "shutdown"] {
+        let late = client.request(method, json!({})).unwrap_err();
+        assert_eq!(late.code, -32600, "{method}: {late:?}");
+    }
+    client.notify("exit", Value::Null);
+    assert_eq!(client.wait_for_exit(), 0);
 }
 
 #[test]

@@ -5,12 +5,15 @@
 
 use kode_engine::agent::edits::review::ReviewSide;
 use kode_protocol as wire;
+use lsp_types::MessageType;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::sides;
 use crate::backend::Backend;
 use crate::convert::error::RequestError;
+use crate::display::readable;
 use crate::handlers::params::Params;
+use crate::transport::frame::MAX_BODY;
 
 /// Which virtual document is wanted; as LSP 3.18 has it.
 #[derive(Debug, Deserialize)]
@@ -24,6 +27,30 @@ struct TextDocumentContentParams {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TextDocumentContentResult {
     text: String,
+}
+
+/// A document that is too large to be followed.
+#[derive(Debug, Deserialize)]
+struct TooLargeDocument {
+    uri: lsp_types::Url,
+    bytes: u64,
+}
+
+/// Notes a document that is too large to be followed, and shows it to the user.
+pub(crate) async fn too_large(backend: &Backend, params: Params) {
+    let document: TooLargeDocument = match params.read() {
+        Ok(document) => document,
+        Err(error) => return tracing::warn!(?error, "a document that is too large has no legible URI"),
+    };
+    let connection = backend.connection();
+    connection.documents.open_too_large(&document.uri, document.bytes);
+    let name = document.uri.path_segments().and_then(Iterator::last).unwrap_or_default();
+    let (megabytes, limit) = (document.bytes >> 20, MAX_BODY >> 20);
+    let text = format!(
+        "kode-ls does not follow `{name}`: its text is {megabytes} MB as the editor sends it, and the limit is {limit} MB. The agent \
+         can neither read nor change this file while it is open here."
+    );
+    connection.client.show_message(MessageType::WARNING, readable(&text)).await;
 }
 
 /// Gives a text without the hunks that are neither kept nor undone.

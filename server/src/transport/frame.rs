@@ -14,6 +14,9 @@ pub const MAX_HEADER_LINE: usize = 8 << 10;
 /// The largest body: a document of 100 MB fits, however its characters have to be escaped.
 pub const MAX_BODY: usize = 192 << 20;
 
+/// How much of the beginning of a larger body is kept, so that a document in it can be named.
+const HEAD: usize = 8 << 10;
+
 /// How much is read at once, and the step in which the buffer grows, so that a body takes memory as it arrives
 /// and not as its header claims.
 const READ_STEP: usize = 64 << 10;
@@ -41,8 +44,13 @@ pub enum FrameError {
     #[error("the Content-Length `{0}` is not a number; skipped to the next Content-Length header")]
     BadLength(String),
     /// A body over [`MAX_BODY`].
-    #[error("a message of {0} bytes is over the limit of {MAX_BODY} bytes and was skipped")]
-    BodyTooLarge(u64),
+    #[error("a message of {bytes} bytes is over the limit of {MAX_BODY} bytes and was skipped")]
+    BodyTooLarge {
+        /// The length that its header claims.
+        bytes: u64,
+        /// Its beginning, as far as it came at once.
+        head: Bytes,
+    },
 }
 
 /// Reads frames from bytes.
@@ -122,7 +130,8 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                 Ok(FrameHeader::Other) => other_headers = true,
                 Ok(FrameHeader::End) => match length {
                     Some(bytes) if bytes > MAX_BODY as u64 => {
-                        return Ok(Some(Err(FrameError::BodyTooLarge(bytes))));
+                        let head = self.head().await?;
+                        return Ok(Some(Err(FrameError::BodyTooLarge { bytes, head })));
                     }
                     Some(bytes) => {
                         self.position = StreamPosition::Aligned;
@@ -140,6 +149,15 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                 }
             }
         }
+    }
+
+    /// The beginning of a body that is skipped. It stays in the buffer, because a claimed length may be wrong and another
+    /// message begin in it.
+    async fn head(&mut self) -> io::Result<Bytes> {
+        // After a wrong length a short message may be all that comes.
+        let is_over = |buffer: &BytesMut| buffer.ends_with(b"}") || buffer.ends_with(b"\n");
+        while self.buffer.len() < HEAD && !is_over(&self.buffer) && self.fill().await? {}
+        Ok(Bytes::copy_from_slice(&self.buffer[..self.buffer.len().min(HEAD)]))
     }
 
     /// Skips to the next line that ends in a Content-Length header and gives its value.

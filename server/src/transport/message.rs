@@ -8,6 +8,10 @@ use tower_lsp::jsonrpc::{Error, ErrorCode, Id, Request, Response};
 
 use super::frame::FrameError;
 
+/// The notification of a document whose text is over [`MAX_BODY`](super::frame::MAX_BODY). The transport makes it in the
+/// place of the client's own, so that it is handled in the order of notifications.
+pub const TOO_LARGE: &str = "$/kode/documentTooLarge";
+
 /// A body, read.
 #[derive(Debug)]
 pub enum IncomingMessage {
@@ -35,11 +39,45 @@ pub fn parse(body: &[u8]) -> IncomingMessage {
     }
 }
 
+/// The notification that stands for bytes that are no frame, when they are a document that is too large to be followed;
+/// else the response to them.
+#[must_use]
+pub fn skipped(fault: &FrameError) -> IncomingMessage {
+    if let FrameError::BodyTooLarge { bytes, head } = fault
+        && let Some(uri) = uri_of_document(head)
+    {
+        return IncomingMessage::Call(call(
+            TOO_LARGE.to_owned(),
+            None,
+            Some(json!({ "uri": uri, "bytes": bytes })),
+        ));
+    }
+    IncomingMessage::Invalid(frame_error(fault))
+}
+
+/// The URI of the document whose text a message brings, by the beginning of the message. Clients write it before the text.
+fn uri_of_document(head: &[u8]) -> Option<String> {
+    let after = |text: &[u8], key: &str| {
+        let at = text.windows(key.len()).position(|part| part == key.as_bytes())?;
+        let rest = text[at + key.len()..].trim_ascii_start().strip_prefix(b":")?;
+        let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<String>();
+        values.next()?.ok().map(|value| (value, at))
+    };
+    let (method, _) = after(head, "\"method\"")?;
+    if !["textDocument/didOpen", "textDocument/didChange"].contains(&method.as_str()) {
+        return None;
+    }
+    let (uri, at) = after(head, "\"uri\"")?;
+    // A quoted key within a text has its quotes escaped, and so is none.
+    let is_before_text = after(head, "\"text\"").is_none_or(|(_, text)| at < text);
+    is_before_text.then_some(uri)
+}
+
 /// The response to bytes that are no frame, or none that is taken.
 #[must_use]
 pub fn frame_error(fault: &FrameError) -> Response {
     let code = match fault {
-        FrameError::BodyTooLarge(_) => ErrorCode::InvalidRequest,
+        FrameError::BodyTooLarge { .. } => ErrorCode::InvalidRequest,
         FrameError::NotAHeader
         | FrameError::HeaderTooLong
         | FrameError::NoLength
@@ -175,6 +213,23 @@ mod tests {
             IncomingMessage::Invalid(response) => {
                 format!("invalid {} id {}", response.error().unwrap().code, response.id())
             }
+        }
+    }
+
+    #[test]
+    fn the_document_of_a_skipped_message_is_named_by_its_beginning() {
+        let named = |head: &str| uri_of_document(head.as_bytes());
+        let open = r#"{"jsonrpc":"2.0","method":"textDocument/didOpen","params":{"textDocument":{"uri" : "file:///%C3%A4\u0062","text":"a"#;
+        assert_eq!(named(open).as_deref(), Some("file:///%C3%A4b"));
+        let change = r#"{"method": "textDocument/didChange", "params": {"textDocument": {"version": 2, "uri": "file:///a"}, "conte"#;
+        assert_eq!(named(change).as_deref(), Some("file:///a"));
+        for other in [
+            "",
+            r#"{"method":"textDocument/didOpen","params":{"textDocument":{"uri":"file:///half"#,
+            r#"{"method":"agent/turn/start","params":{"uri":"file:///a"}}"#,
+            r#"{"method":"textDocument/didOpen","params":{"textDocument":{"text":"x","uri":"file:///a"}}}"#,
+        ] {
+            assert_eq!(named(other), None, "{other}");
         }
     }
 

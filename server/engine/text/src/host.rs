@@ -165,6 +165,11 @@ pub trait Host: Send + Sync + 'static {
     /// The open document for a file or URI, as the user sees it now.
     fn document(&self, target: &Target) -> Option<DocumentSnapshot>;
 
+    /// The bytes of a document that is open and too large to be followed: nothing is known of its text.
+    fn too_large(&self, _target: &Target) -> Option<u64> {
+        None
+    }
+
     /// All open documents, untitled ones included.
     fn documents(&self) -> Vec<DocumentSnapshot>;
 

@@ -62,6 +62,16 @@ pub enum ReadError {
         /// Its size in bytes.
         size: u64,
     },
+    /// It is open in the editor, and its text there is not known.
+    #[error(
+        "`{path}` is open in the editor with a text that is too large to be followed ({size} bytes as the editor sent it)"
+    )]
+    NotFollowed {
+        /// The file.
+        path: String,
+        /// The bytes of the editor's message.
+        size: u64,
+    },
     /// It is an image.
     #[error("`{path}` is an image ({format}), not text")]
     Image {
@@ -103,6 +113,11 @@ impl ReadError {
             Self::Replaced { .. } => "Nothing was read. Read it again to have it judged anew.".to_owned(),
             Self::Denied { .. } => "Ask the user to change the file's permissions.".to_owned(),
             Self::TooLarge { .. } => "Search it with Grep, or read parts of it with Bash.".to_owned(),
+            Self::NotFollowed { .. } => {
+                "Nothing was read or changed, because the user may have unsaved changes in it. Ask the user to save and close it in \
+                 the editor first."
+                    .to_owned()
+            }
             Self::Image { .. } => "Ask the user to describe it, or use a tool that reads images.".to_owned(),
             Self::Binary { .. } => "Inspect it with Bash if its contents matter.".to_owned(),
             Self::Io { .. } => "Check the file and its file system, then try again.".to_owned(),
@@ -118,6 +133,7 @@ impl From<ReadError> for ToolError {
             ReadError::Directory { .. }
             | ReadError::NotRegular { .. }
             | ReadError::TooLarge { .. }
+            | ReadError::NotFollowed { .. }
             | ReadError::Image { .. }
             | ReadError::Binary { .. } => ToolErrorKind::Mismatch,
             ReadError::Io { .. } => ToolErrorKind::Failed,

@@ -304,6 +304,9 @@ impl Workspace {
         let Target::File(path) = target else {
             return Err(ReadError::NotOpen { uri: target.to_string() });
         };
+        if let Some(size) = self.host.too_large(target) {
+            return Err(ReadError::NotFollowed { path: self.display(target), size });
+        }
         let (file, shown, target) = (path.clone(), self.display(target), target.clone());
         match blocking(move || read(target, file.as_path(), &shown)).await {
             Err(ReadError::NotFound { path: missing, .. }) => {
