@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "eaf29a1da04606778cfc6065e69cce9cd1f0c16c99ff97378b4ea3b65e6531ed";
+export const SCHEMA_HASH = "e4a8f20cfa4615b5f9282ced92d71fc7b906cbde1d93611b0d73132e6c545465";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -99,6 +99,8 @@ export interface AgentResumed {
     strategy: ResumeStrategy;
     /** Journal lines that could not be read and were skipped. */
     skippedRecords: number;
+    /** The step that the turn had reached when the server before ended, as far as the journal tells. */
+    breakpoint?: Breakpoint;
 }
 
 /** What undoing does where the user has changed what a hunk put there. */
@@ -268,6 +270,39 @@ export interface Bookmark {
     seq: number;
     /** When it happened. */
     timestamp: Timestamp;
+}
+
+/** A step of a turn. */
+export type Breakpoint =
+    /** No turn is under way. */
+    | "READY"
+    /** The model is asked next. */
+    | "PRE_MODEL"
+    /** The model answers. */
+    | "STREAMING_MODEL"
+    /** The answer has calls, none of which has begun. */
+    | "TOOL_PENDING"
+    /** A call waits for the user. */
+    | "AWAITING_APPROVAL"
+    /** A call may run, and runs next. */
+    | "PRE_TOOL"
+    /** A call runs. */
+    | "TOOL_EXECUTING"
+    /** All calls of the answer have their results. */
+    | "POST_TOOL";
+
+/** The turn reached another step. The steps of sub-agents are not reported. */
+export interface BreakpointChanged {
+    /** The turn. */
+    turnId: TurnId;
+    /** The step. */
+    breakpoint: Breakpoint;
+    /** The call that it is about. */
+    callId?: CallId;
+    /** With `PRE_MODEL`: the number of the model call in the turn, from 1. */
+    modelCall?: number;
+    /** With `PRE_MODEL`: the most model calls of the turn; absent where there is no limit. */
+    maxModelCalls?: number;
 }
 
 /** How the hunks of one call stand. */
@@ -1207,6 +1242,8 @@ export interface ErrorEvent {
 export type Event =
     /** A turn began. */
     | ({ type: "turn_started" } & TurnStarted)
+    /** The turn reached another step. */
+    | ({ type: "breakpoint_changed" } & BreakpointChanged)
     /** The transcript grew by an item. */
     | ({ type: "item_added" } & ItemAdded)
     /** An item changed in more than its streamed text. */
@@ -4127,12 +4164,25 @@ export interface ToolExecuted {
 export interface ToolInfo {
     /** Its canonical name, the only one shown to the model. */
     name: string;
+    /** Its name in words, for people. */
+    displayName?: string;
+    /** What it is for: `agents`, `code`, `commands`, `files`, `planning`, `questions`, `search` or `web`. */
+    category?: string;
+    /** Words to search it by. */
+    tags?: string[];
+    /**
+     * Whether its calls are asked for in the mode `default` where no rule decides. Some calls of other tools are, too: those that
+     * read outside of the workspace, for example.
+     */
+    needsPermission?: boolean;
     /** What it does to the world. */
     kind: ToolKind;
     /** Whether it only looks. */
     readOnly: boolean;
     /** Whether its calls may run beside each other. */
     concurrencySafe: boolean;
+    /** The first sentence of the description. */
+    summary?: string;
     /** What it does and when to use it, as the model reads it. */
     description: string;
     /** JSON Schema of its arguments. */

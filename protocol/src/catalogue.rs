@@ -30,12 +30,28 @@ pub struct ListToolsResult {
 pub struct ToolInfo {
     /// Its canonical name, the only one shown to the model.
     pub name: String,
+    /// Its name in words, for people.
+    #[serde(default)]
+    pub display_name: String,
+    /// What it is for: `agents`, `code`, `commands`, `files`, `planning`, `questions`, `search` or `web`.
+    #[serde(default)]
+    pub category: String,
+    /// Words to search it by.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// Whether its calls are asked for in the mode `default` where no rule decides. Some calls of other tools are, too: those that
+    /// read outside of the workspace, for example.
+    #[serde(default)]
+    pub needs_permission: bool,
     /// What it does to the world.
     pub kind: ToolKind,
     /// Whether it only looks.
     pub read_only: bool,
     /// Whether its calls may run beside each other.
     pub concurrency_safe: bool,
+    /// The first sentence of the description.
+    #[serde(default)]
+    pub summary: String,
     /// What it does and when to use it, as the model reads it.
     pub description: String,
     /// JSON Schema of its arguments.

@@ -70,6 +70,8 @@ pub enum Channel {
 pub enum Event {
     /// A turn began.
     TurnStarted(TurnStarted),
+    /// The turn reached another step.
+    BreakpointChanged(BreakpointChanged),
     /// The transcript grew by an item.
     ItemAdded(ItemAdded),
     /// An item changed in more than its streamed text.
@@ -184,6 +186,48 @@ pub enum Event {
 pub struct TurnStarted {
     /// The turn.
     pub turn_id: TurnId,
+}
+
+/// The turn reached another step. The steps of sub-agents are not reported.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BreakpointChanged {
+    /// The turn.
+    pub turn_id: TurnId,
+    /// The step.
+    pub breakpoint: Breakpoint,
+    /// The call that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+    /// With `PRE_MODEL`: the number of the model call in the turn, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_call: Option<u32>,
+    /// With `PRE_MODEL`: the most model calls of the turn; absent where there is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_model_calls: Option<u32>,
+}
+
+/// A step of a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Breakpoint {
+    /// No turn is under way.
+    #[default]
+    Ready,
+    /// The model is asked next.
+    PreModel,
+    /// The model answers.
+    StreamingModel,
+    /// The answer has calls, none of which has begun.
+    ToolPending,
+    /// A call waits for the user.
+    AwaitingApproval,
+    /// A call may run, and runs next.
+    PreTool,
+    /// A call runs.
+    ToolExecuting,
+    /// All calls of the answer have their results.
+    PostTool,
 }
 
 /// The transcript grew by an item.
@@ -775,6 +819,9 @@ pub struct AgentResumed {
     pub strategy: ResumeStrategy,
     /// Journal lines that could not be read and were skipped.
     pub skipped_records: u64,
+    /// The step that the turn had reached when the server before ended, as far as the journal tells.
+    #[serde(default)]
+    pub breakpoint: Breakpoint,
 }
 
 /// Another server writes the session from now on, or none, or this one does. It is no part of what the session tells: it has

@@ -132,6 +132,24 @@ fn a_killed_server_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_resumed_session_names_the_step_that_its_turn_had_reached() {
+    for (point, step) in [
+        (Point::Streaming, "STREAMING_MODEL"),
+        (Point::Asking, "AWAITING_APPROVAL"),
+        (Point::Running, "TOOL_EXECUTING"),
+        (Point::Done, "READY"),
+    ] {
+        let project = Project::new(&script());
+        let (id, _) = killed_at(&project, point);
+        let client = project.open();
+        let session = Session::new(&client, &id);
+        session.call("agent/session/load", json!({ "since": 0 }));
+        let resumed = session.wait_event("the resumption", |event| event["type"] == "agent_resumed");
+        assert_eq!(resumed["breakpoint"], step, "{point:?}");
+    }
+}
+
+#[test]
 fn a_sealed_call_says_what_to_do_before_it_is_repeated() {
     let project = Project::new(&script());
     let (id, _) = killed_at(&project, Point::Running);

@@ -274,7 +274,16 @@ fn tools_and_models_are_listed() {
     for tool in tools["tools"].as_array().unwrap() {
         assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
         assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{tool}");
-        assert!(tool["description"].as_str().is_some_and(|text| text.len() > 40), "{tool}");
+        let description = tool["description"].as_str().unwrap();
+        assert!(
+            description.len() > 40 && description.starts_with(tool["summary"].as_str().unwrap()),
+            "{tool}"
+        );
+        for field in ["displayName", "category", "summary"] {
+            assert!(tool[field].as_str().is_some_and(|text| !text.is_empty()), "{field} of {tool}");
+        }
+        let is_asked = tool["readOnly"] == false || tool["category"] == "web";
+        assert_eq!(tool["needsPermission"], is_asked, "{tool}");
     }
     let models = client.call("agent/models/list", json!({}));
     let names: Vec<&str> =

@@ -346,3 +346,35 @@ fn a_file_that_is_not_open_is_written_to_disk() {
     assert_eq!(project.read("old.txt"), "a\r\nB\r\nc\n", "line endings stay as they were");
     assert!(client.editor.edits().is_empty());
 }
+
+#[test]
+fn the_steps_of_a_turn_are_reported_with_the_number_of_each_model_call() {
+    let project =
+        Project::new(&Script::new([call("Bash", json!({ "command": "expr begun" })), say("Done.")]));
+    let client = project.open();
+    let session = client.session_with(json!({ "mode": "default" }));
+    let turn = session.prompt("go");
+    session.allow(0);
+    session.wait_done(&turn);
+    let events = session.events();
+    let steps: Vec<_> = events.iter().filter(|event| event["type"] == "breakpoint_changed").collect();
+    let names: Vec<_> = steps.iter().map(|step| step["breakpoint"].as_str().unwrap()).collect();
+    let expected = [
+        "PRE_MODEL",
+        "STREAMING_MODEL",
+        "TOOL_PENDING",
+        "AWAITING_APPROVAL",
+        "PRE_TOOL",
+        "TOOL_EXECUTING",
+        "POST_TOOL",
+        "PRE_MODEL",
+        "STREAMING_MODEL",
+        "READY",
+    ];
+    assert_eq!(names, expected);
+    let numbers: Vec<_> = steps.iter().filter_map(|step| step["modelCall"].as_u64()).collect();
+    assert_eq!(numbers, [1, 2]);
+    assert_eq!(steps[0]["maxModelCalls"], 100);
+    let about = session.calls()[0]["callId"].clone();
+    assert!(steps[3..6].iter().all(|step| step["callId"] == about), "{steps:#?}");
+}

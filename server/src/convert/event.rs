@@ -55,6 +55,15 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::TurnStarted { turn } => {
             wire::Event::TurnStarted(wire::TurnStarted { turn_id: turn_id(&turn) })
         }
+        Event::BreakpointChanged { turn, breakpoint, call, model_call, max_model_calls } => {
+            wire::Event::BreakpointChanged(wire::BreakpointChanged {
+                turn_id: turn_id(&turn),
+                breakpoint: turn::breakpoint(breakpoint),
+                call_id: call.as_ref().map(call_id),
+                model_call,
+                max_model_calls,
+            })
+        }
         Event::ItemAdded { item: added } => wire::Event::ItemAdded(wire::ItemAdded { item: item(added) }),
         Event::ItemUpdated { item: updated } => {
             wire::Event::ItemUpdated(wire::ItemUpdated { item: item(updated) })
@@ -131,8 +140,8 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         }
         Event::ContextCompression { turn, agent, step } => context::compression(&turn, agent.as_ref(), step),
         Event::ModelRetry { retry } => wire::Event::ModelRetry(turn::retry(retry)),
-        Event::AgentResumed { sealed, strategy, skipped_records } => {
-            turn::resumed(&sealed, strategy, skipped_records)
+        Event::AgentResumed { sealed, strategy, skipped_records, breakpoint } => {
+            turn::resumed(&sealed, strategy, skipped_records, breakpoint)
         }
         Event::LeaseChanged { writer, is_mine } => lease_changed(writer.map(|writer| *writer), is_mine),
         Event::StorageFailure { message, recovered } => {

@@ -22,7 +22,7 @@ use kode_engine::process::shell::TaskEnd;
 use kode_engine::record::background::BackgroundTask;
 use kode_engine::record::context::Pace;
 use kode_engine::record::event::{
-    CallState, CompressionStep, Event, EventRecord, Gap, Item, ItemBody, ModelRetry, NoticeLevel,
+    Breakpoint, CallState, CompressionStep, Event, EventRecord, Gap, Item, ItemBody, ModelRetry, NoticeLevel,
     ResumeStrategy, SealedCall, ToolCallItem, TurnEnd,
 };
 use kode_engine::record::hook::HookOutcome;
@@ -152,6 +152,17 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
     let changed = Target::Untitled("untitled:U1".into());
     vec![
         (Event::TurnStarted { turn: turn() }, "turn_started", "progress"),
+        (
+            Event::BreakpointChanged {
+                turn: turn(),
+                breakpoint: Breakpoint::PreModel,
+                call: None,
+                model_call: Some(1),
+                max_model_calls: Some(100),
+            },
+            "breakpoint_changed",
+            "monitor",
+        ),
         (Event::ItemAdded { item: item() }, "item_added", "progress"),
         (Event::ItemUpdated { item: item() }, "item_updated", "progress"),
         (Event::TextChunk { item: item_id(), text: text() }, "text_chunk", "progress"),
@@ -260,7 +271,12 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         ),
         (Event::ModelRetry { retry }, "model_retry", "monitor"),
         (
-            Event::AgentResumed { sealed, strategy: ResumeStrategy::Crash, skipped_records: 2 },
+            Event::AgentResumed {
+                sealed,
+                strategy: ResumeStrategy::Crash,
+                skipped_records: 2,
+                breakpoint: Breakpoint::ToolExecuting,
+            },
             "agent_resumed",
             "monitor",
         ),

@@ -5,14 +5,19 @@
 use kode_engine::agent::session::prompts::SubmitOutcome;
 use kode_engine::base::ids::TurnId;
 use kode_engine::model::ModelErrorKind;
-use kode_engine::record::event::{ModelRetry, NoticeKind, ResumeStrategy, SealedCall, TurnEnd};
+use kode_engine::record::event::{Breakpoint, ModelRetry, NoticeKind, ResumeStrategy, SealedCall, TurnEnd};
 use kode_engine::record::phases::PhaseTimes;
 use kode_protocol as wire;
 
 use crate::convert::{call_id, call_state, timestamp};
 
 /// How a session was taken up.
-pub(super) fn resumed(sealed: &[SealedCall], strategy: ResumeStrategy, skipped_records: u64) -> wire::Event {
+pub(super) fn resumed(
+    sealed: &[SealedCall],
+    strategy: ResumeStrategy,
+    skipped_records: u64,
+    reached: Breakpoint,
+) -> wire::Event {
     let sealed_calls = sealed.iter().map(|sealed| wire::SealedCall {
         call_id: call_id(&sealed.call),
         state: sealed.state.map(call_state),
@@ -25,7 +30,22 @@ pub(super) fn resumed(sealed: &[SealedCall], strategy: ResumeStrategy, skipped_r
             ResumeStrategy::Manual => wire::ResumeStrategy::Manual,
         },
         skipped_records,
+        breakpoint: breakpoint(reached),
     })
+}
+
+/// The step that a turn has reached.
+pub(super) fn breakpoint(reached: Breakpoint) -> wire::Breakpoint {
+    match reached {
+        Breakpoint::Ready => wire::Breakpoint::Ready,
+        Breakpoint::PreModel => wire::Breakpoint::PreModel,
+        Breakpoint::StreamingModel => wire::Breakpoint::StreamingModel,
+        Breakpoint::ToolPending => wire::Breakpoint::ToolPending,
+        Breakpoint::AwaitingApproval => wire::Breakpoint::AwaitingApproval,
+        Breakpoint::PreTool => wire::Breakpoint::PreTool,
+        Breakpoint::ToolExecuting => wire::Breakpoint::ToolExecuting,
+        Breakpoint::PostTool => wire::Breakpoint::PostTool,
+    }
 }
 
 /// Why a turn ended.

@@ -8,6 +8,7 @@ use kode_engine::config::extension::Extension;
 use kode_engine::config::extension::live::Extensions;
 use kode_engine::config::style::DEFAULT;
 use kode_engine::permission::rules::names;
+use kode_engine::tools::listing::listing_of;
 use kode_protocol as wire;
 
 use crate::backend::Backend;
@@ -23,8 +24,19 @@ pub(crate) async fn tools(
     let agent = backend.agent()?;
     let tools = agent.engine.tools().iter().map(|tool| {
         let facts = tool.facts();
+        let listing = listing_of(facts.name);
+        let uses_network = listing.is_some_and(|listing| listing.uses_network);
         wire::ToolInfo {
             name: facts.name.to_owned(),
+            display_name: listing.map_or(facts.name, |listing| listing.title).to_owned(),
+            category: listing.map_or("", |listing| listing.category).to_owned(),
+            tags: listing
+                .map_or(&[][..], |listing| listing.tags)
+                .iter()
+                .map(|tag| (*tag).to_owned())
+                .collect(),
+            needs_permission: facts.kind != ToolKind::ReadOnly || uses_network,
+            summary: first_sentence(facts.description),
             kind: convert::tool_kind(facts.kind),
             read_only: facts.kind == ToolKind::ReadOnly,
             concurrency_safe: facts.concurrency_safe,
@@ -34,6 +46,12 @@ pub(crate) async fn tools(
         }
     });
     Ok(wire::ListToolsResult { tools: tools.collect() })
+}
+
+/// The first sentence of a text, with its period.
+fn first_sentence(text: &str) -> String {
+    let first = text.split_inclusive(". ").next().unwrap_or_default();
+    first.lines().next().unwrap_or_default().trim_end().to_owned()
 }
 
 /// Lists the model profiles.

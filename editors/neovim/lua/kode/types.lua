@@ -55,6 +55,7 @@
 ---@field sealedCalls kode.SealedCall[] The same calls with the states they were in, as far as those are known.
 ---@field strategy kode.ResumeStrategy Whether anything was unfinished.
 ---@field skippedRecords integer Journal lines that could not be read and were skipped.
+---@field breakpoint? kode.Breakpoint The step that the turn had reached when the server before ended, as far as the journal tells.
 
 --- What undoing does where the user has changed what a hunk put there.
 ---@alias kode.Amended
@@ -156,6 +157,25 @@
 ---@class kode.Bookmark
 ---@field seq integer Number of the event, from 1. Numbers grow, over restarts as well, and a jump is no loss; only `lease_changed` has the number of the event before it.
 ---@field timestamp kode.Timestamp When it happened.
+
+--- A step of a turn.
+---@alias kode.Breakpoint
+---| "READY" # No turn is under way.
+---| "PRE_MODEL" # The model is asked next.
+---| "STREAMING_MODEL" # The model answers.
+---| "TOOL_PENDING" # The answer has calls, none of which has begun.
+---| "AWAITING_APPROVAL" # A call waits for the user.
+---| "PRE_TOOL" # A call may run, and runs next.
+---| "TOOL_EXECUTING" # A call runs.
+---| "POST_TOOL" # All calls of the answer have their results.
+
+--- The turn reached another step. The steps of sub-agents are not reported.
+---@class kode.BreakpointChanged
+---@field turnId kode.TurnId The turn.
+---@field breakpoint kode.Breakpoint The step.
+---@field callId? kode.CallId The call that it is about.
+---@field modelCall? integer With `PRE_MODEL`: the number of the model call in the turn, from 1.
+---@field maxModelCalls? integer With `PRE_MODEL`: the most model calls of the turn; absent where there is no limit.
 
 --- How the hunks of one call stand.
 ---@class kode.CallEdits
@@ -848,6 +868,10 @@
 ---@class kode.Event.TurnStarted: kode.TurnStarted
 ---@field type "turn_started"
 
+--- The turn reached another step.
+---@class kode.Event.BreakpointChanged: kode.BreakpointChanged
+---@field type "breakpoint_changed"
+
 --- The transcript grew by an item.
 ---@class kode.Event.ItemAdded: kode.ItemAdded
 ---@field type "item_added"
@@ -1043,6 +1067,7 @@
 --- What happened.
 ---@alias kode.Event
 ---| kode.Event.TurnStarted
+---| kode.Event.BreakpointChanged
 ---| kode.Event.ItemAdded
 ---| kode.Event.ItemUpdated
 ---| kode.Event.TextChunk
@@ -2884,9 +2909,14 @@
 --- A tool.
 ---@class kode.ToolInfo
 ---@field name string Its canonical name, the only one shown to the model.
+---@field displayName? string Its name in words, for people.
+---@field category? string What it is for: `agents`, `code`, `commands`, `files`, `planning`, `questions`, `search` or `web`.
+---@field tags? string[] Words to search it by.
+---@field needsPermission? boolean Whether its calls are asked for in the mode `default` where no rule decides. Some calls of other tools are, too: those that read outside of the workspace, for example.
 ---@field kind kode.ToolKind What it does to the world.
 ---@field readOnly boolean Whether it only looks.
 ---@field concurrencySafe boolean Whether its calls may run beside each other.
+---@field summary? string The first sentence of the description.
 ---@field description string What it does and when to use it, as the model reads it.
 ---@field inputSchema any JSON Schema of its arguments.
 ---@field aliases string[] Names from other agents that mean the same.

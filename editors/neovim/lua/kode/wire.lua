@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "eaf29a1da04606778cfc6065e69cce9cd1f0c16c99ff97378b4ea3b65e6531ed"
+M.schema_hash = "e4a8f20cfa4615b5f9282ced92d71fc7b906cbde1d93611b0d73132e6c545465"
 
 return M

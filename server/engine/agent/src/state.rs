@@ -37,7 +37,7 @@ use kode_journal::Shelf;
 use kode_model::{Block, Message, Usage};
 use kode_permission::Grant;
 use kode_record::draft::PromptDraft;
-use kode_record::event::{Event, Item, ItemBody, ResumeStrategy, RunState, SealedCall, TurnEnd};
+use kode_record::event::{Event, Item, ItemBody, RunState, TurnEnd};
 use kode_record::intent::Intent;
 use kode_record::record::{Record, TurnFigures};
 use queue::{Queue, WaitingPrompt};
@@ -244,8 +244,9 @@ impl SessionState {
             }
             Record::Rewound { turn, resolution, files } => self.rewind(&turn, resolution, files),
             Record::Unwound { resolution } => self.unwind(&resolution),
-            Record::Resumed { sealed, skipped_records, states, strategy } => {
-                self.resumed(events::sealed_calls(sealed, states), skipped_records, strategy)
+            Record::Resumed { sealed, skipped_records, states, strategy, breakpoint } => {
+                let sealed = events::sealed_calls(sealed, states);
+                self.resumed(Event::AgentResumed { sealed, strategy, skipped_records, breakpoint })
             }
             Record::Decided { .. }
             | Record::Granted { .. }
@@ -395,12 +396,8 @@ impl SessionState {
     }
 
     /// Emits again the events that the process before may have emitted without a record.
-    fn resumed(&self, sealed: Vec<SealedCall>, skipped_records: u64, strategy: ResumeStrategy) -> Vec<Event> {
-        vec![
-            Event::DraftChanged { draft: self.draft.clone() },
-            self.queue_event(),
-            Event::AgentResumed { sealed, strategy, skipped_records },
-        ]
+    fn resumed(&self, resumed: Event) -> Vec<Event> {
+        vec![Event::DraftChanged { draft: self.draft.clone() }, self.queue_event(), resumed]
     }
 
     /// Counts an answer of the session's own conversation.

@@ -49,7 +49,7 @@ use kode_config::preferences::IncompleteIntent;
 use kode_model::fallback::Trigger;
 use kode_model::{ModelError, StopReason, Usage, retry};
 use kode_record::compaction::Cause;
-use kode_record::event::{ItemBody, NoticeKind, NoticeLevel, TurnEnd};
+use kode_record::event::{Breakpoint, ItemBody, NoticeKind, NoticeLevel, TurnEnd};
 use kode_record::options::TurnOptions;
 use kode_record::phases::PhaseTimes;
 use kode_record::record::Record;
@@ -210,6 +210,7 @@ impl<'a> TurnLoop<'a> {
         if !is_left_open(turn, reason) {
             close(turn, reason, self.model_calls);
         }
+        turn.reach(Breakpoint::Ready, None);
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (mut spent, phases) = (self.spent, turn.conversation.phases().times());
         spent += turn.conversation.spent();
@@ -355,6 +356,11 @@ impl<'a> TurnLoop<'a> {
     async fn ask_once(&mut self) -> Result<ModelAnswer, NoAnswer> {
         self.spent.model_calls = self.spent.model_calls.saturating_add(1);
         self.model_calls = self.model_calls.saturating_add(1);
+        let most = match self.limit() {
+            TurnLimit::Calls(limit) => Some(limit),
+            TurnLimit::Unlimited | TurnLimit::Disabled => None,
+        };
+        self.turn.reach_model(self.model_calls, most);
         let options = std::mem::take(&mut self.sample);
         match sample(self.turn, options, self.cancel).await {
             Sample::Answer(answer) => {
@@ -392,7 +398,9 @@ impl<'a> TurnLoop<'a> {
                     let began = Instant::now();
                     let calls = u32::try_from(answer.calls.len()).unwrap_or(u32::MAX);
                     self.spent.tool_calls = self.spent.tool_calls.saturating_add(calls);
+                    self.turn.reach(Breakpoint::ToolPending, None);
                     schedule::run(self.turn, answer.calls.clone(), self.cancel).await;
+                    self.turn.reach(Breakpoint::PostTool, None);
                     self.turn.conversation.note_phase(Phase::ToolExecution, began);
                     self.announced = 0;
                     self.repeats.take(&self.turn.conversation.thread, &answer.calls);

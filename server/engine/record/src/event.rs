@@ -195,6 +195,19 @@ pub enum Event {
         /// The turn.
         turn: TurnId,
     },
+    /// The turn of the session's own conversation reached another step.
+    BreakpointChanged {
+        /// The turn.
+        turn: TurnId,
+        /// The step.
+        breakpoint: Breakpoint,
+        /// The call that it is about.
+        call: Option<CallId>,
+        /// Before a model call: its number in the turn, from 1.
+        model_call: Option<u32>,
+        /// Before a model call: the most of the turn, where it has a limit.
+        max_model_calls: Option<u32>,
+    },
     /// The transcript grew by an item.
     ItemAdded {
         /// The item as it is now.
@@ -513,6 +526,8 @@ pub enum Event {
         strategy: ResumeStrategy,
         /// Journal lines that could not be read and were skipped.
         skipped_records: u64,
+        /// The step that the turn had reached when the process before ended.
+        breakpoint: Breakpoint,
     },
     /// What becomes of an MCP server, or what it offers, changed.
     McpChanged {
@@ -581,7 +596,8 @@ impl Event {
             | Self::PermissionDecided { .. }
             | Self::QuestionAsked { .. }
             | Self::QuestionAnswered { .. } => Channel::Control,
-            Self::StateChanged { .. }
+            Self::BreakpointChanged { .. }
+            | Self::StateChanged { .. }
             | Self::ModeChanged { .. }
             | Self::QueueChanged { .. }
             | Self::TitleChanged { .. }
@@ -616,6 +632,29 @@ impl Event {
             | Self::Error { .. } => Channel::Monitor,
         }
     }
+}
+
+/// A step of a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Breakpoint {
+    /// No turn is under way.
+    #[default]
+    Ready,
+    /// The model is asked next.
+    PreModel,
+    /// The model answers.
+    StreamingModel,
+    /// The answer has calls, none of which has begun.
+    ToolPending,
+    /// A call waits for the user.
+    AwaitingApproval,
+    /// A call may run, and runs next.
+    PreTool,
+    /// A call runs.
+    ToolExecuting,
+    /// All calls of the answer have their results.
+    PostTool,
 }
 
 /// How far the compaction of a conversation is.

@@ -10,7 +10,7 @@ use crate::background::TaskEntry;
 use crate::compaction::Compaction;
 use crate::context::{ContextUse, Pace};
 use crate::draft::PromptDraft;
-use crate::event::{CallOutcome, CallState, Item, QueuedPrompt, ResumeStrategy, TurnEnd};
+use crate::event::{Breakpoint, CallOutcome, CallState, Item, QueuedPrompt, ResumeStrategy, TurnEnd};
 use crate::intent::Intent;
 use crate::options::TurnOptions;
 use crate::phases::PhaseTimes;
@@ -418,6 +418,9 @@ pub enum Record {
         /// Whether anything was unfinished.
         #[serde(default)]
         strategy: ResumeStrategy,
+        /// The step that the turn had reached; older journals do not name it.
+        #[serde(default)]
+        breakpoint: Breakpoint,
     },
     /// Something happened in the conversation of a sub-agent.
     InAgent {

@@ -19,6 +19,7 @@ pub mod format;
 pub mod glob;
 pub mod grep;
 pub mod kill_shell;
+pub mod listing;
 pub mod ls;
 pub mod lsp;
 pub mod multi_edit;

@@ -22,7 +22,7 @@ use kode_base::blocking;
 use kode_base::ids::{AgentId, TurnId};
 use kode_base::mode::{Mode, StoredMode};
 use kode_record::event::{
-    CallState, Item, ItemBody, NoticeKind, NoticeLevel, ResumeStrategy, SealedCall, TurnEnd,
+    Breakpoint, CallState, Item, ItemBody, NoticeKind, NoticeLevel, ResumeStrategy, SealedCall, TurnEnd,
 };
 use kode_record::record::{Record, TurnFigures};
 
@@ -76,6 +76,7 @@ impl Session {
     /// Brings a session that was read from its journal into a state from which it can continue.
     pub(super) fn resume(&self, skipped_records: u64) {
         let strategy = strategy(self.core());
+        let breakpoint = breakpoint(self.core());
         let point = ResumePoint::of(self.core());
         keep_streamed(self.core());
         let sealed = seal_lost_calls(self.core(), point.as_ref());
@@ -97,7 +98,8 @@ impl Session {
             .map(|sealed| (sealed.call, sealed.state.unwrap_or(CallState::Pending)))
             .unzip();
         // Written every time: the events of this run have higher numbers than those of every earlier one.
-        self.core().commit_to(&mut state, Record::Resumed { sealed, skipped_records, states, strategy });
+        self.core()
+            .commit_to(&mut state, Record::Resumed { sealed, skipped_records, states, strategy, breakpoint });
         self.replace_lost_model(&mut state);
         // Prompts that waited when the server ended go on waiting for a person: nothing runs by itself on a resume.
     }
@@ -222,6 +224,27 @@ fn strategy(core: &Arc<Core>) -> ResumeStrategy {
     let state = core.state();
     let is_unfinished = state.running.id.is_some() || state.background.running().next().is_some();
     if is_unfinished { ResumeStrategy::Crash } else { ResumeStrategy::Manual }
+}
+
+/// The step that the turn had reached when the server ended, as far as the journal tells.
+fn breakpoint(core: &Arc<Core>) -> Breakpoint {
+    let state = core.state();
+    if state.running.id.is_none() {
+        return Breakpoint::Ready;
+    }
+    let open = state.main.unanswered();
+    let has = |wanted: CallState| {
+        open.iter().any(|item| matches!(&item.body, ItemBody::ToolCall(call) if call.state == wanted))
+    };
+    let last = state.main.items.backwards().next();
+    match last.as_ref().map(|item| &item.body) {
+        _ if has(CallState::ApprovalRequired) => Breakpoint::AwaitingApproval,
+        _ if has(CallState::Executing) => Breakpoint::ToolExecuting,
+        _ if !open.is_empty() => Breakpoint::ToolPending,
+        _ if state.main.broken_off_answer(Timestamp::now()).is_some() => Breakpoint::StreamingModel,
+        Some(ItemBody::ToolCall(_)) => Breakpoint::PostTool,
+        _ => Breakpoint::PreModel,
+    }
 }
 
 /// Records text that streamed when the server ended as an answer that broke off.

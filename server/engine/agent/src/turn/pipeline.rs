@@ -39,7 +39,7 @@ use kode_model::Block;
 use kode_permission::equipment::Equipment;
 use kode_permission::gate::{AnswerReach, GateCase};
 use kode_permission::{GateDecision, Verdict};
-use kode_record::event::{CallOutcome, CallState};
+use kode_record::event::{Breakpoint, CallOutcome, CallState};
 use kode_record::record::ExecutedCall;
 use kode_tool::{CallContext, CallPlan, ErasedTool, ToolOutput};
 
@@ -197,6 +197,7 @@ impl<'a> Pipeline<'a> {
         };
 
         trace(self.call, PipelineStage::Execution);
+        self.turn.reach(Breakpoint::PreTool, Some(&self.call.id));
         let read = match confirmed.plan.touches.as_slice() {
             [Touch::Read(target)] if tool.facts().name == "Read" => Some(target.clone()),
             _ => None,

@@ -21,10 +21,10 @@ use crate::state::thread::Thread;
 use crate::turn::agent_slots::AgentSlots;
 use crate::turn::call_slots::CallSlots;
 use crate::turn::turns::Turns;
-use kode_base::ids::TurnId;
+use kode_base::ids::{CallId, TurnId};
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
-use kode_record::event::{Item, ItemBody, NoticeKind, NoticeLevel};
+use kode_record::event::{Breakpoint, Event, Item, ItemBody, NoticeKind, NoticeLevel};
 use kode_record::record::Record;
 
 /// The components that the turns of a session work with.
@@ -68,6 +68,30 @@ impl TurnContext<'_> {
     /// The mode in which the turn's calls are judged now.
     pub(crate) fn mode(&self) -> Mode {
         self.conversation.current_mode()
+    }
+
+    /// Publishes a step of the turn; the steps of sub-agents are not published.
+    pub(crate) fn reach(&self, breakpoint: Breakpoint, call: Option<&CallId>) {
+        self.publish_step(breakpoint, call.cloned(), None, None);
+    }
+
+    /// Publishes that the model is asked next: for the `model_call`th time of `max_model_calls`.
+    pub(crate) fn reach_model(&self, model_call: u32, max_model_calls: Option<u32>) {
+        self.publish_step(Breakpoint::PreModel, None, Some(model_call), max_model_calls);
+    }
+
+    fn publish_step(
+        &self,
+        breakpoint: Breakpoint,
+        call: Option<CallId>,
+        model_call: Option<u32>,
+        max_model_calls: Option<u32>,
+    ) {
+        if self.conversation.is_main() {
+            let turn = self.id.clone();
+            let step = Event::BreakpointChanged { turn, breakpoint, call, model_call, max_model_calls };
+            self.services.core.publish(step);
+        }
     }
 
     /// Reads the conversation as it is now.

@@ -24,7 +24,7 @@ use kode_permission::{
     GateDecision, Grant, Offer, PermissionOutcome, PermissionPrompt, PermissionResolution, PromptAnswer,
     Scope, Verdict,
 };
-use kode_record::event::NoticeLevel;
+use kode_record::event::{Breakpoint, NoticeLevel};
 use kode_record::record::Record;
 use kode_text::edit::ChangeSet;
 use kode_text::workspace::KnownText;
@@ -187,6 +187,7 @@ impl Pipeline<'_> {
         judged: Judgment,
         context: &CallContext,
     ) -> Result<ConfirmedPlan, ToolError> {
+        self.turn.reach(Breakpoint::AwaitingApproval, Some(&self.call.id));
         let prompt = permission::prompt(self.turn, tool, self.call, &plan, &judged);
         let mut offers = prompt.offers.clone();
         let id = prompt.id.clone();

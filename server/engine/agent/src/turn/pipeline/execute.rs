@@ -23,7 +23,7 @@ use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_base::ids::{ChangeId, HunkId, PermissionId};
 use kode_base::paths::ResolvedPaths;
 use kode_base::question::{QuestionDraft, Reply};
-use kode_record::event::Event;
+use kode_record::event::{Breakpoint, Event};
 use kode_text::edit::ChangeSet;
 use kode_text::edit::ledger::ChangeOrigin;
 use kode_text::edit::ledger::review::HunkKind;
@@ -50,6 +50,7 @@ impl Pipeline<'_> {
 
     /// Notes in the transcript that the call begins to run.
     fn begins(&self, title: &str) {
+        self.turn.reach(Breakpoint::ToolExecuting, Some(&self.call.id));
         if self.embedded.is_none() {
             self.conversation().call_begins(&self.call.item, title);
         }

@@ -18,7 +18,7 @@ use crate::core::thread::ThreadHandle;
 use crate::turn::services::TurnContext;
 use kode_base::ids::{CallId, ItemId};
 use kode_model::{Block, Delta, Model, ModelError, ModelRequest, ModelResponse};
-use kode_record::event::{Item, ItemBody, ToolCallItem};
+use kode_record::event::{Breakpoint, Item, ItemBody, ToolCallItem};
 use kode_record::record::Record;
 use kode_tool::names::THINK;
 
@@ -68,6 +68,7 @@ pub(super) async fn stream(
     let answer = model.stream(request, &mut sink, cancel);
     tokio::pin!(answer);
     let mut next_flush = Instant::now();
+    let mut is_streaming = false;
     let answer = loop {
         tokio::select! {
             biased;
@@ -78,6 +79,9 @@ pub(super) async fn stream(
                     biased;
                     answer = &mut answer => break answer,
                     () = sleep_until(next_flush) => {}
+                }
+                if !std::mem::replace(&mut is_streaming, true) {
+                    turn.reach(Breakpoint::StreamingModel, None);
                 }
                 next_flush = Instant::now() + Duration::from_millis(1_000 / FLUSHES_PER_SECOND);
                 take().into_iter().for_each(|delta| shown.add(turn, delta));
