@@ -401,7 +401,7 @@ fn format_result(
         },
     };
     let (content, images, is_error) = match &result {
-        Ok(output) => (output.model_text.clone(), output.images.clone(), false),
+        Ok(output) => (texts(output).0.to_owned(), output.images.clone(), false),
         Err(error) => (error.model_text(), Vec::new(), true),
     };
     if let Err(error) = &result {
@@ -409,8 +409,7 @@ fn format_result(
     }
     let outcome = match result {
         Ok(output) => {
-            let first_line = || output.model_text.lines().next().unwrap_or_default().to_owned();
-            let display = if output.display.is_empty() { first_line() } else { output.display };
+            let display = texts(&output).1.to_owned();
             CallOutcome { state, display, structured: output.structured, error: None }
         }
         Err(error) => CallOutcome {
@@ -423,4 +422,34 @@ fn format_result(
     let result = Block::ToolResult { tool_use_id: id.as_str().to_owned(), content, images, is_error };
     let executed = Some(ExecutedCall { name, duration_ms });
     thread.end_call(&call.item, outcome, (result, instructed), executed);
+}
+
+/// The texts of a result, for the model and for people. Where one is empty, the other is used.
+fn texts(output: &ToolOutput) -> (&str, &str) {
+    let first_line = output.model_text.lines().next().unwrap_or_default();
+    let shown = if output.display.is_empty() { first_line } else { &output.display };
+    let told = if output.model_text.is_empty() { shown } else { &output.model_text };
+    (told, shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_text_of_a_result_is_replaced_by_the_other() {
+        for (model_text, display, expected) in [
+            ("one\ntwo", "shown", ("one\ntwo", "shown")),
+            ("one\ntwo", "", ("one\ntwo", "one")),
+            ("", "shown", ("shown", "shown")),
+            ("", "", ("", "")),
+        ] {
+            let output = ToolOutput {
+                model_text: model_text.to_owned(),
+                display: display.to_owned(),
+                ..ToolOutput::default()
+            };
+            assert_eq!(texts(&output), expected);
+        }
+    }
 }
