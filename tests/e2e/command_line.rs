@@ -34,7 +34,10 @@ fn every_command_has_help_a_manual_page_and_completions() {
         let help = run(&["help", command], None, &[], "");
         assert!(help.code == 0 && help.stdout.contains("Usage: kode-ls"), "{help:?}");
     }
-    assert!(run(&["help", "run"], None, &[], "").stdout.contains("130  interrupted"));
+    let help = run(&["help", "run"], None, &[], "").stdout;
+    for part in ["130  interrupted", "\nInput:\n", "\nOutput:\n", "\nSafety:\n", "\nSession:\n"] {
+        assert!(help.contains(part), "{part:?} in {help}");
+    }
     for shell in ["bash", "zsh", "fish"] {
         let script = run(&["completions", shell], None, &[], "").stdout;
         assert!(script.contains("fail-on-denial"), "{shell}: {script}");

@@ -109,7 +109,17 @@ fn files_are_listed_with_what_hides_them_and_completed() {
     assert_eq!(find("commands/help.md")["shadowedBy"], "built-in");
     assert_eq!(find("git/log.md")["waiting"], json!(["shell", "allowedTools"]));
     assert!(listed["problems"][0]["file"].as_str().unwrap().ends_with("broken.md"), "{listed}");
-    assert_eq!(listed["extensionPoints"].as_array().unwrap().len(), 4);
+    let points = listed["extensionPoints"].as_array().unwrap().iter();
+    let points: Vec<_> = points
+        .map(|one| json!([one["kind"], one["automatic"], one["manual"], one["modelCallable"]]))
+        .collect();
+    let expected = [
+        json!(["hooks", true, false, false]),
+        json!(["commands", false, true, true]),
+        json!(["agents", true, true, true]),
+        json!(["skills", true, true, true]),
+    ];
+    assert_eq!(points, expected);
     let completed = session.call("agent/complete", json!({ "text": "/dep", "cursor": 4 }));
     let labels: Vec<_> = completed["items"].as_array().unwrap().iter().map(|item| &item["label"]).collect();
     assert_eq!(labels[0], "/deploy");
@@ -230,4 +240,23 @@ fn the_documentation_lists_every_command() {
         let row = format!("| {shown}{aliases} | {description} | {effect} |\n");
         assert!(document.contains(&row), "no {row}");
     }
+}
+
+#[test]
+fn help_model_and_mcp_show_what_there_is_and_model_switches() {
+    let project = Project::new(&Script::new([]));
+    project.write(
+        ".claude/commands/review.md",
+        "---\ndescription: Reviews it.\nargument-hint: \"[file]\"\n---\nReview $1.",
+    );
+    let client = project.open();
+    let session = client.session();
+    let text = |command: &str| run(&session, command)["text"].as_str().unwrap().to_owned();
+    let help = text("/help");
+    assert!(help.contains("`/compact [FOCUS]`"), "{help}");
+    assert!(help.contains("- `/review [file]`: Reviews it. (project, .claude/commands/review.md)"), "{help}");
+    assert!(text("/model").contains("demo"));
+    assert!(text("/model demo").contains("demo"));
+    assert_eq!(session.snapshot()["model"]["name"], "demo");
+    assert!(text("/mcp tools").contains("no MCP server is connected"));
 }

@@ -693,3 +693,46 @@ fn a_hook_can_be_a_request() {
     let request = answering.join().unwrap();
     assert!(request.contains("/user\r\n") && request.contains("\"tool_name\":\"Bash\""), "{request}");
 }
+
+#[test]
+fn a_call_goes_through_its_stages_in_their_order() {
+    let desk = Desk::new(&Script::new([bash("expr 40 + 2"), say("Done.")]));
+    desk.hooks(&json!({ "PreToolUse": [group("true")], "PostToolUse": [group("true")] }));
+    let client = desk.open();
+    let session = client.session();
+    let turn = session.prompt("go");
+    session.allow(0);
+    session.wait_done(&turn);
+    let wanted = [
+        "tool:queued",
+        "permission_required",
+        "permission_decided",
+        "tool:start",
+        "tool:progress",
+        "tool:end",
+    ];
+    let mut stages: Vec<String> = Vec::new();
+    for event in session.events() {
+        let name = event["type"].as_str().unwrap();
+        let stage = match name {
+            "hook_ran" => event["event"].as_str().unwrap(),
+            name if wanted.contains(&name) => name,
+            _ => continue,
+        };
+        if stages.last().is_none_or(|last| last != stage) {
+            stages.push(stage.to_owned());
+        }
+    }
+    let expected = [
+        "tool:queued",
+        "PreToolUse",
+        "permission_required",
+        "permission_decided",
+        "tool:start",
+        "tool:progress",
+        "PostToolUse",
+        "tool:end",
+    ];
+    assert_eq!(stages, expected);
+    assert_eq!(desk.project.model.last_results(), [("42".to_owned(), false)]);
+}

@@ -378,3 +378,14 @@ fn the_steps_of_a_turn_are_reported_with_the_number_of_each_model_call() {
     let about = session.calls()[0]["callId"].clone();
     assert!(steps[3..6].iter().all(|step| step["callId"] == about), "{steps:#?}");
 }
+
+#[test]
+fn an_edit_with_an_empty_old_text_creates_the_file() {
+    let edit = json!({ "file_path": "{{cwd}}/new/a.txt", "old_string": "", "new_string": "hello\n" });
+    let project = Project::new(&Script::new([call("Edit", edit), say("Created.")]));
+    let client = project.open();
+    let session = client.session_with(json!({ "mode": "acceptEdits" }));
+    assert_eq!(session.run("create it")["stopReason"], "end_turn");
+    assert_eq!(project.read("new/a.txt"), "hello\n");
+    assert_eq!(session.calls()[0]["display"], "Created new/a.txt (+1 -0)");
+}

@@ -191,3 +191,33 @@ fn a_thought_is_thinking_and_no_answer() {
     let [(text, is_error)] = desk.project.model.last_results().try_into().unwrap();
     assert!(!is_error && text == "Noted.", "{text}");
 }
+
+#[test]
+fn events_report_that_a_call_waits_how_it_ended_and_how_long_it_took() {
+    let calls = step()
+        .call("Read", json!({ "file_path": "{{cwd}}/a.txt" }))
+        .call("Read", json!({ "file_path": "{{cwd}}/missing.txt" }))
+        .call("Bash", json!({ "command": "git stash drop" }));
+    let desk = Desk::new(&Script::new([calls, say("ok")]));
+    desk.project.write("a.txt", "text\n");
+    desk.user(&json!({ "permissions": { "deny": ["Bash(git stash:*)"] } }));
+    let client = desk.open();
+    let session = client.session();
+    session.run("go");
+    let told = |wanted: &str, fields: [&str; 2]| -> Vec<Value> {
+        let events = session.events().into_iter().filter(|event| event["type"] == wanted);
+        events.map(|event| json!(fields.map(|field| event[field].clone()))).collect()
+    };
+    let queued = told("tool:queued", ["name", "queueLength"]);
+    assert_eq!(queued, [json!(["Read", 1]), json!(["Read", 2]), json!(["Bash", 3])]);
+    let mut executed = told("tool_executed", ["name", "ok"]);
+    executed.sort_by_key(Value::to_string);
+    assert_eq!(executed, [json!(["Bash", false]), json!(["Read", false]), json!(["Read", true])]);
+    assert!(told("tool_executed", ["durationMs", "callId"]).iter().all(|call| call[0].is_u64()));
+    let denied = told("tool:denied", ["name", "reason"]);
+    assert!(denied.len() == 1 && denied[0][0] == "Bash", "{denied:?}");
+    assert!(denied[0][1].as_str().unwrap().contains("Bash(git stash:*)"), "{denied:?}");
+    let failed = &session.calls()[1];
+    assert_eq!((&failed["name"], &failed["error"]), (&json!("Read"), &json!("notFound")));
+    assert!(failed["display"].as_str().unwrap().contains("missing.txt"), "{failed}");
+}

@@ -436,3 +436,25 @@ fn the_command_line_lists_and_tests_servers() {
     let unknown = run(&["mcp", "test", "nobody"]);
     assert!(unknown.code == 1 && unknown.stderr.contains("fault, missing"), "{unknown:?}");
 }
+
+#[test]
+fn the_client_is_named_after_the_server_and_a_tool_without_a_description_too() {
+    let echo = call(&tool("echo"), json!({ "text": "hello" }));
+    let project = Project::new(&Script::new([echo, say("Done.")]));
+    let log = project.outside().join("fault.log");
+    let mut trusted = entry("undescribed", &log);
+    trusted["trustAnnotations"] = json!(true);
+    let client = open(&project, &json!({ "fault": trusted }), &[]);
+    let session = client.session();
+    session.run("go");
+    assert_eq!(last_result(&project), ("hello".to_owned(), false), "what only looks is not asked for");
+    let named = wait_line(&log, |line| line.starts_with("client"));
+    assert!(named.contains("\"name\":\"kode-fault\"") && named.contains("\"version\":"), "{named}");
+    let offered = project.model.last_request()["tools"].as_array().unwrap().clone();
+    let echo = offered.iter().find(|offered| offered["name"] == tool("echo")).unwrap();
+    assert_eq!(echo["description"], "The tool `echo` of the MCP server `fault`.");
+    let shown = session.submit("/mcp tools");
+    session.wait_event("the tools", |event| event["item"]["itemId"] == shown["itemId"]);
+    let shown = session.items().pop().unwrap()["body"]["text"].to_string();
+    assert!(shown.contains("mcp__fault__echo"), "{shown}");
+}

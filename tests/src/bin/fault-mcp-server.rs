@@ -88,16 +88,25 @@ impl Server {
     fn handle(&mut self, message: &Value) {
         let id = &message["id"];
         match message["method"].as_str() {
-            Some("initialize") => answer(
-                id,
-                json!({
-                    "protocolVersion": message["params"]["protocolVersion"],
-                    "capabilities": { "tools": { "listChanged": true } },
-                    "serverInfo": { "name": "fault", "version": "1" },
-                    "instructions": "Call echo before anything else.",
-                }),
-            ),
-            Some("tools/list") => answer(id, tools(self.version)),
+            Some("initialize") => {
+                note(&format!("client {}", message["params"]["clientInfo"]));
+                answer(
+                    id,
+                    json!({
+                        "protocolVersion": message["params"]["protocolVersion"],
+                        "capabilities": { "tools": { "listChanged": true } },
+                        "serverInfo": { "name": "fault", "version": "1" },
+                        "instructions": "Call echo before anything else.",
+                    }),
+                );
+            }
+            Some("tools/list") => {
+                let mut listed = tools(self.version);
+                if self.how == "undescribed" {
+                    listed["tools"][0].as_object_mut().unwrap().remove("description");
+                }
+                answer(id, listed);
+            }
             Some("ping") => answer(id, json!({})),
             Some("tools/call") => self.call(id, &message["params"]),
             Some("notifications/cancelled") => note(&format!("cancelled {}", message["params"]["requestId"])),
