@@ -8,6 +8,7 @@
 mod acp;
 mod agents;
 mod background;
+mod behaviors;
 mod catalogue;
 mod chat;
 mod checkpoints;

@@ -7,6 +7,7 @@
 
 mod acp;
 mod aimock;
+pub mod behaviors;
 mod binary;
 mod client;
 mod connection;
