@@ -293,6 +293,30 @@ fn tools_and_models_are_listed() {
 }
 
 #[test]
+fn plan_mode_offers_no_tool_that_changes_files() {
+    let project = project();
+    let client = project.open();
+    let listed = client.call("agent/tools/list", json!({}));
+    client.session_with(json!({ "mode": "plan" })).run("hi");
+    let request = project.model.last_request();
+    let offered: Vec<_> =
+        request["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+    let is_offered = |tool: &Value| offered.contains(&tool["name"]);
+    let offered_kinds: Vec<_> = listed["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|tool| is_offered(tool))
+        .map(|tool| &tool["kind"])
+        .collect();
+    assert!(
+        offered_kinds.contains(&&json!("readOnly")) && !offered_kinds.contains(&&json!("write")),
+        "{offered:?}"
+    );
+    assert!(offered.contains(&json!("ExitPlanMode")), "{offered:?}");
+}
+
+#[test]
 fn the_model_is_told_what_it_can_call_and_where_it_is() {
     let project = project();
     let client = project.open();

@@ -88,7 +88,12 @@ pub(super) async fn stream(
             }
         }
     };
-    take().into_iter().for_each(|delta| shown.add(turn, delta));
+    let rest = take();
+    // A short answer may be whole before its first piece is taken.
+    if !is_streaming && !rest.is_empty() {
+        turn.reach(Breakpoint::StreamingModel, None);
+    }
+    rest.into_iter().for_each(|delta| shown.add(turn, delta));
     answer
 }
 
