@@ -301,6 +301,28 @@ pub fn judge_named(target: &Target, circumstances: &Circumstances<'_>) -> Verdic
     }
 }
 
+/// As [`judge_named`], for what a prompt names. A path in the workspace that leads out of it by a link names no file outside: it
+/// is judged as a read of the model is.
+pub fn judge_attached(target: &Target, circumstances: &Circumstances<'_>) -> Verdict {
+    let verdict = judge_named(target, circumstances);
+    let is_inside = |file: &AbsPath| circumstances.roots.iter().any(|root| file.is_within(root));
+    let leads_out = target.file().is_some_and(is_inside) && !(circumstances.contains)(target);
+    if verdict.decision != GateDecision::Allow || !leads_out {
+        return verdict;
+    }
+    let tool = RuleSubject::Tool { name: "Read", input: &Value::Null };
+    let allowed = circumstances.rules.find(Behavior::Allow, &tool);
+    let verdict = file::judge(file::TargetAccess::Read, target, allowed, circumstances);
+    let real = (circumstances.real)(target);
+    match verdict.decision {
+        GateDecision::Ask if verdict.rule.is_none() && real != *target => {
+            let reason = format!("{target} is a link out of the workspace; name {real} itself to attach it");
+            Verdict { reason, ..verdict }
+        }
+        GateDecision::Allow | GateDecision::Ask | GateDecision::Deny => verdict,
+    }
+}
+
 impl Verdict {
     pub(crate) fn allowed(reason: impl Into<String>) -> Self {
         Self { decision: GateDecision::Allow, reason: reason.into(), rule: None, standing: AnswerReach::Rule }

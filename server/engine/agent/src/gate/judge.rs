@@ -108,6 +108,23 @@ impl Gatekeeper {
         Ok(resolved(target.file(), &real_paths))
     }
 
+    /// Whether the model may be given what a prompt names. Returns where it led when it was judged.
+    ///
+    /// # Errors
+    /// As [`Self::may_mention`], and for a path in the workspace that leads out of it by a link.
+    pub(crate) fn may_attach(&self, target: &Target) -> Result<ResolvedPaths, String> {
+        let real_paths = RealPaths::default();
+        let PolicyView { in_force, workspace } = self.view(&Equipment::default());
+        let mode = self.core.state().config.mode;
+        let verdict = in_force.within(mode, &workspace, &real_paths, &|_| None, |circumstances| {
+            gate::judge_attached(target, circumstances)
+        });
+        match verdict.decision {
+            GateDecision::Allow => Ok(resolved(target.file(), &real_paths)),
+            GateDecision::Ask | GateDecision::Deny => Err(verdict.reason),
+        }
+    }
+
     /// As [`Self::may_mention`] by the picture of now, for work on another thread.
     pub(crate) fn mentionable(&self) -> impl Fn(&Target, &RealPaths) -> Result<(), String> + Send + 'static {
         self.mentionable_in(self.view(&Equipment::default()))
@@ -167,9 +184,11 @@ impl Gatekeeper {
     }
 }
 
-/// Where files led when they were judged, links followed.
+/// Where files led when they were judged, links followed. One that could not be followed was judged by its name: it leads to
+/// itself, and nothing that a link makes of it later counts.
 fn resolved<'a>(files: impl IntoIterator<Item = &'a AbsPath>, real_paths: &RealPaths) -> ResolvedPaths {
-    files.into_iter().filter_map(|file| Some((file.clone(), real_paths.file(file)?))).collect()
+    let real = |file: &AbsPath| real_paths.file(file).unwrap_or_else(|| file.clone());
+    files.into_iter().map(|file| (file.clone(), real(file))).collect()
 }
 
 fn count(number: usize) -> u32 {

@@ -1,7 +1,7 @@
 //! Reading single attachments of a prompt.
 //!
 //! Rule: the tools read them, under the same rules: a read that would be refused or asked for is not attached. A plain file
-//! outside the workspace is, because the user has named it.
+//! outside the workspace is, because the user has named it; one that a link in the workspace leads to is not.
 
 mod past;
 
@@ -163,7 +163,7 @@ impl<'a> LookUp<'a> {
             PromptPart::Session { session } => Some(self.past_session(shown, session, room).await),
             PromptPart::Resource { server, uri } => Some(self.resource(shown, server, uri, room).await),
             PromptPart::Selection { target, lines, text } => {
-                if let Err(reason) = self.input.gate.may_mention(target) {
+                if let Err(reason) = self.input.gate.may_attach(target) {
                     return Some(FoundPart::problem(shown, reason));
                 }
                 let path = self.input.environment.workspace.display(target);
@@ -189,7 +189,7 @@ impl<'a> LookUp<'a> {
         lines: Option<LineSpan>,
         room: usize,
     ) -> FoundPart {
-        let resolved = match self.input.gate.may_mention(target) {
+        let resolved = match self.input.gate.may_attach(target) {
             Ok(resolved) => resolved,
             Err(reason) => return FoundPart::problem(shown, reason),
         };
@@ -269,7 +269,7 @@ impl<'a> LookUp<'a> {
                 "there is no editor and no language server that provides diagnostics",
             );
         }
-        if let Some(Err(reason)) = target.map(|target| self.input.gate.may_mention(target)) {
+        if let Some(Err(reason)) = target.map(|target| self.input.gate.may_attach(target)) {
             return FoundPart::problem(shown, reason);
         }
         let of =
@@ -341,7 +341,7 @@ impl<'a> LookUp<'a> {
             if let Some(visible) = context.visible {
                 text.push_str(&format!("Visible lines: {}\n", lines_of(visible)));
             }
-            let may_show = || self.input.gate.may_mention(active).is_ok();
+            let may_show = || self.input.gate.may_attach(active).is_ok();
             match context.selection {
                 Some(lines) if context.selected.is_empty() => {
                     text.push_str(&format!("Cursor: line {}\n", lines.first));

@@ -91,6 +91,27 @@ async fn what_a_prompt_names_is_attached_and_what_may_not_be_is_said() {
     );
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_out_of_the_workspace_is_judged_as_a_read_is_and_what_is_named_outside_is_attached() {
+    let outside = tempfile::tempdir().unwrap();
+    let path = outside.path().canonicalize().unwrap().join("plain.txt");
+    std::fs::write(&path, "from outside\n").unwrap();
+    let bench = bench(vec![]);
+    bench.write("inside.txt", "from inside\n");
+    std::os::unix::fs::symlink("inside.txt", bench.root().join("in.txt")).unwrap();
+    std::os::unix::fs::symlink(&path, bench.root().join("out.txt")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), bench.root().join("folder")).unwrap();
+    let session = bench.session();
+    ask(&session, prompt("see @in.txt, @out.txt, @folder/plain.txt and @folder/")).await;
+    assert!(said(&bench).contains("from inside") && !said(&bench).contains("from outside"));
+    let problems: Vec<_> = attached(&session).into_iter().filter_map(|one| one.problem).collect();
+    assert_eq!(problems.len(), 3, "{problems:?}");
+    assert!(problems[0].contains("is a link out of the workspace"), "{problems:?}");
+    ask(&session, prompt(&format!("see @{}", path.display()))).await;
+    assert!(said(&bench).contains("from outside"));
+}
+
 #[tokio::test]
 async fn a_picture_and_pasted_text_reach_the_model_and_survive_in_the_journal() {
     let bench = bench(vec![]);
