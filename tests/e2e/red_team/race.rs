@@ -120,3 +120,82 @@ fn ten_thousand_reads_in_a_race_return_nothing_from_outside() {
     assert_eq!(fs::read_to_string(outside.join("file.txt")).unwrap(), SECRET);
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
 }
+
+/// What a file outside holds in the races of writes: what the model leaves in the file inside, so that no comparison of texts
+/// holds a write back.
+const SAME: &str = "inside A\n";
+/// How often the calls stand in one answer of the model.
+const TIMES: usize = 6;
+/// Sessions of changes.
+const WRITERS: usize = 4;
+/// A notebook with one cell.
+const NOTEBOOK: &str = r#"{"cells":[{"cell_type":"code","id":"a","metadata":{},"source":["1"],"outputs":[],"execution_count":null}],"metadata":{},"nbformat":4,"nbformat_minor":5}"#;
+
+/// Every way to change a file, each of a folder and of a file that are swapped.
+fn changes() -> Step {
+    let patch = |text: &str| json!({ "input": format!("*** Begin Patch\n{text}\n*** End Patch") });
+    let mut answer = step();
+    for _ in 0..TIMES {
+        for file in ["{{cwd}}/folder/file.txt", "{{cwd}}/file.txt"] {
+            let edit = json!({ "file_path": file, "old_string": "A", "new_string": "B" });
+            let edits = json!({ "file_path": file, "edits": [{ "old_string": "B", "new_string": "C" }] });
+            answer = answer
+                .call("Read", json!({ "file_path": file }))
+                .call("Write", json!({ "file_path": file, "content": SAME }))
+                .call("Edit", edit)
+                .call("MultiEdit", edits)
+                .call("Write", json!({ "file_path": file, "content": SAME }));
+        }
+        let cell = json!({ "notebook_path": "{{cwd}}/folder/note.ipynb", "cell_id": "a", "new_source": "2" });
+        answer = answer
+            .call("Write", json!({ "file_path": "{{cwd}}/folder/new/file.txt", "content": SAME }))
+            .call("Read", json!({ "file_path": "{{cwd}}/folder/note.ipynb" }))
+            .call("NotebookEdit", cell)
+            .call("apply_patch", patch("*** Add File: folder/added.txt\n+inside A"))
+            .call("Read", json!({ "file_path": "{{cwd}}/folder/added.txt" }))
+            .call("apply_patch", patch("*** Update File: folder/added.txt\n*** Move to: folder/moved.txt\n@@\n-inside A\n+inside B"))
+            .call("apply_patch", patch("*** Delete File: folder/added.txt"))
+            .call("apply_patch", patch("*** Delete File: folder/moved.txt"));
+    }
+    answer.repeat(ROUNDS)
+}
+
+#[test]
+fn ten_thousand_swaps_while_the_model_changes_files_change_nothing_outside() {
+    let project = Project::new(&Script::new([changes(), say("done")]));
+    let (home, outside) = (project.outside().join("user"), project.outside().join("elsewhere"));
+    fs::create_dir_all(home.join(".kode")).unwrap();
+    let allowed =
+        json!({ "permissions": { "allow": ["Edit(folder/**)", "Edit(file.txt)", "Read(folder/**)"] } });
+    fs::write(home.join(".kode/settings.json"), allowed.to_string()).unwrap();
+    fs::create_dir(&outside).unwrap();
+    let files = [("file.txt", SAME), ("added.txt", SAME), ("note.ipynb", NOTEBOOK)];
+    for (name, text) in files {
+        fs::write(outside.join(name), text).unwrap();
+    }
+    project.write("folder/file.txt", SAME).write("folder/note.ipynb", NOTEBOOK).write("file.txt", SAME);
+    symlink(&outside, project.path("link")).unwrap();
+    symlink(outside.join("file.txt"), project.path("file-link")).unwrap();
+    let pairs = [("folder", "link"), ("file.txt", "file-link")]
+        .map(|(one, other)| (project.path(one), project.path(other)));
+    let swapper = Swapper::start(pairs.to_vec());
+    let client = project.start_as(&[], &[("HOME", home.to_str().unwrap())]);
+    client.initialize(Offer::kode().params(&project.workspace()));
+    let (mut changed, mut refused) = (0, 0);
+    for _ in 0..WRITERS {
+        // What leads outside is refused without a question.
+        let session = client.session_with(json!({ "mode": "dontAsk" }));
+        session.run("change");
+        let request = project.model.last_request();
+        let results = request["messages"].as_array().unwrap().iter().flat_map(results_of);
+        for (_, is_error) in results {
+            *(if is_error { &mut refused } else { &mut changed }) += 1;
+        }
+        for (name, text) in files {
+            assert_eq!(fs::read_to_string(outside.join(name)).unwrap(), text, "{name}");
+        }
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), files.len(), "nothing was made");
+    }
+    assert!(changed > WRITERS * ROUNDS && refused > 0, "{changed} calls worked, {refused} did not");
+    assert!(swapper.swaps() > 10_000, "{} swaps", swapper.swaps());
+}

@@ -39,7 +39,7 @@ use crate::requests::UserRequests;
 use feed::{CommandGuard, Feed, FeedHold};
 use kode_base::blocking;
 use kode_base::ids::{HunkId, PermissionId, ResolutionId};
-use kode_base::paths::Target;
+use kode_base::paths::{ResolvedPaths, Target};
 use kode_journal::{BlobId, Blobs};
 use kode_process::shell::Shell;
 use kode_record::event::Event;
@@ -185,13 +185,14 @@ impl Edits {
         names: &[HunkId],
         cancel: &CancellationToken,
     ) -> Result<Vec<AppliedFile>, ApplyError> {
-        self.apply_change_in(&self.workspace, set, change, names, cancel).await
+        let resolved = ResolvedPaths::default();
+        self.apply_change_in((&self.workspace, &resolved), set, change, names, cancel).await
     }
 
-    /// As [`Self::apply_change`], for a conversation that sees the files so.
+    /// As [`Self::apply_change`], for a conversation that sees the files so, and a call whose files were where `judged` says.
     pub(crate) async fn apply_change_in(
         &self,
-        workspace: &Workspace,
+        (workspace, judged): (&Workspace, &ResolvedPaths),
         set: ChangeSet,
         change: &ChangeOrigin,
         names: &[HunkId],
@@ -204,10 +205,10 @@ impl Edits {
         }
         let (files, removals, label) = (set.files.clone(), set.removals.clone(), set.label.clone());
         self.announce(&set, change);
-        let (result, removed) = match workspace.apply(set, cancel).await {
+        let (result, removed) = match workspace.apply_judged(set, judged, cancel).await {
             Ok(applied) => match self.remove_files(workspace, &removals, change).await {
                 Ok(removed) => (Ok(applied), removed),
-                Err(error) => (Err(workspace.take_back(applied, &label, error).await), Vec::new()),
+                Err(error) => (Err(workspace.take_back(applied, (&label, judged), error).await), Vec::new()),
             },
             Err(error) => (Err(error), Vec::new()),
         };

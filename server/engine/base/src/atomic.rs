@@ -63,27 +63,6 @@ pub fn create_as(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts a symbolic link in the place of the file or link that is there, or of nothing. Returns whether it did, as
-/// [`replace`] does.
-pub fn link(path: &Path, target: &Path, is_unchanged: impl FnOnce() -> bool) -> io::Result<bool> {
-    #[cfg(unix)]
-    {
-        let make = |temporary: &Path| std::os::unix::fs::symlink(target, temporary);
-        let temporary = Builder::new().prefix(TEMPORARY_PREFIX).make_in(folder_of(path)?, make)?;
-        if !is_unchanged() {
-            return Ok(false);
-        }
-        temporary.persist(path)?;
-        sync_folder(path);
-        Ok(true)
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = (path, target, is_unchanged);
-        Err(io::Error::new(io::ErrorKind::Unsupported, "symbolic links are not made on this system"))
-    }
-}
-
 /// Removes the temporary files that a killed process left beside `path`. Blocks on the disk.
 pub fn sweep_beside(path: &Path) {
     let entries = folder_of(path).and_then(std::fs::read_dir).into_iter().flatten().flatten();
@@ -100,10 +79,12 @@ pub fn sweep_beside(path: &Path) {
     }
 }
 
-/// Whether a name is one that [`Builder`] makes: the prefix, and 6 letters or digits.
+/// Whether a name is one of a temporary file: the prefix, and letters or digits.
 fn is_temporary_name(name: &str) -> bool {
     let random = name.strip_prefix(TEMPORARY_PREFIX);
-    random.is_some_and(|random| random.len() == 6 && random.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+    random.is_some_and(|random| {
+        random.len() == TEMPORARY_LETTERS && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
 }
 
 /// Whether this user may write the file. Asks for the mode bits too: to the superuser every file is writable, but
@@ -116,7 +97,11 @@ pub fn is_writable(path: &Path, metadata: &Metadata) -> bool {
     is_allowed && !metadata.permissions().readonly()
 }
 
-const TEMPORARY_PREFIX: &str = ".kode-";
+/// How the name of a temporary file begins.
+pub(crate) const TEMPORARY_PREFIX: &str = ".kode-";
+
+/// How many letters or digits follow, as [`Builder`] has them.
+pub(crate) const TEMPORARY_LETTERS: usize = 6;
 
 fn write_beside(path: &Path, bytes: &[u8], builder: &mut Builder<'_, '_>) -> io::Result<NamedTempFile> {
     let mut temporary = builder.tempfile_in(folder_of(path)?)?;

@@ -36,6 +36,14 @@ pub fn pass_folder(path: &Path) -> io::Result<OwnedFd> {
     open_whole(path, PASSED)
 }
 
+/// As [`pass_folder`], of a path beneath an open folder.
+///
+/// # Errors
+/// As [`open_in`].
+pub fn pass_folder_in(folder: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
+    open_in(folder, path, PASSED, Mode::empty())
+}
+
 /// Opens something by its whole path, no component of which is a link.
 fn open_whole(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let below = path.strip_prefix("/").map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -48,7 +56,7 @@ fn open_whole(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
 
 /// Whether something lies at a path beneath an open folder, no folder on the way to which is a link.
 pub fn exists(folder: impl AsFd, path: &Path) -> bool {
-    let place = |path: &Path| open_in(folder.as_fd(), path, PASSED, Mode::empty()).ok();
+    let place = |path: &Path| pass_folder_in(folder.as_fd(), path).ok();
     let holder = match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         Some(parent) => place(parent),
         None => folder.as_fd().try_clone_to_owned().ok(),

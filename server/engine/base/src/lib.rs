@@ -4,6 +4,11 @@
 //! Used by: net, command, journal, process, model, text, permission, providers, config, tool, record, tools,
 //! mcp, languages, agent, engine.
 
+#[cfg(unix)]
+pub mod anchor;
+#[cfg(not(unix))]
+#[path = "anchor/by_name.rs"]
+pub mod anchor;
 pub mod atomic;
 #[cfg(unix)]
 pub mod beneath;

@@ -379,13 +379,8 @@ impl Roots {
         self.all().any(|root| path.is_within(root))
     }
 
-    /// Whether what the path leads to lies in a workspace folder.
-    pub(super) fn hold(&self, path: &AbsPath) -> bool {
-        real_path(path).is_ok_and(|real| self.reach(&real))
-    }
-
     /// Whether a place, links followed, lies in a workspace folder.
-    fn reach(&self, real: &AbsPath) -> bool {
+    pub(super) fn reach(&self, real: &AbsPath) -> bool {
         self.real.iter().any(|root| real.is_within(root))
     }
 
@@ -405,7 +400,7 @@ pub(super) fn read_bytes(path: &Path) -> Result<FileBytes, BytesError> {
     bytes_of(open_regular(path)?)
 }
 
-fn bytes_of((file, metadata): (File, Metadata)) -> Result<FileBytes, BytesError> {
+pub(super) fn bytes_of((file, metadata): (File, Metadata)) -> Result<FileBytes, BytesError> {
     if metadata.len() > MAX_FILE_BYTES {
         return Err(BytesError::TooLarge(metadata.len()));
     }
@@ -447,7 +442,7 @@ pub(super) fn open_resolved(path: &Path) -> Result<(File, Metadata), BytesError>
     open_regular(path)
 }
 
-fn regular(file: File) -> Result<(File, Metadata), BytesError> {
+pub(super) fn regular(file: File) -> Result<(File, Metadata), BytesError> {
     let metadata = file.metadata()?;
     if metadata.is_dir() {
         Err(BytesError::Directory)

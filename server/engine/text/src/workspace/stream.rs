@@ -69,7 +69,12 @@ impl Workspace {
         }
         let real = real.clone();
         let read = move |target: Target, _: &Path, shown: &str| {
-            let file = open_resolved(real.as_path()).map_err(|error| error.into_read_error(shown))?;
+            let opened = open_resolved(real.as_path()).map_err(|error| match real.as_path().metadata() {
+                // A link that could not be followed when it was judged is judged by its name, and still leads nowhere.
+                Err(nowhere) if matches!(error, BytesError::Replaced) => BytesError::Io(nowhere),
+                _ => error,
+            });
+            let file = opened.map_err(|error| error.into_read_error(shown))?;
             OpenText::of(target, file, shown)
         };
         self.on_disk(target, read).await

@@ -4,6 +4,7 @@
 //! the text that is there at that moment: when it is not the text the change was computed on, the change is rebased
 //! or refused, and it is tried a fixed number of times, each in a longer pause of the user's typing than the last.
 
+mod closed;
 mod removal;
 mod rollback;
 
@@ -13,19 +14,17 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use self::closed::{is_link, remove_undone};
 use crate::document::DocumentSnapshot;
 use crate::edit::change::apply_edits;
 use crate::edit::rebase::{Rebase, rebase};
 use crate::edit::{AppliedFile, Author, ChangeSet, FileChange, FileRemoval, TextEdit};
 use crate::host::{DocumentEdit, DocumentEditOutcome};
-use crate::workspace::overlay::{FileBytes, Roots, read_bytes, real_path};
-use crate::workspace::shadow::mode_at;
 use crate::workspace::{Freshness, ReadError, Workspace};
+use kode_base::blocking;
 use kode_base::call::{ToolError, ToolErrorKind};
-use kode_base::encoding::{self, EncodeError, TextFormat};
-use kode_base::file_turn::FileTurn;
-use kode_base::paths::{AbsPath, Target};
-use kode_base::{atomic, blocking};
+use kode_base::encoding::EncodeError;
+use kode_base::paths::{AbsPath, ResolvedPaths, Target};
 
 /// How often a change is computed anew for a text that keeps moving.
 const MAX_ATTEMPTS: u32 = 5;
@@ -74,6 +73,12 @@ pub enum ApplyError {
         path: String,
         /// Why not.
         reason: String,
+    },
+    /// It leads elsewhere than it did when the call was judged, or a link took its place.
+    #[error("`{path}` was replaced by a link while it was changed")]
+    Replaced {
+        /// The file.
+        path: String,
     },
     /// It cannot be read as what it was.
     #[error("the file changed meanwhile: {0}")]
@@ -158,17 +163,33 @@ impl Workspace {
         change: ChangeSet,
         cancel: &CancellationToken,
     ) -> Result<Vec<AppliedFile>, ApplyError> {
+        self.apply_judged(change, &ResolvedPaths::default(), cancel).await
+    }
+
+    /// As [`Self::apply`], of a call whose files were where `judged` says when it was judged. One that is elsewhere now is not
+    /// changed.
+    ///
+    /// # Errors
+    /// As [`Self::apply`], and [`ApplyError::Replaced`].
+    pub async fn apply_judged(
+        &self,
+        change: ChangeSet,
+        judged: &ResolvedPaths,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<AppliedFile>, ApplyError> {
         let ChangeSet { label, summary: _, files, removals, author } = change;
         let mut applied: Vec<AppliedFile> = Vec::with_capacity(files.len());
         for file in files {
             let moved =
                 removals.iter().find(|removal| removal.moved_to.as_ref() == Some(&file.target)).cloned();
-            match self.apply_file(Arc::new(file), moved, &label, author, cancel).await {
+            let (real, file) = (judged_of(&file.target, judged), Arc::new(file));
+            let by = ChangeSource { label: &label, author, judged: real };
+            match self.apply_file(file, moved, by, cancel).await {
                 Ok(file) => applied.push(file),
                 Err(error) if applied.is_empty() => return Err(error),
                 // An edit that may still come cannot be taken back.
                 Err(error) if author == Author::Agent && !error.may_come_late() => {
-                    return Err(self.take_back(applied, &label, error).await);
+                    return Err(self.take_back(applied, (&label, judged), error).await);
                 }
                 Err(error) => {
                     let changed = applied.iter().map(|file| self.display(&file.target)).collect();
@@ -191,30 +212,27 @@ impl Workspace {
         if document.as_ref().is_some_and(|document| document.text.len_bytes() > 0) {
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, "the editor has text in it"));
         }
-        let roots = self.roots.clone();
-        let (path, own) = (place.clone(), undone.to_owned());
-        blocking(move || check_removable(&path, &roots, &own)).await?;
+        let (roots, path, own) = (self.roots.clone(), place.clone(), undone.to_owned());
+        blocking(move || remove_undone(&path, &roots, &own, false)).await?;
         if let Some(document) = document {
             // Whether the editor did it is read from the disk.
             self.host.delete_document(&document).await;
         }
         let (roots, own) = (self.roots.clone(), undone.to_owned());
-        blocking(move || match check_removable(&place, &roots, &own) {
+        match blocking(move || remove_undone(&place, &roots, &own, true)).await {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error),
-            Ok(()) => std::fs::remove_file(&place),
-        })
-        .await
+            removed => removed,
+        }
     }
 
     async fn apply_file(
         &self,
         file: Arc<FileChange>,
         moved: Option<FileRemoval>,
-        label: &str,
-        author: Author,
+        by: ChangeSource<'_>,
         cancel: &CancellationToken,
     ) -> Result<AppliedFile, ApplyError> {
+        let ChangeSource { label, author, judged } = by;
         let path = self.display(&file.target);
         let _own_write = self.own_write(&file.target);
         let mut rebased = 0;
@@ -226,7 +244,13 @@ impl Workspace {
             if cancel.is_cancelled() {
                 return Err(ApplyError::Cancelled { path });
             }
-            let job = WriteJob { file: file.clone(), path: path.clone(), rebased, moved: moved.clone() };
+            let job = WriteJob {
+                file: file.clone(),
+                path: path.clone(),
+                rebased,
+                moved: moved.clone(),
+                judged: judged.clone(),
+            };
             let attempt = match (self.open_document(&file.target).await, &file.target) {
                 (Some(document), _) => self.edit_document(job, document, label, cancel).await?,
                 (None, Target::Untitled(_)) => return Err(ApplyError::Gone { path }),
@@ -357,6 +381,14 @@ impl Workspace {
     }
 }
 
+/// Who changes a file, and by which verdict.
+struct ChangeSource<'c> {
+    label: &'c str,
+    author: Author,
+    /// Where the file was when the call was judged, links followed; `None` where no call was.
+    judged: Option<AbsPath>,
+}
+
 /// One attempt at one file.
 #[derive(Clone)]
 struct WriteJob {
@@ -365,6 +397,8 @@ struct WriteJob {
     rebased: u32,
     /// The file whose place a new one takes.
     moved: Option<FileRemoval>,
+    /// Where the file was when the call was judged, links followed; `None` where no call was.
+    judged: Option<AbsPath>,
 }
 
 /// The edits for the text as it is now; none when they are already in it.
@@ -408,98 +442,15 @@ impl WriteJob {
         }
     }
 
-    fn write(self, roots: &Roots, place: &AbsPath) -> Result<Attempt, ApplyError> {
-        if roots.name(place) && !roots.hold(place) {
-            return Err(self.forbidden("it leads out of the workspace, or nowhere, through a symbolic link"));
-        }
-        match self.file.base {
-            Some(_) => self.replace(place),
-            None => self.create(place),
-        }
-    }
-
-    fn replace(&self, place: &AbsPath) -> Result<Attempt, ApplyError> {
-        let real = std::fs::canonicalize(place).map_err(|error| self.io_error(error))?;
-        let _turn = FileTurn::take(&real);
-        let FileBytes { bytes, metadata } =
-            read_bytes(&real).map_err(|error| ApplyError::from_read(error.into_read_error(&self.path)))?;
-        if !atomic::is_writable(&real, &metadata) {
-            return Err(self.forbidden("it is read-only"));
-        }
-        let decoded = encoding::decode(&bytes)
-            .map_err(|not_text| ApplyError::Unreadable(ReadError::of_bytes(not_text, &self.path)))?;
-        let MergedEdits { edits, rebased } = self.merge(&decoded.text)?;
-        let new_text = apply_edits(&decoded.text, &edits);
-        let format = decoded.format;
-        let done = |edits| {
-            let done = self.done(decoded.text.clone(), new_text.clone(), edits, rebased);
-            let bytes = Some(bytes.as_slice().into());
-            Attempt::Done(Box::new(AppliedFile { format: Some(format), bytes, ..done }))
-        };
-        if new_text == decoded.text {
-            return Ok(done(Vec::new()));
-        }
-        let encode_error = |source| ApplyError::Encode { path: self.path.clone(), source };
-        decoded.format.check_faithful(&decoded.text, &bytes).map_err(encode_error)?;
-        let new_bytes = decoded.format.encode(&new_text).map_err(encode_error)?;
-        let is_unchanged = || {
-            std::fs::canonicalize(place).is_ok_and(|now| now == real)
-                && read_bytes(&real).is_ok_and(|now| now.bytes == bytes)
-        };
-        match atomic::replace(&real, &new_bytes, &metadata, is_unchanged) {
-            Ok(true) => Ok(done(edits)),
-            Ok(false) => Ok(Attempt::Again { rebased }),
-            Err(error) => Err(self.io_error(error)),
-        }
-    }
-
-    fn create(&self, place: &AbsPath) -> Result<Attempt, ApplyError> {
-        let new_text = self.file.new_text();
-        let encode_error = |source| ApplyError::Encode { path: self.path.clone(), source };
-        let format = self.moved.as_ref().map_or(TextFormat::UTF_8, |moved| moved.base.format);
-        let bytes = format.encode(&new_text).map_err(encode_error)?;
-        let real = real_path(place).map_err(|error| self.io_error(error))?;
-        if let Some(folder) = real.parent() {
-            std::fs::create_dir_all(folder).map_err(|error| self.io_error(error))?;
-        }
-        if !real_path(place).is_ok_and(|now| now == real) {
-            return Ok(Attempt::Again { rebased: self.rebased });
-        }
-        let mode =
-            self.moved.as_ref().and_then(|moved| moved.target.file()).and_then(|old| mode_at(old.as_path()));
-        let created = match mode {
-            Some(mode) => atomic::create_as(real.as_path(), &bytes, mode),
-            None => atomic::create(real.as_path(), &bytes),
-        };
-        match created {
-            Ok(()) => {
-                let done = self.done(String::new(), new_text, self.file.edits.clone(), self.rebased);
-                Ok(Attempt::Done(Box::new(AppliedFile { created: true, format: Some(format), ..done })))
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(ApplyError::Exists { path: self.path.clone() })
-            }
-            Err(error) => Err(self.io_error(error)),
-        }
-    }
-
-    /// Makes the folder of a file that is to be created. False when something is in its place already.
-    fn make_folder(&self, roots: &Roots, place: &AbsPath) -> Result<bool, ApplyError> {
-        if !roots.name(place) || !roots.hold(place) || place.as_path().symlink_metadata().is_ok() {
-            return Ok(false);
-        }
-        if let Some(folder) = place.parent() {
-            std::fs::create_dir_all(folder).map_err(|error| self.io_error(error))?;
-        }
-        Ok(true)
-    }
-
     fn forbidden(&self, reason: &str) -> ApplyError {
         ApplyError::Forbidden { path: self.path.clone(), reason: reason.to_owned() }
     }
 
     fn io_error(&self, source: io::Error) -> ApplyError {
         let path = self.path.clone();
+        if is_link(&source) {
+            return ApplyError::Replaced { path };
+        }
         match source.kind() {
             io::ErrorKind::NotFound => ApplyError::Gone { path },
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
@@ -531,6 +482,7 @@ impl ApplyError {
             | Self::Exists { .. }
             | Self::Gone { .. }
             | Self::Forbidden { .. }
+            | Self::Replaced { .. }
             | Self::Unreadable(_)
             | Self::Encode { .. }
             | Self::Rejected { .. }
@@ -545,7 +497,7 @@ impl ApplyError {
         match self {
             Self::Conflict { .. } | Self::Exists { .. } | Self::Moving { .. } => ToolErrorKind::Conflict,
             Self::Gone { .. } | Self::Unreadable(_) | Self::Encode { .. } => ToolErrorKind::Mismatch,
-            Self::Forbidden { .. } => ToolErrorKind::Forbidden,
+            Self::Forbidden { .. } | Self::Replaced { .. } => ToolErrorKind::Forbidden,
             Self::Rejected { .. } | Self::Unconfirmed { .. } | Self::Io { .. } => ToolErrorKind::Failed,
             Self::Cancelled { .. } | Self::Abandoned { .. } => ToolErrorKind::Cancelled,
             Self::Partial { source, .. } | Self::TakenBack { source } => source.kind(),
@@ -565,6 +517,7 @@ impl ApplyError {
                 "Use characters that the encoding has, or ask the user to convert the file to UTF-8."
             }
             Self::Forbidden { .. } => "Ask the user whether and how it may be changed.",
+            Self::Replaced { .. } => "Nothing was written. Make the change again to have it judged anew.",
             Self::Rejected { .. } => "Read the file again; if the editor still refuses, ask the user.",
             Self::Unconfirmed { .. } | Self::Abandoned { .. } => {
                 "Read the file again to see whether the change is in it before trying once more."
@@ -582,35 +535,16 @@ impl From<ApplyError> for ToolError {
     }
 }
 
+/// Where a file was when the call was judged.
+fn judged_of(target: &Target, judged: &ResolvedPaths) -> Option<AbsPath> {
+    judged.get(target.file()?).cloned()
+}
+
 fn quoted(text: &str) -> String {
     match text.char_indices().nth(MAX_QUOTED_CHARS) {
         Some((cut, _)) => format!("{}...", &text[..cut]),
         None => text.to_owned(),
     }
-}
-
-/// Whether a file may be removed because all of its text was undone.
-fn check_removable(place: &AbsPath, roots: &Roots, undone: &str) -> io::Result<()> {
-    let forbidden = |reason| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
-    // Of a link the file it leads to would be read, and the link itself removed.
-    let metadata = std::fs::symlink_metadata(place)?;
-    if !metadata.is_file() {
-        return forbidden("it is a link, or no file");
-    }
-    if roots.name(place) && !roots.hold(place) {
-        return forbidden("it leads out of the workspace");
-    }
-    if metadata.len() == 0 {
-        return Ok(());
-    }
-    // An editor that has not saved the empty text has left what the agent wrote. No encoding takes more than four bytes for one.
-    let busy = || io::Error::new(io::ErrorKind::ResourceBusy, "there is other text in it");
-    if metadata.len() > undone.len() as u64 * 4 + 4 {
-        return Err(busy());
-    }
-    let bytes = std::fs::read(place)?;
-    let is_undone = encoding::decode(&bytes).is_ok_and(|decoded| decoded.text == undone);
-    is_undone.then_some(()).ok_or_else(busy)
 }
 
 #[cfg(test)]

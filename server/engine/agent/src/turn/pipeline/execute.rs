@@ -116,7 +116,7 @@ impl Pipeline<'_> {
             self.services().core.sync().await;
         }
         match action {
-            CallAction::Change(change) => self.apply(change, names).await,
+            CallAction::Change(change) => self.apply(change, names, &context.resolved).await,
             CallAction::Run(work) if kind == ToolKind::Execute => {
                 let _until_its_changes_are_entered = self.services().edits.command_runs();
                 let scan = self.services().edits.before_command().await;
@@ -138,13 +138,19 @@ impl Pipeline<'_> {
     }
 
     /// Applies a change set, and reports it with the diagnostics that it added and removed.
-    async fn apply(&self, change: ChangeSet, names: &[HunkId]) -> Result<ToolOutput, ToolError> {
+    async fn apply(
+        &self,
+        change: ChangeSet,
+        names: &[HunkId],
+        judged: &ResolvedPaths,
+    ) -> Result<ToolOutput, ToolError> {
         let (summary, removals) = (change.summary.clone(), change.removals.clone());
         let workspace = self.conversation().workspace();
         let change_of = self.change(None);
         let before = DiagnosticsBefore::of(&change, workspace, self.cancel).await;
         let edits = &self.services().edits;
-        let applied = edits.apply_change_in(workspace, change, &change_of, names, self.cancel).await;
+        let applied =
+            edits.apply_change_in((workspace, judged), change, &change_of, names, self.cancel).await;
         // The changes are on disk before the model gets the result, also where only some files were changed.
         self.services().core.sync().await;
         let applied = applied?;

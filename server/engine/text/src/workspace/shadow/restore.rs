@@ -1,7 +1,7 @@
 //! Puts back what was at a path.
 //!
-//! Rule: only what is recognized is replaced or removed, looked at again in the last moment; no link is followed,
-//! nothing outside the workspace is touched, and of folders only those go that hold no file and stand in the way.
+//! Rule: only what is recognized is replaced or removed, looked at again in the last moment, by a folder that is held open; no
+//! link is followed, nothing outside the workspace is touched, and of folders only those go that hold no file and stand in the way.
 
 use std::fs::Metadata;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::shell_change::{FileImage, NotKeptReason};
 use crate::workspace::shadow::tree::{is_missing, open};
 use crate::workspace::shadow::walk::Stat;
-use kode_base::atomic;
+use kode_base::anchor::{Anchor, EntryKind};
 use kode_base::paths::AbsPath;
 use kode_base::vcs::is_vcs_folder;
 use kode_journal::{BlobId, Blobs};
@@ -81,10 +81,7 @@ impl FileRestore<'_> {
         let is_done = match wanted {
             FileImage::Absent => self.remove(),
             FileImage::Kept { blob, mode } => self.write(blob, *mode),
-            FileImage::Symlink { target } => self.make_room().and_then(|()| {
-                atomic::link(self.path.as_path(), target, || self.is(self.expected))
-                    .map_err(|error| self.io(error))
-            }),
+            FileImage::Symlink { target } => self.link(target),
             FileImage::NotKept { reason } => {
                 return Err(RestoreError::NotKept { path: self.path.clone(), reason: reason.clone() });
             }
@@ -93,20 +90,28 @@ impl FileRestore<'_> {
     }
 
     fn remove(&self) -> Result<bool, RestoreError> {
-        match std::fs::remove_file(self.path.as_path()) {
+        let Some(anchor) = self.anchor()? else { return Ok(true) };
+        if !self.is_at(&anchor, self.expected) {
+            return Ok(false);
+        }
+        match anchor.remove() {
             Ok(()) => Ok(true),
             Err(error) if is_missing(&error) => Ok(true),
             Err(error) => Err(self.io(error)),
         }
     }
 
+    fn link(&self, target: &Path) -> Result<bool, RestoreError> {
+        let anchor = self.make_room()?;
+        anchor.link(target, || self.is_still(&anchor)).map_err(|error| self.io(error))
+    }
+
     fn write(&self, blob: &BlobId, mode: u32) -> Result<bool, RestoreError> {
-        let path = self.path.as_path();
         let bytes = self.blobs.get(blob).map_err(|error| self.io(error))?;
-        self.make_room()?;
-        let written = match path.symlink_metadata() {
-            Ok(metadata) => atomic::replace_as(path, &bytes, &metadata, mode, || self.is(self.expected)),
-            Err(error) if is_missing(&error) => match atomic::create_as(path, &bytes, mode) {
+        let anchor = self.make_room()?;
+        let written = match anchor.facts() {
+            Ok(facts) => anchor.replace(&bytes, &facts, mode, || self.is_still(&anchor)),
+            Err(error) if is_missing(&error) => match anchor.create(&bytes, Some(mode)) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
                 created => created.map(|()| true),
             },
@@ -116,55 +121,84 @@ impl FileRestore<'_> {
     }
 
     /// Makes the folders above the file, and removes a folder without files that stands in its place.
-    fn make_room(&self) -> Result<(), RestoreError> {
+    fn make_room(&self) -> Result<Anchor, RestoreError> {
         let path = self.path.as_path();
         if path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
-            match remove_folders(path) {
+            match remove_folders(&self.real()?) {
                 Ok(None) => {}
                 Ok(Some(obstacle)) => return Err(self.in_the_way(obstacle)),
                 Err(error) => return Err(self.io(error)),
             }
         }
-        path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| self.io(error))
+        Anchor::open_or_make(&self.real()?).map_err(|error| self.io(error))
+    }
+
+    /// The file's name in its open folder; `None` when there is no such folder.
+    fn anchor(&self) -> Result<Option<Anchor>, RestoreError> {
+        match Anchor::open(&self.real()?) {
+            Ok(anchor) => Ok(Some(anchor)),
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(error) => Err(self.io(error)),
+        }
+    }
+
+    /// Where the file is by its workspace folder, of which alone links are followed.
+    fn real(&self) -> Result<PathBuf, RestoreError> {
+        let (root, beneath) = self.in_root()?;
+        Ok(std::fs::canonicalize(root).map_err(|error| self.io(error))?.join(beneath))
     }
 
     /// Whether the image is what is at the path.
     fn is(&self, image: &FileImage) -> bool {
-        let path = self.path.as_path();
-        let metadata = match path.symlink_metadata() {
-            Ok(metadata) => metadata,
+        match self.anchor() {
+            Ok(Some(anchor)) => self.is_at(&anchor, image),
+            Ok(None) => *image == FileImage::Absent,
+            Err(_) => false,
+        }
+    }
+
+    fn is_still(&self, anchor: &Anchor) -> bool {
+        anchor.is_in_place() && self.is_at(anchor, self.expected)
+    }
+
+    fn is_at(&self, anchor: &Anchor, image: &FileImage) -> bool {
+        let facts = match anchor.facts() {
+            Ok(facts) => facts,
             Err(error) => return *image == FileImage::Absent && is_missing(&error),
         };
         match image {
-            FileImage::Absent => metadata.is_dir(),
+            FileImage::Absent => facts.kind == EntryKind::Folder,
             FileImage::Kept { blob, mode } => {
-                metadata.is_file() && mode_of(&metadata) == *mode && self.holds(blob)
+                facts.kind == EntryKind::File && facts.mode == *mode && self.holds(anchor, blob)
             }
-            FileImage::Symlink { target } => std::fs::read_link(path).is_ok_and(|now| now == *target),
+            FileImage::Symlink { target } => anchor.read_link().is_ok_and(|now| now == *target),
             FileImage::NotKept { .. } => false,
         }
     }
 
-    fn holds(&self, blob: &BlobId) -> bool {
-        let Ok((file, _)) = open(self.path.as_path()) else { return false };
+    fn holds(&self, anchor: &Anchor, blob: &BlobId) -> bool {
+        let Ok(file) = anchor.open_file() else { return false };
         let mut bytes = Vec::new();
         // A byte more than the largest file that is kept makes it another file, whatever follows.
         let is_read = file.take(self.max_bytes + 1).read_to_end(&mut bytes).is_ok();
         is_read && BlobId::of(&bytes) == *blob
     }
 
+    /// The workspace folder that the file is in, and its path beneath.
+    fn in_root(&self) -> Result<(&AbsPath, &Path), RestoreError> {
+        let root = self.roots.iter().find(|root| self.path.is_within(root) && self.path != *root);
+        let beneath =
+            root.and_then(|root| Some((root, self.path.as_path().strip_prefix(root.as_path()).ok()?)));
+        beneath.ok_or_else(|| RestoreError::Outside(self.path.clone()))
+    }
+
     /// The file lies in the workspace, and no link or file is on the way to it.
     fn check_folders(&self) -> Result<(), RestoreError> {
-        let path = self.path.as_path();
-        let Some(root) = self.roots.iter().find(|root| self.path.is_within(root) && self.path != *root)
-        else {
-            return Err(RestoreError::Outside(self.path.clone()));
-        };
-        let beneath = path.strip_prefix(root.as_path()).unwrap_or(path);
+        let (root, beneath) = self.in_root()?;
         if beneath.components().any(|name| is_vcs_folder(Path::new(&name))) {
             return Err(RestoreError::Outside(self.path.clone()));
         }
-        let folders = path.ancestors().skip(1).take_while(|folder| *folder != root.as_path());
+        let folders = self.path.as_path().ancestors().skip(1).take_while(|folder| *folder != root.as_path());
         for folder in folders {
             match folder.symlink_metadata() {
                 Ok(metadata) if !metadata.is_dir() => return Err(self.in_the_way(folder.to_path_buf())),
@@ -248,7 +282,7 @@ fn remove_folders(folder: &Path) -> io::Result<Option<PathBuf>> {
         }
     }
     // Deepest first. The system removes no folder that has got something in it meanwhile.
-    folders.iter().rev().try_for_each(std::fs::remove_dir)?;
+    folders.iter().rev().try_for_each(|folder| Anchor::open(folder)?.remove_folder())?;
     Ok(None)
 }
 

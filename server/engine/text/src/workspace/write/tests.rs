@@ -229,6 +229,45 @@ async fn a_new_file_is_not_made_through_a_link_that_leaves_the_workspace() {
     assert!(!rig.path("../out/new.txt").exists());
 }
 
+/// A file `ws/folder/a.txt` that was read, and another folder of the workspace with a file of the same name.
+#[cfg(unix)]
+async fn two_folders() -> Rig {
+    let rig = Rig::new();
+    for name in ["folder/a.txt", "other/a.txt"] {
+        rig.write(name, BASE);
+    }
+    rig.read("folder/a.txt").await;
+    rig
+}
+
+/// Puts a link to `other` in the place of `folder`.
+#[cfg(unix)]
+fn turn_round(rig: &Rig) {
+    std::fs::rename(rig.path("folder"), rig.path("moved")).unwrap();
+    std::os::unix::fs::symlink("other", rig.path("folder")).unwrap();
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_call_changes_nothing_where_a_link_leads_that_came_after_the_verdict() {
+    let rig = two_folders().await;
+    let mut change = rig.plan_edit("folder/a.txt", "two", "TWO").await;
+    change.files.append(&mut rig.plan_new("folder/new.txt", "new").files);
+    let judged: ResolvedPaths = ["folder/a.txt", "folder/new.txt"]
+        .map(|name| AbsPath::new(rig.path(name).canonicalize().unwrap_or(rig.path(name))).unwrap())
+        .map(|path| (path.clone(), path))
+        .into_iter()
+        .collect();
+    turn_round(&rig);
+    for file in change.files.clone() {
+        let change = ChangeSet { files: vec![file], ..change.clone() };
+        let error = rig.workspace().apply_judged(change, &judged, &rig.cancel).await.unwrap_err();
+        assert!(matches!(error, ApplyError::Replaced { .. }), "{error:?}");
+    }
+    assert_eq!(rig.text("other/a.txt"), BASE);
+    assert_eq!(std::fs::read_dir(rig.path("other")).unwrap().count(), 1);
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn links_and_permissions_stay_as_they_are() {
