@@ -11,8 +11,11 @@ use std::time::Duration;
 
 use kode_engine::base::ids::CallId;
 use kode_engine::base::paths::AbsPath;
-use kode_engine::process::sandbox::{Network, ResourceLimits, Sandbox, SandboxOptions, detect};
+use kode_engine::process::sandbox::{
+    HiddenFilter, Network, ResourceLimits, Sandbox, SandboxKind, SandboxOptions, detect,
+};
 use kode_engine::process::shell::{CommandSpec, Shell, ShellTask, TaskEnd, TaskState};
+use tokio_util::sync::CancellationToken;
 
 /// No test needs nearly so long.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -27,6 +30,10 @@ struct Rig {
 }
 
 fn rig() -> Rig {
+    rig_of(detect().best().unwrap(), None)
+}
+
+fn rig_of(kind: SandboxKind, hides: Option<HiddenFilter>) -> Rig {
     let folder = tempfile::tempdir().unwrap();
     let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
     let (workspace, state) = (root.join("work"), root.join("state"));
@@ -34,11 +41,11 @@ fn rig() -> Rig {
     std::fs::create_dir(&state).unwrap();
     let sandbox = Sandbox::new(SandboxOptions {
         helper: env!("CARGO_BIN_EXE_kode-ls").into(),
-        kind: detect().best().unwrap(),
+        kind,
         writable: vec![workspace.clone()],
         read_only: Vec::new(),
         hidden: Vec::new(),
-        hides: None,
+        hides,
         home: None,
         state,
         network: Network::Off,
@@ -106,4 +113,28 @@ async fn a_background_command_is_held_and_what_it_did_to_guarded_files_is_told_a
     assert!(!outside.as_path().exists(), "{seen:?}");
     assert!(!seen.guarded.set_aside.is_empty(), "{seen:?}");
     assert!(!rig.workspace.join(".vscode").as_path().exists(), "{seen:?}");
+}
+
+#[tokio::test]
+async fn what_a_rule_hides_in_the_workspace_is_hidden_by_every_kind_of_sandbox() {
+    for kind in [detect().bubblewrap().unwrap(), detect().landlock_alone().unwrap()] {
+        let name = kind.name();
+        let hides = HiddenFilter::new("rule".to_owned(), |path, _| path.ends_with("private/key"));
+        let rig = rig_of(kind, Some(hides));
+        std::fs::create_dir(rig.workspace.join("private")).unwrap();
+        for file in ["private/key", "private/other", "plain"] {
+            std::fs::write(rig.workspace.join(file), format!("{file}\n")).unwrap();
+        }
+        let spec = CommandSpec {
+            command: "cat plain private/other; cat private/key".to_owned(),
+            directory: rig.workspace.clone(),
+            timeout: LIMIT,
+            sandbox: Some(Arc::clone(&rig.sandbox)),
+            call: None,
+        };
+        let outcome = rig.shell.run(spec, |_| (), &CancellationToken::new()).await.unwrap();
+        let text = outcome.output.text;
+        assert!(text.starts_with("plain\nprivate/other\n"), "{name}: {text}");
+        assert!(!text.lines().any(|line| line == "private/key"), "{name}: {text}");
+    }
 }

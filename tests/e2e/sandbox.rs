@@ -166,6 +166,51 @@ fn more_can_be_given_and_taken() {
     assert_eq!((output.code, &*output.stdout), (125, ""), "{output:?}");
 }
 
+/// What a command may try to read hidden files by, each in a shell of its own.
+const WAYS_TO_HIDDEN: [&str; 14] = [
+    "cat private/deep/key .env",
+    "tar -cf - . | tar -xOf -",
+    "find . -type f -exec cat {} +",
+    "cat /proc/self/root$PWD/private/deep/key /proc/self/cwd/.env",
+    "ln -s private s; cat s/deep/key; rm s",
+    "mv private renamed; cat renamed/deep/key",
+    "mv private/deep renamed; cat renamed/key",
+    "mv private/deep/key key; cat key",
+    "mv private src/private; cat src/private/deep/key",
+    "mv .env src/env; cat src/env",
+    "ln .env env; cat env",
+    "mkdir new; ln .env new/env; ln private/deep/key src/key; cat new/env src/key",
+    "cp -a private copy; cat copy/deep/key",
+    "perl -e 'rename \".env\", \"other\"; link \".env\", \"another\"; open F, \"other\" and print <F>'",
+];
+
+#[test]
+fn what_is_hidden_in_the_workspace_is_seen_by_no_command_and_by_none_after_it() {
+    for kind in KINDS {
+        for user in User::all() {
+            let fixture = Fixture::new(user);
+            std::fs::create_dir_all(fixture.path("ws/private/deep")).unwrap();
+            for name in ["ws/private/deep/key", "ws/.env"] {
+                std::fs::write(fixture.path(name), fixture::SECRET).unwrap();
+            }
+            if user == User::Nobody {
+                fixture::give(&fixture.path("ws"));
+            }
+            let options = ["--kind", kind, "--hide", "private", "--hide", ".env"];
+            for way in WAYS_TO_HIDDEN {
+                let output = fixture.run(&options, way);
+                assert!(!output.stdout.contains(fixture::SECRET), "{kind} {user:?} {way}: {output:?}");
+                assert_ne!(output.code, 125, "{kind} {user:?} {way}: {output:?}");
+                let after = fixture.run(&options, "tar -cf - . | tar -xOf -; cat env other another src/*");
+                assert!(!after.stdout.contains(fixture::SECRET), "{kind} {user:?} after {way}: {after:?}");
+            }
+            let honest = "cat src/main.txt && echo more >> src/main.txt && echo new > src/new && mv src/new src/newer                           && cat src/newer && rm src/newer && mkdir src/d && rmdir src/d && echo made > made";
+            let output = fixture.run(&options, honest);
+            assert_eq!((output.code, &*output.stdout), (0, "text\nnew\n"), "{kind} {user:?}: {output:?}");
+        }
+    }
+}
+
 #[test]
 fn the_home_folder_as_workspace_keeps_start_files_and_keys() {
     let mut fixture = Fixture::new(User::Own);

@@ -199,8 +199,8 @@ impl<'a> HelperFront<'a> {
             SandboxKind::Bubblewrap { .. } => (Vec::new(), None),
             SandboxKind::Landlock => {
                 let shared = SHARED_MEMORY.iter().map(PathBuf::from).filter(|folder| folder.is_dir());
-                let hidden = self.places.hidden.iter().cloned().chain(shared).collect();
-                (hidden, Some(getpid().as_raw_pid()))
+                let hidden = self.places.hidden.iter().chain(&self.handed.survey.hidden).cloned();
+                (hidden.chain(shared).collect(), Some(getpid().as_raw_pid()))
             }
         };
         let writable = self.places.writable.iter().chain([&self.places.scratch]).cloned().collect();
@@ -239,11 +239,13 @@ impl<'a> HelperFront<'a> {
             );
             weaker.push("modes, owners and times of the user's files everywhere can be changed".to_owned());
             weaker.push("other processes can be listed".to_owned());
-            let hidden = self.places.hidden.iter().chain(&self.handed.survey.hidden);
-            let seen = hidden.filter(|path| self.places.is_writable(path));
-            let seen =
-                seen.map(|path| format!("{} lies in a folder to write in and is seen", path.display()));
-            weaker.extend(seen);
+            let mut hidden = self.places.hidden.iter().chain(&self.handed.survey.hidden);
+            if hidden.any(|path| self.places.is_writable(path)) {
+                weaker.push(
+                    "in folders with hidden files, a command cannot read what it makes, remove or rename"
+                        .to_owned(),
+                );
+            }
         }
         weaker
     }

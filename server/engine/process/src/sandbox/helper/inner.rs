@@ -114,7 +114,12 @@ fn restrict(plan: &HelperPlan, control: &Path) -> Result<(Enforcement, Option<Br
     }
     let files = FileRules { writable: &writable, hidden: &plan.hidden, shown: &plan.shown, alone: is_alone };
     let landlock = landlock::apply(&files)?;
-    seccomp::apply(sockets, is_alone).map_err(|error| format!("seccomp: {error}"))?;
+    let filtered = match files.hides_in_writable() {
+        true => seccomp::refuse_second_names(),
+        false => Ok(()),
+    };
+    let filtered = filtered.and_then(|()| seccomp::apply(sockets, is_alone));
+    filtered.map_err(|error| format!("seccomp: {error}"))?;
     let mut weaker = plan.weaker.clone();
     let landlock = match landlock {
         RulesetStatus::FullyEnforced => "full",

@@ -47,12 +47,35 @@ pub(crate) fn version() -> Option<u32> {
 pub(super) struct FileRules<'a> {
     /// Folders with all rights.
     pub(super) writable: &'a [PathBuf],
-    /// Paths that are left out of what may be read. What lies in a writable folder cannot be.
+    /// Paths that are left out of what may be read. In a writable folder, the folders on the way to one lose reading, removing
+    /// and renaming: what is beside it there when the command starts can be read, what the command makes there cannot, and
+    /// nothing there takes another name, by which a later command would see it.
     pub(super) hidden: &'a [PathBuf],
     /// Paths in hidden ones that may be read nevertheless.
     pub(super) shown: &'a [PathBuf],
     /// Whether nothing else holds the command.
     pub(super) alone: bool,
+}
+
+impl FileRules<'_> {
+    /// Whether Landlock alone hides something in a writable folder.
+    pub(super) fn hides_in_writable(&self) -> bool {
+        self.writable.iter().any(|folder| self.hides_in(folder))
+    }
+
+    fn hides_in(&self, folder: &Path) -> bool {
+        self.hidden.iter().any(|path| path != folder && path.starts_with(folder))
+    }
+
+    fn is_writable(&self, path: &Path) -> bool {
+        self.writable.iter().any(|folder| path.starts_with(folder))
+    }
+}
+
+/// The rights in a writable folder with hidden files, but for what lies beside them.
+fn among_hidden() -> BitFlags<AccessFs> {
+    let taken = AccessFs::ReadFile | AccessFs::Execute | AccessFs::RemoveFile | AccessFs::RemoveDir;
+    AccessFs::from_all(NEWEST) & !taken
 }
 
 /// Holds this process and all it will start to `files`, and says how completely the kernel does.
@@ -75,15 +98,17 @@ fn restrict(files: &FileRules<'_>) -> Result<RulesetStatus, LandlockError> {
         rules = allow(rules, Path::new("/"), reading)?;
     } else {
         rules = allow(rules, Path::new("/"), AccessFs::ReadDir.into())?;
-        for path in beside(files.hidden)? {
-            rules = allow(rules, &path, reading)?;
+        for path in beside(files)? {
+            let rights = if files.is_writable(&path) { AccessFs::from_all(NEWEST) } else { reading };
+            rules = allow(rules, &path, rights)?;
         }
         for path in files.shown {
             rules = allow(rules, path, reading)?;
         }
     }
     for folder in files.writable {
-        rules = allow(rules, folder, AccessFs::from_all(NEWEST))?;
+        let rights = if files.hides_in(folder) { among_hidden() } else { AccessFs::from_all(NEWEST) };
+        rules = allow(rules, folder, rights)?;
     }
     let own = if files.alone { &[][..] } else { &OWN_DEVICES };
     for device in DEVICES.iter().chain(own) {
@@ -112,12 +137,18 @@ fn allow(
     Ok(rules.add_rule(PathBeneath::new(file, rights))?)
 }
 
-/// Everything on the disk but `hidden`, in as few paths as that takes.
-fn beside(hidden: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
-    let hidden: BTreeSet<_> = hidden.iter().map(PathBuf::as_path).collect();
+/// Everything on the disk but what is hidden, in as few paths as that takes.
+fn beside(files: &FileRules<'_>) -> io::Result<Vec<PathBuf>> {
+    let hidden: BTreeSet<_> = files.hidden.iter().map(PathBuf::as_path).collect();
     let above: BTreeSet<_> = hidden.iter().flat_map(|path| path.ancestors().skip(1)).collect();
+    // A folder to write in that lies in a hidden one is seen.
+    let is_shown = |folder: &Path, hidden: &Path| {
+        files.writable.iter().any(|root| root.starts_with(hidden) && folder.starts_with(root))
+    };
+    let is_hidden =
+        |folder: &Path| folder.ancestors().any(|above| hidden.contains(above) && !is_shown(folder, above));
     let mut beside = Vec::new();
-    for folder in above.iter().filter(|folder| !hidden.iter().any(|hidden| folder.starts_with(hidden))) {
+    for folder in above.iter().filter(|folder| !is_hidden(folder)) {
         // One that we may not read, the command may not either.
         let Ok(entries) = fs::read_dir(folder) else { continue };
         for entry in entries {
@@ -128,7 +159,9 @@ fn beside(hidden: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
             }
             beside.push(path);
             if beside.len() > MAX_RULES {
-                let message = format!("more than {MAX_RULES} files beside the hidden ones");
+                let message = format!(
+                    "more than {MAX_RULES} files lie beside those that it must not see, and Landlock alone can hide no more; install bubblewrap, or let this command run outside"
+                );
                 return Err(io::Error::other(message));
             }
         }

@@ -158,6 +158,17 @@ pub(super) fn apply(sockets: Sockets, alone: bool) -> Result<(), String> {
     apply_one(&compile(refused, libc::EPERM)?)
 }
 
+/// Refuses second names of files to this process and all it will start: one beside a hidden file would be none to a later
+/// command.
+pub(super) fn refuse_second_names() -> Result<(), String> {
+    let calls = [
+        libc::SYS_linkat,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_link,
+    ];
+    apply_one(&compile(calls.map(|call| (call, vec![])).into_iter().collect(), libc::EPERM)?)
+}
+
 /// Whether filters can be made for this machine.
 pub(crate) fn is_supported() -> bool {
     TargetArch::try_from(std::env::consts::ARCH).is_ok()
