@@ -4,6 +4,7 @@
 //! manager), outside the sandbox, and nothing that the agent planted may run. Each attack is proven to work without the
 //! sandbox, so that none passes for being harmless.
 
+mod batch;
 mod git;
 mod model;
 mod plots;
@@ -14,6 +15,7 @@ mod secrets;
 mod steering;
 mod strangers;
 
+use batch::Batch;
 use scene::Scene;
 
 use crate::sandbox::fixture::{User, wait_until_gone};
@@ -28,6 +30,9 @@ struct Attack {
     /// Whether the person runs `npm test` afterwards.
     npm: bool,
 }
+
+/// How many attacks are made in one sandbox.
+const IN_ONE_SANDBOX: usize = 16;
 
 const KINDS: [&str; 2] = ["bubblewrap", "landlock"];
 
@@ -86,20 +91,23 @@ fn staged(user: User, attack: &Attack) -> Scene {
     scene
 }
 
-/// Tries all attacks in one kind of sandbox.
+/// Tries all attacks in one kind of sandbox, many in one.
 fn check_all(kind: &str, user: User) {
+    let attacks: Vec<&'static Attack> = chosen(kind, user).collect();
     let mut wrong = Vec::new();
-    for attack in chosen(kind, user) {
-        let scene = staged(user, attack);
-        let output = scene.in_sandbox(kind, attack.script);
-        if output.code == 125 || scene.is_taken() {
-            wrong.push(format!("{}: in the sandbox: {output:?}", attack.name));
+    for attacks in attacks.chunks(IN_ONE_SANDBOX) {
+        let batch = Batch::new(user, attacks);
+        let output = batch.make(kind);
+        let during = batch.taken();
+        batch.go_on();
+        for name in batch.taken() {
+            let when = if during.contains(&name) { "in the sandbox" } else { "afterwards" };
+            wrong.push(format!("{name}: {when}: {output:?}"));
         }
-        scene.go_on("ws", attack);
-        if scene.is_taken() {
-            wrong.push(format!("{}: afterwards: {output:?}", attack.name));
-        }
-        wrong.extend(scene.changes_outside().into_iter().map(|change| format!("{}: {change}", attack.name)));
+        let names = || attacks.iter().map(|attack| attack.name).collect::<Vec<_>>();
+        wrong.extend(
+            batch.changes_outside().into_iter().map(|change| format!("{change} by one of {:?}", names())),
+        );
     }
     assert!(wrong.is_empty(), "{kind}, {user:?}: {}\n{}", wrong.len(), wrong.join("\n"));
 }

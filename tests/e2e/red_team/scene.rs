@@ -16,7 +16,7 @@ use super::Attack;
 use crate::sandbox::fixture::{User, become_user, collect, contained, give, parent_of, program};
 
 /// What the person runs afterwards.
-const NEXT: &str = include_str!("next.sh");
+pub(super) const NEXT: &str = include_str!("next.sh");
 /// How the repository of every scene was made.
 const TEMPLATE: &str = "
 mkdir -p home ws outside marker state
@@ -88,10 +88,24 @@ impl Scene {
 
     /// Runs a script of the agent in the sandbox; it knows `$P` and `$OUT`.
     pub(super) fn in_sandbox(&self, kind: &str, script: &str) -> Output {
+        self.in_sandbox_with(kind, std::iter::empty(), script)
+    }
+
+    /// As [`Self::in_sandbox`], with further folders to write in.
+    pub(super) fn in_sandbox_with(
+        &self,
+        kind: &str,
+        folders: impl Iterator<Item = PathBuf>,
+        script: &str,
+    ) -> Output {
         let names = format!("P={} OUT={}", self.path("marker/ran").display(), self.path("outside").display());
         let script = format!("{names}\nexport P OUT\n{script}");
-        let arguments = ["sandbox", "--kind", kind, "--", "bash", "-c", &script];
-        collect(self.prepare(Command::new(program(self.user)), &arguments).spawn().unwrap())
+        let mut command = Command::new(program(self.user));
+        command.args(["sandbox", "--kind", kind]);
+        for folder in folders {
+            command.arg("--write").arg(folder);
+        }
+        collect(self.prepare(command, &["--", "bash", "-c", &script]).spawn().unwrap())
     }
 
     /// Does what the person does afterwards in a folder of the scene.
