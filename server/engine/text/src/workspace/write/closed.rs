@@ -14,6 +14,7 @@ use crate::workspace::overlay::{Roots, bytes_of, real_path, regular};
 use crate::workspace::shadow::mode_at;
 use kode_base::anchor::{Anchor, EntryKind};
 use kode_base::encoding::{self, TextFormat};
+use kode_base::file_turn::FileTurn;
 use kode_base::paths::AbsPath;
 
 impl WriteJob {
@@ -50,6 +51,7 @@ impl WriteJob {
     }
 
     fn replace(&self, place: &AbsPath, real: &AbsPath) -> Result<Attempt, ApplyError> {
+        let _turn = FileTurn::take(real.as_path());
         let anchor = Anchor::open(real.as_path()).map_err(|error| self.io_error(error))?;
         let bytes = read(&anchor).map_err(|error| match error {
             BytesError::Replaced => ApplyError::Replaced { path: self.path.clone() },
