@@ -26,16 +26,7 @@ pub(crate) enum Outcome {
 /// Ours.
 pub(crate) fn of_ours(case: &Case) -> Outcome {
     match ours(case, &case.text) {
-        Ok(edit) => {
-            let outcome = of_text(case, Some(&apply_edits(&case.text, &edit.edits)));
-            if outcome == Outcome::Wrong && std::env::var_os("KODE_SHOW_WRONG").is_some() {
-                eprintln!(
-                    "wrong: {:?}\n--- old\n{:?}\n--- new\n{:?}\n{:?}",
-                    case.distortion, case.old, case.new, edit.edits
-                );
-            }
-            outcome
-        }
+        Ok(edit) => of_text(case, Some(&apply_edits(&case.text, &edit.edits))),
         Err(mismatch) => {
             let names_passage = named(&mismatch, &case.text, &case.old)
                 .iter()

@@ -3,7 +3,9 @@
 //! Rule: a case is a passage of real code, the text that should replace it, and one way in which models distort both; the
 //! right outcome is known. Ours is the function that Edit and MultiEdit call. A wrong text is worse than a refusal.
 //!
-//! Run it with `tests/bench edits`; a number after `--` sets the number of cases, `--alone` leaves the other agents out.
+//! Run it with `tests/bench edits`. Behind `--`, a number sets the number of cases, `--seed=NUMBER` chooses others,
+//! `--alone` leaves the other agents out, and `--show=wrong`, `=refused` or `=unnamed` prints our cases of that outcome:
+//! wrong texts, harmless requests refused, and refusals that name another passage.
 
 #![allow(
     clippy::unwrap_used,
@@ -40,10 +42,12 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let count = arguments.iter().filter_map(|argument| argument.parse().ok()).next_back().unwrap_or(CASES);
     let is_alone = arguments.iter().any(|argument| argument == "--alone");
+    let option = |name: &str| arguments.iter().find_map(|argument| argument.strip_prefix(name));
+    let seed = option("--seed=").map_or(SEED, |seed| seed.parse().expect("--seed=NUMBER"));
     let sources = sources::read();
-    let cases = cases(&sources, count, SEED);
+    let cases = cases(&sources, count, seed);
     println!(
-        "{} cases from {} files, seed {SEED}",
+        "{} cases from {} files, seed {seed}",
         cases.len(),
         sources.iter().map(|(_, files)| files.len()).sum::<usize>()
     );
@@ -51,6 +55,9 @@ fn main() {
     let begun = Instant::now();
     let outcomes: Vec<Outcome> = cases.iter().map(of_ours).collect();
     eprintln!("ours: {} cases in {:.1} s", outcomes.len(), begun.elapsed().as_secs_f64());
+    if let Some(kind) = option("--show=") {
+        show(&cases, &outcomes, kind);
+    }
     let mut columns = vec![("ours", outcomes)];
     if !is_alone {
         for peer in peers::all() {
@@ -64,6 +71,31 @@ fn main() {
     table(&columns);
     gates(&columns);
     times(&cases);
+}
+
+/// The cases of one outcome, with what was asked for and what stands there.
+fn show(cases: &[Case], outcomes: &[Outcome], kind: &str) {
+    for (case, outcome) in cases.iter().zip(outcomes) {
+        let is_shown = match kind {
+            "wrong" => *outcome == Outcome::Wrong,
+            "refused" => case.distortion.is_harmless() && matches!(outcome, Outcome::Refused { .. }),
+            "unnamed" => *outcome == Outcome::Refused { names_passage: false },
+            _ => panic!("--show=wrong, --show=refused or --show=unnamed"),
+        };
+        if is_shown {
+            let lines: Vec<&str> = case.text.split('\n').collect();
+            let around = case.lines.start.saturating_sub(3)..(case.lines.end + 1).min(lines.len());
+            eprintln!(
+                "{kind}: {:?}\n--- old\n{:?}\n--- new\n{:?}\n--- lines {:?}\n{:#?}\n--- ours\n{:?}\n",
+                case.distortion,
+                case.old,
+                case.new,
+                case.lines,
+                &lines[around],
+                ours(case, &case.text)
+            );
+        }
+    }
 }
 
 /// Applied right, refused and wrong of each distortion, ours beside the others.
