@@ -3,6 +3,7 @@
 //! Rule: a text is adapted only by what the passage shows. A character whose counterpart stays open makes the text unclear,
 //! and an unclear text is not written.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
@@ -22,13 +23,13 @@ pub(super) fn plain(character: char) -> char {
 }
 
 /// The text with plain characters alone; as many characters as before.
-pub(super) fn plain_text(text: &str) -> String {
-    text.chars().map(plain).collect()
+pub(super) fn plain_text(text: &str) -> Cow<'_, str> {
+    if has_variants(text) { Cow::Owned(text.chars().map(plain).collect()) } else { Cow::Borrowed(text) }
 }
 
 /// Whether a text has a variant of a plain character.
 pub(super) fn has_variants(text: &str) -> bool {
-    text.chars().any(|character| plain(character) != character)
+    !text.is_ascii() && text.chars().any(|character| plain(character) != character)
 }
 
 /// `new` in the characters of the file: `old` is how the caller wrote the passage `found`, and the plain texts of the two are

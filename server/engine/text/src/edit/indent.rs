@@ -3,11 +3,14 @@
 //! Rule: whole lines, one change of indentation for all of them, one place. Models copy code with tabs for spaces or one
 //! level off; an uneven difference could mean other code, so it is no match. The new text is indented by the same change.
 
+mod search;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Instant;
 
+use self::search::{anchor, bytes_around, line_of_body};
 use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 
 use crate::edit::TextEdit;
@@ -86,26 +89,32 @@ impl IndentedMatch {
     /// The places where the lines of `old` stand in `text`, each with one change of indentation; in order, at most 20.
     #[must_use]
     pub fn find(text: &str, old: &str) -> Vec<Self> {
+        if is_distinctive(&indented(&split_lines(old))) { Self::find_any(text, old) } else { Vec::new() }
+    }
+
+    /// As [`Self::find`], also for lines that stand in many texts by chance.
+    #[must_use]
+    pub(super) fn find_any(text: &str, old: &str) -> Vec<Self> {
         let wanted = indented(&split_lines(old));
-        if !is_distinctive(&wanted) {
-            return Vec::new();
-        }
-        let lines = indented(&split_lines(text));
+        let Some(anchor) = anchor(&wanted) else { return Vec::new() };
         // The last line of the text has a line break only where the text ends with one.
         let fits_at_end = !old.ends_with(['\n', '\r']) || text.ends_with(['\n', '\r']);
-        let anchor = anchor(&lines, &wanted);
         let mut found = Vec::new();
         let mut comparisons = 0;
-        for at in anchor..lines.len().saturating_sub(wanted.len() - 1 - anchor) {
-            if lines[at].body != wanted[anchor].body {
-                continue;
-            }
-            let place = at - anchor..at - anchor + wanted.len();
-            let same = lines[place.clone()].iter().zip(&wanted).take_while(|(a, b)| a.body == b.body).count();
-            comparisons += same + 1;
-            if same == wanted.len() && (place.end < lines.len() || fits_at_end) {
-                let change = IndentChange::between(&wanted, &lines[place.clone()]);
-                found.extend(change.map(|change| Self { lines: place, change }));
+        let mut counted = (0, 0);
+        for (at, body) in text.match_indices(wanted[anchor].body) {
+            comparisons += 1;
+            let place = line_of_body(text, at, body).and_then(|start| {
+                bytes_around(text, start, (&wanted[..anchor], &wanted[anchor..]), &mut comparisons)
+            });
+            if let Some(place) = place
+                && (place.end < text.len() || fits_at_end)
+                && let Some(change) =
+                    IndentChange::between(&wanted, &indented(&split_lines(&text[place.clone()])))
+            {
+                let first = counted.1 + split_lines(&text[counted.0..place.start]).len();
+                counted = (place.start, first);
+                found.push(Self { lines: first..first + wanted.len(), change });
             }
             if comparisons > MAX_COMPARISONS || found.len() == MAX_PLACES {
                 break;
@@ -330,19 +339,6 @@ fn is_distinctive(wanted: &[IndentedLine<'_>]) -> bool {
     let letters =
         wanted.iter().flat_map(|line| line.body.chars()).filter(|character| character.is_alphanumeric());
     letters.take(least).count() == least
-}
-
-/// The line of a passage that stands in the fewest places: the search begins at it.
-fn anchor(lines: &[IndentedLine<'_>], wanted: &[IndentedLine<'_>]) -> usize {
-    let mut counts: std::collections::HashMap<&str, usize> =
-        wanted.iter().map(|line| (line.body, 0)).collect();
-    for line in lines {
-        if let Some(count) = counts.get_mut(line.body) {
-            *count += 1;
-        }
-    }
-    let solid = (0..wanted.len()).filter(|at| !wanted[*at].is_blank());
-    solid.min_by_key(|at| counts[wanted[*at].body]).unwrap_or_default()
 }
 
 /// Tabs and the spaces behind them; `None` when a tab follows a space.

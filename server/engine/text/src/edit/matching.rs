@@ -31,6 +31,18 @@ enum Tolerance {
     Quotes,
 }
 
+impl Tolerance {
+    /// Whether a search with this tolerance can find more in, or of, a text than a stricter one. A quick look: what it says of
+    /// a text with other letters than those of ASCII may be wrong, at the cost of a search.
+    fn applies_to(self, text: &str) -> bool {
+        match self {
+            Self::Exact => true,
+            Self::LineBreaks => text.contains('\r'),
+            Self::Quotes => !text.is_ascii(),
+        }
+    }
+}
+
 impl Matches {
     /// Looks for `old` in `text`: exactly, else with any line breaks, else with any kind of quotes as well.
     #[must_use]
@@ -41,6 +53,7 @@ impl Matches {
         }
         [Tolerance::Exact, Tolerance::LineBreaks, Tolerance::Quotes]
             .into_iter()
+            .filter(|tolerance| tolerance.applies_to(text) || tolerance.applies_to(old))
             .map(|tolerance| Self::find_with(text, old, tolerance))
             .find(|matches| !matches.ranges.is_empty())
             .unwrap_or(nothing)
@@ -168,7 +181,8 @@ impl<'text> FoldedText<'text> {
             Tolerance::LineBreaks => character == '\r',
             Tolerance::Quotes => character == '\r' || straight_quote(character).is_some(),
         };
-        if !text.contains(is_folded) {
+        let is_plain = text.is_ascii() && !text.contains('\r');
+        if is_plain || !text.contains(is_folded) {
             return Self { text: Cow::Borrowed(text), anchors: Vec::new() };
         }
         let mut folded = String::with_capacity(text.len());

@@ -2,11 +2,11 @@
 //!
 //! Rule: an answer helps the next try, never replaces it. Search, comparison and description are bounded.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use similar::{Algorithm, DiffOp, DiffTag, TextDiffConfig, capture_diff_slices_deadline};
+use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline};
 
 use crate::edit::diff::{split_lines, without_break};
 
@@ -16,14 +16,11 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 /// Bytes of the missing passage that are compared.
 const MAX_PASSAGE_BYTES: usize = 16 << 10;
 
-/// Likely passages that are compared in full.
-const CANDIDATES: usize = 5;
-
-/// How long one such comparison may take.
+/// How long one comparison of lines may take.
 const DEADLINE: Duration = Duration::from_millis(50);
 
-/// How alike a passage must be, from 0 to 1, to be shown.
-const LIKENESS: f32 = 0.6;
+/// How alike a passage must be to be shown, in thousandths: the trigrams that both have, of all.
+const LIKENESS: i32 = 350;
 
 /// Lines around the likely passage in which its first and last line are looked for.
 const MARGIN: usize = 8;
@@ -86,17 +83,7 @@ pub fn nearest(text: &str, old: &str) -> Option<NearestPassage> {
         return None;
     }
     let height = wanted.len().min(lines.len());
-    let old = wanted.concat();
-    let mut best: Option<(f32, usize)> = None;
-    for start in likely_windows(&lines, &wanted, height) {
-        let window = lines[start..start + height].concat();
-        let likeness =
-            TextDiffConfig::default().timeout(DEADLINE).diff_chars(window.trim(), old.trim()).ratio();
-        if best.is_none_or(|(most, _)| likeness > most) {
-            best = Some((likeness, start));
-        }
-    }
-    let (_, start) = best.filter(|(likeness, _)| *likeness >= LIKENESS)?;
+    let start = likeliest_window(&lines, &wanted, height)?;
     let passage = aligned(&lines, &wanted, start..start + height);
     let mut differences = differences(&wanted, &lines, &passage);
     let more = differences.len().saturating_sub(MAX_DIFFERENCES);
@@ -161,101 +148,93 @@ fn start_of(text: &str, max_bytes: usize) -> &str {
     &text[..cut.unwrap_or_default()]
 }
 
-/// The windows of `height` lines that share most trigrams with the wanted lines, best first.
-fn likely_windows(lines: &[&str], wanted: &[&str], height: usize) -> Vec<usize> {
-    let mut index = TrigramIndex::default();
-    wanted.iter().for_each(|line| trigrams(line, |trigram| index.add(trigram)));
+/// The window of `height` lines that is most like the wanted lines by the trigrams that they share, if it is like them at all.
+fn likeliest_window(lines: &[&str], wanted: &[&str], height: usize) -> Option<usize> {
+    let mut index = TrigramIndex::new();
+    wanted.iter().for_each(|line| index.add(line));
     let mut missing = index.counts.clone();
     let needed: i32 = missing.iter().sum();
     let mut window: VecDeque<LineTrigrams> = VecDeque::with_capacity(height);
     let (mut shared, mut total) = (0, 0);
-    let mut best: Vec<(i32, usize)> = Vec::new();
+    let mut best = None;
     for (end, line) in lines.iter().enumerate() {
         if window.len() == height
             && let Some(first) = window.pop_front()
         {
             total -= first.count;
             for place in first.wanted {
-                missing[place] += 1;
-                shared -= i32::from(missing[place] > 0);
+                missing[usize::from(place)] += 1;
+                shared -= i32::from(missing[usize::from(place)] > 0);
             }
         }
         let last = index.of_line(line);
         total += last.count;
         for place in &last.wanted {
-            shared += i32::from(missing[*place] > 0);
-            missing[*place] -= 1;
+            shared += i32::from(missing[usize::from(*place)] > 0);
+            missing[usize::from(*place)] -= 1;
         }
         window.push_back(last);
-        if end + 1 >= height && shared > 0 {
-            // In thousandths, so that windows can be ordered.
-            best.push((2_000 * shared / (needed + total), end + 1 - height));
-        }
-        if best.len() > CANDIDATES * 100 || end + 1 == lines.len() {
-            best.sort_by_key(|(score, start)| (-score, *start));
-            best.truncate(CANDIDATES);
+        if end + 1 >= height {
+            let likeness = 1_000 * 2 * shared / (needed + total).max(1);
+            if likeness >= LIKENESS && best.is_none_or(|(most, _)| likeness > most) {
+                best = Some((likeness, end + 1 - height));
+            }
         }
     }
-    best.into_iter().map(|(_, start)| start).collect()
+    best.map(|(_, start)| start)
 }
 
-/// The trigrams of one line: their number, and the places of the wanted ones in the index.
+/// The trigrams of one line: their number, and the wanted ones by their place in the index.
 struct LineTrigrams {
     count: i32,
-    wanted: Vec<usize>,
+    wanted: Vec<u16>,
 }
 
-/// The trigrams of the wanted lines. Most of a text's are none of them: a bit set tells those apart without a search.
-#[derive(Default)]
+/// The trigrams of the wanted lines. They are found by a hash of 16 bits: two with the same one count as equal, which makes a
+/// passage likelier by one part in thousands.
 struct TrigramIndex {
-    places: HashMap<[char; 3], usize>,
+    /// The place of each hash; 0 is the place of those that are not wanted.
+    places: Vec<u16>,
     /// How often each stands in the wanted lines.
     counts: Vec<i32>,
-    /// The bits that the hashes of the wanted ones set.
-    bits: Vec<u64>,
 }
 
 impl TrigramIndex {
-    const WORDS: usize = 1 << 10;
+    fn new() -> Self {
+        Self { places: vec![0; 1 << 16], counts: vec![0] }
+    }
 
-    fn add(&mut self, trigram: [char; 3]) {
-        self.bits.resize(Self::WORDS, 0);
-        let (word, bit) = Self::bit(trigram);
-        self.bits[word] |= bit;
-        let place = *self.places.entry(trigram).or_insert(self.counts.len());
-        if place == self.counts.len() {
-            self.counts.push(0);
-        }
-        self.counts[place] += 1;
+    fn add(&mut self, line: &str) {
+        trigrams(line, |hash| {
+            // The wanted passage is cut long before there are more trigrams than places.
+            if let (0, Ok(place)) = (self.places[hash], u16::try_from(self.counts.len())) {
+                self.places[hash] = place;
+                self.counts.push(0);
+            }
+            self.counts[usize::from(self.places[hash])] += 1;
+        });
     }
 
     fn of_line(&self, line: &str) -> LineTrigrams {
         let mut found = LineTrigrams { count: 0, wanted: Vec::new() };
-        trigrams(line, |trigram| {
+        trigrams(line, |hash| {
             found.count += 1;
-            let (word, bit) = Self::bit(trigram);
-            if self.bits.get(word).is_some_and(|bits| bits & bit != 0) {
-                found.wanted.extend(self.places.get(&trigram));
+            if self.places[hash] != 0 {
+                found.wanted.push(self.places[hash]);
             }
         });
         found
     }
-
-    fn bit([a, b, c]: [char; 3]) -> (usize, u64) {
-        let mixed = u32::from(a).wrapping_mul(0x9e37_79b1)
-            ^ u32::from(b).wrapping_mul(0x85eb_ca6b)
-            ^ u32::from(c).wrapping_mul(0xc2b2_ae35);
-        ((mixed >> 22) as usize % Self::WORDS, 1 << ((mixed >> 16) & 63))
-    }
 }
 
-/// The trigrams of a line without its indentation, one for each character; the last ones are padded.
-fn trigrams(line: &str, mut found: impl FnMut([char; 3])) {
-    let mut letters = line.trim().chars().chain(['\0', '\0']);
-    let (Some(mut a), Some(mut b)) = (letters.next(), letters.next()) else { return };
-    for c in letters {
-        found([a, b, c]);
-        (a, b) = (b, c);
+/// The hashes of the trigrams of a line without the blanks around it, one for each byte; the last ones are padded.
+fn trigrams(line: &str, mut found: impl FnMut(usize)) {
+    let mut last = 0_u32;
+    for (at, byte) in line.as_bytes().trim_ascii().iter().chain(&[0, 0]).enumerate() {
+        last = (last << 8 | u32::from(*byte)) & 0x00ff_ffff;
+        if at >= 2 {
+            found((last.wrapping_mul(0x9e37_79b1) >> 16) as usize);
+        }
     }
 }
 
