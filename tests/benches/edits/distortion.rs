@@ -158,8 +158,13 @@ impl Distortion {
         let (asked, wanted) = (asked.join("\n"), wanted.join("\n"));
         let is_distorted =
             matches!(self, Self::Verbatim | Self::Stale | Self::LineBreaks) || asked != old.join("\n");
-        // A stale or shortened passage that stands somewhere else is another request.
-        let elsewhere = expected == Expected::Refused && text.contains(&asked);
+        // A passage that, as it is sent, stands somewhere else byte for byte is a right request for that place.
+        let elsewhere = match expected {
+            Expected::Refused => text.contains(&asked),
+            Expected::Applied | Expected::AppliedOrRefused => {
+                stands_elsewhere(&text, &asked, before.matches('\n').count())
+            }
+        };
         (is_distorted && !elsewhere && asked != wanted).then_some(Request {
             text,
             old: asked,
@@ -203,6 +208,16 @@ impl Distortion {
             _ => return None,
         })
     }
+}
+
+/// Whether whole lines stand in a text below another line than the one of that number, from 0.
+fn stands_elsewhere(text: &str, lines: &str, first: usize) -> bool {
+    text.match_indices(lines).any(|(at, found)| {
+        let (before, behind) = (&text[..at], &text[at + found.len()..]);
+        let is_whole = (before.is_empty() || before.ends_with('\n'))
+            && (behind.is_empty() || behind.starts_with(['\n', '\r']));
+        is_whole && before.matches('\n').count() != first
+    })
 }
 
 /// One level of indentation in a text: a tab, or its most frequent step of spaces.

@@ -57,6 +57,9 @@ fn named(mismatch: &PassageMismatch, text: &str, old: &str) -> Vec<Range<usize>>
         PassageMismatch::NotFound => nearest(text, old).map(|passage| passage.lines).into_iter().collect(),
         PassageMismatch::Unclear { lines, .. } => vec![from_one(lines)],
         PassageMismatch::AmbiguousLines(places) => places.iter().map(from_one).collect(),
+        PassageMismatch::TwoReadings { within, whole } => {
+            std::iter::once(within).chain(whole).map(from_one).collect()
+        }
         PassageMismatch::Ambiguous(matches) => {
             let number = |at: usize| text[..at].matches('\n').count() + 1;
             matches.ranges.iter().map(|range| number(range.start)..number(range.end) + 1).collect()

@@ -6,6 +6,7 @@ pub mod change;
 mod characters;
 pub mod compose;
 pub mod diff;
+mod elision;
 pub mod file_patch;
 pub mod indent;
 pub mod ledger;

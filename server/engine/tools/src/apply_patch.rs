@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::replacement::mismatch::{indent_note, section_refused};
+use crate::replacement::mismatch::{note_of, section_refused};
 use crate::replacement::{refuse_notebook, refuse_unread};
 use crate::write::{WrittenFile, edits_of_existing, missing_parents, refuse_unwritable};
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
@@ -161,11 +161,10 @@ impl<'session> PatchPlan<'session> {
         refuse_unread(&base, freshness, path)?;
         let first = known.map_or_else(Vec::new, |at| self.files[at].edits.clone());
         let text = apply_edits(&base.text, &first);
-        let patched = PatchedText::of(&text, sections)
+        let patched = PatchedText::of(&text, sections, freshness == Freshness::Changed)
             .map_err(|refusal| section_refused(&text, &refusal, path, freshness))?;
-        self.notes.extend(
-            patched.indented.iter().map(|place| indent_note(place, &format!("a section of `{path}`"))),
-        );
+        let name = format!("a section of `{path}`");
+        self.notes.extend(patched.notes.iter().map(|note| note_of(note, &name, "what is new in it")));
         let edits = compose_edits(&first, &patched.edits);
         let new_text = apply_edits(&base.text, &edits);
         refuse_unwritable(&base, &new_text, path)?;
@@ -273,5 +272,7 @@ the file once, or once below the `@@` line; else the patch is refused.
 - `*** End of File` below a passage says that it ends the file. A passage of `+` lines alone is put at the file's end.
 - Encoding, line endings and permissions are kept. What the user types meanwhile is kept, too.";
 
+#[cfg(test)]
+mod scenarios;
 #[cfg(test)]
 mod tests;

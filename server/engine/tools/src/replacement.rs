@@ -84,8 +84,9 @@ pub(super) async fn replace(
     for replacement in replacements {
         let (next, note) =
             replacement.edits(&text, freshness, path).map_err(|error| replacement.named_in(error))?;
+        // What a note is about stood in one place.
+        count += if note.is_some() { 1 } else { next.len() };
         notes.extend(note);
-        count += next.len();
         edits = compose_edits(&edits, &next);
         text = Cow::Owned(apply_edits(&text, &next));
     }
@@ -190,7 +191,7 @@ impl PassageReplacement<'_> {
                 "Read it again before replacing every occurrence.",
             ));
         }
-        Ok((passage.edits, passage.note.as_ref().map(note_of)))
+        Ok((passage.edits, passage.note.as_ref().map(|note| note_of(note, "old_string", "new_string"))))
     }
 
     /// The error of this replacement, with its number when it is one of several.

@@ -3,13 +3,15 @@
 //! Rule: the changes between two texts turn one into the other; two sets in a row come to the same as their composition;
 //! a rebase onto the text the edits were made for gives what they give; a replacement puts in what it was told to. A
 //! passage with another indentation is found where a slow search, which tries every change on every line, finds it; so is a
-//! passage whose request was damaged, once a slow repair has undone that.
+//! passage whose request was damaged, once a slow repair has undone that. Where dots stand for lines, each part that changes
+//! stands in the text once, and nothing else is changed.
 
 use kode_engine::text::edit::change::apply_edits;
 use kode_engine::text::edit::compose::compose_edits;
 use kode_engine::text::edit::diff::{line_changes, word_changes};
 use kode_engine::text::edit::indent::IndentedMatch;
 use kode_engine::text::edit::matching::Matches;
+use kode_engine::text::edit::passage::{PassageNote, PassageRequest, replace_passage};
 use kode_engine::text::edit::rebase::{Rebase, rebase};
 use kode_engine::text::edit::repair::{Repair, RepairedMatch};
 
@@ -36,6 +38,7 @@ pub(crate) fn run(bytes: &[u8]) {
     assert!(!found.ranges.is_empty() || replaced.is_some_and(|replaced| replaced == a));
     check_indented(&a, &old, &new);
     check_repaired(&a, &old, &new);
+    check_elided(&a, &old, &new);
 }
 
 /// Letters and digits that a passage of one line needs, and one of several.
@@ -135,6 +138,46 @@ fn check_repaired(text: &str, old: &str, new: &str) {
             "{new:?} became {replaced:?}"
         );
     }
+}
+
+fn check_elided(text: &str, old: &str, new: &str) {
+    let request = PassageRequest { old, new, all: false, is_stale: false };
+    let Ok(passage) = replace_passage(text, request) else { return };
+    if !matches!(passage.note, Some(PassageNote::Elided { .. })) {
+        return;
+    }
+    fn bare(text: &str) -> Vec<&str> {
+        lines(text).into_iter().map(|line| line.trim_end_matches(['\n', '\r'])).collect()
+    }
+    let cut =
+        |text| -> Vec<Vec<&str>> { bare(text).split(|line| is_dots(line)).map(<[&str]>::to_vec).collect() };
+    let (parts, wanted, stands) = (cut(old), cut(new), bare(text));
+    assert_eq!(parts.len(), wanted.len(), "as many parts");
+    let changed = parts.iter().zip(&wanted).filter(|(part, wanted)| part != wanted);
+    let mut changes: Vec<(usize, &Vec<&str>, &Vec<&str>)> = changed
+        .map(|(part, wanted)| {
+            let is_here = |at: &usize| stands.get(*at..at + part.len()) == Some(part.as_slice());
+            let places: Vec<usize> = (0..stands.len()).filter(is_here).collect();
+            assert_eq!(places.len(), 1, "{part:?} in {text:?}");
+            (places[0], part, wanted)
+        })
+        .collect();
+    changes.sort();
+    let mut expected = stands.clone();
+    for (at, part, wanted) in changes.into_iter().rev() {
+        expected.splice(at..at + part.len(), wanted.iter().copied());
+    }
+    let replaced = apply_edits(text, &passage.edits);
+    assert_eq!(bare(&replaced), expected, "{old:?} in {text:?}");
+}
+
+/// Whether a line is dots, or a comment of dots.
+fn is_dots(line: &str) -> bool {
+    let line = line.trim();
+    let line =
+        ["//", "#", "--", ";", "%"].iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or(line).trim();
+    let inner = ["...", "\u{2026}"].iter().find_map(|dots| line.strip_prefix(dots)?.strip_suffix(dots));
+    line == "..." || line == "\u{2026}" || inner.is_some_and(|inner| !inner.is_empty())
 }
 
 /// A text without a damage, in the plainest way; `None` where the damage cannot be undone.

@@ -5,6 +5,7 @@
 //! not show the damage throughout is unclear, and an unclear text is not written.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::edit::TextEdit;
 use crate::edit::characters::{adapt, has_variants, plain_text};
@@ -92,6 +93,12 @@ impl RepairedMatch {
             places.retain(|place| matches!(&place.change, IndentChange::Added(added) if added.is_empty()));
             (!places.is_empty()).then_some(Self { repair, places, old: repaired })
         })
+    }
+
+    /// Whole lines that stand in a text with other quotes, dashes or spaces than `old` has.
+    pub(super) fn of_characters(lines: Range<usize>, old: &str) -> Self {
+        let place = IndentedMatch { lines, change: IndentChange::Added(String::new()) };
+        Self { repair: Repair::Characters, places: vec![place], old: old.to_owned() }
     }
 
     /// The edit that puts the repaired `new` in the one place; `None` when there are several, or when `new` is unclear.

@@ -43,7 +43,10 @@ pub(super) fn refusal(
         PassageMismatch::NotFound => not_found(text, old, ("old_string", path), freshness),
         PassageMismatch::Ambiguous(matches) => ambiguous(text, &matches, path),
         PassageMismatch::AmbiguousLines(places) => ambiguous_lines(&places, path),
-        PassageMismatch::Unclear { lines, note } => unclear(text, &lines, note.as_ref(), path),
+        PassageMismatch::TwoReadings { within, whole } => two_readings(&within, &whole, path),
+        PassageMismatch::Unclear { lines, note } => {
+            unclear(text, &lines, note.as_ref(), ("old_string", "new_string", path))
+        }
     }
 }
 
@@ -101,14 +104,34 @@ fn ambiguous_lines(places: &[Range<usize>], path: &str) -> ToolError {
     error
 }
 
+/// The passage stands within lines as given, and elsewhere as whole lines with another indentation.
+fn two_readings(within: &Range<usize>, whole: &[Range<usize>], path: &str) -> ToolError {
+    let within = line_range(&(within.start + 1..within.end + 1));
+    let starts = whole.iter().map(|lines| lines.start + 1);
+    let mut error = mismatch(
+        format!(
+            "old_string stands in `{path}` as a part of {within}. With another indentation it stands as whole lines at lines {}",
+            listed(starts)
+        ),
+        "Copy whole lines exactly, and add surrounding lines until they are unique.",
+    );
+    error.code = Some(MORE_THAN_ONE_MATCH);
+    error
+}
+
 /// The passage stands in one place, but how the new text is to be written there does not follow.
-fn unclear(text: &str, lines: &Range<usize>, note: Option<&PassageNote>, path: &str) -> ToolError {
+fn unclear(
+    text: &str,
+    lines: &Range<usize>,
+    note: Option<&PassageNote>,
+    (old, new, path): (&str, &str, &str),
+) -> ToolError {
     let numbers = lines.start + 1..lines.end + 1;
     let stands = |how: &str, why: &str| {
         let all = split_lines(text);
         let passage = all[lines.start.min(all.len())..lines.end.min(all.len())].concat();
         format!(
-            "old_string was not found in `{path}`. {how} it stands at {}:\n{}{why}",
+            "{old} was not found in `{path}`. {how} it stands at {}:\n{}{why}",
             line_range(&numbers),
             numbered(numbers.start, passage.trim_end_matches(['\n', '\r'])),
         )
@@ -116,30 +139,39 @@ fn unclear(text: &str, lines: &Range<usize>, note: Option<&PassageNote>, path: &
     match note {
         Some(PassageNote::Indented(place)) => mismatch(
             stands("With another indentation", &capitalized(&change(&place.change))),
-            "Copy it with its indentation, and indent new_string as the file does.",
+            &format!("Copy it with its indentation, and indent {new} as the file does."),
         ),
         Some(PassageNote::Repaired { repair, .. }) => mismatch(
             stands(
                 &format!("With {}", repair_name(*repair)),
-                "How new_string is meant does not follow from it.",
+                "The text that should stand there does not follow from it.",
             ),
-            "Copy the passage exactly, and write new_string as it should stand in the file.",
+            &format!("Copy the passage exactly, and write {new} as it should stand in the file."),
         ),
-        None => mismatch(
-            stands("With other quotes", "Which quotes new_string should have does not follow from it."),
-            "Copy the passage with its quotes, and write new_string with those that should stand in the file.",
+        Some(PassageNote::Elided { .. }) | None => mismatch(
+            stands(
+                "With other quotes",
+                "The quotes of the text that should stand there do not follow from it.",
+            ),
+            &format!(
+                "Copy the passage with its quotes, and write {new} with those that should stand in the file."
+            ),
         ),
     }
 }
 
-/// The note on an edit whose passage stood there in another way than given.
-pub(super) fn note_of(note: &PassageNote) -> String {
+/// The note on an edit whose passage stood there in another way than given; the model calls the two texts `old` and `new`.
+pub(crate) fn note_of(note: &PassageNote, old: &str, new: &str) -> String {
     match note {
-        PassageNote::Indented(place) => indent_note(place, "old_string"),
+        PassageNote::Indented(place) => indent_note(place, old),
         PassageNote::Repaired { repair, lines } => format!(
-            "Note: old_string stood at {} with {}; new_string was written alike.",
+            "Note: {old} stood at {} with {}; {new} was written alike.",
             line_range(&(lines.start + 1..lines.end + 1)),
             repair_name(*repair)
+        ),
+        PassageNote::Elided { lines } => format!(
+            "Note: {old} stood at {}; what its dots stood for was kept.",
+            line_range(&(lines.start + 1..lines.end + 1))
         ),
     }
 }
@@ -155,7 +187,7 @@ fn repair_name(repair: Repair) -> &'static str {
 }
 
 /// The note on an edit whose passage stood there with another indentation.
-pub(crate) fn indent_note(place: &IndentedMatch, name: &str) -> String {
+fn indent_note(place: &IndentedMatch, name: &str) -> String {
     let lines = line_range(&(place.lines.start + 1..place.lines.end + 1));
     match &place.change {
         IndentChange::Added(added) if added.is_empty() => {
@@ -205,10 +237,9 @@ pub(crate) fn section_refused(
             let hint = "Add lines that stay until they are unique, or a line above the passage after `@@`.";
             ToolError { code: Some(MORE_THAN_ONE_MATCH), ..mismatch(message, hint) }
         }
-        SectionFault::UnclearIndent => mismatch(
-            format!("the lines of {named} stand there with another indentation"),
-            "Copy them with their indentation, and indent the new lines as the file does.",
-        ),
+        SectionFault::Unclear { lines, note } => {
+            unclear(text, lines, Some(note), (&format!("section {section}"), "the new lines", path))
+        }
         SectionFault::NoPlace => mismatch(
             format!("{named} adds lines below a line after `@@` and says not where"),
             "Give a line that stays, before or after the new ones.",

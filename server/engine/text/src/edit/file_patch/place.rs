@@ -1,15 +1,16 @@
 //! Where the sections of a patch belong in a text, and the edits that they come to.
 //!
 //! Rule: rather refuse than guess. Lines that a section keeps or takes out must stand in the text: exactly, else but for
-//! quotes and trailing blanks, else with one change of indentation. Without a header they must stand in one place only.
+//! quotes, else in one place as Edit finds whole lines. Without a header they must stand in one place only.
 
 use std::ops::Range;
 
 use super::{PatchLine, PatchSection};
 use crate::edit::TextEdit;
 use crate::edit::diff::{split_lines, without_break};
-use crate::edit::indent::IndentedMatch;
 use crate::edit::matching::Matches;
+use crate::edit::passage::{PassageMismatch, PassageNote, replace_lines};
+use crate::edit::repair::{Repair, RepairedMatch};
 use kode_base::encoding::LineEnding;
 
 /// Places of an ambiguous section that are kept.
@@ -20,8 +21,8 @@ const MAX_PLACES: usize = 20;
 pub struct PatchedText {
     /// Sorted, not overlapping.
     pub edits: Vec<TextEdit>,
-    /// The sections that stood in the text with another indentation.
-    pub indented: Vec<IndentedMatch>,
+    /// How sections stood in the text, where that was not as they were given.
+    pub notes: Vec<PassageNote>,
 }
 
 /// Why a section cannot be applied.
@@ -46,8 +47,13 @@ pub enum SectionFault {
     NotAtEnd,
     /// They stand at these lines, from 1, and nothing says which is meant.
     Ambiguous(Vec<usize>),
-    /// They stand there with another indentation, and that of the new lines does not follow from it.
-    UnclearIndent,
+    /// They stand in one place otherwise than given, and how the new lines are to be written there does not follow.
+    Unclear {
+        /// Their lines in the text, from 0.
+        lines: Range<usize>,
+        /// How they stand there.
+        note: PassageNote,
+    },
     /// Only lines are added below a header: where is not said.
     NoPlace,
     /// It changes what a section before it changes too.
@@ -58,16 +64,17 @@ pub enum SectionFault {
 enum SectionPlace {
     /// At these lines of the text, from 0, which are kept as they are where the section keeps them.
     Lines(Range<usize>),
-    /// With another indentation.
-    Indented(IndentedMatch),
+    /// Otherwise than given: what is changed there, and how they stand.
+    Otherwise(Vec<TextEdit>, PassageNote),
 }
 
 impl PatchedText {
-    /// The edits that sections come to in a text.
+    /// The edits that sections come to in a text. `is_stale` says whether the text has changed since the caller read it: lines
+    /// that stand there otherwise than given are not taken for those that were read, then.
     ///
     /// # Errors
     /// [`SectionRefusal`] of the first section that cannot be applied.
-    pub fn of(text: &str, sections: &[PatchSection]) -> Result<Self, SectionRefusal> {
+    pub fn of(text: &str, sections: &[PatchSection], is_stale: bool) -> Result<Self, SectionRefusal> {
         let lines = TextLines::of(text);
         let mut patched = Self::default();
         let mut cursor = 0;
@@ -82,17 +89,15 @@ impl PatchedText {
                 patched.edits.push(lines.appended(section));
                 continue;
             }
-            match lines.place(section, begin).map_err(refuse)? {
+            match lines.place(section, begin, is_stale).map_err(refuse)? {
                 SectionPlace::Lines(place) => {
                     cursor = place.end;
                     patched.edits.extend(lines.changes(section, place.start));
                 }
-                SectionPlace::Indented(place) => {
-                    cursor = place.lines.end;
-                    let (old, new) = (section.old_text(), section.new_text());
-                    let edit = place.replacement(text, &old, &new);
-                    patched.edits.push(edit.ok_or_else(|| refuse(SectionFault::UnclearIndent))?);
-                    patched.indented.push(place);
+                SectionPlace::Otherwise(edits, note) => {
+                    cursor = note.lines().end;
+                    patched.edits.extend(edits);
+                    patched.notes.push(note);
                 }
             }
             let mut sorted = patched.edits.clone();
@@ -167,22 +172,18 @@ impl<'text> TextLines<'text> {
     }
 
     /// The place of a section, which is below `begin` unless it stands in one place only.
-    fn place(&self, section: &PatchSection, begin: usize) -> Result<SectionPlace, SectionFault> {
-        let wanted = section.old_lines();
-        let mut places = self.exact(&wanted);
+    fn place(
+        &self,
+        section: &PatchSection,
+        begin: usize,
+        is_stale: bool,
+    ) -> Result<SectionPlace, SectionFault> {
+        let places = self.exact(&section.old_lines());
         if places.is_empty() {
-            places = self.alike(&section.old_text());
-        }
-        if places.is_empty() && section.headers.is_empty() && !section.is_at_end {
-            return self.indented(section);
-        }
-        if places.is_empty() {
-            return match self.indented(section)? {
-                SectionPlace::Indented(place) if section.is_at_end && place.lines.end != self.lines.len() => {
-                    Err(SectionFault::NotAtEnd)
-                }
-                place => Ok(place),
-            };
+            let found = self.otherwise(section, is_stale)?;
+            let ends_text =
+                matches!(&found, SectionPlace::Otherwise(_, note) if note.lines().end == self.lines.len());
+            return if section.is_at_end && !ends_text { Err(SectionFault::NotAtEnd) } else { Ok(found) };
         }
         if section.is_at_end {
             let last = places.into_iter().find(|place| place.end == self.lines.len());
@@ -193,9 +194,7 @@ impl<'text> TextLines<'text> {
             ([place], _) | ([], [place]) => Ok(SectionPlace::Lines(place.clone())),
             // A header names the part of the file, and the passage is the next one in it.
             ([place, ..], _) if !section.headers.is_empty() => Ok(SectionPlace::Lines(place.clone())),
-            ([], all) | (all, _) => Err(SectionFault::Ambiguous(
-                all.iter().take(MAX_PLACES).map(|place| place.start + 1).collect(),
-            )),
+            ([], all) | (all, _) => Err(ambiguous(all)),
         }
     }
 
@@ -224,17 +223,45 @@ impl<'text> TextLines<'text> {
         whole.collect()
     }
 
-    fn indented(&self, section: &PatchSection) -> Result<SectionPlace, SectionFault> {
-        let mut old = section.old_text();
-        if !self.text.ends_with(['\n', '\r']) {
-            old.pop();
-        }
-        match IndentedMatch::find(self.text, &old).as_slice() {
-            [] => Err(SectionFault::NotFound),
-            [place] => Ok(SectionPlace::Indented(place.clone())),
-            places => {
-                Err(SectionFault::Ambiguous(places.iter().map(|place| place.lines.start + 1).collect()))
+    /// The one place where the lines of a section stand otherwise than given.
+    fn otherwise(&self, section: &PatchSection, is_stale: bool) -> Result<SectionPlace, SectionFault> {
+        let (old, new) = (section.old_text(), section.new_text());
+        let alike = self.alike(&old);
+        match alike.as_slice() {
+            [] if is_stale => return Err(SectionFault::NotFound),
+            [] => {}
+            [lines] => {
+                let found = RepairedMatch::of_characters(lines.clone(), &old);
+                let note = PassageNote::Repaired { repair: Repair::Characters, lines: lines.clone() };
+                return match found.replacement(self.text, &old, &new) {
+                    Some(edit) => Ok(SectionPlace::Otherwise(vec![edit], note)),
+                    None => Err(SectionFault::Unclear { lines: lines.clone(), note }),
+                };
             }
+            places => return Err(ambiguous(places)),
+        }
+        let replaced = match replace_lines(self.text, &old, &new) {
+            // The last lines of a text without a line break at its end.
+            Err(PassageMismatch::NotFound) if !self.text.ends_with(['\n', '\r']) => {
+                let bare = |text: &str| text.strip_suffix('\n').unwrap_or(text).to_owned();
+                replace_lines(self.text, &bare(&old), &bare(&new))
+            }
+            replaced => replaced,
+        };
+        match replaced {
+            Ok(edit) => {
+                edit.note.map(|note| SectionPlace::Otherwise(edit.edits, note)).ok_or(SectionFault::NotFound)
+            }
+            Err(PassageMismatch::AmbiguousLines(places)) => Err(ambiguous(&places)),
+            Err(PassageMismatch::Unclear { lines, note: Some(note) }) => {
+                Err(SectionFault::Unclear { lines, note })
+            }
+            Err(
+                PassageMismatch::NotFound
+                | PassageMismatch::Ambiguous(_)
+                | PassageMismatch::TwoReadings { .. }
+                | PassageMismatch::Unclear { note: None, .. },
+            ) => Err(SectionFault::NotFound),
         }
     }
 
@@ -281,6 +308,10 @@ impl<'text> TextLines<'text> {
         });
         self.edit(self.lines.len()..self.lines.len(), &added.collect::<Vec<_>>())
     }
+}
+
+fn ambiguous(places: &[Range<usize>]) -> SectionFault {
+    SectionFault::Ambiguous(places.iter().take(MAX_PLACES).map(|place| place.start + 1).collect())
 }
 
 fn terminated<'a>(lines: impl Iterator<Item = &'a str>) -> String {

@@ -13,7 +13,7 @@ fn patch(lines: &str) -> Result<Vec<FilePatch>, PatchSyntaxError> {
 fn patched(text: &str, lines: &str) -> Result<String, SectionFault> {
     let files = patch(&format!("*** Update File: a\n{lines}")).unwrap();
     let [FilePatch::Update { sections, .. }] = files.as_slice() else { panic!("{files:?}") };
-    let patched = PatchedText::of(text, sections).map_err(|refusal| refusal.fault)?;
+    let patched = PatchedText::of(text, sections, false).map_err(|refusal| refusal.fault)?;
     Ok(apply_edits(text, &patched.edits))
 }
 
@@ -105,6 +105,29 @@ fn sections_change_the_lines_they_name() {
             "@@\n     first()\n-    second()\n+    third()",
             "if x:\n\tfirst()\n\tthird()\n",
         ),
+        // The whole section one level off, the other way round, and at the end of a text without a line break.
+        (
+            "    first_one();\n    second_one();\n",
+            "@@\n first_one();\n-second_one();\n+third();",
+            "    first_one();\n    third();\n",
+        ),
+        (
+            "first_one();\nsecond_one();",
+            "@@\n     first_one();\n-    second_one();\n+    third();",
+            "first_one();\nthird();",
+        ),
+        // Trailing blanks, and characters that an editor makes typographic: lines that stay keep theirs.
+        (
+            "kept_line()  \nold_line()\n",
+            "@@\n kept_line()\n-old_line() \n+new_line()",
+            "kept_line()  \nnew_line()\n",
+        ),
+        (
+            "total = high - low # \"it's\"\nend()\n",
+            "@@\n-total = high – low # “it’s”\n+total = high – 1 # “it’s on”\n end()",
+            "total = high - 1 # \"it's on\"\nend()\n",
+        ),
+        ("say “hi” – now\n", "@@\n-say \"hi\" – now\n+say \"ho\" – now", "say “ho” – now\n"),
         ("a\nb\nc\n", "@@ -2,1 +2,1 @@\n-b\n+B", "a\nB\nc\n"),
         ("café\nnaïve\n", "@@\n-naïve\n+naïve ✅", "café\nnaïve ✅\n"),
     ] {
@@ -129,6 +152,34 @@ fn a_section_that_leaves_a_doubt_is_refused() {
     ] {
         assert_eq!(patched(text, lines), Err(fault), "{text:?} {lines:?}");
     }
+    // The lines stand there otherwise, and what the new ones are does not follow.
+    for (text, lines, place) in [
+        ("    one();\n    two();\n", "@@\n-one();\n-two();\n+    six();", 0..2),
+        ("x\nsay(“longer”, “x”)\n", "@@\n-say(\"longer\", \"x\")\n+say(\"longer\", \"x\", \"y\")", 1..2),
+    ] {
+        let fault = patched(text, lines).unwrap_err();
+        assert!(
+            matches!(&fault, SectionFault::Unclear { lines, .. } if *lines == place),
+            "{lines:?}: {fault:?}"
+        );
+    }
+    // One line of two stands otherwise: no change of indentation leads there.
+    assert_eq!(
+        patched("  one();\n    two();\n", "@@\n-one();\n-two();\n+six();"),
+        Err(SectionFault::NotFound)
+    );
+}
+
+#[test]
+fn a_section_for_a_text_that_changed_since_stands_there_as_given_or_is_refused() {
+    let sections = |lines: &str| match patch(&format!("*** Update File: a\n{lines}")).unwrap().remove(0) {
+        FilePatch::Update { sections, .. } => sections,
+        other => panic!("{other:?}"),
+    };
+    let text = "    first_one();\n    second_one();\n";
+    let shifted = sections("@@\n first_one();\n-second_one();\n+third();");
+    assert_eq!(PatchedText::of(text, &shifted, true).unwrap_err().fault, SectionFault::NotFound);
+    assert!(PatchedText::of(text, &sections("@@\n-    first_one();"), true).is_ok());
 }
 
 proptest! {
@@ -162,7 +213,7 @@ proptest! {
         if let Ok(files) = FilePatch::parse(&text) {
             for file in files {
                 if let FilePatch::Update { sections, .. } = file {
-                    let _ = PatchedText::of("a\nb\nc\na\n", &sections);
+                    let _ = PatchedText::of("a\nb\nc\na\n", &sections, false);
                 }
             }
         }
