@@ -100,11 +100,7 @@ fn a_patch_is_asked_about_as_one_diff_and_undone_and_brought_back_whole() {
     assert_eq!(files(&project), before);
     let again = session.revert(None);
     assert_eq!(again["failed"], json!([]), "{again}");
-    // A file that is made again has the mode of a new one, as after a command.
-    let texts = |files: Vec<Option<(String, u32)>>| {
-        files.into_iter().map(|file| file.map(|(text, _)| text)).collect::<Vec<_>>()
-    };
-    assert_eq!(texts(files(&project)), texts(after));
+    assert_eq!(files(&project), after, "a file that is made again has its former mode");
 
     // The bytes are in the journal: another process restores them.
     let id = session.id.clone();
@@ -121,6 +117,37 @@ fn a_patch_is_asked_about_as_one_diff_and_undone_and_brought_back_whole() {
     );
     session.wait_resolved(answer["resolutionId"].as_str().unwrap());
     assert_eq!(files(&project), before);
+}
+
+#[test]
+fn lines_that_stand_in_a_file_otherwise_than_given_are_patched_there_or_shown() {
+    let file = "fn a() {\n\trun(\"it's\", 1);\n\tstop(a - b);\n}\n\nfn b() {\n\twalk(2);\n}\n";
+    let sections = "@@\n fn a() {\n-    run(\"it's\", 1);\n+    run(\"it's\", 2);\n     stop(a - b);\n }";
+    let typographic = "@@\n-\trun(“it’s”, 2);\n+\trun(“it’s”, 3);\n \tstop(a – b);";
+    let missing = "@@\n fn b() {\n-  walk(7);\n+  walk(8);\n }";
+    let patch = |sections| {
+        let input = format!("*** Begin Patch\n*** Update File: a.rs\n{sections}\n*** End Patch");
+        call("apply_patch", json!({ "input": input }))
+    };
+    let read = call("Read", json!({ "file_path": "a.rs" }));
+    let steps = [read, patch(sections), patch(typographic), patch(missing), say("Patched.")];
+    let project = Project::new(&Script::default().when("^patch", steps));
+    project.write("a.rs", file);
+    let client = connect(&project);
+    let session = client.session_with(json!({ "mode": "acceptEdits" }));
+    session.run("patch it");
+    assert_eq!(project.read("a.rs"), file.replace("1)", "3)"));
+    let calls: Vec<Value> =
+        session.calls().into_iter().filter(|call| call["name"] == "apply_patch").collect();
+    assert_eq!(calls.iter().map(|call| &call["state"]).collect::<Vec<_>>(), ["DONE", "DONE", "FAILED"]);
+    let request = project.model.last_request().to_string();
+    for said in [
+        "a section of `a.rs` stood at lines 1-4: the file has a tab for each 4 spaces.",
+        "a section of `a.rs` stood at lines 2-3 with other quotes, dashes or spaces;",
+        "section 1 was not found in `a.rs`. The nearest passage stands at lines 6-8:",
+    ] {
+        assert!(request.contains(said), "{said}: {request}");
+    }
 }
 
 #[test]

@@ -1,14 +1,17 @@
-//! Files that a change of the agent's removes, as the ledger has them: replaced by nothing, as a whole.
+//! Files that a change of the agent's removes, as the ledger has them: replaced by nothing, as a whole. And files that are
+//! made again after their creation was undone.
 //!
 //! Rule: the bytes are kept, and named in the journal as what the turn found, before the file goes. A removal that fails
-//! takes back those before it.
+//! takes back those before it. A file that is made again has its former mode bits from its first moment.
 
 use std::sync::Arc;
 
 use crate::edits::Edits;
 use kode_base::blocking;
+use kode_base::ids::HunkId;
 use kode_base::paths::{AbsPath, Target};
 use kode_text::edit::FileRemoval;
+use kode_text::edit::ledger::review::{HunkKind, HunkState};
 use kode_text::edit::ledger::{ChangeOrigin, FileBefore, LedgerEntry};
 use kode_text::shell_change::{FileImage, ShellChange};
 use kode_text::workspace::shadow::RestoreError;
@@ -62,6 +65,51 @@ impl Edits {
             workspace.note_removed(&target);
             let made = ShellChange { path, before, after: FileImage::Absent };
             self.enter_whole(&target, made, change, Some(&text), is_closed);
+        }
+    }
+
+    /// Makes a file that is gone again as an empty one with its former mode bits, if one of the hunks made it and comes back.
+    /// Answers what it is now; `None` where there is nothing to make, or the mode bits are not known.
+    ///
+    /// # Errors
+    /// Why it cannot be made, for people.
+    pub(super) async fn make_again(
+        &self,
+        target: &Target,
+        wanted: &[(HunkId, HunkState)],
+    ) -> Result<Option<FileImage>, String> {
+        let mode = {
+            let book = self.book();
+            let comes_back = |(hunk, state): &(HunkId, HunkState)| {
+                book.ledger.kind(hunk) == Some(HunkKind::Created)
+                    && state.is_in_text()
+                    && !book.ledger.state(hunk).is_some_and(HunkState::is_in_text)
+            };
+            book.ledger.unmade_mode(target).filter(|_| wanted.iter().any(comes_back))
+        };
+        let (Some(mode), Some(path)) = (mode, target.file().cloned()) else { return Ok(None) };
+        if path.as_path().symlink_metadata().is_ok() {
+            return Ok(None);
+        }
+        let empty = FileImage::Kept { blob: self.keep_bytes(Arc::default()).await, mode };
+        self.put_back(path, FileImage::Absent, empty.clone()).await.map_err(|error| error.to_string())?;
+        Ok(Some(empty))
+    }
+
+    /// Removes a file again that was made again as an empty one, and could not get its text.
+    pub(super) async fn unmake(&self, target: &Target, empty: FileImage) {
+        let Some(path) = target.file().cloned() else { return };
+        if let Err(error) = self.put_back(path, empty, FileImage::Absent).await {
+            tracing::warn!(%error, %target, "a file that was to be made again stays empty");
+        }
+    }
+
+    /// Notes the mode bits of a file whose creation was undone, before it is removed.
+    pub(super) async fn note_unmade(&self, target: &Target) {
+        let Some(path) = target.file().cloned() else { return };
+        let shadow = Arc::clone(&self.shadow);
+        if let Some(mode) = blocking(move || shadow.mode(&path)).await {
+            self.enter(&mut self.book(), LedgerEntry::Unmade { target: target.clone(), mode }, None);
         }
     }
 

@@ -42,7 +42,7 @@ impl Edits {
         let made = self.made_text(target, wanted).await;
         let result = match is_whole {
             true => self.switch_whole(target, wanted, step).await,
-            false => self.switch_text(target, wanted, step).await,
+            false => self.switch_text_of_file(target, wanted, step).await,
         };
         if result.is_ok() {
             self.remove_if_undone(target, wanted, &made).await;
@@ -68,6 +68,21 @@ impl Edits {
         let resolved = moves.iter().map(|(hunk, _)| hunk.clone()).collect();
         self.enter_moves(&mut self.book(), target, moves, step);
         Ok(SwitchOutcome { resolved, conflicts: Vec::new() })
+    }
+
+    /// The same for hunks of its text, of a file that may have to be made again.
+    async fn switch_text_of_file(
+        &self,
+        target: &Target,
+        wanted: &[(HunkId, HunkState)],
+        step: &ReviewStep,
+    ) -> Result<SwitchOutcome, String> {
+        let made = self.make_again(target, wanted).await?;
+        let result = self.switch_text(target, wanted, step).await;
+        if let (Some(empty), Err(_)) = (made, &result) {
+            self.unmake(target, empty).await;
+        }
+        result
     }
 
     /// The same for hunks of its text.
@@ -228,8 +243,11 @@ impl Edits {
             wanted.iter().any(|(hunk, _)| is_undone(hunk))
                 && book.ledger.text(target).is_some_and(|text| text.len_bytes() == 0)
         };
-        if is_unmade
-            && let Err(error) = self.workspace.remove_undone(target, made).await
+        if !is_unmade {
+            return;
+        }
+        self.note_unmade(target).await;
+        if let Err(error) = self.workspace.remove_undone(target, made).await
             && error.kind() != std::io::ErrorKind::NotFound
         {
             tracing::warn!(%error, %target, "the undone file stays");

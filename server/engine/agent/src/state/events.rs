@@ -71,6 +71,7 @@ pub(crate) fn edits_changed(entry: &LedgerEntry) -> Option<Event> {
         LedgerEntry::Tracked { .. }
         | LedgerEntry::Typed { .. }
         | LedgerEntry::Before { .. }
+        | LedgerEntry::Unmade { .. }
         | LedgerEntry::Told { .. } => {
             return None;
         }

@@ -104,6 +104,9 @@ pub struct Ledger {
     places: BTreeMap<HunkId, usize>,
     /// How many changes there were.
     changes: u64,
+    /// The mode bits of files whose creation was undone.
+    #[serde(default, with = "pairs")]
+    modes: BTreeMap<Target, u32>,
 }
 
 impl Ledger {
@@ -174,9 +177,18 @@ impl Ledger {
             LedgerEntry::Before { turn, target, before } => {
                 self.before.entry(turn).or_default().entry(target).or_insert(before);
             }
+            LedgerEntry::Unmade { target, mode } => {
+                self.modes.insert(target, mode);
+            }
             LedgerEntry::Told { turn, hunks } => self.note_told(turn.as_ref(), &hunks),
         }
         Ok(())
+    }
+
+    /// The mode bits that a file had when its creation was last undone.
+    #[must_use]
+    pub fn unmade_mode(&self, target: &Target) -> Option<u32> {
+        self.modes.get(target).copied()
     }
 
     /// What the files were that a turn has changed.

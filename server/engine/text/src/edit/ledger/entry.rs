@@ -85,6 +85,13 @@ pub enum LedgerEntry {
         /// What it was.
         before: FileBefore,
     },
+    /// A file is removed because its creation was undone.
+    Unmade {
+        /// The file.
+        target: Target,
+        /// Its mode bits, which it gets again when it is made again.
+        mode: u32,
+    },
     /// The model was told what became of these hunks.
     Told {
         /// The turn whose prompt told it.
