@@ -8,12 +8,12 @@ use kode_testing::text::Meanwhile;
 use kode_tool::ToolOutput;
 
 /// A patch of these lines.
-async fn apply(rig: &ToolRig, lines: &str) -> Result<ToolOutput, ToolError> {
+pub(super) async fn apply(rig: &ToolRig, lines: &str) -> Result<ToolOutput, ToolError> {
     let input = format!("*** Begin Patch\n{lines}\n*** End Patch");
     rig.call("apply_patch", json!({ "input": input })).await
 }
 
-async fn rig_with(files: &[(&str, &str)]) -> ToolRig {
+pub(super) async fn rig_with(files: &[(&str, &str)]) -> ToolRig {
     let rig = ToolRig::new();
     for (name, text) in files {
         rig.write(name, text);
