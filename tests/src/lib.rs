@@ -11,6 +11,7 @@ pub mod behaviors;
 mod binary;
 mod client;
 mod connection;
+pub mod distortion;
 mod editor;
 pub mod history;
 pub mod measure;

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::distortion::{Distortion, Expected, Request};
+use kode_e2e::distortion::{Dice, Distortion, Expected, Request, with_other_word};
 
 /// Lines of the longest passage.
 const MAX_HEIGHT: u64 = 12;
@@ -25,28 +25,6 @@ pub(crate) struct Case {
     pub(crate) lines: Range<usize>,
     pub(crate) distortion: Distortion,
     pub(crate) expected: Expected,
-}
-
-/// Numbers that look like chance and follow from their seed.
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// A number below `sides`.
-    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.0;
-        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (value ^ (value >> 31)) % sides.max(1)
-    }
-
-    pub(crate) fn index(&mut self, length: usize) -> usize {
-        usize::try_from(self.roll(length as u64)).unwrap()
-    }
 }
 
 /// `count` cases, by turns of all distortions and languages.
@@ -118,21 +96,4 @@ fn changed(old: &[String], dice: &mut Dice) -> Option<Vec<String>> {
         }
     }
     (new != old && new.iter().any(|line| !line.trim().is_empty())).then_some(new)
-}
-
-/// A line with one of its words changed; `None` when it has none.
-pub(crate) fn with_other_word(line: &str, dice: &mut Dice) -> Option<String> {
-    let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    let mut words: Vec<Range<usize>> = Vec::new();
-    for (at, letter) in line.char_indices().filter(|(_, letter)| is_word(*letter)) {
-        match words.last_mut() {
-            Some(word) if word.end == at => word.end += letter.len_utf8(),
-            _ => words.push(at..at + letter.len_utf8()),
-        }
-    }
-    // A letter behind a backslash is no word, and `lt` behind an ampersand is not either.
-    words.retain(|word| !line[..word.start].ends_with(['\\', '&']));
-    let word = words.get(dice.index(words.len()))?;
-    let suffix = ["_next", "2", "Old", "_x"][dice.index(4)];
-    Some(format!("{}{suffix}{}", &line[..word.end], &line[word.end..]))
 }

@@ -5,12 +5,12 @@
 
 use std::ops::Range;
 
+use kode_e2e::distortion::{Distortion, Expected};
 use kode_engine::text::edit::change::apply_edits;
 use kode_engine::text::edit::nearest::nearest;
 use kode_engine::text::edit::passage::{PassageEdit, PassageMismatch, PassageRequest, replace_passage};
 
 use crate::cases::Case;
-use crate::distortion::{Distortion, Expected};
 
 /// What became of one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,17 +15,16 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "its table is what it is for")]
 
 mod cases;
-mod distortion;
 mod judge;
 mod peers;
 mod sources;
 
 use std::time::Instant;
 
+use kode_e2e::distortion::Distortion;
 use kode_e2e::measure::{Spread, by_turns, heading, row, time};
 
 use self::cases::{Case, cases};
-use self::distortion::Distortion;
 use self::judge::{Outcome, Tally, of_ours, of_text, ours, shown_lines};
 
 /// Cases, unless the command line says otherwise.

@@ -3,32 +3,48 @@
 //! Rule: a distortion changes the passage and the new text alike, as one habit does, and is applied only where it changes the
 //! passage.
 
-use crate::cases::{Dice, with_other_word};
+use std::ops::Range;
 
 /// One way to distort a request, or the text under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Distortion {
+pub enum Distortion {
+    /// None: the passage as it stands.
     Verbatim,
+    /// The indentation in the other kind of blanks.
     TabsAndSpaces,
+    /// All lines one level deeper or less deep.
     ShiftAll,
+    /// Some of the lines one level deeper or less deep.
     ShiftSome,
+    /// Blanks at the ends of lines.
     TrailingBlanks,
+    /// The other kind of line breaks.
     LineBreaks,
+    /// Curly quotes.
     Quotes,
+    /// Dashes for hyphens.
     Dashes,
+    /// No-break spaces for spaces.
     NoBreakSpaces,
+    /// A byte order mark at the beginning.
     ByteOrderMark,
+    /// The line numbers of `Read` before the lines.
     LineNumbers,
+    /// Two backslashes for each.
     Backslashes,
+    /// HTML entities.
     Entities,
+    /// `...` for the lines in the middle.
     Elision,
+    /// One line left out.
     MissingLine,
+    /// The passage before the user changed a word of it.
     Stale,
 }
 
 /// What may become of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expected {
+pub enum Expected {
     /// The intended text.
     Applied,
     /// The intended text, or a refusal.
@@ -38,19 +54,53 @@ pub(crate) enum Expected {
 }
 
 /// A request and the text it meets.
-pub(crate) struct Request {
-    pub(crate) text: String,
-    pub(crate) old: String,
-    pub(crate) new: String,
-    pub(crate) intended: String,
-    pub(crate) expected: Expected,
+pub struct Request {
+    /// The text that the request meets.
+    pub text: String,
+    /// The passage as the request has it.
+    pub old: String,
+    /// What should stand there, as the request has it.
+    pub new: String,
+    /// The text as it should be afterwards.
+    pub intended: String,
+    /// What may become of it.
+    pub expected: Expected,
+}
+
+/// Numbers that look like chance and follow from their seed.
+pub struct Dice(u64);
+
+impl Dice {
+    /// Those of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number below `sides`.
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut value = self.0;
+        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (value ^ (value >> 31)) % sides.max(1)
+    }
+
+    /// An index of a list of that length; 0 for an empty one.
+    ///
+    /// # Panics
+    /// Never: an index fits.
+    pub fn index(&mut self, length: usize) -> usize {
+        usize::try_from(self.roll(length as u64)).unwrap()
+    }
 }
 
 type Lines = Vec<String>;
 type Rewrite = Box<dyn Fn(&str) -> String>;
 
 impl Distortion {
-    pub(crate) const ALL: [Self; 16] = [
+    /// All of them.
+    pub const ALL: [Self; 16] = [
         Self::Verbatim,
         Self::TabsAndSpaces,
         Self::ShiftAll,
@@ -69,7 +119,9 @@ impl Distortion {
         Self::Stale,
     ];
 
-    pub(crate) fn name(self) -> &'static str {
+    /// Its name in a table.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Self::Verbatim => "as it stands",
             Self::TabsAndSpaces => "tabs for spaces, spaces for tabs",
@@ -91,12 +143,14 @@ impl Distortion {
     }
 
     /// Whether nothing of what the model means is lost.
-    pub(crate) fn is_harmless(self) -> bool {
+    #[must_use]
+    pub fn is_harmless(self) -> bool {
         !matches!(self, Self::ShiftSome | Self::Elision | Self::MissingLine | Self::Stale)
     }
 
     /// The request for `old` to become `new` between `before` and `after`; `None` where there is nothing to distort.
-    pub(crate) fn apply(
+    #[must_use]
+    pub fn apply(
         self,
         text: &str,
         before: &str,
@@ -358,4 +412,22 @@ fn missing_line(old: &[String], new: &[String], dice: &mut Dice) -> Option<(Line
     let mut asked = old.to_vec();
     let lost = asked.remove(at);
     Some((asked, new.iter().filter(|line| **line != lost).cloned().collect()))
+}
+
+/// A line with one of its words changed; `None` when it has none.
+#[must_use]
+pub fn with_other_word(line: &str, dice: &mut Dice) -> Option<String> {
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let mut words: Vec<Range<usize>> = Vec::new();
+    for (at, letter) in line.char_indices().filter(|(_, letter)| is_word(*letter)) {
+        match words.last_mut() {
+            Some(word) if word.end == at => word.end += letter.len_utf8(),
+            _ => words.push(at..at + letter.len_utf8()),
+        }
+    }
+    // A letter behind a backslash is no word, and `lt` behind an ampersand is not either.
+    words.retain(|word| !line[..word.start].ends_with(['\\', '&']));
+    let word = words.get(dice.index(words.len()))?;
+    let suffix = ["_next", "2", "Old", "_x"][dice.index(4)];
+    Some(format!("{}{suffix}{}", &line[..word.end], &line[word.end..]))
 }
