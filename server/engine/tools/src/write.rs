@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
+use kode_base::encoding::LineEnding;
 use kode_base::paths::Target;
 use kode_text::edit::diff::line_changes;
 use kode_text::edit::matching::adopt_line_breaks;
@@ -106,6 +107,11 @@ pub(super) struct WrittenFile {
     pub(super) whole: bool,
 }
 
+/// Whether every line break of a content is CRLF, and every one of the file that it replaces LF.
+fn is_windows_text_for_unix_file(content: &str, file: &str) -> bool {
+    LineEnding::of(content) == LineEnding::Crlf && LineEnding::of(file) == LineEnding::Lf
+}
+
 /// The edits that give a file this text.
 ///
 /// # Errors
@@ -117,9 +123,10 @@ pub(super) fn edits_of_existing(
     path: &str,
 ) -> Result<Vec<TextEdit>, ToolError> {
     let mismatch = |message, hint: &str| Err(ToolError::new(ToolErrorKind::Mismatch, message, hint));
-    // The byte order mark is the file's; a model that copies it must not double it.
-    let content = if file.format.has_bom() { content.trim_start_matches('\u{feff}') } else { content };
-    let content = adopt_line_breaks(&file.text, content);
+    // The byte order mark is the file's: a model that writes one neither doubles nor adds it.
+    let content = content.trim_start_matches('\u{feff}');
+    let unix = is_windows_text_for_unix_file(content, &file.text).then(|| content.replace("\r\n", "\n"));
+    let content = adopt_line_breaks(&file.text, unix.as_deref().unwrap_or(content));
     match (seen.freshness, &file.source) {
         // Nothing can be lost of an empty file, so it need not have been read.
         (Freshness::Unread, _) if file.text.is_empty() => {}
@@ -248,6 +255,15 @@ mod tests {
         let rig = rig_with("a.txt", utf_16("one\r\ntwo\r\n")).await;
         write(&rig, "a.txt", "\u{feff}one\nzwei\n\u{1f600}\n").await.unwrap();
         assert_eq!(rig.bytes("a.txt"), utf_16("one\r\nzwei\r\n\u{1f600}\r\n"));
+    }
+
+    #[tokio::test]
+    async fn a_file_gets_no_byte_order_mark_and_no_other_line_endings() {
+        let rig = rig_with("a.txt", "one\ntwo\nthree\n").await;
+        write(&rig, "a.txt", "\u{feff}one\r\n2\r\nthree\r\n").await.unwrap();
+        assert_eq!(rig.bytes("a.txt"), b"one\n2\nthree\n");
+        write(&rig, "a.txt", "one\r\n2\nthree\n").await.unwrap();
+        assert_eq!(rig.bytes("a.txt"), b"one\r\n2\nthree\n", "mixed ones are meant");
     }
 
     #[tokio::test]
