@@ -21,6 +21,7 @@ mod dialects;
 mod documentation;
 mod faults;
 mod gate;
+mod harness;
 mod headers;
 mod headless;
 mod hooks;
