@@ -139,7 +139,10 @@ fn lines_that_stand_in_a_file_otherwise_than_given_are_patched_there_or_shown() 
     assert_eq!(project.read("a.rs"), file.replace("1)", "3)"));
     let calls: Vec<Value> =
         session.calls().into_iter().filter(|call| call["name"] == "apply_patch").collect();
-    assert_eq!(calls.iter().map(|call| &call["state"]).collect::<Vec<_>>(), ["DONE", "DONE", "FAILED"]);
+    assert_eq!(
+        calls.iter().map(|call| &call["state"]).collect::<Vec<_>>(),
+        ["COMPLETED", "COMPLETED", "FAILED"]
+    );
     let request = project.model.last_request().to_string();
     for said in [
         "a section of `a.rs` stood at lines 1-4: the file has a tab for each 4 spaces.",
