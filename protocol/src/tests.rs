@@ -137,6 +137,10 @@ fn every_event_keeps_its_form() {
         "type",
         &[
             json!({ "type": "turn_started", "turnId": "turn_1" }),
+            json!({
+                "type": "breakpoint_changed", "turnId": "turn_1", "breakpoint": "PRE_MODEL", "modelCall": 1,
+                "maxModelCalls": 100,
+            }),
             json!({ "type": "item_added", "item": item }),
             json!({ "type": "item_updated", "item": item }),
             json!({ "type": "text_chunk", "itemId": "item_1", "text": "a" }),
@@ -256,7 +260,7 @@ fn every_event_keeps_its_form() {
             }),
             json!({
                 "type": "agent_resumed", "sealed": ["call_1"], "strategy": "crash", "skippedRecords": 0,
-                "sealedCalls": [{ "callId": "call_1", "state": "EXECUTING" }],
+                "sealedCalls": [{ "callId": "call_1", "state": "EXECUTING" }], "breakpoint": "TOOL_EXECUTING",
             }),
             json!({ "type": "storage_failure", "message": "disk full" }),
             json!({ "type": "storage_failure", "message": "written again", "recovered": true }),

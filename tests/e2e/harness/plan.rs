@@ -141,7 +141,7 @@ impl Planner {
             };
         }
         // Half of the calls with several passages are right at once.
-        let may_fail = tool == EditTool::Edit || number / EditTool::ALL.len() % 2 == 0;
+        let may_fail = tool == EditTool::Edit || (number / EditTool::ALL.len()).is_multiple_of(2);
         let harmful = may_fail.then(|| self.harmful(exercise, tool, number, &mut dice)).flatten();
         let is_stale =
             harmful.as_ref().is_some_and(|harmful| harmful.request.distortion == Distortion::Stale);

@@ -19,6 +19,7 @@ use rustix::io::Errno;
 
 use crate::atomic::{TEMPORARY_LETTERS, TEMPORARY_PREFIX};
 use crate::beneath;
+pub use crate::entry::EntryType;
 
 /// Mode bits of a file that is made for this user alone.
 const PRIVATE: RawMode = 0o600;
@@ -46,25 +47,12 @@ pub struct Anchor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryFacts {
     /// The kind.
-    pub kind: EntryKind,
+    pub kind: EntryType,
     /// The mode bits.
     pub mode: u32,
     /// Size in bytes.
     pub size: u64,
     owner: (u32, u32),
-}
-
-/// The kinds of things that a name stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
-    /// A regular file.
-    File,
-    /// A folder.
-    Folder,
-    /// A symbolic link.
-    Link,
-    /// A device, a pipe or a socket.
-    Other,
 }
 
 impl Anchor {
@@ -106,14 +94,13 @@ impl Anchor {
     pub fn facts(&self) -> io::Result<EntryFacts> {
         let facts = statat(&self.folder, &*self.name, AtFlags::SYMLINK_NOFOLLOW)?;
         let kind = match FileType::from_raw_mode(facts.st_mode) {
-            FileType::RegularFile => EntryKind::File,
-            FileType::Directory => EntryKind::Folder,
-            FileType::Symlink => EntryKind::Link,
-            _ => EntryKind::Other,
+            FileType::RegularFile => EntryType::File,
+            FileType::Directory => EntryType::Folder,
+            FileType::Symlink => EntryType::Link,
+            _ => EntryType::Other,
         };
         let size = u64::try_from(facts.st_size).unwrap_or_default();
-        let mode = u32::from(facts.st_mode & MODE_BITS);
-        Ok(EntryFacts { kind, mode, size, owner: (facts.st_uid, facts.st_gid) })
+        Ok(EntryFacts { kind, mode: bits_of(facts.st_mode), size, owner: (facts.st_uid, facts.st_gid) })
     }
 
     /// Opens what the name stands for, for reading. A pipe is not waited for.
@@ -317,6 +304,12 @@ impl Drop for TemporaryEntry<'_> {
             tracing::warn!(%error, name = %name.display(), "a temporary file stays");
         }
     }
+}
+
+/// The mode bits of a status, whatever the width of them is on this system.
+fn bits_of(mode: impl Into<u32>) -> u32 {
+    const BITS: u32 = 0o7777;
+    mode.into() & BITS
 }
 
 /// Opens a folder. A link at its own name is an error of a link, as one on the way to it is: the kernel would call it no folder.

@@ -17,6 +17,7 @@ pub mod broker;
 pub mod call;
 pub mod effort;
 pub mod encoding;
+pub mod entry;
 pub mod file_turn;
 pub mod folder_watch;
 pub mod ids;

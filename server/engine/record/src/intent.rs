@@ -203,8 +203,9 @@ fn contexts(new: &str, edits: &[TextEdit]) -> Vec<EditContext> {
         let end = start + edit.new_text.len();
         grown += edit.new_text.len();
         shrunk += edit.range.len();
-        let first = new.ceil_char_boundary(start.saturating_sub(MAX_CONTEXT));
-        let last = new.floor_char_boundary(end + MAX_CONTEXT);
+        let first = (start.saturating_sub(MAX_CONTEXT)..=start).find(|at| new.is_char_boundary(*at));
+        let last = (end..=new.len().min(end + MAX_CONTEXT)).rev().find(|at| new.is_char_boundary(*at));
+        let (first, last) = (first.unwrap_or(start), last.unwrap_or(end));
         EditContext { before: new[first..start].to_owned(), after: new[end..last].to_owned() }
     };
     edits.iter().map(context).collect()

@@ -168,7 +168,8 @@ pub(super) fn is_transient(event: &Event) -> bool {
         ItemBody::UserMessage { .. } | ItemBody::Notice { .. } | ItemBody::Command { .. } => false,
     };
     match event {
-        Event::TextChunk { .. }
+        Event::BreakpointChanged { .. }
+        | Event::TextChunk { .. }
         | Event::ThinkChunk { .. }
         | Event::ToolProgress { .. }
         | Event::ToolQueued { .. }

@@ -7,16 +7,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::atomic;
+pub use crate::entry::EntryType;
+
+pub use {PathAnchor as Anchor, PathFacts as EntryFacts};
 
 /// A name in a folder. Its methods block on the disk.
 #[derive(Debug)]
-pub struct Anchor(PathBuf);
+pub struct PathAnchor(PathBuf);
 
 /// What a name stands for, links not followed.
 #[derive(Clone, Debug)]
-pub struct EntryFacts {
+pub struct PathFacts {
     /// The kind.
-    pub kind: EntryKind,
+    pub kind: EntryType,
     /// The mode bits, as far as there are any.
     pub mode: u32,
     /// Size in bytes.
@@ -24,20 +27,7 @@ pub struct EntryFacts {
     metadata: Metadata,
 }
 
-/// The kinds of things that a name stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
-    /// A regular file.
-    File,
-    /// A folder.
-    Folder,
-    /// A symbolic link.
-    Link,
-    /// A device, a pipe or a socket.
-    Other,
-}
-
-impl Anchor {
+impl PathAnchor {
     /// Takes a path.
     ///
     /// # Errors
@@ -66,16 +56,16 @@ impl Anchor {
     ///
     /// # Errors
     /// The system's.
-    pub fn facts(&self) -> io::Result<EntryFacts> {
+    pub fn facts(&self) -> io::Result<PathFacts> {
         let metadata = self.0.symlink_metadata()?;
         let kind = match metadata.file_type() {
-            kind if kind.is_file() => EntryKind::File,
-            kind if kind.is_dir() => EntryKind::Folder,
-            kind if kind.is_symlink() => EntryKind::Link,
-            _ => EntryKind::Other,
+            kind if kind.is_file() => EntryType::File,
+            kind if kind.is_dir() => EntryType::Folder,
+            kind if kind.is_symlink() => EntryType::Link,
+            _ => EntryType::Other,
         };
         let mode = if metadata.permissions().readonly() { 0o444 } else { 0o644 };
-        Ok(EntryFacts { kind, mode, size: metadata.len(), metadata })
+        Ok(PathFacts { kind, mode, size: metadata.len(), metadata })
     }
 
     /// Opens the file for reading.
@@ -107,7 +97,7 @@ impl Anchor {
     pub fn replace(
         &self,
         bytes: &[u8],
-        old: &EntryFacts,
+        old: &PathFacts,
         mode: u32,
         is_unchanged: impl FnOnce() -> bool,
     ) -> io::Result<bool> {

@@ -58,7 +58,7 @@ fn a_link_at_the_name_is_not_followed_and_only_replaced_itself() {
     let anchor = Anchor::open(&base.join("in/link")).unwrap();
     assert!(beneath::is_link(&anchor.open_file().unwrap_err()));
     let facts = anchor.facts().unwrap();
-    assert_eq!((facts.kind, anchor.read_link().unwrap()), (EntryKind::Link, "../out/file".into()));
+    assert_eq!((facts.kind, anchor.read_link().unwrap()), (EntryType::Link, "../out/file".into()));
     assert_eq!(anchor.create(b"new", None).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
     assert!(anchor.replace(b"new", &facts, 0o640, || true).unwrap());
     assert_eq!((text(&anchor).as_str(), anchor.facts().unwrap().mode), ("new", 0o640));

@@ -276,7 +276,8 @@ mod tests {
         let text = "    });\n  });\nx(() => {\n  });\n}\n";
         let request = PassageRequest { old: "    });\n  }", new: "    });", all: false, is_stale: false };
         let why = replace_passage(text, request);
-        assert_eq!(why, Err(PassageMismatch::TwoReadings { within: 0..2, whole: vec![3..5] }));
+        let elsewhere = std::iter::once(3..5).collect();
+        assert_eq!(why, Err(PassageMismatch::TwoReadings { within: 0..2, whole: elsewhere }));
         // Nothing but that place: the passage is a part of its lines.
         let alone = &text[..text.len() - 2];
         assert_eq!(
@@ -327,7 +328,8 @@ mod tests {
             let (old, new) = (old.trim_end_matches('\n'), joined(&new));
             prop_assume!(!old.trim().is_empty() && old.lines().count() == wanted.len());
             let offset = |at: usize| joined(&lines[..at]).len();
-            let places = |is_it: &dyn Fn(&[(usize, &str)]) -> bool| -> Vec<usize> {
+            type Lines<'l> = [(usize, &'l str)];
+            let places = |is_it: &dyn Fn(&Lines<'_>) -> bool| -> Vec<usize> {
                 let starts = 0..=lines.len() - wanted.len();
                 starts.filter(|start| is_it(&lines[*start..start + wanted.len()])).collect()
             };

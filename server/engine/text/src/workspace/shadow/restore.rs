@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::shell_change::{FileImage, NotKeptReason};
 use crate::workspace::shadow::tree::{is_missing, open};
 use crate::workspace::shadow::walk::Stat;
-use kode_base::anchor::{Anchor, EntryKind};
+use kode_base::anchor::{Anchor, EntryType};
 use kode_base::paths::AbsPath;
 use kode_base::vcs::is_vcs_folder;
 use kode_journal::{BlobId, Blobs};
@@ -167,9 +167,9 @@ impl FileRestore<'_> {
             Err(error) => return *image == FileImage::Absent && is_missing(&error),
         };
         match image {
-            FileImage::Absent => facts.kind == EntryKind::Folder,
+            FileImage::Absent => facts.kind == EntryType::Folder,
             FileImage::Kept { blob, mode } => {
-                facts.kind == EntryKind::File && facts.mode == *mode && self.holds(anchor, blob)
+                facts.kind == EntryType::File && facts.mode == *mode && self.holds(anchor, blob)
             }
             FileImage::Symlink { target } => anchor.read_link().is_ok_and(|now| now == *target),
             FileImage::NotKept { .. } => false,

@@ -12,7 +12,7 @@ use crate::workspace::ReadError;
 use crate::workspace::error::BytesError;
 use crate::workspace::overlay::{Roots, bytes_of, real_path, regular};
 use crate::workspace::shadow::mode_at;
-use kode_base::anchor::{Anchor, EntryKind};
+use kode_base::anchor::{Anchor, EntryType};
 use kode_base::encoding::{self, TextFormat};
 use kode_base::file_turn::FileTurn;
 use kode_base::paths::AbsPath;
@@ -132,7 +132,7 @@ pub(super) fn remove_undone(
     }
     let anchor = Anchor::open(real.as_path())?;
     let facts = anchor.facts()?;
-    if facts.kind != EntryKind::File {
+    if facts.kind != EntryType::File {
         return Err(forbidden("it is a link, or no file"));
     }
     // An editor that has not saved the empty text has left what the agent wrote. No encoding takes more than four bytes for one.
