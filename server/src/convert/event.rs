@@ -52,17 +52,9 @@ fn channel(channel: Channel) -> wire::Channel {
 
 fn event_body(session: &SessionId, event: Event) -> wire::Event {
     match event {
-        Event::TurnStarted { turn } => {
-            wire::Event::TurnStarted(wire::TurnStarted { turn_id: turn_id(&turn) })
-        }
+        Event::TurnStarted { turn } => turn::started(&turn),
         Event::BreakpointChanged { turn, breakpoint, call, model_call, max_model_calls } => {
-            wire::Event::BreakpointChanged(wire::BreakpointChanged {
-                turn_id: turn_id(&turn),
-                breakpoint: turn::breakpoint(breakpoint),
-                call_id: call.as_ref().map(call_id),
-                model_call,
-                max_model_calls,
-            })
+            turn::step((&turn, breakpoint), call.as_ref(), (model_call, max_model_calls))
         }
         Event::ItemAdded { item: added } => wire::Event::ItemAdded(wire::ItemAdded { item: item(added) }),
         Event::ItemUpdated { item: updated } => {

@@ -3,13 +3,13 @@
 //! Rule: values only, no decisions; matches are exhaustive.
 
 use kode_engine::agent::session::prompts::SubmitOutcome;
-use kode_engine::base::ids::TurnId;
+use kode_engine::base::ids::{CallId, TurnId};
 use kode_engine::model::ModelErrorKind;
 use kode_engine::record::event::{Breakpoint, ModelRetry, NoticeKind, ResumeStrategy, SealedCall, TurnEnd};
 use kode_engine::record::phases::PhaseTimes;
 use kode_protocol as wire;
 
-use crate::convert::{call_id, call_state, timestamp};
+use crate::convert::{call_id, call_state, timestamp, turn_id};
 
 /// How a session was taken up.
 pub(super) fn resumed(
@@ -34,8 +34,28 @@ pub(super) fn resumed(
     })
 }
 
-/// The step that a turn has reached.
-pub(super) fn breakpoint(reached: Breakpoint) -> wire::Breakpoint {
+/// A turn that began.
+pub(super) fn started(turn: &TurnId) -> wire::Event {
+    wire::Event::TurnStarted(wire::TurnStarted { turn_id: turn_id(turn) })
+}
+
+/// The step that a turn has reached: the call that it is about, and before a model call its number and the most.
+pub(super) fn step(
+    (turn, reached): (&TurnId, Breakpoint),
+    call: Option<&CallId>,
+    (model_call, max_model_calls): (Option<u32>, Option<u32>),
+) -> wire::Event {
+    wire::Event::BreakpointChanged(wire::BreakpointChanged {
+        turn_id: turn_id(turn),
+        breakpoint: breakpoint(reached),
+        call_id: call.map(call_id),
+        model_call,
+        max_model_calls,
+    })
+}
+
+/// The name of a step.
+fn breakpoint(reached: Breakpoint) -> wire::Breakpoint {
     match reached {
         Breakpoint::Ready => wire::Breakpoint::Ready,
         Breakpoint::PreModel => wire::Breakpoint::PreModel,
