@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use crate::atomic;
 pub use crate::entry::EntryType;
 
-pub use {PathAnchor as Anchor, PathFacts as EntryFacts};
+pub use {NamedAnchor as Anchor, PathFacts as EntryFacts};
 
 /// A name in a folder. Its methods block on the disk.
 #[derive(Debug)]
-pub struct PathAnchor(PathBuf);
+pub struct NamedAnchor(PathBuf);
 
 /// What a name stands for, links not followed.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct PathFacts {
     metadata: Metadata,
 }
 
-impl PathAnchor {
+impl NamedAnchor {
     /// Takes a path.
     ///
     /// # Errors
