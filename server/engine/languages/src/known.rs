@@ -118,6 +118,14 @@ pub(crate) const SERVERS: &[KnownServer] = &[
     known("svelteserver", &["--stdio"], &[("svelte", "svelte")], &["svelte.config.js"]),
 ];
 
+/// The id of the language that a well-known server serves under this extension. `program` is its path or name.
+#[must_use]
+pub fn known_language(program: &Path, extension: &str) -> Option<&'static str> {
+    let name = program.file_stem()?.to_str()?;
+    let server = SERVERS.iter().find(|server| server.command == name)?;
+    server.languages.iter().find(|(known, _)| *known == extension).map(|(_, language)| *language)
+}
+
 impl KnownServer {
     /// Whether it serves files with this extension.
     pub(crate) fn serves(&self, extension: &str) -> bool {

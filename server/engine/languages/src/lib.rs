@@ -26,4 +26,5 @@ mod uri;
 mod wire;
 
 pub use editor::{EditorAnswer, EditorFailure, EditorRequest, EditorServers};
+pub use known::known_language;
 pub use service::Languages;

@@ -324,7 +324,8 @@ impl WorkspaceServers {
         if self.editor.is_offered() {
             let target = shown_target(workspace, about.target).await;
             let about = FileRequest { target: &target, ..about };
-            let made = parameters(&target, Encoding::Utf16);
+            let encoding = Encoding::parse(self.editor.encoding()).unwrap_or_default();
+            let made = parameters(&target, encoding);
             match editor::ask(&self.editor, workspace, method, &made, Some(&about)).await {
                 Ok(found) => {
                     self.note_served(&target, !found.list.is_empty());
