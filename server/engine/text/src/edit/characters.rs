@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use memchr::memchr3_iter;
 use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 
 use crate::edit::diff::{DIFF_DEADLINE, split_lines, without_break};
@@ -24,12 +25,31 @@ pub(super) fn plain(character: char) -> char {
 
 /// The text with plain characters alone; as many characters as before.
 pub(super) fn plain_text(text: &str) -> Cow<'_, str> {
-    if has_variants(text) { Cow::Owned(text.chars().map(plain).collect()) } else { Cow::Borrowed(text) }
+    if !has_variants(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut plain_text = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((at, variant)) = next_variant(rest) {
+        plain_text.push_str(&rest[..at]);
+        plain_text.push(plain(variant));
+        rest = &rest[at + variant.len_utf8()..];
+    }
+    plain_text.push_str(rest);
+    Cow::Owned(plain_text)
 }
 
 /// Whether a text has a variant of a plain character.
 pub(super) fn has_variants(text: &str) -> bool {
-    !text.is_ascii() && text.chars().any(|character| plain(character) != character)
+    next_variant(text).is_some()
+}
+
+/// The next character that is a variant of a plain one, and its offset in bytes.
+fn next_variant(text: &str) -> Option<(usize, char)> {
+    // The first bytes of all variants in UTF-8: everything else is skipped many bytes at a time.
+    memchr3_iter(0xc2, 0xe2, 0xe3, text.as_bytes())
+        .filter_map(|at| text[at..].chars().next().map(|character| (at, character)))
+        .find(|(_, character)| plain(*character) != *character)
 }
 
 /// `new` in the characters of the file: `old` is how the caller wrote the passage `found`, and the plain texts of the two are

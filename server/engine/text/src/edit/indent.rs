@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Instant;
 
-use self::search::{anchor, bytes_around, line_of_body};
+use self::search::{anchor, bytes_around, bytes_of, count_lines, line_of_body};
+use memchr::memmem;
 use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 
 use crate::edit::TextEdit;
@@ -102,7 +103,8 @@ impl IndentedMatch {
         let mut found = Vec::new();
         let mut comparisons = 0;
         let mut counted = (0, 0);
-        for (at, body) in text.match_indices(wanted[anchor].body) {
+        let body = wanted[anchor].body;
+        for at in memmem::find_iter(text.as_bytes(), body) {
             comparisons += 1;
             let place = line_of_body(text, at, body).and_then(|start| {
                 bytes_around(text, start, (&wanted[..anchor], &wanted[anchor..]), &mut comparisons)
@@ -112,7 +114,7 @@ impl IndentedMatch {
                 && let Some(change) =
                     IndentChange::between(&wanted, &indented(&split_lines(&text[place.clone()])))
             {
-                let first = counted.1 + split_lines(&text[counted.0..place.start]).len();
+                let first = counted.1 + count_lines(&text[counted.0..place.start]);
                 counted = (place.start, first);
                 found.push(Self { lines: first..first + wanted.len(), change });
             }
@@ -130,10 +132,8 @@ impl IndentedMatch {
     /// change removes, the width of a tab stays unclear, or `new` is indented as the text is already.
     #[must_use]
     pub fn replacement(&self, text: &str, old: &str, new: &str) -> Option<TextEdit> {
-        let raw = split_lines(text);
-        let start: usize = raw[..self.lines.start].iter().map(|line| line.len()).sum();
-        let passage = &raw[self.lines.clone()];
-        let mut end = start + passage.iter().map(|line| line.len()).sum::<usize>();
+        let (start, mut end) = bytes_of(text, &self.lines)?;
+        let passage = split_lines(&text[start..end]);
         if new.is_empty() {
             return Some(TextEdit { range: start..end, new_text: String::new() });
         }
@@ -141,13 +141,13 @@ impl IndentedMatch {
             end -= passage.last().map_or(0, |line| line.len() - without_break(line).len());
         }
         let (wanted, written) = (split_lines(old), split_lines(new));
-        if !self.change.is_certain(&indented(&wanted), &indented(&written), &indented(&raw)) {
+        if !self.change.is_certain(&indented(&wanted), &indented(&written), text) {
             return None;
         }
         let old_text = &text[start..end];
         let line_break =
             LineEnding::dominant(old_text).or_else(|| LineEnding::dominant(text)).unwrap_or("\n");
-        let new_text = self.indented_text(&wanted, &written, passage, line_break)?;
+        let new_text = self.indented_text(&wanted, &written, &passage, line_break)?;
         let joins = |before: &str, after: &str| before.ends_with('\r') && after.starts_with('\n');
         // Mixed line breaks: two of them would become one.
         if joins(&text[..start], &new_text) || joins(&new_text, &text[end..]) {
@@ -278,12 +278,7 @@ impl IndentChange {
     }
 
     /// Whether the indentation of `new` leaves one reading of this change.
-    fn is_certain(
-        &self,
-        old: &[IndentedLine<'_>],
-        new: &[IndentedLine<'_>],
-        text: &[IndentedLine<'_>],
-    ) -> bool {
+    fn is_certain(&self, old: &[IndentedLine<'_>], new: &[IndentedLine<'_>], text: &str) -> bool {
         let (least_old, least_new) = (least_indent(old), least_indent(new));
         match self {
             Self::Added(added) if added.is_empty() => true,
@@ -309,22 +304,16 @@ impl IndentChange {
 
 /// Whether `new` is indented by the unit of the text. A passage of several depths has shown its unit by standing in the
 /// text; of one depth, it may be written in another unit, whose shift would give neither the one nor the other.
-fn is_shift_certain(
-    shift: &str,
-    old: &[IndentedLine<'_>],
-    new: &[IndentedLine<'_>],
-    text: &[IndentedLine<'_>],
-) -> bool {
+fn is_shift_certain(shift: &str, old: &[IndentedLine<'_>], new: &[IndentedLine<'_>], text: &str) -> bool {
     let (old_indents, new_indents) = (indents(old), indents(new));
     let is_known = |blank: char| {
         let seen = shift.contains(blank) || old_indents.iter().any(|indent| indent.contains(blank));
         seen || !new_indents.iter().any(|indent| indent.contains(blank))
     };
-    let usual = usual_step(text);
     let both: Vec<IndentedLine<'_>> = old.iter().chain(new).copied().collect();
     BLANKS.into_iter().all(is_known)
         && (old_indents.iter().collect::<BTreeSet<_>>().len() > 1
-            || steps(&both).all(|step| usual.is_none_or(|usual| usual == step)))
+            || usual_step(text).is_none_or(|usual| steps(&both).all(|step| step == usual)))
 }
 
 fn indented<'text>(lines: &[&'text str]) -> Vec<IndentedLine<'text>> {
@@ -369,9 +358,9 @@ fn steps<'line>(lines: &'line [IndentedLine<'line>]) -> impl Iterator<Item = usi
 }
 
 /// The most frequent step of a text that is indented by spaces.
-fn usual_step(text: &[IndentedLine<'_>]) -> Option<usize> {
+fn usual_step(text: &str) -> Option<usize> {
     let mut counts = [0_usize; *TAB_WIDTHS.end() + 1];
-    for step in steps(text).filter(|step| TAB_WIDTHS.contains(step)) {
+    for step in steps(&indented(&split_lines(text))).filter(|step| TAB_WIDTHS.contains(step)) {
         counts[step] += 1;
     }
     let most = counts.iter().copied().max().filter(|most| *most > 0)?;

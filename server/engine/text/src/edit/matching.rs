@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Instant;
 
+use memchr::memmem::Finder;
+use memchr::{memchr, memchr2_iter};
 use similar::{Algorithm, capture_diff_slices_deadline};
 
 use crate::edit::TextEdit;
@@ -32,13 +34,11 @@ enum Tolerance {
 }
 
 impl Tolerance {
-    /// Whether a search with this tolerance can find more in, or of, a text than a stricter one. A quick look: what it says of
-    /// a text with other letters than those of ASCII may be wrong, at the cost of a search.
+    /// Whether a search with this tolerance can find more in, or of, a text than an exact one.
     fn applies_to(self, text: &str) -> bool {
         match self {
             Self::Exact => true,
-            Self::LineBreaks => text.contains('\r'),
-            Self::Quotes => !text.is_ascii(),
+            Self::LineBreaks | Self::Quotes => next_folded(text, self).is_some(),
         }
     }
 }
@@ -91,12 +91,13 @@ impl Matches {
         let splits_break = |at: usize| text[..at].ends_with('\r') && text[at..].starts_with('\n');
         let original = |start: usize| folded.original(start)..folded.original(start + needle.len());
         let fits = |range: &Range<usize>| !splits_break(range.start) && !splits_break(range.end);
-        let starts = folded.text.match_indices(&*needle).map(|(start, _)| start);
-        let ranges: Vec<Range<usize>> = starts.clone().map(original).filter(fits).collect();
-        let overlaps = match (ranges.as_slice(), starts.clone().next()) {
+        let finder = Finder::new(needle.as_bytes());
+        let starts: Vec<usize> = finder.find_iter(folded.text.as_bytes()).collect();
+        let ranges: Vec<Range<usize>> = starts.iter().copied().map(original).filter(fits).collect();
+        let overlaps = match (ranges.as_slice(), starts.first()) {
             ([_], Some(first)) => {
                 let step = needle.chars().next().map_or(1, char::len_utf8);
-                let next = folded.text[first + step..].find(&*needle).map(|at| first + step + at);
+                let next = finder.find(&folded.text.as_bytes()[first + step..]).map(|at| first + step + at);
                 next.is_some_and(|next| next < first + needle.len() && fits(&original(next)))
             }
             _ => false,
@@ -176,19 +177,13 @@ struct FoldedText<'text> {
 
 impl<'text> FoldedText<'text> {
     fn new(text: &'text str, tolerance: Tolerance) -> Self {
-        let is_folded = |character: char| match tolerance {
-            Tolerance::Exact => false,
-            Tolerance::LineBreaks => character == '\r',
-            Tolerance::Quotes => character == '\r' || straight_quote(character).is_some(),
-        };
-        let is_plain = text.is_ascii() && !text.contains('\r');
-        if is_plain || !text.contains(is_folded) {
+        if next_folded(text, tolerance).is_none() {
             return Self { text: Cow::Borrowed(text), anchors: Vec::new() };
         }
         let mut folded = String::with_capacity(text.len());
         let mut anchors = Vec::new();
         let mut rest = text;
-        while let Some(at) = rest.find(is_folded) {
+        while let Some(at) = next_folded(rest, tolerance) {
             folded.push_str(&rest[..at]);
             rest = &rest[at..];
             let character = rest.chars().next().unwrap_or_default();
@@ -210,6 +205,19 @@ impl<'text> FoldedText<'text> {
         match passed.checked_sub(1).map(|last| self.anchors[last]) {
             Some((folded, original)) => original + (offset - folded),
             None => offset,
+        }
+    }
+}
+
+/// The offset of the next character that a tolerance folds, in bytes.
+fn next_folded(text: &str, tolerance: Tolerance) -> Option<usize> {
+    let is_folded = |character: char| character == '\r' || straight_quote(character).is_some();
+    match tolerance {
+        Tolerance::Exact => None,
+        Tolerance::LineBreaks => memchr(b'\r', text.as_bytes()),
+        // The first byte of all curly quotes in UTF-8.
+        Tolerance::Quotes => {
+            memchr2_iter(b'\r', 0xe2, text.as_bytes()).find(|at| text[*at..].starts_with(is_folded))
         }
     }
 }

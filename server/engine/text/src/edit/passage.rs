@@ -6,6 +6,8 @@ mod readings;
 
 use std::ops::Range;
 
+use memchr::memchr_iter;
+
 use self::readings::{open_first_line, whole_lines_elsewhere};
 use crate::edit::TextEdit;
 use crate::edit::elision::ElidedMatch;
@@ -195,7 +197,7 @@ fn edit_or_unclear(
 
 /// The lines of a place, from 0.
 fn lines_of(text: &str, place: &Range<usize>) -> Range<usize> {
-    let number = |at: usize| text[..at].matches('\n').count();
+    let number = |at: usize| memchr_iter(b'\n', &text.as_bytes()[..at]).count();
     number(place.start)..number(place.end) + 1
 }
 

@@ -4,7 +4,10 @@
 
 use std::ops::Range;
 
+use memchr::{memchr, memchr_iter};
+
 use super::{BLANKS, IndentedLine};
+use crate::edit::diff::split_lines;
 
 /// The longest line of a passage, at which the search begins; `None` where all are blank.
 pub(super) fn anchor(wanted: &[IndentedLine<'_>]) -> Option<usize> {
@@ -49,6 +52,27 @@ pub(super) fn bytes_around(
         end = next;
     }
     Some(start..end)
+}
+
+/// How many lines a text has that ends with a line break.
+pub(super) fn count_lines(text: &str) -> usize {
+    match memchr(b'\r', text.as_bytes()) {
+        Some(_) => split_lines(text).len(),
+        None => memchr_iter(b'\n', text.as_bytes()).count(),
+    }
+}
+
+/// Where lines begin and end in a text, in bytes, their line breaks included; `None` where it has fewer.
+pub(super) fn bytes_of(text: &str, lines: &Range<usize>) -> Option<(usize, usize)> {
+    let start = match lines.start.checked_sub(1) {
+        None => 0,
+        Some(_) if memchr(b'\r', text.as_bytes()).is_some() => {
+            split_lines(text).get(..lines.start)?.iter().map(|line| line.len()).sum()
+        }
+        Some(last) => memchr_iter(b'\n', text.as_bytes()).nth(last)? + 1,
+    };
+    let end = lines.clone().try_fold(start, |end, _| line_behind(text, end))?;
+    Some((start, end))
 }
 
 /// Where the line before the one at `start` begins.
