@@ -1,4 +1,4 @@
-//! What long sessions cost: appending, reading the end, opening, resuming after a kill, memory.
+//! What long sessions cost: appending, listing, opening, resuming after a kill, memory.
 //!
 //! Rule: an append stands beside a bare one to a file of its own, measured by turns with it. A session is opened over
 //! stdio by the built program, and every run has a server of its own. Nothing here passes or fails.
@@ -24,7 +24,7 @@ use kode_e2e::measure::{Spread, by_turns, figure, heading, row, time};
 use kode_e2e::{Client, Project, Script, call, say};
 use kode_engine::agent::state::SessionState;
 use kode_engine::base::ids::TurnId;
-use kode_engine::journal::{Journal, JournalLines, SHELF, Shelf, read_last};
+use kode_engine::journal::{Journal, JournalLines, SHELF, Shelf};
 use kode_engine::record::record::Record;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -127,9 +127,6 @@ fn append(bytes: u64) {
     row("bare write + fdatasync", &floor, "");
     row("journal + sync", &ours, "");
     figure("ratio", ours.median / floor.median, "", "");
-    drop(journal);
-    let [last] = by_turns(WARM_UP, RUNS, [&mut || time(|| read_last::<Record>(&path, ITEMS).unwrap())]);
-    row(&format!("the last {ITEMS} records"), &Spread::of(last, 1), "50 ms");
 }
 
 /// A project with a stored session of one turn, and its id.
@@ -204,6 +201,7 @@ fn sessions(large: u64) {
         memory(&client, "PSS after a load with a base");
         page(&client, &id);
         client.kill();
+        list(&project, &history);
         replay(&history.path);
     }
 }
@@ -228,6 +226,18 @@ fn page(client: &Client, id: &str) {
     };
     let [times] = by_turns(WARM_UP, RUNS, [&mut || time(ask)]);
     row(&format!("a page of {ITEMS} older items"), &Spread::of(times, 1), "");
+}
+
+/// Lists the session on the command line as if for the first time: by its journal alone.
+fn list(project: &Project, history: &History) {
+    let cold = || {
+        for name in ["summary.json", "../index.json"] {
+            drop(fs::remove_file(history.beside(name)));
+        }
+        time(|| assert_eq!(project.run(&["sessions"], "").code, 0))
+    };
+    let times = (0..WARM_UP + RUNS).map(|_| cold()).skip(WARM_UP).collect();
+    row("`kode-ls sessions`, by the journal alone", &Spread::of(times, 1), "50 ms");
 }
 
 /// Folds a journal without a server.

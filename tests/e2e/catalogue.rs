@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use kode_e2e::history::{History, Length};
 use kode_e2e::{Client, Encoding, Offer, Project, Script, Session, call, conforms, say};
 use serde_json::{Value, json};
 
@@ -360,4 +361,30 @@ fn an_editor_without_a_panel_picks_the_conversation_that_goes_on() {
     let delete = json!({ "command": "kode.deleteSession", "arguments": [{ "sessionId": second }] });
     while client.request("workspace/executeCommand", delete.clone()).is_err() {}
     assert_eq!(execute("kode.sessions", Value::Null)["sessions"], json!([]));
+}
+
+#[test]
+fn the_command_line_lists_a_large_session_by_the_ends_of_its_journal_and_shows_the_whole() {
+    let (turns, project) = (2_345, Project::new(&Script::new([say("Yes.")])));
+    let client = project.open();
+    let session = client.session();
+    session.run("Is it large?");
+    let id = session.id.clone();
+    assert_eq!(client.shut_down(), 0);
+    let history = History::of(&project, &id);
+    history.write(Length { turns, bytes: 0, compact_every: 0 });
+    assert!(fs::metadata(&history.path).unwrap().len() > 1 << 20, "a smaller one is read as a whole");
+    let listed = project.run(&["sessions"], "");
+    assert!(
+        listed.stdout.contains("Is it large?") && listed.stdout.contains("`kode-ls sessions show ID`"),
+        "{listed:?}"
+    );
+    assert!(!listed.stdout.contains(&turns.to_string()), "{listed:?}");
+    let shown = project.run(&["sessions", "show", &id], "");
+    assert!(shown.stdout.contains(&turns.to_string()), "{shown:?}");
+    let again = project.run(&["sessions"], "");
+    assert!(
+        again.stdout.contains(&turns.to_string()) && !again.stdout.contains("sessions show"),
+        "{again:?}"
+    );
 }

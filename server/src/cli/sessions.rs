@@ -178,13 +178,15 @@ pub fn run(args: SessionsArgs) -> anyhow::Result<ExitCode> {
 impl Sessions {
     fn list(&self, archived: bool, limit: usize) -> anyhow::Result<String> {
         let archived = if archived { ArchiveFilter::Include } else { ArchiveFilter::Hide };
-        let query =
-            ListSessions { archived, thorough: true, ..ListSessions::newest(self.workspaces.clone(), limit) };
+        let query = ListSessions { archived, ..ListSessions::newest(self.workspaces.clone(), limit) };
         let page = self.catalogue.list(&query, &|_| None)?;
         if self.json {
             return json_text(&serde_json::to_value(convert::sessions::page(page))?);
         }
         let mut text = table(&page.sessions);
+        if page.sessions.iter().any(|session| session.turns.is_none()) {
+            text.push_str("`?`: only the start and the end of a large journal were read; `kode-ls sessions show ID` reads all of it.\n");
+        }
         if page.next.is_some() {
             text.push_str("There are more; `--limit` says how many are listed.\n");
         }

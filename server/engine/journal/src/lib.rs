@@ -10,7 +10,6 @@ pub mod base;
 mod blobs;
 pub mod disk;
 pub mod growing;
-mod last;
 pub mod lease;
 mod line;
 mod payloads;
@@ -35,7 +34,6 @@ mod writer;
 
 pub use blobs::{BlobId, Blobs, NotABlobId};
 pub use disk::write_atomically;
-pub use last::{LastLines, read_last};
 pub use line::{JournalEntry, JournalLine, VERSION};
 pub(crate) use reader::LINE_LIMIT;
 #[cfg(test)]
