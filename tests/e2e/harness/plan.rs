@@ -32,8 +32,13 @@ const HARMLESS: &[Distortion] = &[
     Distortion::Verbatim,
 ];
 /// What `apply_patch` undoes.
-const HARMLESS_IN_PATCHES: &[Distortion] =
-    &[Distortion::TabsAndSpaces, Distortion::ShiftAll, Distortion::TrailingBlanks, Distortion::Verbatim];
+const HARMLESS_IN_PATCHES: &[Distortion] = &[
+    Distortion::Quotes,
+    Distortion::TabsAndSpaces,
+    Distortion::ShiftAll,
+    Distortion::TrailingBlanks,
+    Distortion::Verbatim,
+];
 /// What `Write` undoes.
 const HARMLESS_IN_WHOLE: &[Distortion] =
     &[Distortion::LineBreaks, Distortion::ByteOrderMark, Distortion::Verbatim];
