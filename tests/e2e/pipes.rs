@@ -1,5 +1,8 @@
 //! `kode-ls run` in scripts: what is piped in, what programs read, what was refused, and what is kept.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+
 use kode_e2e::{Output, Project, Script, call, say};
 use serde_json::{Value, json};
 
@@ -182,4 +185,38 @@ fn an_error_is_one_line_without_a_log_before_it() {
     let output = project().run(&["run", "--profile", "nosuch", "x"], "");
     assert_eq!(output.code, 1, "{output:?}");
     assert!(output.stderr.starts_with("error: ") && output.stderr.lines().count() == 1, "{output:?}");
+}
+
+/// A web server of this machine, as developers have one; its address.
+fn development_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = BufReader::new(&stream).lines();
+            while request.next().is_some_and(|line| !line.unwrap().is_empty()) {}
+            let answer = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 16\r\nconnection: close\r\n\r\nThe local page.\n";
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    url
+}
+
+#[test]
+fn a_local_development_server_is_fetched_from_where_a_rule_names_it() {
+    let url = development_server();
+    let fetch = call("WebFetch", json!({ "url": url }));
+    let project = Project::new(&Script::default().when("^fetch", [fetch, say("Fetched.")]));
+    for rules in [&["--allowed-tools", "WebFetch"][..], &["--allowed-tools", "WebFetch(domain:localhost)"]] {
+        let (_, told) = result(&project, &[rules, &["fetch it"]].concat());
+        let prompt = prompt(&project);
+        assert!(prompt.contains("not public") && !prompt.contains("The local page"), "{prompt}\n{told}");
+    }
+    project.write(".kode/settings.json", r#"{ "permissions": { "allow": ["WebFetch(domain:127.0.0.1)"] } }"#);
+    assert_eq!(project.run(&["trust", "approve", "--yes"], "").code, 0);
+    let (_, told) = result(&project, &["fetch it"]);
+    assert!(prompt(&project).contains("not public"), "a project does not open the network: {told}");
+    let (_, told) = result(&project, &["--allowed-tools", "WebFetch(domain:127.0.0.1)", "fetch it"]);
+    assert!(prompt(&project).contains("The local page."), "{told}");
 }

@@ -139,6 +139,7 @@ impl Tree {
             shell: Arc::new(Shell::new(path)),
             agents: Arc::default(),
             catalog: Arc::default(),
+            private_hosts: Arc::default(),
             may_read: Arc::new(|_, _| true),
             sandbox: None,
             resolved: ResolvedPaths::default(),

@@ -245,6 +245,7 @@ fn context(workspace: &Arc<Workspace>) -> CallContext {
         resolved: ResolvedPaths::default(),
         agents: Arc::default(),
         catalog: Arc::default(),
+        private_hosts: Arc::default(),
         may_read: Arc::new(|_, _| true),
         cancel: CancellationToken::new(),
         progress: Arc::new(|_| {}),

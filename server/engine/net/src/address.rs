@@ -99,6 +99,16 @@ impl AddressRules {
         Self { policy, allowed_hosts: allowed_hosts.iter().map(plain).collect() }
     }
 
+    /// These rules with further hosts that may have private addresses; `None` where the URL names none of them.
+    pub(super) fn with_host_of(&self, url: &Url, private_hosts: &[String]) -> Option<Self> {
+        let more = Self::new(self.policy.clone(), private_hosts);
+        let host = plain_name(url.host_str()?.trim_start_matches('[').trim_end_matches(']'));
+        more.allowed_hosts.contains(&host).then(|| Self {
+            policy: more.policy,
+            allowed_hosts: self.allowed_hosts.iter().cloned().chain([host]).collect(),
+        })
+    }
+
     /// Whether a connection to `host` may go to this address.
     pub(super) fn allows(&self, host: &str, address: IpAddr) -> bool {
         let is_host = !(address.is_unspecified() || address.is_multicast());

@@ -18,7 +18,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Proxy, Response, redirect};
 use tokio_util::sync::CancellationToken;
-use url::Url;
+use url::{Host, Url};
 
 use super::WebError;
 use super::address::{AddressPolicy, AddressRules};
@@ -143,28 +143,37 @@ impl WebClient {
         }
     }
 
-    /// Checks what can be checked of a URL without any request.
+    /// Checks what can be checked of a URL without any request. The hosts in `private_hosts` may have private addresses.
     ///
     /// # Errors
     /// [`WebError`] for another scheme than `http` and `https`, credentials, and hosts that are known to be private.
-    pub fn check(&self, url: &Url) -> Result<(), WebError> {
-        self.rules.check(url)
+    pub fn check(&self, url: &Url, private_hosts: &[String]) -> Result<(), WebError> {
+        self.rules.with_host_of(url, private_hosts).as_ref().unwrap_or(&self.rules).check(url)
     }
 
-    /// Fetches a page, or takes it from the cache.
+    /// Fetches a page, or takes it from the cache. The hosts in `private_hosts` may have private addresses; their pages are
+    /// not cached, since those of a server under development change.
     ///
     /// # Errors
     /// [`WebError`]: what the check refuses, what the network, the server or the page make impossible, and
     /// cancellation.
-    pub async fn fetch(&self, url: &Url, cancel: &CancellationToken) -> Result<FetchOutcome, WebError> {
+    pub async fn fetch(
+        &self,
+        url: &Url,
+        private_hosts: &[String],
+        cancel: &CancellationToken,
+    ) -> Result<FetchOutcome, WebError> {
         let mut url = url.clone();
         url.set_fragment(None);
-        self.check(&url)?;
+        if let Some(rules) = self.rules.with_host_of(&url, private_hosts) {
+            return within_limits(self.request(url, Some(&rules)), cancel).await;
+        }
+        self.rules.check(&url)?;
         let cached = self.cache.lock().get(&url, (self.clock)());
         if let Some(page) = cached {
             return Ok(FetchOutcome::Page { page, from_cache: true });
         }
-        let fetched = within_limits(self.request(url.clone()), cancel).await?;
+        let fetched = within_limits(self.request(url.clone(), None), cancel).await?;
         if let FetchOutcome::Page { page, .. } = &fetched {
             let mut cache = self.cache.lock();
             cache.put(url, Arc::clone(page), (self.clock)());
@@ -172,10 +181,11 @@ impl WebClient {
         Ok(fetched)
     }
 
-    async fn request(&self, mut url: Url) -> Result<FetchOutcome, WebError> {
+    /// Requests a page by `rules`, or by those of the client.
+    async fn request(&self, mut url: Url, rules: Option<&AddressRules>) -> Result<FetchOutcome, WebError> {
         for _ in 0..=MAX_REDIRECTS {
-            self.check(&url)?;
-            let response = self.send(&url).await?;
+            rules.unwrap_or(&self.rules).check(&url)?;
+            let response = self.send(&url, rules).await?;
             let status = response.status();
             if status.is_success() {
                 let page = Arc::new(read_page(url, response).await?);
@@ -193,8 +203,8 @@ impl WebClient {
         Err(WebError::TooManyRedirects { limit: MAX_REDIRECTS, next: url.to_string() })
     }
 
-    async fn send(&self, url: &Url) -> Result<Response, WebError> {
-        let client = self.client(url)?;
+    async fn send(&self, url: &Url, rules: Option<&AddressRules>) -> Result<Response, WebError> {
+        let client = self.client(url, rules)?;
         client
             .get(url.clone())
             .header(ACCEPT, ACCEPTED)
@@ -204,22 +214,30 @@ impl WebClient {
     }
 
     /// The client that has the way to this URL.
-    fn client(&self, url: &Url) -> Result<Client, WebError> {
+    fn client(&self, url: &Url, rules: Option<&AddressRules>) -> Result<Client, WebError> {
         let proxies = self.proxies.get_or_init(Matcher::from_system);
         let target: Uri = url
             .as_str()
             .parse()
             .map_err(|error: hyper::http::uri::InvalidUri| WebError::Url { reason: error.to_string() })?;
-        if let Some(proxy) = proxies.intercept(&target) {
-            self.rules.check_name(url)?;
+        let intercept = proxies.intercept(&target);
+        // To a proxy, an address of this machine is one of the proxy's.
+        if let Some(proxy) = intercept.filter(|_| rules.is_none() || !is_loopback(url)) {
+            rules.unwrap_or(&self.rules).check_name(url)?;
             return self.proxied(&proxy);
         }
         let is_tls = url.scheme() == "https";
-        self.direct[usize::from(is_tls)].get_or_init(|| self.build_direct(is_tls)).clone()
+        match rules {
+            Some(rules) => self.build_direct(is_tls, rules),
+            None => {
+                let direct = &self.direct[usize::from(is_tls)];
+                direct.get_or_init(|| self.build_direct(is_tls, &self.rules)).clone()
+            }
+        }
     }
 
-    fn build_direct(&self, is_tls: bool) -> Result<Client, WebError> {
-        let resolver = CheckedLookup { rules: self.rules.clone(), lookup: Arc::clone(&self.lookup) };
+    fn build_direct(&self, is_tls: bool, rules: &AddressRules) -> Result<Client, WebError> {
+        let resolver = CheckedLookup { rules: rules.clone(), lookup: Arc::clone(&self.lookup) };
         let mut builder = client_builder().no_proxy().dns_resolver(Arc::new(resolver));
         if !is_tls {
             // The system's certificates are slow to load, and plain http needs none.
@@ -243,6 +261,16 @@ impl WebClient {
         let client = finish(client_builder().proxy(proxy))?;
         clients.insert(intercept.uri().clone(), client.clone());
         Ok(client)
+    }
+}
+
+/// Whether a URL names this machine.
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
     }
 }
 

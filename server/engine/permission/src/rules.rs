@@ -253,6 +253,22 @@ struct CompiledRules {
     deny: RuleIndex,
     ask: RuleIndex,
     allow: RuleIndex,
+    own_hosts: Arc<[String]>,
+}
+
+/// The host that a rule of [`RuleSet::own_hosts`] names.
+fn own_host(rule: &PlacedRule) -> Option<String> {
+    use SettingsLayer::{CommandLine, Editor, Local, Managed, User};
+    // Of what an editor sends, only the user's own settings can allow.
+    let is_own = matches!(rule.source.layer, Managed | CommandLine | Editor | Local | User);
+    match rule.rule.specifier() {
+        Some(Specifier::Domain(HostPattern::Exactly(host)))
+            if is_own && rule.behavior == Behavior::Allow && rule.rule.tool() == "WebFetch" =>
+        {
+            Some(host.clone())
+        }
+        _ => None,
+    }
 }
 
 impl RuleSet {
@@ -279,7 +295,8 @@ impl RuleSet {
         let mut rules: Vec<_> = rules.into_iter().filter(check).collect();
         rules.sort_by_key(|rule| rule.source.layer);
         let [deny, ask, allow] = Behavior::ALL.map(|behavior| RuleIndex::new(behavior, &rules, places));
-        (Self(Arc::new(CompiledRules { rules, deny, ask, allow }), Order::default()), problems)
+        let own_hosts = rules.iter().filter_map(own_host).collect();
+        (Self(Arc::new(CompiledRules { rules, deny, ask, allow, own_hosts }), Order::default()), problems)
     }
 
     /// The same rules in another order.
@@ -334,6 +351,13 @@ impl RuleSet {
         let named = |rule: &PlacedRule| format!("{} {:?}", rule.rule, rule.root);
         let key = rules.iter().map(named).chain([places.cwd.to_string()]).collect::<Vec<_>>().join("\n");
         (!rules.is_empty()).then(|| Unreadable { rules: Self::new(rules, places).0, fixed, key })
+    }
+
+    /// The hosts that allow rules of the user or the administrator name exactly, as `WebFetch(domain:host)`. Rules of projects,
+    /// plugins and skills are left out: a repository must not open the network of its user.
+    #[must_use]
+    pub fn own_hosts(&self) -> Arc<[String]> {
+        Arc::clone(&self.0.own_hosts)
     }
 
     /// All rules, the strongest layer first.

@@ -168,6 +168,8 @@ pub struct CallContext {
     pub agents: Arc<KnownAgents>,
     /// The skills and commands that can be used: those that the model was told of.
     pub catalog: Arc<Catalog>,
+    /// Hosts that may have private addresses: those that allow rules of the user's own name exactly.
+    pub private_hosts: Arc<[String]>,
     /// What a search may show. What it says no to is left out without a word: a count would tell what is in a file.
     pub may_read: ReadCheck,
     /// Fires when the call, the turn or the session is cancelled.

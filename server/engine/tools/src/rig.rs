@@ -111,6 +111,7 @@ fn context(rig: &Rig, workspace: Arc<Workspace>) -> CallContext {
         resolved: kode_base::paths::ResolvedPaths::default(),
         agents: Arc::default(),
         catalog: Arc::default(),
+        private_hosts: Arc::default(),
         may_read: Arc::new(|_, _| true),
         text_limit: None,
         ask: None,

@@ -110,6 +110,7 @@ impl Fixture {
             resolved: ResolvedPaths::default(),
             agents: Arc::default(),
             catalog: Arc::new(kode_config::extension::Catalog::load(&[self.root()], None)),
+            private_hosts: Arc::default(),
             may_read: Arc::new(|_, _| true),
             text_limit: None,
             ask: None,

@@ -97,6 +97,7 @@ impl<'a> LookUp<'a> {
             resolved: ResolvedPaths::default(),
             agents: Arc::default(),
             catalog: Arc::default(),
+            private_hosts: Arc::default(),
             may_read: input.gate.may_read(mode),
             cancel: cancel.child_token(),
             progress: Arc::new(drop),

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::{Answer, ListedLookup, Server, loopback, loopback_client};
 
 async fn fetch(client: &WebClient, url: &str) -> Result<FetchOutcome, WebError> {
-    client.fetch(&Url::parse(url).unwrap(), &CancellationToken::new()).await
+    client.fetch(&Url::parse(url).unwrap(), &[], &CancellationToken::new()).await
 }
 
 #[track_caller]
@@ -209,7 +209,7 @@ async fn a_request_that_is_cancelled_ends() {
     let url = Url::parse(&server.url("/")).unwrap();
     let request = tokio::spawn({
         let cancel = cancel.clone();
-        async move { client.fetch(&url, &cancel).await }
+        async move { client.fetch(&url, &[], &cancel).await }
     });
     while server.asked().is_empty() {
         tokio::task::yield_now().await;
@@ -224,4 +224,28 @@ async fn a_request_that_takes_too_long_ends() {
     let fetched = within_limits(futures::future::pending(), &CancellationToken::new()).await;
     assert_eq!(fetched, Err(WebError::TimedOut { limit: TIME_LIMIT }));
     assert_eq!(started.elapsed(), TIME_LIMIT);
+}
+
+#[tokio::test]
+async fn a_private_host_that_is_named_is_reached_each_time_anew_and_no_other() {
+    let server = Server::start(|asked| match asked.uri().path() {
+        "/away" => Answer::redirect(302, "http://169.254.169.254/latest"),
+        _ => text("dev"),
+    })
+    .await;
+    let proxies = Some(Matcher::builder().http("http://127.0.0.1:1").build());
+    let client = WebClient::new(WebOptions { proxies, ..WebOptions::default() });
+    let fetch = async |url: &str, hosts: &[&str]| {
+        let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+        client.fetch(&Url::parse(url).unwrap(), &hosts, &CancellationToken::new()).await
+    };
+    let url = server.url("/");
+    for _ in 0..2 {
+        assert_eq!(page(fetch(&url, &["127.0.0.1"]).await).text, "dev");
+    }
+    assert_eq!(server.asked(), ["/", "/"]);
+    assert!(matches!(fetch(&url, &["localhost", "127.0.0.2"]).await, Err(WebError::Private { .. })));
+    assert!(matches!(fetch(&url, &[]).await, Err(WebError::Private { .. })));
+    let away = fetch(&server.url("/away"), &["127.0.0.1"]).await;
+    assert!(matches!(away, Ok(FetchOutcome::Elsewhere { .. })), "{away:?}");
 }

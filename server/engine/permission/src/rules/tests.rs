@@ -75,6 +75,26 @@ fn without_a_home_folder_rules_on_it_are_told_as_lost() {
 }
 
 #[test]
+fn only_rules_of_the_user_name_private_hosts_and_only_exactly() {
+    use SettingsLayer::{CommandLine, Editor, Local, Managed, Plugin, Project, Session, User};
+    let layers = [Managed, CommandLine, Session, Editor, Local, Project, User, Plugin];
+    let rule = |layer: SettingsLayer| format!("WebFetch(domain:{}.test)", layer.name().replace(' ', "-"));
+    let mut rules: Vec<_> = layers.map(|layer| placed(Behavior::Allow, &rule(layer), layer)).to_vec();
+    let others = [
+        (Behavior::Allow, "WebFetch"),
+        (Behavior::Allow, "WebFetch(domain:*)"),
+        (Behavior::Allow, "WebFetch(domain:*.below.test)"),
+        (Behavior::Ask, "WebFetch(domain:ask.test)"),
+        (Behavior::Deny, "WebFetch(domain:deny.test)"),
+    ];
+    rules.extend(others.map(|(behavior, rule)| placed(behavior, rule, User)));
+    let (rules, problems) = compile(rules);
+    assert_eq!(problems, []);
+    let hosts = ["managed.test", "command-line.test", "editor.test", "local.test", "user.test"];
+    assert_eq!(*rules.own_hosts(), hosts.map(str::to_owned));
+}
+
+#[test]
 fn a_denied_name_takes_tools_from_the_list() {
     for (rule, gone, there) in [
         ("Edit", &["Edit", "MultiEdit", "Write", "NotebookEdit", "fs_write"][..], &["Read", "Bash"][..]),

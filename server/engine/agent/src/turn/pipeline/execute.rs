@@ -220,14 +220,16 @@ impl Pipeline<'_> {
                 receiver.await.ok()?
             })
         });
+        let in_force = services.gate.in_force_for(self.conversation());
         CallContext {
             call_id: call.id.clone(),
             workspace: Arc::clone(self.conversation().workspace()),
             shell: Arc::clone(&self.conversation().shell),
-            sandbox: services.gate.in_force_for(self.conversation()).policy.sandbox.clone(),
+            sandbox: in_force.policy.sandbox.clone(),
             resolved: ResolvedPaths::default(),
             agents: Arc::new(known_agents(&services.core, &services.extensions)),
             catalog: services.extensions.catalog(),
+            private_hosts: in_force.rules.own_hosts(),
             may_read: services.gate.may_read_for(self.conversation()),
             cancel: self.cancel.child_token(),
             text_limit: None,
