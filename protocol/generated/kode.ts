@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "e4a8f20cfa4615b5f9282ced92d71fc7b906cbde1d93611b0d73132e6c545465";
+export const SCHEMA_HASH = "8c82b470ae3d6308c6ebdab656726b063e8ca3e555ae8b4b8369511b262ffb74";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -2383,15 +2383,15 @@ export type Mode =
     | "default"
     /** Reads and edits inside the workspace run; commands ask. */
     | "acceptEdits"
-    /** Reads run; edits and commands that do more than look are refused. */
+    /** Reads and read-only commands run; edits and other commands are refused. */
     | "plan"
-    /** Reads run, and what a rule allows; nothing asks, the rest is refused. */
+    /** Reads and calls that a rule allows run; everything else is refused without asking. */
     | "dontAsk"
-    /** Everything runs that no rule, guard or floor holds back. */
+    /** Everything runs unless a rule, a guard or the command floor blocks it. */
     | "bypassPermissions"
-    /** Everything asks, reads too. */
+    /** Everything asks, including reads. */
     | "approval"
-    /** Reads run; edits are refused; commands that do more than look ask. */
+    /** Reads and read-only commands run; edits are refused; other commands ask. */
     | "readonly";
 
 /** The session's mode, model, effort or style of answers changed. */
@@ -2965,7 +2965,7 @@ export type QueueOp =
     | ({ type: "remove" } & RemoveQueued)
     /** It waits in another place of the queue. */
     | ({ type: "move" } & MoveQueued)
-    /** It comes at once: it is told to the running turn, or begins its own when none runs. */
+    /** It comes at once: it goes to the running turn, or begins its own when none runs. */
     | ({ type: "promote" } & PromoteQueued);
 
 /** A prompt that waits, as lists show it. */

@@ -18,15 +18,15 @@ pub enum Mode {
     Default,
     /// Reads and edits inside the workspace run; commands ask.
     AcceptEdits,
-    /// Reads run; edits and commands that do more than look are refused.
+    /// Reads and read-only commands run; edits and other commands are refused.
     Plan,
-    /// Reads run, and what a rule allows; nothing asks, the rest is refused.
+    /// Reads and calls that a rule allows run; everything else is refused without asking.
     DontAsk,
-    /// Everything runs that no rule, guard or floor holds back.
+    /// Everything runs unless a rule, a guard or the command floor blocks it.
     BypassPermissions,
-    /// Everything asks, reads too.
+    /// Everything asks, including reads.
     Approval,
-    /// Reads run; edits are refused; commands that do more than look ask.
+    /// Reads and read-only commands run; edits are refused; other commands ask.
     Readonly,
 }
 

@@ -29,7 +29,7 @@ pub enum QueueOp {
     Remove(RemoveQueued),
     /// It waits in another place of the queue.
     Move(MoveQueued),
-    /// It comes at once: it is told to the running turn, or begins its own when none runs.
+    /// It comes at once: it goes to the running turn, or begins its own when none runs.
     Promote(PromoteQueued),
 }
 

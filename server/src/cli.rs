@@ -77,13 +77,13 @@ enum Command {
     Sandbox(sandbox::SandboxArgs),
     /// List, explain, add and remove permission rules
     Permissions(permissions::PermissionsArgs),
-    /// Say what counts of all settings and where it comes from, change one, or print their schema
+    /// Print the settings in effect with their sources, change one, or print their schema
     Config(config::ConfigArgs),
     /// List what files of this workspace ask for, and let it count or not
     Trust(trust::TrustArgs),
     /// List, add, remove and test MCP servers, and sign in to them
     Mcp(mcp::McpArgs),
-    /// Add marketplaces, and install, switch and look at plugins
+    /// Add marketplaces; install, switch and inspect plugins
     Plugin(plugin::PluginArgs),
     /// List the model profiles, and say which cannot be used and why
     Models(models::ModelsArgs),
@@ -91,7 +91,7 @@ enum Command {
     Setup(setup::SetupArgs),
     /// List, show, rename, archive, delete, search and export the stored sessions
     Sessions(sessions::SessionsArgs),
-    /// Check the model, the sandbox, the settings, and what is missing
+    /// Check the model, the sandbox, the settings and missing parts
     Doctor(doctor::DoctorArgs),
     /// Print the reference of settings, commands or tools as Markdown
     Reference(reference::ReferenceArgs),

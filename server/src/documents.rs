@@ -137,7 +137,7 @@ impl Documents {
         too_large.remove(&DocumentKey::of(&item.uri));
         match open.get_mut(&DocumentKey::of(&item.uri)) {
             Some(document) => {
-                tracing::warn!(uri = %item.uri, "the editor opened a document that was open; its new text counts");
+                tracing::warn!(uri = %item.uri, "the editor opened a document that was open; its new text is used");
                 document.snapshot = snapshot;
                 document.compare(true, &mut 0);
                 tell(observers, &DocumentEvent::Opened(document.snapshot.clone()));

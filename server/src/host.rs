@@ -209,7 +209,7 @@ impl Host for LspHost {
                 answer.unwrap_or_else(|_| not_saved("the connection to the editor ended"))
             }
             () = tokio::time::sleep(SAVE_LIMIT) => {
-                not_saved("the editor neither saved the document nor said why not within 10 s")
+                not_saved("the editor neither saved the document nor gave a reason within 10 s")
             }
         }
     }
@@ -263,7 +263,7 @@ fn save_outcome(asked: &Target, result: wire::SaveDocumentsResult) -> SaveOutcom
     }
     match result.failed.into_iter().find(|failure| is_asked(&failure.uri)) {
         Some(failure) => SaveOutcome::Failed { reason: failure.reason },
-        None => not_saved("the editor did not say what became of it"),
+        None => not_saved("the editor did not report the result"),
     }
 }
 

@@ -225,7 +225,7 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
             IncomingMessage::Call(request) => self.call(request).await,
             IncomingMessage::Answer(response) => self.resolve(response),
             IncomingMessage::Invalid(response) => {
-                tracing::warn!(error = ?response.error(), "the editor sent something illegible");
+                tracing::warn!(error = ?response.error(), "the editor sent an invalid message");
                 self.send(response).await;
             }
         }
@@ -311,7 +311,7 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
         // The service panics here when the asker has stopped waiting.
         let resolved = std::panic::catch_unwind(AssertUnwindSafe(|| sink.start_send_unpin(response)));
         if !matches!(resolved, Ok(Ok(()))) {
-            tracing::debug!(%id, "the editor answered a request nobody waits for any more");
+            tracing::debug!(%id, "the editor answered a request that no longer waits");
         }
     }
 

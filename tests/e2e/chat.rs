@@ -154,7 +154,7 @@ fn a_conversation_that_is_lost_is_said_and_begun_anew_on_demand() {
     let text = "<!-- kode session ses_00000000000000000000000000 -->\n\n## You\nhello\n";
     let (client, uri) = opened(&project, &plain(), text);
     let error = try_send(&client, json!({ "uri": uri })).unwrap_err();
-    assert!(error.message.contains("not known here") && error.hint().contains("fresh"), "{error:?}");
+    assert!(error.message.contains("was not found") && error.hint().contains("fresh"), "{error:?}");
     assert_eq!((client.editor.text(&uri).as_str(), project.model.requests().len()), (text, 0));
     let fresh = titled(&actions(&client, &uri, json!({ "diagnostics": [] })), "Send as a new conversation");
     let sent = run(&client, &fresh["command"]);
@@ -359,9 +359,9 @@ fn what_cannot_be_sent_is_said() {
     for (argument, says) in [
         (json!({}), "several chat documents"),
         (json!({ "uri": other }), "nothing to send"),
-        (json!({ "uri": project.uri("a.txt") }), "no chat document"),
+        (json!({ "uri": project.uri("a.txt") }), "is not a chat document"),
         (json!({ "uri": project.uri("c.kode.md") }), "not open"),
-        (json!({ "uri": uri, "position": { "line": 1, "character": 0 } }), "sent already"),
+        (json!({ "uri": uri, "position": { "line": 1, "character": 0 } }), "was already sent"),
         (json!({ "uri": uri, "surprise": 1 }), "surprise"),
     ] {
         let error = try_send(&client, argument.clone()).unwrap_err();

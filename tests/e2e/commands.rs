@@ -186,7 +186,7 @@ fn without_a_plugin_commands_are_messages_and_clear_leads_on() {
     let first = ask("hello");
     shown("one");
     ask("/clear");
-    shown("A new session begins");
+    shown("A new session starts");
     // What it says is shown once prompts go on there.
     assert_ne!(ask("/status")["sessionId"], first["sessionId"]);
 }

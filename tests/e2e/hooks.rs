@@ -565,7 +565,7 @@ fn a_stop_hook_has_the_agent_go_on_so_often_and_no_more() {
     let active: Vec<_> = desk.noted("stop").iter().map(|stop| stop["stop_hook_active"] == true).collect();
     assert_eq!(active, [false, true, true, true, true, true]);
     assert!(desk.project.model.last_request().to_string().contains("run the tests"));
-    assert!(notices(&session).contains("wants it again"), "{}", notices(&session));
+    assert!(notices(&session).contains("asks for it again"), "{}", notices(&session));
 }
 
 #[test]

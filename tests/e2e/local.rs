@@ -286,7 +286,7 @@ fn a_turn_rests_over_a_restart_until_the_user_lets_it_go_on() {
         let session = client.session();
         session.prompt("hello");
         let asked = session.wait_event("the rest", |event| event["type"] == "question_asked");
-        assert!(asked.to_string().contains("takes no more requests until"), "{asked}");
+        assert!(asked.to_string().contains("accepts no more requests until"), "{asked}");
         let (_, asked) = resting(&client, &session.id);
         assert!(asked["until"].is_string(), "{asked}");
         client.kill();

@@ -405,7 +405,7 @@ fn the_model_is_named_or_picked_and_the_first_choice_changes_nothing() {
     assert_eq!(now(&client), "main");
 
     client.answer(&asked(&client, 1), json!({ "title": offered[3] }));
-    shown(&client, "from the next call on answers other");
+    shown(&client, "other will answer from now on");
     ask(&client, "hello");
     shown(&client, "The other speaks.");
     assert_eq!((project.model.requests().len(), other.model.requests().len()), (0, 1));

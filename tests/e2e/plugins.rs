@@ -152,7 +152,7 @@ fn a_plugin_works_from_the_adding_of_its_marketplace_on() {
             "hook UserPromptSubmit: sh \"${CLAUDE_PLUGIN_ROOT}/hooks/note.sh\"",
             "MCP server plugin:house:tickets: python3 ${CLAUDE_PLUGIN_ROOT}/tickets.py",
             "language server plugin:house:words: ${CLAUDE_PLUGIN_ROOT}/words",
-            "nobody is there to say yes",
+            "there is no terminal to ask in",
         ] {
             assert!(refused.stderr.contains(shown), "{shown} in {}", refused.stderr);
         }
@@ -205,7 +205,7 @@ fn a_plugin_works_from_the_adding_of_its_marketplace_on() {
         assert_eq!(client.shut_down(), 0);
 
         let gone = street.done(&["plugin", "uninstall", "house"]);
-        assert!(gone.contains("what it kept for itself is still in"), "{gone}");
+        assert!(gone.contains("its data is still in"), "{gone}");
         assert_eq!(street.done(&["plugin", "list"]), "no plugin is installed\n");
     }
 }
@@ -423,7 +423,7 @@ fn what_is_wrong_in_a_plugin_is_told_with_its_line() {
     let output = street.cli(&["plugin", "validate", house.to_str().unwrap()]);
     assert_eq!(output.code, 0, "{output:?}");
     for told in [
-        "plugin.json:3: `agents/keeper.md` does not count",
+        "plugin.json:3: `agents/keeper.md` is ignored",
         "plugin.json:4: There is no folder `./none`",
         "house:greet",
     ] {
@@ -605,6 +605,6 @@ fn a_plugin_comes_from_npm_by_a_list_at_a_web_address() {
     );
     files.put("/lists/marketplace.json", "{ \"name\": \"other\", \"plugins\": [] }");
     let output = street.cli(&["plugin", "marketplace", "update", "street"]);
-    assert!(output.code != 0 && output.stderr.contains("it calls itself `other` by now"), "{output:?}");
+    assert!(output.code != 0 && output.stderr.contains("its name is now `other`"), "{output:?}");
     assert!(street.done(&["plugin", "marketplace", "list"]).contains("house@street"));
 }

@@ -143,7 +143,7 @@ fn changes_are_seen_and_decided_about_in_the_open_document() {
     assert_eq!(client.editor.text(&uri), TEXT.replace("eight\n", ""));
     assert_eq!(lenses(&client, &uri).len(), 2);
 
-    let back = action(&client, &uri, 0, "Kode: Take the last step back");
+    let back = action(&client, &uri, 0, "Kode: Undo the last decision");
     run(&client, &back["command"]);
     logged(&client, "1 change taken out or put back");
     hints(&client, &uri, &["kode.applied", "kode.applied"]);

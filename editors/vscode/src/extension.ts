@@ -102,7 +102,7 @@ function restartWhenNeeded(server: Server, log: vscode.LogOutputChannel): vscode
             try {
                 await server.trustWorkspace();
             } catch (error) {
-                log.warn(`the server was not told of the trust and is started again: ${messageOf(error)}`);
+                log.warn(`the trust in the workspace did not reach the server, restarting it: ${messageOf(error)}`);
                 await server.restart();
             }
         }),
@@ -110,7 +110,7 @@ function restartWhenNeeded(server: Server, log: vscode.LogOutputChannel): vscode
             if (!NEEDS_RESTART.some((section) => change.affectsConfiguration(section))) return;
             const running = server.connection.state === "ready";
             const again = "Restart Server";
-            const text = "Kode: the server takes this setting when it is started again.";
+            const text = "Kode: Restart the server to apply this setting.";
             // One that does not run has nothing to lose.
             if (!running || (await vscode.window.showInformationMessage(text, again)) === again) await server.restart();
         }),

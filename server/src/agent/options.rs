@@ -71,7 +71,7 @@ impl UserOptions {
             Value::Object(options) => options.clone(),
             other => {
                 problems.push(format!(
-                    "initializationOptions of kode-ls are ignored: {} is no object",
+                    "initializationOptions of kode-ls are ignored: {} is not an object",
                     kind(other)
                 ));
                 Map::new()
@@ -179,7 +179,7 @@ mod tests {
             assert!(problems.len() == 1 && problems[0].contains(named), "{problems:?}");
         }
         let (_, problems) = UserOptions::read(&json!("demo"));
-        assert!(problems[0].contains("a string is no object"), "{problems:?}");
+        assert!(problems[0].contains("a string is not an object"), "{problems:?}");
         let secret = json!({ "models": { "main": { "maxTokens": "sk-secret" } } });
         assert!(!UserOptions::read(&secret).1[0].contains("sk-secret"));
     }

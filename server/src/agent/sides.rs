@@ -40,7 +40,7 @@ pub(crate) async fn refresh(agent: &Agent) {
 /// # Errors
 /// As [`text`], and `invalidParams` for a URI that is not virtual.
 pub(crate) async fn virtual_text(agent: &Agent, uri: &str) -> Result<String, RequestError> {
-    let wrong = || error::invalid_params("uri", &format!("`{uri}` is no document of this server"));
+    let wrong = || error::invalid_params("uri", &format!("`{uri}` is not a document of this server"));
     let SideUri { side, session, document } = SideUri::parse(uri).ok_or_else(wrong)?;
     let session = session.map(wire::SessionId::new);
     Ok(text(agent, session.as_ref(), &wire::Uri::new(document), side).await?.text)

@@ -30,9 +30,9 @@ pub struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// List what counts, with the place it comes from (the default)
+    /// List the settings in effect with their sources (the default)
     List,
-    /// Say what counts of one setting, and what each file says of it
+    /// Print the value of one setting in effect, and its value in each file
     Get {
         /// The setting, such as `permissions.allow`
         key: String,
@@ -105,7 +105,7 @@ pub fn run(args: ConfigArgs) -> anyhow::Result<ExitCode> {
             match (args.at.json, change.is_changed) {
                 (true, changed) => format!("{}\n", json!({ "file": change.file, "changed": changed })),
                 (false, true) => format!("written to {}\n", printable(&change.file.to_string())),
-                (false, false) => format!("{} says so already\n", printable(&change.file.to_string())),
+                (false, false) => format!("{} has this value already\n", printable(&change.file.to_string())),
             }
         }
     };
@@ -123,7 +123,7 @@ fn parsed(key: &str, text: String) -> anyhow::Result<Value> {
         // Of a key that is none, nothing has to fit.
         Some(KeyShape::Text | KeyShape::Choice(_)) | None => Ok(Value::String(text)),
         Some(_) => serde_json::from_str(&text)
-            .with_context(|| format!("`{}` is no JSON; texts in it stand in quotes", printable(&text))),
+            .with_context(|| format!("`{}` is not valid JSON. Put strings in quotes", printable(&text))),
     }
 }
 

@@ -116,12 +116,15 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
     let all = checks.iter().all(|(_, happened)| *happened);
     if refused > 0 && answerer == Answerer::Person {
         terminal::error_line(
-            "You refused a call, so not all of it happened; nothing was changed without your yes.",
+            "The demo is incomplete: you refused a call. Nothing was changed without your permission.",
         );
         return Ok(ExitCode::SUCCESS);
     }
     if !all && answerer == Answerer::Nobody {
-        terminal::error_line("Nobody was there to answer the prompts: run it in a terminal, or with --yes.");
+        terminal::error_line(
+            "The demo is incomplete: there was no terminal to ask in. Run it in a \
+             terminal, or with --yes.",
+        );
     }
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

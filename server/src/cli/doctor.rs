@@ -327,7 +327,7 @@ fn extensions_text(report: &Value) -> Vec<String> {
         lines.push(format!("{label:<18}{used}"));
         lines.extend(of_kind(kind).filter_map(|finding| {
             let (name, file) = (said(&finding["name"]), said(&finding["file"]));
-            let by = finding["by"].as_str().map_or("what is built in".to_owned(), printable);
+            let by = finding["by"].as_str().map_or("the built-in one".to_owned(), printable);
             match finding["fate"].as_str()? {
                 "shadowed" => Some(format!("  {name} ({}) is hidden by {by}", said(&finding["source"]))),
                 "waiting" => Some(format!("  {name} of {file} waits for your approval")),

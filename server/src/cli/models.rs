@@ -55,7 +55,7 @@ pub async fn run(args: ModelsArgs) -> anyhow::Result<ExitCode> {
     let (refreshed, servers) = tokio::join!(policies::refresh_catalog(&settings), discovery.local(false));
     if let Err(error) = refreshed {
         terminal::error_line(&format!(
-            "! The published catalog is not new: {}",
+            "! The published catalog was not updated: {}",
             printable(&format!("{error:#}"))
         ));
     }

@@ -56,13 +56,13 @@ enum PermissionsCommand {
         #[arg(long)]
         user: bool,
     },
-    /// Remove a rule from the settings file it stands in
+    /// Remove a rule from its settings file
     Remove {
         /// What the rule says
         behavior: BehaviorName,
         /// The rule as it is listed
         rule: String,
-        /// The file it stands in [default: the only one of yours]
+        /// The file of the rule [default: the only one of yours]
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
@@ -124,10 +124,7 @@ pub fn run(args: PermissionsArgs) -> anyhow::Result<ExitCode> {
                 None => file_of(&policy, behavior, &rule)?,
             };
             let removed = policy.remove(&file, behavior, &rule)?;
-            anyhow::ensure!(
-                removed,
-                "the rule does not stand in that file; `kode-ls permissions` says what does"
-            );
+            anyhow::ensure!(removed, "the rule is not in that file; `kode-ls permissions` lists the rules");
             terminal::output(&format!("removed from {}\n", printable(&file.to_string())))?;
         }
     }
@@ -142,15 +139,17 @@ fn file_of(policy: &SettingsPolicy, behavior: Behavior, rule: &Rule) -> anyhow::
     let mut files = files.into_iter();
     match (files.next(), files.next()) {
         (Some(file), None) => Ok(file),
-        (None, _) => anyhow::bail!("no file says so; `kode-ls permissions` lists the rules"),
+        (None, _) => anyhow::bail!("no file has this rule; `kode-ls permissions` lists the rules"),
         (Some(_), Some(_)) => {
-            anyhow::bail!("several files say so; `kode-ls permissions` lists them, and `--file` names one")
+            anyhow::bail!(
+                "several files have this rule; `kode-ls permissions` lists them, and `--file` names one"
+            )
         }
     }
 }
 
 fn parsed(rule: &str) -> anyhow::Result<Rule> {
-    rule.parse().with_context(|| format!("`{}` is no rule", printable(rule)))
+    rule.parse().with_context(|| format!("`{}` is not a rule", printable(rule)))
 }
 
 fn list(policy: &SettingsPolicy, folder: &AbsPath, as_json: bool) -> anyhow::Result<()> {
@@ -185,7 +184,7 @@ fn list(policy: &SettingsPolicy, folder: &AbsPath, as_json: bool) -> anyhow::Res
     }
     for withheld in &current.withheld {
         let line = format!(
-            "waits  {} {}  ({}): `kode-ls trust approve` lets it count",
+            "waits  {} {}  ({}): `kode-ls trust approve` approves it",
             withheld.wish.key,
             withheld.wish.shown(),
             withheld.source
@@ -260,7 +259,7 @@ fn explain_calls(
     };
     let call = match (args.tool, args.input, args.call) {
         (Some(tool), Some(input), _) => {
-            let value = serde_json::from_str(&input).context("--input is no JSON")?;
+            let value = serde_json::from_str(&input).context("--input is not valid JSON")?;
             Some((format!("{tool}({input})"), (tool, value), false))
         }
         (.., Some(call)) => {
@@ -289,7 +288,7 @@ fn explain_calls(
         return Ok(ExitCode::SUCCESS);
     }
     if io::stdin().is_terminal() {
-        return Ok(super::wrong("say which call: kode-ls permissions explain \"Bash(git push)\""));
+        return Ok(super::wrong("name a call: kode-ls permissions explain \"Bash(git push)\""));
     }
     let mut stdin = io::stdin().lock();
     let mut failed = false;
@@ -308,7 +307,7 @@ fn explain_calls(
             continue;
         }
         let answered = serde_json::from_str(&line)
-            .context("the line is no question")
+            .context("the line is not a question")
             .and_then(|mut question: PermissionQuery| {
                 question.mode = question.mode.or_else(|| args.mode.clone());
                 answer(&question)

@@ -45,8 +45,8 @@ pub(super) fn answer(session: &Arc<Session>, question: Question, answerer: Answe
             );
         }
         Answerer::Yes | Answerer::Nobody => {
-            terminal::error_line("  no answer: nobody is there to answer");
-            let why = "Nobody is there to answer: this is a run without a person.".to_owned();
+            terminal::error_line("  no answer: there is no terminal to ask in");
+            let why = "No user can answer: this run is not interactive.".to_owned();
             respond(
                 session,
                 &question,

@@ -48,7 +48,7 @@ pub struct SandboxArgs {
     /// How many processes it may have at a time
     #[arg(long, value_name = "NUMBER")]
     max_processes: Option<u64>,
-    /// Say what is enforced
+    /// Print what is enforced
     #[arg(long)]
     verbose: bool,
     /// The command
@@ -86,7 +86,9 @@ pub fn run(args: SandboxArgs) -> anyhow::Result<ExitCode> {
     let kind = match args.kind.choose() {
         Ok(kind) => kind,
         Err(reason) => {
-            terminal::error_line(&format!("kode-ls: there is no sandbox here, so nothing was run: {reason}"));
+            terminal::error_line(&format!(
+                "kode-ls: nothing was run, because no sandbox is available here: {reason}"
+            ));
             return Ok(ExitCode::from(EXIT_NO_SANDBOX));
         }
     };

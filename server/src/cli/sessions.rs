@@ -329,9 +329,9 @@ impl Sessions {
         let what = format!("{id}, \"{}\", {}", title(&session), bytes(session.size.total));
         anyhow::ensure!(
             terminal::is_interactive(),
-            "`--yes` is needed where nobody can be asked whether to delete {what}"
+            "`--yes` is required to delete {what} without a terminal"
         );
-        terminal::agrees(&format!("Delete {what}? It cannot be brought back."))
+        terminal::agrees(&format!("Delete {what}? This cannot be undone."))
             .context("could not read the answer")
     }
 

@@ -98,11 +98,11 @@ pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
     if !is_sure {
         anyhow::ensure!(
             terminal::is_interactive(),
-            "nothing was approved: `--yes` is needed where nobody can be asked"
+            "nothing was approved: `--yes` is required without a terminal"
         );
         let count = chosen.len();
         let what = if count == 1 { "this".to_owned() } else { format!("these {count}") };
-        if !terminal::agrees(&format!("Let {what} count?"))? {
+        if !terminal::agrees(&format!("Approve {what}?"))? {
             terminal::output("nothing was approved\n")?;
             return Ok(ExitCode::FAILURE);
         }
@@ -111,7 +111,7 @@ pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
     let done = if approves { policy.approve(&digests)? } else { policy.revoke(&digests)? };
     anyhow::ensure!(
         done == digests.len(),
-        "a file was changed meanwhile, and {done} of {} were taken; look at it again",
+        "a file changed meanwhile, so only {done} of {} were approved; review it again",
         digests.len()
     );
     terminal::output(&format!("{}: {done}\n", if approves { "approved" } else { "revoked" }))?;

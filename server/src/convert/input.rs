@@ -76,17 +76,17 @@ pub fn prompt(
             wire::InputPart::Image(part) => {
                 images += 1;
                 if images > MAX_IMAGES {
-                    let message = format!("a prompt may have {MAX_IMAGES} pictures");
+                    let message = format!("a prompt may have {MAX_IMAGES} images");
                     return Err(InvalidPart { path: at, message });
                 }
                 let image = Image::of_base64(&part.media_type, &part.data).map_err(|error| InvalidPart {
                     path: format!("{at}.data"),
-                    message: format!("the picture cannot be sent: {error}"),
+                    message: format!("the image cannot be sent: {error}"),
                 })?;
                 image_bytes += image.size();
                 if image_bytes > MAX_ALL_IMAGES_BYTES {
                     let message =
-                        format!("the pictures of a prompt may have {MAX_ALL_IMAGES_BYTES} bytes together");
+                        format!("the images of a prompt may have {MAX_ALL_IMAGES_BYTES} bytes together");
                     return Err(InvalidPart { path: at, message });
                 }
                 PromptPart::Image(image)
@@ -134,7 +134,7 @@ fn named(path: &str, uri: &wire::Uri) -> Result<Target, InvalidPart> {
     let parsed = Url::parse(uri.as_str());
     parsed.map(|uri| documents::target(&uri)).map_err(|reason| InvalidPart {
         path: path.to_owned(),
-        message: format!("`{uri}` is no URI: {reason}"),
+        message: format!("`{uri}` is not a URI: {reason}"),
     })
 }
 

@@ -119,7 +119,7 @@ async fn set_in_session(
     let key = key.strip_prefix("session.").unwrap_or(key);
     if !OF_SESSION.contains(&key) {
         let message = format!(
-            "`{key}` is no setting of a session; those are {}. Choose another scope",
+            "`{key}` is not a session setting; those are {}. Choose another scope",
             OF_SESSION.join(", ")
         );
         return Err(error::invalid_params("key", &message));

@@ -341,7 +341,7 @@ async fn a_save_counts_when_the_editor_has_saved_or_says_so() {
     for (answer, expected) in [
         (json!({"saved": [other_spelling]}), SaveOutcome::Saved),
         (json!({"failed": [{"uri": other_spelling, "reason": "disk full"}]}), failed("disk full")),
-        (json!({"saved": ["file:///tmp/b.rs"]}), failed("the editor did not say what became of it")),
+        (json!({"saved": ["file:///tmp/b.rs"]}), failed("the editor did not report the result")),
     ] {
         let outcome = editor.save();
         let request = editor.asked_to_save().await;

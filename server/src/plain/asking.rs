@@ -81,10 +81,7 @@ impl AskArgument {
     fn into_prompt(self, connection: &ClientConnection) -> Result<Prompt, RequestError> {
         let Some(uri) = self.uri else {
             if self.range.is_some() || self.message.is_some() {
-                return Err(error::invalid_params(
-                    "arguments[0].uri",
-                    "say which document is meant, by `uri`",
-                ));
+                return Err(error::invalid_params("arguments[0].uri", "name the document with `uri`"));
             }
             return Ok(Prompt::from(self.text));
         };

@@ -113,14 +113,14 @@ fn list(session: &Session) -> Value {
     let line = |what: &str, prompt: &QueuedPrompt| {
         format!("{} {what}: {}", prompt.id, printable(prompt.text.lines().next().unwrap_or_default()))
     };
-    let steering = now.steering.iter().map(|prompt| line("is told to the running turn", prompt));
+    let steering = now.steering.iter().map(|prompt| line("goes to the running turn", prompt));
     let mut lines: Vec<_> = steering.chain(now.queue.iter().map(|prompt| line("waits", prompt))).collect();
     if lines.is_empty() {
         lines.push("No prompt waits.".to_owned());
     }
     if now.queue_paused {
         lines.push(format!(
-            "They do not begin by themselves: write something, or run {QUEUE} with {{\"op\": \"promote\"}}."
+            "They do not start by themselves. Send a prompt, or run {QUEUE} with {{\"op\": \"promote\"}}."
         ));
     }
     let shown = |prompts: &[QueuedPrompt]| -> Vec<Value> {

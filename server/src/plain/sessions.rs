@@ -110,7 +110,7 @@ pub(super) async fn choose(agent: &Arc<Agent>, choose: ChooseSession) -> Result<
         answer["asked"] = json!(offered.len());
         pick(agent, offered);
     } else {
-        let how = format!("Go on with one by {SESSIONS} with {{\"sessionId\": \"ID\"}}.");
+        let how = format!("Continue one by {SESSIONS} with {{\"sessionId\": \"ID\"}}.");
         let lines = sessions.iter().map(|session| format!("{}  {}", session.id, offered(session).1));
         let text = lines.chain([how]).collect::<Vec<_>>().join("\n");
         tell(&agent.connection, &text);
@@ -130,7 +130,7 @@ pub(super) async fn rename(agent: &Agent, rename: RenameArgument) -> Result<Valu
     Ok(json!({ "sessionId": id, "title": rename.title }))
 }
 
-/// Puts a conversation away, or takes it out again: `{sessionId, archived}`.
+/// Archives a conversation, or restores it from the archive: `{sessionId, archived}`.
 pub(super) async fn archive(agent: &Agent, archive: ArchiveArgument) -> Result<Value, RequestError> {
     let ArchiveArgument { session_id: id, archived } = archive;
     let done = agent.engine.archive_session(&WorkspaceFilter::All, &id, archived).await;
@@ -185,7 +185,7 @@ fn pick(agent: &Arc<Agent>, offered: Vec<(SessionId, String)>) {
             titles.map(|title| MessageActionItem { title: title.to_owned(), properties: Default::default() });
         let request = ShowMessageRequestParams {
             typ: MessageType::INFO,
-            message: "Kode: which conversation is to go on?".to_owned(),
+            message: "Kode: Which conversation should continue?".to_owned(),
             actions: Some(actions.collect()),
         };
         let chosen = match agent.connection.client.send_request::<ShowMessageRequest>(request).await {
@@ -199,7 +199,7 @@ fn pick(agent: &Arc<Agent>, offered: Vec<(SessionId, String)>) {
             return;
         };
         let text = match agent.continue_with(&id).await {
-            Ok(title) => format!("Kode: the next prompt goes on with \"{}\".", printable(&title)),
+            Ok(title) => format!("Kode: the next prompt continues \"{}\".", printable(&title)),
             Err(error) => format!("Kode: {error}"),
         };
         tell(&agent.connection, &text);

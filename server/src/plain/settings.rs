@@ -152,7 +152,7 @@ fn diagnostics(complaints: &IneffectiveSettings, encoding: PositionEncoding) -> 
     });
     let withheld = complaints.withheld.iter().map(|withheld| {
         let message = format!(
-            "{} does not count until you trust it: run the command {TRUST}.",
+            "{} is ignored until you trust it: run the command {TRUST}.",
             printable(&withheld.wish.key)
         );
         diagnostic(&withheld.wish.file, withheld.source.place, DiagnosticSeverity::INFORMATION, message)
@@ -182,7 +182,7 @@ fn range(file: &AbsPath, place: FileRange, encoding: PositionEncoding) -> Range 
 fn severe_text(problem: &SettingsProblem) -> String {
     let line = problem.place.map(|place| format!(":{}", place.line + 1)).unwrap_or_default();
     let place = problem.file.as_ref().map(|file| format!(" ({file}{line})")).unwrap_or_default();
-    format!("A setting that should protect does not: {}{place}", problem.message)
+    format!("A protective setting is not in effect: {}{place}", problem.message)
 }
 
 /// Asks the user about what files of the workspace ask for, once for each thing. Nothing waits for the answer.
@@ -205,7 +205,7 @@ pub(crate) fn ask(front_end: &Arc<PlainFrontEnd>, session: &Arc<Session>) {
 async fn ask_about(agent: &Arc<Agent>, roots: Vec<AbsPath>, waiting: &[PendingTrust]) {
     let client = &agent.connection.client;
     let asked_for = summary(waiting.iter().map(|waiting| waiting.wish.key.as_str()));
-    let text = format!("This workspace asks for {asked_for}. Nothing of it counts until you trust it.");
+    let text = format!("This workspace asks for {asked_for}. It is ignored until you trust it.");
     if !agent.connection.facts.get().is_some_and(|facts| facts.show_message_request) {
         let how = format!("The command {TRUST} lists it, and so does `kode-ls trust`.");
         return client.show_message(MessageType::WARNING, readable(&format!("{text} {how}"))).await;
@@ -273,7 +273,7 @@ async fn take(agent: &Arc<Agent>, roots: &[AbsPath], act: TrustDecision, waiting
     match trust::act(agent, roots.to_vec(), act, digests).await {
         Ok(done) if act == TrustDecision::Approve && done < waiting.len() => {
             let text = format!(
-                "The files were changed meanwhile: {done} of {} count now. The command {TRUST} lists the others.",
+                "The files changed meanwhile: {done} of {} were approved. The command {TRUST} lists the others.",
                 waiting.len()
             );
             client.show_message(MessageType::WARNING, text).await;
@@ -331,7 +331,7 @@ pub(super) async fn trust(agent: &Arc<Agent>, argument: TrustArgument) -> Result
         // Nothing is lost by taking back what was not shown.
         (None, TrustDecision::Revoke) => there.iter().copied().cloned().collect(),
         (None, TrustDecision::Approve | TrustDecision::Dismiss) => {
-            let message = "say which: `{\"op\": \"list\"}` shows every text with its digest";
+            let message = "name the entries: `{\"op\": \"list\"}` lists each with its digest";
             return Err(error::invalid_params("digests", message));
         }
     };
@@ -339,14 +339,16 @@ pub(super) async fn trust(agent: &Arc<Agent>, argument: TrustArgument) -> Result
         return Err(error::invalid_params("digests", "nothing there waits, or was approved"));
     }
     if !digests.iter().all(|digest| there.contains(&digest)) {
-        let message = "the text was changed since it was shown, and nothing was done; look at `{\"op\": \"list\"}` again";
+        let message =
+            "the text changed since it was shown, so nothing was done; run `{\"op\": \"list\"}` again";
         return Err(error::invalid_params("digests", message));
     }
     let changed =
         trust::act(agent, roots, act, digests.clone()).await.map_err(|error| error::keep(&error))?;
     if changed < digests.len() {
         let message = format!(
-            "of {} only {changed} still stood in the files as they were shown and count; look at `{{\"op\": \"list\"}}` again",
+            "of {} entries only {changed} were unchanged in the files and took effect; run `{{\"op\": \
+                 \"list\"}}` again",
             digests.len()
         );
         return Err(error::invalid_params("digests", &message));

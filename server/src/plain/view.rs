@@ -125,7 +125,7 @@ impl SessionView for PlainView {
                 let Some(session) = self.session.upgrade() else { return };
                 let path = review::path(&session, target);
                 drop(session);
-                self.log(MessageType::LOG, &format!("{path} was {what} by somebody else")).await;
+                self.log(MessageType::LOG, &format!("{path} was {what} outside of this session")).await;
             }
             Event::Rewound { .. } => {
                 self.answer.clear();

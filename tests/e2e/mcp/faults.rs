@@ -233,7 +233,7 @@ fn one_that_never_speaks_holds_nobody_up_and_is_given_up_after_its_time() {
     let session = unasked(&client);
     assert_eq!(session.run("go")["stopReason"], "end_turn");
     let failed = wait_state(&session, "the end of all attempts", |server| server["state"] == "failed");
-    assert!(failed["failure"]["message"].as_str().unwrap().contains("did not begin to speak"), "{failed}");
+    assert!(failed["failure"]["message"].as_str().unwrap().contains("did not answer within"), "{failed}");
 }
 
 #[test]

@@ -185,6 +185,6 @@ test("text takes the place of what was selected as a change to review, and not w
     const { error } = await window.act("replace", { sessionId, place, text: "other\n" });
     assert.match(error.message, /a\.txt has another text there by now/);
     const elsewhere = { ...place, uri: "vscode-userdata:/User/settings.json" };
-    assert.match((await window.act("replace", { sessionId, place: elsewhere, text: "x" })).error.message, /is not changed/);
+    assert.match((await window.act("replace", { sessionId, place: elsewhere, text: "x" })).error.message, /was not changed/);
     assert.equal(await window.buffer("a.txt"), "one\nTWO\nthree\n");
 });

@@ -36,7 +36,7 @@ test("one can type and send before there is a server, and the first that comes t
     const mute = path.join(workbench.box, "mute");
     fs.writeFileSync(mute, "#!/bin/sh\nexec cat >/dev/null\n", { mode: 0o755 });
     const window = await workbench.open({ "a.txt": "one\n" }, { "kode.server.path": mute });
-    await window.status(/being started/);
+    await window.status(/Starting the server/);
     await window.command("kode.chat.focus");
     const prompt = window.chat.getByRole("textbox", { name: "Prompt" });
     await hasFocus(prompt);
@@ -239,7 +239,7 @@ test("a key is added in the editor, reaches the server, and stands in no setting
     await chat(window);
     const field = window.page.locator(".quick-input-widget input");
     await window.command("kode.key.add");
-    await window.page.getByText("Whose models do you want to use?").or(field).first().waitFor();
+    await window.page.getByText("Which provider do you want to use?").or(field).first().waitFor();
     await window.page.keyboard.type("OpenAI");
     await window.page.keyboard.press("Enter");
     const key = "sk-test-0123456789abcdef";

@@ -322,7 +322,7 @@ test("comments on changes are sent together, and answered where they were asked"
     assert.equal(await answer.locator("a[href^='command:'], a[data-href^='command:']").count(), 0);
     await window.page.locator(".review-widget", { hasText: "It stays as it is." }).waitFor();
     await window.command("kode.comment.send");
-    await window.page.getByText("There is no comment to send").first().waitFor();
+    await window.page.getByText("No comments to send").first().waitFor();
     await window.shot("review-answers");
 });
 

@@ -293,7 +293,7 @@ export class Window {
 
     /** Waits until the extension is active and its server answers. */
     async ready() {
-        await this.status(/^(?!.*being started).*Kode is ready|Kode is working|question/);
+        await this.status(/^(?!.*Starting the server).*Kode is ready|Kode is working|question/);
     }
 
     /** Waits for what the status bar says. */

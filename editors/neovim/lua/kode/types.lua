@@ -1803,11 +1803,11 @@
 ---@alias kode.Mode
 ---| "default" # Reads run; edits and commands ask.
 ---| "acceptEdits" # Reads and edits inside the workspace run; commands ask.
----| "plan" # Reads run; edits and commands that do more than look are refused.
----| "dontAsk" # Reads run, and what a rule allows; nothing asks, the rest is refused.
----| "bypassPermissions" # Everything runs that no rule, guard or floor holds back.
----| "approval" # Everything asks, reads too.
----| "readonly" # Reads run; edits are refused; commands that do more than look ask.
+---| "plan" # Reads and read-only commands run; edits and other commands are refused.
+---| "dontAsk" # Reads and calls that a rule allows run; everything else is refused without asking.
+---| "bypassPermissions" # Everything runs unless a rule, a guard or the command floor blocks it.
+---| "approval" # Everything asks, including reads.
+---| "readonly" # Reads and read-only commands run; edits are refused; other commands ask.
 
 --- The session's mode, model, effort or style of answers changed.
 ---@class kode.ModeChanged
@@ -2155,7 +2155,7 @@
 ---@class kode.QueueOp.Move: kode.MoveQueued
 ---@field type "move"
 
---- It comes at once: it is told to the running turn, or begins its own when none runs.
+--- It comes at once: it goes to the running turn, or begins its own when none runs.
 ---@class kode.QueueOp.Promote: kode.PromoteQueued
 ---@field type "promote"
 

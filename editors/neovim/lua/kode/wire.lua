@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "e4a8f20cfa4615b5f9282ced92d71fc7b906cbde1d93611b0d73132e6c545465"
+M.schema_hash = "8c82b470ae3d6308c6ebdab656726b063e8ca3e555ae8b4b8369511b262ffb74"
 
 return M

@@ -43,7 +43,7 @@ type Handlers = {
 
 const HANDLERS: Handlers = {
     async openFile(_, { uri, range, preview }) {
-        if (!isDocument(uri)) throw new Error(`\`${plain(uri)}\` is no file of the workspace and is not opened.`);
+        if (!isDocument(uri)) throw new Error(`\`${plain(uri)}\` was not opened: it is not a file of this workspace.`);
         const options: vscode.TextDocumentShowOptions = { preview: preview ?? true };
         if (range) options.selection = fromRange(range);
         await vscode.commands.executeCommand("vscode.open", vscode.Uri.parse(uri, true), options);
@@ -78,21 +78,21 @@ const HANDLERS: Handlers = {
 
     async insert({ editors }, { text }) {
         const editor = editors.editor;
-        if (!editor) throw new Error("There is no editor to insert it into; click into one first.");
+        if (!editor) throw new Error("Nothing was inserted: no editor is active. Click into an editor first.");
         // An editor that is not shown any more cannot be written to; showing it is what the user asked for.
         const shown = await vscode.window.showTextDocument(editor.document, { selection: editor.selection });
         const done = await shown.edit((edit) => edit.replace(shown.selection, text));
-        if (!done) throw new Error("The editor refused the text; the file may be read-only.");
+        if (!done) throw new Error("Nothing was inserted: the editor refused the text. Check whether the file is read-only.");
         return null;
     },
 
     async replace({ server }, { sessionId, place, text }) {
-        if (!isDocument(place.uri)) throw new Error(`\`${plain(place.uri)}\` is no file of the workspace and is not changed.`);
+        if (!isDocument(place.uri)) throw new Error(`\`${plain(place.uri)}\` was not changed: it is not a file of this workspace.`);
         const uri = vscode.Uri.parse(place.uri, true);
         const document = await vscode.workspace.openTextDocument(uri);
         if (document.getText(fromRange(place.range)) !== place.text) {
             const name = plain(vscode.workspace.asRelativePath(uri));
-            throw new Error(`${name} has another text there by now. Select the place again, then apply.`);
+            throw new Error(`${name} was not changed: its text has changed since. Select the place and apply again.`);
         }
         await server.putIn({ sessionId, uri: place.uri, range: place.range, text });
         return null;
@@ -104,7 +104,7 @@ const HANDLERS: Handlers = {
     },
 
     async openLink(_, { href }) {
-        if (!isExternal(href)) throw new Error(`\`${plain(href)}\` is not opened: only http, https and mailto links are.`);
+        if (!isExternal(href)) throw new Error(`\`${plain(href)}\` was not opened: only http, https and mailto links can be opened.`);
         await vscode.env.openExternal(vscode.Uri.parse(href, true));
         return null;
     },

@@ -23,7 +23,7 @@ interface Ask {
 export async function inputOf(argument: unknown): Promise<InputPart[]> {
     const { text, uri, range, message } = (argument ?? {}) as Ask;
     if (typeof text !== "string" || text.trim() === "")
-        throw new Error(`\`${ASK}\` needs an argument that says what is asked: { "text": "…" }.`);
+        throw new Error(`\`${ASK}\` needs an argument with the prompt: { "text": "…" }.`);
     const words: InputPart = { type: "text", text };
     if (uri === undefined) return [words];
     if (message !== undefined) return [words, { type: "diagnostics", uri, message, ...(range ? { range } : {}) }];

@@ -48,7 +48,7 @@ async function ask(program: string): Promise<string> {
     try {
         return (await run(program, ["doctor"], options)).stdout;
     } catch (error) {
-        return `The doctor could not be asked: ${messageOf(error)}`;
+        return `The doctor could not run: ${messageOf(error)}`;
     }
 }
 
@@ -57,9 +57,9 @@ function describe(connection: Server["connection"]): string {
         case "ready":
             return `kode-ls ${plain(connection.serverVersion)}`;
         case "starting":
-            return "being started";
+            return "starting";
         case "crashed":
-            return `ended and is started again: ${connection.reason}`;
+            return `ended, restarting: ${connection.reason}`;
         case "stopped":
             return `not running: ${connection.reason} ${connection.hint}`;
     }

@@ -78,7 +78,7 @@ export class Keys {
         const add = { label: "$(add) Add a Key…", description: "", name: "" };
         const chosen = await vscode.window.showQuickPick([...items, add], {
             title: "Keys in the Editor's Secret Storage",
-            placeHolder: items.length === 0 ? "There are none yet." : "Choose one to remove it.",
+            placeHolder: items.length === 0 ? "No keys yet." : "Choose one to remove it.",
         });
         if (!chosen) return;
         if (chosen.name === "") {
@@ -86,7 +86,7 @@ export class Keys {
             return;
         }
         const remove = "Remove";
-        const detail = "The server is restarted without it.";
+        const detail = "The server restarts without it.";
         if ((await vscode.window.showWarningMessage(`Remove ${chosen.name}?`, { modal: true, detail }, remove)) !== remove) return;
         await this.store(profiles.filter(({ name }) => name !== chosen.name));
     }
@@ -135,7 +135,7 @@ async function chooseProvider(): Promise<KnownProvider | undefined> {
     }));
     const chosen = await vscode.window.showQuickPick(items, {
         title: "Add a Key (1/2)",
-        placeHolder: "Whose models do you want to use?",
+        placeHolder: "Which provider do you want to use?",
         matchOnDescription: true,
     });
     return chosen?.provider;

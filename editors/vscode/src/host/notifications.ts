@@ -79,5 +79,5 @@ export class Notifications implements vscode.Disposable {
 
 function text(waiting: Waiting): string {
     if (waiting.kind === "permission") return plain(waiting.prompt.title, 160);
-    return plain(waiting.question.questions[0]?.question ?? "There is a question.", 160);
+    return plain(waiting.question.questions[0]?.question ?? "Kode has a question.", 160);
 }

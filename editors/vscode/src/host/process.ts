@@ -68,11 +68,11 @@ export class ServerProcess {
     /** How it ended and what it said last; call it once the connection is gone. */
     async reason(): Promise<string> {
         const limit = new Promise<string>((resolve) => {
-            setTimeout(() => resolve("The server closed the connection and goes on running."), END_LIMIT_MS).unref();
+            setTimeout(() => resolve("The server closed the connection but is still running."), END_LIMIT_MS).unref();
         });
         const reason = await Promise.race([this.ended, limit]);
         const last = this.lastWords.trimEnd().split("\n").findLast((line) => line.trim() !== "" && !CHATTER.test(line))?.trim();
-        return last ? `${reason} Its last words: ${last}` : reason;
+        return last ? `${reason} Last output: ${last}` : reason;
     }
 
     /** Ends it, whether or not it listens. */
@@ -82,6 +82,6 @@ export class ServerProcess {
 }
 
 function howItEnded(code: number | null, signal: NodeJS.Signals | null): string {
-    if (signal !== null) return `The server was ended by the signal ${signal}.`;
-    return `The server ended with the exit code ${code ?? "unknown"}.`;
+    if (signal !== null) return `The server was ended by signal ${signal}.`;
+    return `The server ended with exit code ${code ?? "unknown"}.`;
 }

@@ -137,7 +137,7 @@ export class Sessions implements vscode.Disposable {
             if (!following) this.left.delete(sessionId);
             else if (!following.by) await this.takeOverLeft(sessionId);
         } catch (error) {
-            this.log.warn(`the session ${sessionId} could not be taken up again: ${messageOf(error)}`);
+            this.log.warn(`the session ${sessionId} could not be resumed: ${messageOf(error)}`);
             this.forget(sessionId);
         }
     }

@@ -19,7 +19,7 @@ export function upgrades(
     log: vscode.LogOutputChannel,
 ): vscode.Disposable {
     return server.onConnection((connection) => {
-        tell(connection, extension, kept).catch((error) => log.warn(`the version was not told: ${messageOf(error)}`));
+        tell(connection, extension, kept).catch((error) => log.warn(`the notice about the version was not shown: ${messageOf(error)}`));
     });
 }
 

@@ -275,7 +275,7 @@ fn placed(texts: &RuleTexts, root: &AbsPath) -> (Vec<PlacedRule>, Vec<SettingsPr
                     place: None,
                     severity: ProblemSeverity::Error,
                     message: format!(
-                        "`{text}` in {} is no rule and does not count: {error}.",
+                        "`{text}` in {} is not a rule and has no effect: {error}.",
                         behavior.name()
                     ),
                 }),

@@ -275,7 +275,7 @@ impl<'a> TurnLoop<'a> {
         if !self.cancel.is_cancelled() && !self.turn.services.requests.is_attended() {
             // The repeated requests need no answer any more, and no user has let the turn go on.
             if self.turn.conversation.is_main() {
-                let hint = "Send `continue` to go on from here.";
+                let hint = "Send `continue` to resume from here.";
                 self.turn.commit(interrupted(self.turn.id, hint));
             }
             self.failure = Some("the server ended in the middle of its work".to_owned());
@@ -428,7 +428,7 @@ impl<'a> TurnLoop<'a> {
             StopDecision::Stop => Err(TurnEnd::Hook),
             StopDecision::Continue(_) if self.held_back >= self.stop_limit => {
                 let text = format!(
-                    "A hook has had the agent go on {} times and wants it again; the turn ends all the same.",
+                    "A hook has continued the turn {} times and asks for it again. The turn ends anyway.",
                     self.held_back
                 );
                 self.notice(NoticeKind::Hook, &text);
@@ -505,24 +505,22 @@ impl<'a> TurnLoop<'a> {
     /// Asks the user whether the turn goes on, and makes room for it when it does.
     async fn goes_on(&mut self, pause: Pause) -> bool {
         let question = match pause {
-            Pause::Limit => format!("The turn has made {} model calls. Shall it go on?", self.model_calls),
+            Pause::Limit => format!("The turn has made {} model calls. Continue?", self.model_calls),
             Pause::Cost => {
                 let cost = self.turn.services.turns.spent_since(self.turn.id).0;
-                format!("The turn has cost ${cost:.2}, as much as its budget is. Shall it go on?")
+                format!("The turn has cost ${cost:.2}, its whole budget. Continue?")
             }
             Pause::Time => {
                 let minutes = self.turn.services.turns.spent_since(self.turn.id).1.as_secs() / 60;
-                format!(
-                    "The turn has gone on for {minutes} minutes, as long as its budget is. Shall it go on?"
-                )
+                format!("The turn has run for {minutes} minutes, its whole budget. Continue?")
             }
             Pause::Repeats => {
                 let times = self.repeats.count();
-                format!("The same call was made {times} times in a row with the same result. Shall it go on?")
+                format!("The same call was made {times} times in a row with the same result. Continue?")
             }
             Pause::Paused => {
                 let times = self.paused;
-                format!("The provider paused the answer {times} times in a row. Shall it go on?")
+                format!("The provider paused the answer {times} times in a row. Continue?")
             }
         };
         self.lets_go_on(QuestionDraft::turn_limit(question), None).await

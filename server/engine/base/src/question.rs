@@ -269,7 +269,7 @@ impl QuestionDraft {
         };
         let options = vec![
             option(LIMIT_STOP, "The turn ends; what was done is kept."),
-            option(LIMIT_GO_ON, "The conversation is compacted and the agent goes on."),
+            option(LIMIT_GO_ON, "The conversation is compacted and the agent continues."),
         ];
         let inquiry = Inquiry { question, header: "Turn limit".to_owned(), options, multi_select: false };
         Self {
@@ -290,7 +290,7 @@ impl QuestionDraft {
             QuestionOption { label: label.to_owned(), description: does }
         };
         let options = CANDIDATES.into_iter().zip(&candidates).map(option).collect();
-        let question = "Which answer counts? The other is thrown away.".to_owned();
+        let question = "Which answer do you want to keep? The other is discarded.".to_owned();
         let inquiry = Inquiry { question, header: "Answers".to_owned(), options, multi_select: false };
         Self {
             kind: QuestionKind::Candidates,

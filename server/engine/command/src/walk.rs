@@ -185,7 +185,7 @@ impl LineWalker {
         if documents
             && (!script.problems.is_empty() || script.documents.len() > MAX_DOCUMENTS || text.contains('\0'))
         {
-            self.unknown(text, "here-documents stand in a line that is not understood", false);
+            self.unknown(text, "here-documents are in a line that cannot be parsed", false);
             return;
         }
         let opinion = grammar::opinion(&compared);
@@ -300,7 +300,7 @@ impl LineWalker {
                     Some(command) => command.touches.extend(touches),
                     None if touches.is_empty() => {}
                     None => {
-                        self.unknown(text, "a redirection stands without a command", false);
+                        self.unknown(text, "a redirection has no command", false);
                         self.redirected(text, touches, place, outer);
                     }
                 }
@@ -418,7 +418,7 @@ impl LineWalker {
     /// Redirections and assignments without a command.
     fn bare(&mut self, slice: &str, raw: &RawCommand) {
         if !raw.redirects.is_empty() {
-            self.unknown(slice, "a redirection stands without a command", false);
+            self.unknown(slice, "a redirection has no command", false);
         }
         if !raw.assignments.is_empty() {
             self.unknown(slice, "a variable is set for later commands", false);

@@ -225,7 +225,7 @@ pub(crate) fn session_rule(grant: &Grant) -> Option<PlacedRule> {
             Some(PlacedRule { behavior: Behavior::Allow, rule, source, root: None })
         }
         Err(error) => {
-            tracing::warn!(rule = %text, %error, "a standing answer cannot be read and does not count");
+            tracing::warn!(rule = %text, %error, "a standing answer cannot be read and is ignored");
             None
         }
     }

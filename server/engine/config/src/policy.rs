@@ -31,7 +31,7 @@ pub struct Policy {
     pub sandbox: Option<Arc<Sandbox>>,
     /// Folders beside the workspace that count as part of it.
     pub additional: Vec<AbsPath>,
-    /// The mode new sessions begin in.
+    /// Mode of new sessions.
     pub default_mode: Option<Mode>,
     /// Whether the mode in which everything runs is switched off.
     pub is_bypass_disabled: bool,
@@ -133,7 +133,7 @@ pub enum KeepRuleError {
     #[error("there are no settings files here to keep rules in")]
     NoSettings,
     /// The text is no rule.
-    #[error("`{rule}` is no rule: {reason}")]
+    #[error("`{rule}` is not a rule: {reason}")]
     BadRule {
         /// The text.
         rule: String,

@@ -98,7 +98,7 @@ impl Attribution {
     }
 }
 
-/// What is done about an answer that only announces what it is going to do.
+/// How to handle an answer that only announces work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IncompleteIntent {

@@ -255,9 +255,8 @@ async fn begin(
         Ok(served) => served,
         Err(_) => {
             return Err(McpFailure::transient(
-                format!("the server did not begin to speak within {} s", limit.as_secs_f32()),
-                "It is tried again. A server that is slow to start gets more time by the variable MCP_TIMEOUT, in \
-                     milliseconds.",
+                format!("the server did not answer within {} s", limit.as_secs_f32()),
+                "It is tried again. Set the variable MCP_TIMEOUT, in milliseconds, for a server that is slow to start.",
             ));
         }
     };

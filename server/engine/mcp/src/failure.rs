@@ -50,7 +50,7 @@ pub(crate) fn of_initialize(server: &str, error: &ClientInitializeError) -> McpF
         ClientInitializeError::TransportError { error, .. } => of_transport(server, error.error.as_ref()),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => of_initialize(server, fallback),
         ClientInitializeError::JsonRpcError(error) => McpFailure::permanent(
-            format!("the server refused to begin: {}", error.message),
+            format!("the server refused to start: {}", error.message),
             "Look into the server's own documentation; its entry may lack something.",
         ),
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => McpFailure::permanent(

@@ -435,7 +435,9 @@ impl Servers {
         let server = self.find(name)?;
         let why = match server.state() {
             ServerState::Disabled => "is switched off; switch it on first",
-            ServerState::WaitingForApproval => "waits for your approval; approve the file it stands in first",
+            ServerState::WaitingForApproval => {
+                "waits for your approval; approve the file that contains it first"
+            }
             ServerState::Stopped
             | ServerState::Starting
             | ServerState::Connected

@@ -34,7 +34,7 @@ pub enum BadImage {
     #[error("it is no PNG, JPEG, GIF or WebP picture and no PDF document")]
     NotAnImage,
     /// It is said to be of another kind than it is.
-    #[error("it is said to be `{said}` and is `{found}`")]
+    #[error("declared as `{said}` but is `{found}`")]
     OtherType {
         /// What was said.
         said: String,

@@ -472,7 +472,7 @@ impl ModelError {
             ModelErrorKind::Network => {
                 "Check the network, the proxy and the address; the conversation is kept."
             }
-            ModelErrorKind::Interrupted => "What had arrived is kept; send `continue` to go on.",
+            ModelErrorKind::Interrupted => "The received part is kept; send `continue` to resume.",
             ModelErrorKind::Protocol => {
                 "Check that the address speaks the wire format of the profile's provider."
             }

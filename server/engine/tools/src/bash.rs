@@ -205,7 +205,7 @@ async fn start(
     }
     if timeout.is_some() {
         notes.push(
-            "Note: `timeout` does not count for a command in the background; end it with KillShell."
+            "Note: `timeout` has no effect for a command in the background; end it with KillShell."
                 .to_owned(),
         );
     }

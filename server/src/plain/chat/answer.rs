@@ -129,7 +129,7 @@ pub(super) fn start(front_end: &Arc<PlainFrontEnd>, session: &Arc<Session>, begi
         };
         let was_left = writing.front_end.chats.end(&writing.uri);
         if let Err(stopped) = stopped {
-            tracing::info!(uri = %writing.uri, "an answer is written no further into its document");
+            tracing::info!(uri = %writing.uri, "an answer is no longer written into its document");
             writing.tell_stopped(&stopped).await;
             if was_left {
                 writing.show().await;
@@ -350,8 +350,8 @@ impl AnswerWriter {
         }
         let was_left = self.front_end.chats.be_late(&self.uri);
         if !self.told_late {
-            let text = "the editor does not show yet what was written into";
-            let then = "The answer goes on there when it does, and is shown here when it is whole.";
+            let text = "the editor does not show the latest text of the answer yet in";
+            let then = "The answer continues there when it does, and is shown here when it is complete.";
             self.tell(&format!("{text} {}. {then}", self.name())).await;
         }
         if was_left {
@@ -375,15 +375,15 @@ impl AnswerWriter {
         let name = self.name();
         let text = match stopped {
             StopCause::Closed => format!(
-                "{name} was closed while an answer was written into it. The conversation goes on; open the document and \
-                 send again to have the rest of the answer in it."
+                "{name} was closed while an answer was written into it. The conversation continues; open \
+                     the document and send again to get the rest of the answer in it."
             ),
             StopCause::PlaceGone => format!(
-                "the line that held the place of the answer in {name} is gone, so no more is written there. The \
-                 conversation goes on; `kode.cancel` stops it."
+                "the answer is no longer written into {name}: its placeholder line is gone. The \
+                     conversation continues; `kode.cancel` stops it."
             ),
             StopCause::Refused(reason) => format!(
-                "the answer cannot be written into {name}: {}. It is shown here when it is whole.",
+                "the answer cannot be written into {name}: {}. It is shown here when it is complete.",
                 printable(reason)
             ),
         };
@@ -559,7 +559,7 @@ mod tests {
         editor.says("One.\nTwo.\n");
         let told = editor.asked("window/showMessage").await;
         let told = told["params"]["message"].as_str().unwrap();
-        assert!(told.contains("talk.kode.md") && told.contains("goes on there"), "{told}");
+        assert!(told.contains("talk.kode.md") && told.contains("continues there"), "{told}");
         assert!(
             !editor.front_end.chats.leave(&editor.session),
             "the answer is shown the plain way meanwhile"
@@ -603,7 +603,7 @@ mod tests {
         editor.says("One.\n");
         editor.write();
         editor.asked("workspace/applyEdit").await;
-        for expected in ["goes on there", "neither answered"] {
+        for expected in ["continues there", "neither answered"] {
             let told = editor.asked("window/showMessage").await;
             let told = told["params"]["message"].as_str().unwrap();
             assert!(told.contains(expected), "no {expected:?} in {told}");

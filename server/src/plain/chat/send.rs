@@ -65,7 +65,8 @@ pub(crate) async fn send(
     let bound = layout.session.clone().or_else(|| front_end.chats.remembered(&uri)).filter(|_| !wanted.fresh);
     if let Some(place) = &layout.answering {
         let bound = bound.as_ref().ok_or_else(|| {
-            let message = "an answer of this document broke off and its conversation is not named any more";
+            let message =
+                "an answer in this document was interrupted, and its conversation is not named any more";
             error::chat(
                 message,
                 &format!("Write `{PROMPT}` in place of the line `<!-- kode answering … -->`."),
@@ -82,19 +83,15 @@ pub(crate) async fn send(
     let at = wanted.position.map(|at| connection.documents.encoding().byte_offset(&document.text, at));
     if at.is_some_and(|at| at < layout.begin && layout.begin < text.len()) {
         return Err(error::chat(
-            "what stands here has been sent already",
-            &format!(
-                "Only what stands below the last line `{PROMPT}` is sent; write there what you want to say."
-            ),
+            "this text was already sent",
+            &format!("Only text below the last line `{PROMPT}` is sent. Write your prompt there."),
         ));
     }
     let prompt = layout.prompt_in(&text);
     if prompt.is_empty() {
         return Err(error::chat(
             "there is nothing to send",
-            &format!(
-                "Write below a line `{PROMPT}` at the end of the document what you want to say, and send again."
-            ),
+            &format!("Write your prompt below a line `{PROMPT}` at the end of the document, and send again."),
         ));
     }
     let session = match &bound {
@@ -113,7 +110,7 @@ pub(crate) async fn send(
         SubmitOutcome::Queued(id) => {
             // Somebody else was quicker. What waits would be answered where nobody looks.
             session.prompts().remove_queued(id).map_err(error::queue)?;
-            return Err(busy("a turn of this conversation has just begun"));
+            return Err(busy("a turn of this conversation has just started"));
         }
     };
     let range = behind(&text, layout.prompt.end);
@@ -130,8 +127,8 @@ pub(crate) async fn send(
     } else {
         let client = connection.client.clone();
         tokio::spawn(async move {
-            let text = "Kode: this editor lets no answer be written into a document (it does not offer \
-                        workspace/applyEdit). The answer is shown here when it is whole.";
+            let text = "Kode: answers cannot be written into documents, because this editor does not offer \
+                 workspace/applyEdit. The answer is shown here when it is complete.";
             client.show_message(MessageType::INFO, text).await;
         });
         front_end.chats.remember(&uri, session.id());
@@ -182,8 +179,8 @@ async fn conversation(agent: &Agent, id: &SessionId) -> Result<Arc<Session>, Req
     let gone = |error: SessionError| match error {
         SessionError::Unknown(_) => error::chat(
             &format!(
-                "the conversation `{id}` that this document names is not known here: it was deleted, or is of another \
-                 machine or workspace"
+                "the conversation `{id}` that this document names was not found: it was deleted, or \
+                     belongs to another machine or workspace"
             ),
             "Send it as a new conversation: the code action “Kode: Send as a new conversation”, or `kode.send` with \
              {\"fresh\": true}.",
@@ -218,7 +215,7 @@ fn chat_document(agent: &Agent, uri: Option<&Url>) -> Result<DocumentSnapshot, R
         .ok_or_else(|| invalid(format!("{uri} is not open")))?;
     if !is_chat(&document) {
         let message = format!(
-            "{uri} is no chat document: the name of one ends in `{SUFFIX}`, and it has at most {} MB",
+            "{uri} is not a chat document: the name of one ends in `{SUFFIX}`, and it has at most {} MB",
             MAX_BYTES >> 20
         );
         return Err(invalid(message));
@@ -229,6 +226,6 @@ fn chat_document(agent: &Agent, uri: Option<&Url>) -> Result<DocumentSnapshot, R
 fn busy(message: &str) -> RequestError {
     error::busy(
         message,
-        "Wait until the answer is whole, or stop it with `kode.cancel`; what you write meanwhile stays.",
+        "Wait until the answer is complete, or stop it with `kode.cancel`. Text that you write meanwhile stays.",
     )
 }

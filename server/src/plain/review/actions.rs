@@ -185,7 +185,7 @@ impl ReviewOffer<'_> {
                 add(text.clone(), command(&text, action, session));
             }
         }
-        let text = "Take the last step back".to_owned();
+        let text = "Undo the last decision".to_owned();
         let arguments = Some(vec![json!({ "sessionId": review.session })]);
         add(text.clone(), Command { title: text, command: REVERT.to_owned(), arguments });
         actions.into_iter().filter_map(|action| self.fitting(action)).collect()
@@ -361,7 +361,7 @@ mod tests {
                 "Kode: Undo all in this file (2 changes)",
                 "Kode: Keep all changes (7)",
                 "Kode: Undo all changes (7)",
-                "Kode: Take the last step back",
+                "Kode: Undo the last decision",
             ]
         );
         let commands = commands(&found);

@@ -151,10 +151,7 @@ mod tests {
         );
         let conflict = [session("Fix", file("a\nmine\n").applied("mine\n", "", 1..2).in_conflict())];
         let (text, _) = at(&conflict, 1, MarkupKind::Markdown).unwrap();
-        assert!(
-            text.contains("undo, leaving what you typed") && text.contains("for you to decide"),
-            "{text}"
-        );
+        assert!(text.contains("undo, leaving what you typed") && text.contains("Decide whether"), "{text}");
     }
 
     #[test]

@@ -166,8 +166,8 @@ fn question(restore: &RestoreArgument) -> String {
     };
     let own = match (restore.what, restore.user_edits) {
         (Some(RestoreWhat::Conversation), _) => "",
-        (_, UserEdits::Keep) => " What you have changed yourself stays.",
-        (_, UserEdits::Discard) => " What you have changed yourself since goes as well.",
+        (_, UserEdits::Keep) => " Your own changes stay.",
+        (_, UserEdits::Discard) => " Your own changes since then are undone as well.",
     };
     let verb = if restore.dry_run { "show what would change to bring" } else { "bring" };
     format!("Kode: {verb} {what} back to the state before which prompt?{own}")
@@ -268,9 +268,9 @@ mod tests {
     fn the_question_says_what_becomes_of_the_users_own_changes() {
         let ask = |argument| question(&serde_json::from_value(argument).unwrap());
         let both = ask(json!({}));
-        assert!(both.contains("conversation and files") && both.contains("stays"), "{both}");
-        assert!(ask(json!({ "userEdits": "discard" })).contains("goes as well"));
-        assert!(!ask(json!({ "what": "conversation", "userEdits": "discard" })).contains("changed yourself"));
+        assert!(both.contains("conversation and files") && both.contains("stay"), "{both}");
+        assert!(ask(json!({ "userEdits": "discard" })).contains("are undone as well"));
+        assert!(!ask(json!({ "what": "conversation", "userEdits": "discard" })).contains("Your own changes"));
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(super) fn does(hunk: &HunkView) -> String {
     match (hunk.kind, added, removed) {
         (HunkKind::Created, _, _) => format!("{} this file", verb("created", "create")),
         (HunkKind::Deleted, _, _) => format!("{} this file", verb("deleted", "delete")),
-        (HunkKind::Binary, _, _) => format!("{} this file, which is no text", verb("replaced", "replace")),
+        (HunkKind::Binary, _, _) => format!("{} this file, which is not text", verb("replaced", "replace")),
         (HunkKind::Text, 0, removed) => format!("{} {}", verb("removed", "remove"), several(removed, "line")),
         (HunkKind::Text, added, 0) => format!("{} {}", verb("added", "add"), several(added, "line")),
         (HunkKind::Text, added, removed) => {
@@ -50,7 +50,9 @@ pub(super) fn state(hunk: &HunkView) -> &'static str {
         (HunkState::Applied, true) => "In the text, not reviewed yet; you have changed it since.",
         (HunkState::Kept, _) => "In the text, kept.",
         (HunkState::Undone, _) => "Not in the text: it was rejected or undone.",
-        (HunkState::Conflict, _) => "Not undone, because you have changed it since: it is for you to decide.",
+        (HunkState::Conflict, _) => {
+            "Not undone, because you have changed it since. Decide whether to keep or undo it."
+        }
     }
 }
 

@@ -108,7 +108,7 @@ test("what files of the workspace ask for is shown exactly before it is approved
                 after.approved.map(({ key }) => key),
                 ["hooks.PreToolUse"],
             );
-            await approved.getByRole("button", { name: /Take back/ }).click();
+            await approved.getByRole("button", { name: /Revoke/ }).click();
             await approved.waitFor({ state: "detached" });
             assert.deepEqual((await trust()).approved, []);
         },

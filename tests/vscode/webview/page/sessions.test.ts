@@ -605,7 +605,7 @@ test("a session is written to a file that the user chooses", () =>
         await row.hover();
         await row.getByLabel(/^Export/).click();
         await chat.page.waitForFunction(() =>
-            document.querySelector("[role=status]")?.textContent?.includes("is written"),
+            document.querySelector("[role=status]")?.textContent?.includes("Session exported"),
         );
         const saved = (await chat.acted("saveText")) as {
             fileName: string;

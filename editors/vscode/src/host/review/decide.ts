@@ -87,7 +87,7 @@ export class Decisions implements vscode.Disposable {
 
     /** Takes the last decision in a session back. */
     async takeBack(sessionId: SessionId | undefined): Promise<void> {
-        if (sessionId === undefined) throw new Error("No session is shown; open one in the chat first.");
+        if (sessionId === undefined) throw new Error("No session is open. Open one in the chat first.");
         await this.sessions.request("agent/edits/revert", { sessionId });
     }
 
@@ -174,5 +174,5 @@ export function activeFile(): vscode.Uri | undefined {
 }
 
 function nothing(): void {
-    vscode.window.setStatusBarMessage("Kode: there is no change to review here.", 4_000);
+    vscode.window.setStatusBarMessage("Kode: No change to review here.", 4_000);
 }

@@ -75,7 +75,7 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
         const active = uri?.scheme === SCHEME ? uri : shownProposal();
         const id = active?.query ?? "";
         const proposal = this.proposals.get(id);
-        if (!active || !proposal) throw new Error("This proposal was answered already.");
+        if (!active || !proposal) throw new Error("This proposal was already answered.");
         const { sessionId, prompt } = proposal;
         const answer = { sessionId, permissionId: prompt.permissionId };
         if (decision === "deny") {
@@ -129,7 +129,7 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
 
     private async inputOf({ prompt, file }: Proposal, wanted: string): Promise<unknown> {
         const input = inputFor(prompt.tool, prompt.input, await currentText(file), wanted);
-        if (input === undefined) throw new Error("Nothing is left of the change. Deny it instead.");
+        if (input === undefined) throw new Error("The change is empty. Deny it instead.");
         return input;
     }
 

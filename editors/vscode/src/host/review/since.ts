@@ -69,7 +69,7 @@ export class Since implements vscode.TextDocumentContentProvider, vscode.Disposa
         const [sessionId = "", number, uri = ""] = JSON.parse(query) as [SessionId?, number?, string?];
         const round = this.rounds.get(sessionId);
         const text = round?.number === number ? round?.texts.get(uri) : undefined;
-        return text ?? "This text is not kept any more: comments were sent since.";
+        return text ?? "This text is no longer available: newer comments were sent.";
     }
 
     dispose(): void {

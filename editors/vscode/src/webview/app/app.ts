@@ -85,7 +85,7 @@ export class App {
     /** The session that is shown; fails when there is none. */
     session(): SessionView {
         const view = activeSession(this.state);
-        if (!view) throw new Error("No session is shown. Begin one with a prompt.");
+        if (!view) throw new Error("No session is open. Send a prompt to start one.");
         return view;
     }
 }

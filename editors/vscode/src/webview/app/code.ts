@@ -42,7 +42,7 @@ export async function applyCode(app: App): Promise<boolean> {
         const sessionId = await ensureSession(app);
         await app.host.act("replace", { sessionId, place: applying.place, text: applying.code });
         app.set({ applying: undefined });
-        app.announce("Applied. It stands among the changes to review.");
+        app.announce("Applied. Find it among the changes to review.");
     });
 }
 

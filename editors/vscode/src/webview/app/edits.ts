@@ -114,6 +114,6 @@ export function unresolved(result: {
     const failed = result.failed.map(({ uri, reason }) => `${exactLine(uri)}: ${reason}`);
     if (failed.length > 0) return failed.join("\n");
     return result.conflicts.length > 0
-        ? "You have changed some of these places yourself: they are left as they are and marked as conflicts."
+        ? "You edited some of these places. They are unchanged and marked as conflicts."
         : undefined;
 }

@@ -134,9 +134,9 @@ export async function exportSession(app: App, sessionId: SessionId): Promise<voi
             format: "markdown",
         });
         if (document.format !== "markdown")
-            throw new Error("The server gave another form of the session than Markdown.");
+            throw new Error("The session was not exported: the server did not send Markdown.");
         const { saved } = await app.host.act("saveText", { fileName, text: document.text });
-        if (saved) app.announce("The session is written.");
+        if (saved) app.announce("Session exported.");
     });
 }
 
@@ -145,7 +145,7 @@ export async function remove(app: App, sessionId: SessionId, title: string): Pro
     await app.attempt(async () => {
         const { confirmed } = await app.host.act("confirm", {
             message: `Delete “${title || "New session"}”?`,
-            detail: "What was said, and what was kept to take changes of files back, is gone. Files stay as they are.",
+            detail: "This deletes the conversation and the data to undo its changes. Files stay as they are.",
             yes: "Delete",
         });
         if (!confirmed) return;

@@ -22,7 +22,7 @@ export async function send(app: App, delivery: Delivery): Promise<void> {
     const state = app.state.host?.connection.state;
     if (state !== "ready" && state !== "stopped") {
         app.set({ handedIn: { prompt, delivery } });
-        app.announce("It is sent when the server is ready.");
+        app.announce("It will be sent when the server is ready.");
         return;
     }
     stopWaiting();
@@ -114,7 +114,7 @@ export async function goBackTo(app: App, instead: { itemId: ItemId; files: "keep
     const { checkpoints } = await app.host.request("agent/checkpoint/list", { sessionId });
     const checkpoint = checkpoints.find(({ itemId }) => itemId === instead.itemId);
     if (!checkpoint)
-        throw new Error("There is no checkpoint before this message any more; send it as a new one.");
+        throw new Error("The checkpoint before this message is gone. Send it as a new message.");
     const what = instead.files === "restore" ? "both" : "conversation";
     const { checkpointId } = checkpoint;
     const begun = await app.host.request("agent/checkpoint/restore", {
@@ -141,7 +141,7 @@ function restored(app: App, resolutionId: string): Promise<void> {
                 else reject(new Error(problem));
             } else if (app.state.host?.connection.state !== "ready") {
                 leave?.();
-                reject(new Error("The server has ended while the conversation went back."));
+                reject(new Error("The server ended before the conversation was restored."));
             }
         };
         leave = app.store.subscribe(look);

@@ -53,8 +53,8 @@ export async function addRule(app: App, behavior: RuleBehavior, rule: string, sc
 export async function removeRule(app: App, { behavior, rule, source }: RuleEntry): Promise<void> {
     const { sessionId } = app.session();
     const { file } = source;
-    if (file === undefined) throw new Error("This rule stands in no file; it goes with what it came with.");
+    if (file === undefined) throw new Error("This rule was not removed: it is not in a settings file.");
     const { removed } = await app.host.request("agent/permission/removeRule", { sessionId, file, behavior, rule });
-    if (!removed) throw new Error(`The rule does not stand in ${file} any more.`);
+    if (!removed) throw new Error(`The rule is no longer in ${file}.`);
     app.announce("The rule was removed.");
 }

@@ -30,7 +30,7 @@ export interface Prompt {
     readonly revision: number;
 }
 
-/** A prompt without words. */
+/** A prompt without text. */
 export const BLANK: Prompt = { text: "", parts: [], revision: 0 };
 
 /** Something that went wrong with an act of the user. */

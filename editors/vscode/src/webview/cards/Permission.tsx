@@ -159,7 +159,7 @@ function Limits({ preview }: { preview: Extract<PermissionPrompt["preview"], { t
     return (
         <p class="reason">
             {preview.sandboxed === true && "Runs in the sandbox: it can change the workspace and has no network. "}
-            {preview.sandboxed === false && "Runs with your rights, in no sandbox. "}
+            {preview.sandboxed === false && "Runs with your permissions, outside the sandbox. "}
             {!isRoot && (
                 <>
                     Folder: <bdi>{relativePaths(exactLine(preview.cwd), folders)}</bdi>.
@@ -200,7 +200,7 @@ function Answer({ prompt, state, sight, tell }: AnswerProps) {
                 type="button"
                 class="primary"
                 disabled={!isAllowable(state, sight)}
-                title={isHidden(state, sight) ? "Scroll to the end of what is asked first" : ""}
+                title={isHidden(state, sight) ? "Scroll to the end of the request first" : ""}
                 onClick={() => void answer("allow")}
             >
                 Allow{reachLabel(state)}

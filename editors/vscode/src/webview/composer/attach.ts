@@ -37,12 +37,12 @@ export async function readPictures(files: readonly File[], before: number): Prom
     for (const file of files) {
         if (!PICTURES.has(file.type)) {
             result.problems.push(
-                `${exactLine(file.name)} is no picture that models take: PNG, JPEG, GIF or WebP.`,
+                `${exactLine(file.name)} was not attached: images must be PNG, JPEG, GIF or WebP.`,
             );
         } else if (file.size > MAX_PICTURE) {
-            result.problems.push(`${exactLine(file.name)} has ${bytes(file.size)}; pictures may have 5 MB.`);
+            result.problems.push(`${exactLine(file.name)} was not attached: it has ${bytes(file.size)}, the limit is 5 MB.`);
         } else if (before + result.parts.length >= MAX_PICTURES) {
-            result.problems.push(`A prompt may have ${MAX_PICTURES} pictures.`);
+            result.problems.push(`A prompt can have at most ${MAX_PICTURES} images.`);
             break;
         } else {
             result.parts.push({ type: "image", mediaType: file.type, data: await base64(file) });

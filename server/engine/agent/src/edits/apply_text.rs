@@ -41,7 +41,7 @@ pub enum ApplyTextError {
     #[error(transparent)]
     Apply(#[from] ApplyError),
     /// The session has ended.
-    #[error("the session is closed; load it again to go on")]
+    #[error("the session is closed; load it again to continue")]
     Closed,
 }
 

@@ -48,7 +48,7 @@ pub enum ResolveError {
     #[error("a turn is running; cancel it or wait for it")]
     Busy,
     /// The session was closed.
-    #[error("the session is closed; load it again to go on")]
+    #[error("the session is closed; load it again to continue")]
     Closed,
 }
 

@@ -306,7 +306,7 @@ impl HookRunner {
         let Some(reason) = stop else { return false };
         self.state.stop(turn);
         let text = format!("A hook stopped the turn: {reason}");
-        let hint = "Send `continue` to go on.";
+        let hint = "Send `continue` to resume.";
         self.main_thread().notice_of(NoticeKind::Hook, turn, (NoticeLevel::Warning, &text, hint));
         true
     }

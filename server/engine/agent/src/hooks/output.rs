@@ -165,7 +165,7 @@ pub(super) fn read(event: HookEvent, run: &HandlerRun) -> HandlerOutput {
         }
         ParsedOutput::Loose(_) | ParsedOutput::Text => of_text(event, code, &run.stdout),
         ParsedOutput::Broken(error) => HandlerOutput {
-            notes: vec![format!("what it printed looks like JSON and is none: {error}")],
+            notes: vec![format!("its output looks like JSON and is invalid: {error}")],
             ..of_text(event, code, &run.stdout)
         },
     };

@@ -211,9 +211,9 @@ impl Attachments {
             .filter_map(|block| if let Block::Image(image) = block { Some(image.size()) } else { None });
         let (images, image_bytes) = sizes.fold((0, 0), |(count, all), size| (count + 1, all + size));
         let problem = if self.images + images > MAX_IMAGES {
-            Some(format!("a prompt may have {MAX_IMAGES} pictures"))
+            Some(format!("a prompt may have {MAX_IMAGES} images"))
         } else if self.image_bytes + image_bytes > MAX_ALL_IMAGES_BYTES {
-            Some(format!("the pictures of a prompt may have {MAX_ALL_IMAGES_BYTES} bytes together"))
+            Some(format!("the images of a prompt may have {MAX_ALL_IMAGES_BYTES} bytes together"))
         } else {
             None
         };

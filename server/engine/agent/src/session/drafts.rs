@@ -33,7 +33,7 @@ pub enum DraftError {
         size: usize,
     },
     /// The session was closed.
-    #[error("the session is closed; load it again to go on")]
+    #[error("the session is closed; load it again to continue")]
     Closed,
 }
 

@@ -118,7 +118,7 @@ pub struct SessionPage {
 
 /// A text that no page of the list was answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this cursor is of no page of the list; begin without one")]
+#[error("this cursor belongs to no page of the list; start without one")]
 pub struct BadCursor;
 
 /// The place of a session in the list.

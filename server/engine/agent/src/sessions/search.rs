@@ -105,7 +105,7 @@ pub enum BadQuery {
     #[error("at most {MAX_QUERY} characters can be searched for")]
     TooLong,
     /// The cursor is of no page.
-    #[error("this cursor is of no page of a search; begin without one")]
+    #[error("this cursor belongs to no page of a search; start without one")]
     Cursor,
     /// The words cannot be searched for.
     #[error("these words cannot be searched for: {0}")]

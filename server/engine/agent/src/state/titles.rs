@@ -23,7 +23,7 @@ pub enum TitleError {
     #[error("a title has at most {MAX_TITLE} characters")]
     TooLong,
     /// The session was closed.
-    #[error("the session is closed; load it again to go on")]
+    #[error("the session is closed; load it again to continue")]
     Closed,
 }
 

@@ -256,7 +256,7 @@ async fn a_mode_that_asks_nothing_asks_when_the_time_of_its_budget_is_over() {
         assert_eq!(calls(), 2 * asked, "the calls of the last answer have run");
         let question = session.requests().questions().remove(0);
         assert_eq!(question.draft.kind, QuestionKind::TurnLimit);
-        assert!(question.draft.questions[0].question.contains("gone on for 1 minutes"), "{question:?}");
+        assert!(question.draft.questions[0].question.contains("run for 1 minutes"), "{question:?}");
         session
             .requests()
             .reply(&question.id, reply(Some(if asked < 3 { LIMIT_GO_ON } else { LIMIT_STOP })))

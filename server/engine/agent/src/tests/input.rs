@@ -257,7 +257,7 @@ async fn what_needed_no_look_up_does_not_count_as_lost_after_a_crash() {
         ItemBody::Notice { hint, kind: Some(NoticeKind::Interrupted), .. } => hint.clone(),
         _ => None,
     });
-    assert_eq!(hint.unwrap(), "Send `continue` to go on from here.");
+    assert_eq!(hint.unwrap(), "Send `continue` to resume from here.");
 }
 
 #[tokio::test]

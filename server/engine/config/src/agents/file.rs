@@ -162,7 +162,7 @@ fn of_plugin(agent: &mut AgentType, text: &str) -> Vec<FileFault> {
     let head = front_matter::split(text).0.unwrap_or_default();
     let mut faults = Vec::new();
     let mut warn = |key: &str| {
-        let message = format!("`{key}` of an agent that a plugin brings does not count.");
+        let message = format!("`{key}` of an agent that a plugin brings is ignored.");
         faults.push(FileFault::warning(message).at_key(head, key));
     };
     if agent.hooks.take().is_some() {
@@ -255,20 +255,20 @@ impl RawAgent {
             warn("tools", "`tools` is empty: this agent has no tools. Leave the key out for all of them.");
         }
         if self.model.is_some() && self.model_name.is_some() {
-            warn("model", "`model` does not count beside `model_name`.");
+            warn("model", "`model` is ignored beside `model_name`.");
         }
         if let Some(kind) = self.isolation.as_deref().map(str::trim)
             && !matches!(kind, "" | "none" | WORKTREE)
         {
             let message = format!(
-                "`isolation: {kind}` does not count: this agent works in the workspace itself. `{WORKTREE}` is known."
+                "`isolation: {kind}` is ignored: this agent works in the workspace itself. `{WORKTREE}` is known."
             );
             warn("isolation", &message);
         }
         if self.initial_prompt.is_some() {
             warn(
                 "initialPrompt",
-                "`initialPrompt` does not count: a sub-agent begins with the task it is given.",
+                "`initialPrompt` is ignored: a sub-agent starts with the task it is given.",
             );
         }
         faults

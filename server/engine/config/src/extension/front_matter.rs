@@ -153,7 +153,7 @@ impl FrontMatter {
         let effort = written.effort.as_deref().and_then(|name| effort(name, &mut notes));
         let agent = agent(&written, &mut notes);
         if agent.is_none() && written.background == Some(true) {
-            notes.push("`background` counts only beside `context: fork`".to_owned());
+            notes.push("`background` has an effect only beside `context: fork`".to_owned());
         }
         let shell = match written.shell.as_deref().map(str::trim) {
             None | Some("bash") => CommandShell::Bash,

@@ -179,7 +179,7 @@ impl ExtensionReport {
                 let fate = match &finding.fate {
                     FindingFate::Loaded => String::new(),
                     FindingFate::Shadowed(Some(by)) => format!(": hidden by {by}"),
-                    FindingFate::Shadowed(None) => ": hidden by what is built in".to_owned(),
+                    FindingFate::Shadowed(None) => ": hidden by the built-in one".to_owned(),
                     FindingFate::Waiting => ": waits for your approval".to_owned(),
                     FindingFate::LeftOut(reason) => format!(": left out, {reason}"),
                 };

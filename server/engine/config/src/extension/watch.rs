@@ -79,7 +79,7 @@ impl ExtensionWatch {
         if !std::mem::replace(&mut self.has_told, true) {
             tracing::warn!(
                 reason,
-                "not all folders of agents, skills, commands and styles are watched; they are looked at when needed"
+                "not all folders of agents, skills, commands and styles are watched; they are read when needed"
             );
         }
     }

@@ -467,7 +467,9 @@ fn action(fields: &Map<String, Value>, notes: &mut Vec<String>) -> Result<HookAc
             }
             let args = fields.get("args").map(|args| texts(args, "args")).transpose()?;
             if fields.get("asyncRewake").and_then(Value::as_bool) == Some(true) {
-                notes.push("`asyncRewake` is taken for `async`: what it says wakes nobody".to_owned());
+                notes.push(
+                    "`asyncRewake` is treated as `async`: its output does not resume the agent".to_owned(),
+                );
             }
             let action = HookAction::Command { command: text("command")?, args, shell };
             (action, &["command", "args", "async", "asyncRewake", "shell"])
@@ -480,7 +482,7 @@ fn action(fields: &Map<String, Value>, notes: &mut Vec<String>) -> Result<HookAc
                     .iter()
                     .map(|(name, value)| {
                         let value =
-                            value.as_str().ok_or_else(|| format!("the header `{name}` is no text"))?;
+                            value.as_str().ok_or_else(|| format!("the header `{name}` is not text"))?;
                         Ok((name.clone(), value.to_owned()))
                     })
                     .collect::<Result<_, String>>()?,

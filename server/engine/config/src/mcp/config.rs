@@ -271,7 +271,7 @@ impl ServerDefinition {
         let time = |field: &str, milliseconds: Option<f64>| {
             milliseconds.map(|milliseconds| {
                 time(milliseconds).ok_or_else(|| {
-                    wrong(format!("`{field}` is a time in milliseconds, and {milliseconds} is none"))
+                    wrong(format!("`{field}` is a time in milliseconds, and {milliseconds} is not valid"))
                 })
             })
         };

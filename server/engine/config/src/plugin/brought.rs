@@ -257,7 +257,7 @@ impl PluginReader {
         match wrong {
             None => Some(found),
             Some(reason) => {
-                self.tell(place, format!("`{path}` does not count: {reason}."));
+                self.tell(place, format!("`{path}` is ignored: {reason}."));
                 None
             }
         }

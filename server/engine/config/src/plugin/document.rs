@@ -87,7 +87,7 @@ impl PluginDocument<'_> {
         if let Node::StringLit(text) = &property.value {
             return Some(text.value.to_string());
         }
-        let message = format!("`{}` has to be a text in quotes; it does not count.", property.name.as_str());
+        let message = format!("`{}` has to be a text in quotes; it is ignored.", property.name.as_str());
         self.tell(ProblemSeverity::Warning, property.value.range(), message);
         None
     }
@@ -98,7 +98,7 @@ impl PluginDocument<'_> {
             Node::StringLit(text) => vec![(text.value.to_string(), self.place(node.range()))],
             Node::Array(list) => list.elements.iter().flat_map(|item| self.texts(name, item)).collect(),
             other => {
-                let message = format!("`{name}` has to be a path or a list of paths; this does not count.");
+                let message = format!("`{name}` has to be a path or a list of paths; this is ignored.");
                 self.tell(ProblemSeverity::Warning, other.range(), message);
                 Vec::new()
             }

@@ -188,7 +188,7 @@ impl InstalledPlugins {
                     self.add(id, InstalledPlugin { root, version, digest });
                 }
                 Ok(_) => {
-                    self.tell(&folder.join(OURS), format!("the folder of `{id}` is no folder of plugins"))
+                    self.tell(&folder.join(OURS), format!("the folder of `{id}` is not a plugin folder"))
                 }
                 Err(reason) => self.tell(&folder.join(OURS), reason),
             }

@@ -352,7 +352,7 @@ impl Store {
         if found.is_within(&self.folder) && found != self.folder {
             return Ok(found);
         }
-        let reason = format!("it names the folder `{folder}`, which is none of plugins");
+        let reason = format!("it names the folder `{folder}`, which is not a plugin folder");
         Err(StoreError::Broken { file: self.folder.join(MARKETPLACES), reason })
     }
 
@@ -441,7 +441,7 @@ impl Store {
         };
         let list = read_list(&source, &place, &mut Vec::new())?;
         if let Some(expected) = expected.filter(|expected| *expected != list.name) {
-            let reason = format!("it calls itself `{}` by now; remove it and add it anew", list.name);
+            let reason = format!("its name is now `{}`; remove it and add it again", list.name);
             return Err(StoreError::Unusable { what: format!("the marketplace `{expected}`"), reason });
         }
         let number = uuid::Uuid::now_v7().simple().to_string();
@@ -598,7 +598,7 @@ fn inside(root: &AbsPath, path: &str) -> Result<AbsPath, String> {
         return Err(format!("`{path}` leads out of {root}"));
     }
     check_within(found.as_path(), Some(root))?;
-    if found.as_path().is_dir() { Ok(found) } else { Err(format!("`{path}` is no folder in {root}")) }
+    if found.as_path().is_dir() { Ok(found) } else { Err(format!("`{path}` is not a folder in {root}")) }
 }
 
 fn folder_of(folder: &TempDir) -> Result<AbsPath, StoreError> {

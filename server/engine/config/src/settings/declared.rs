@@ -198,8 +198,8 @@ impl FileReader<'_, '_> {
             }
             "enableAllProjectMcpServers" | "enabledMcpjsonServers" if self.is_of_workspace() => {
                 let message = format!(
-                    "`{name}` does not count here: servers of a project are approved one by one, as they stand. It counts in \
-                     your own settings."
+                    "`{name}` has no effect here: servers of a project are approved one by one. It takes \
+                         effect in your own settings."
                 );
                 self.tell(ProblemSeverity::Information, property.name.range(), message);
             }

@@ -163,7 +163,7 @@ impl Settings {
                 Err(reason) => Some(reason),
             };
             if let Some(reason) = changed {
-                let reason = format!("{reason}; `kode-ls plugin update {id}` installs it anew");
+                let reason = format!("{reason}; `kode-ls plugin update {id}` reinstalls it");
                 return left_out(self, ProblemSeverity::Error, reason);
             }
         }

@@ -195,7 +195,7 @@ impl FileReader<'_, '_> {
         let range = property.value.range();
         let Some(name) = self.text(&property.value) else { return };
         if name == CLASSIFIER {
-            let message = "kode-ls has no mode in which a classifier decides; sessions begin in `default`.";
+            let message = "kode-ls has no mode in which a classifier decides; sessions start in `default`.";
             return self.tell(ProblemSeverity::Information, range, message.to_owned());
         }
         let Some(mode) = Mode::parse(&name) else {
@@ -439,7 +439,7 @@ impl FileReader<'_, '_> {
             let name = property.name.as_str();
             if object.properties[..at].iter().any(|earlier| earlier.name.as_str() == name) {
                 let message =
-                    format!("`{name}` stands here twice; lists of both count, else the first does.");
+                    format!("`{name}` is here twice; lists are joined, otherwise the first one applies.");
                 self.tell(ProblemSeverity::Warning, property.name.range(), message);
             }
         }
@@ -507,7 +507,7 @@ impl FileReader<'_, '_> {
             }
             (FileOwner::Unknown | FileOwner::Workspace(_), _) => {
                 let message = format!(
-                    "`{key}` does not count from the settings of the editor, which may be the workspace's; set it in your \
+                    "`{key}` is ignored from the settings of the editor, which may be the workspace's; set it in your \
                      own settings file."
                 );
                 self.tell(ProblemSeverity::Warning, range, message);

@@ -40,7 +40,7 @@ pub enum SetError {
         wanted: String,
     },
     /// It does not count from there.
-    #[error("`{path}` does not count from {} settings; set it for the user", scope.name())]
+    #[error("`{path}` has no effect in {} settings; set it for the user", scope.name())]
     NotThere {
         /// The key.
         path: &'static str,

@@ -57,7 +57,7 @@ impl FileWatch {
         let thread = FileWatchThread { shared: Arc::clone(&shared), known: BTreeMap::new() };
         let spawned = std::thread::Builder::new().name("kode-settings".to_owned());
         if let Err(error) = spawned.spawn(move || thread.run(&changed)) {
-            tracing::warn!(%error, "settings files are not watched; they are looked at before each use");
+            tracing::warn!(%error, "settings files are not watched; they are checked before each use");
         }
         Self(shared)
     }
@@ -134,7 +134,7 @@ impl FileWatchThread {
         let mut folders = match FolderSet::new(MAX_FOLDERS, hear) {
             Ok(folders) => folders,
             Err(error) => {
-                tracing::warn!(%error, "settings files are not watched; they are looked at before each use");
+                tracing::warn!(%error, "settings files are not watched; they are checked before each use");
                 return;
             }
         };

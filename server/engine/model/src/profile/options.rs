@@ -558,7 +558,7 @@ fn no_key(server: &ModelServer, is_anthropic: bool) -> String {
     if !server.is_named {
         let provider = server.provider.name();
         text.push_str(&format!(
-            " It is taken for a server of the format `{provider}`; `provider` names another one."
+            " It is treated as a server of the format `{provider}`; `provider` names another one."
         ));
     }
     text

@@ -204,7 +204,7 @@ impl LineJudge<'_> {
         if is_all {
             verdict
         } else {
-            verdict.and(Verdict::ask(format!("too much lies beneath {folder} to look at")))
+            verdict.and(Verdict::ask(format!("{folder} has too many files to check")))
         }
     }
 

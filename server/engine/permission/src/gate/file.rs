@@ -76,7 +76,8 @@ pub(super) fn held_back(
     let is_own = || access == TargetAccess::Read && (circumstances.is_own)(given);
     if sensitivity == Sensitivity::High && !is_own() {
         return Verdict::deny(format!(
-            "{given} looks like a secret; if it is none, the user can say so under `sensitiveFiles` in their own settings"
+            "{given} looks like a secret; if it is not one, the user can say so under `sensitiveFiles` in \
+                 their own settings"
         ));
     }
     if let Some(rule) = circumstances.rules.find(Behavior::Ask, &subject) {

@@ -83,7 +83,7 @@ pub enum BadPath {
     #[error("the path is longer than {MAX_LENGTH} bytes; write several rules")]
     TooLong,
     /// A blank at an end is most likely not meant.
-    #[error("the path begins or ends with a blank; take it away, or write `\\ ` where it is part of a name")]
+    #[error("the path begins or ends with a blank; remove it, or write `\\ ` where it is part of a name")]
     Blank,
     /// A character no path has.
     #[error("the path holds the control character U+{:04X}; take it away", u32::from(*.0))]
@@ -95,7 +95,7 @@ pub enum BadPath {
     #[error("`{0}` is not known here; write `~/` for your own home folder or the whole path after `//`")]
     OtherHome(String),
     /// `..` behind a pattern.
-    #[error("`..` can only stand at the beginning; write the path without it")]
+    #[error("`..` can only be at the beginning; write the path without it")]
     Parent,
     /// A `[` without `]`.
     #[error("`[` is not closed; write `\\[` for the letter itself")]

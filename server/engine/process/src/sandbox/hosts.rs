@@ -57,7 +57,7 @@ pub enum HostError {
     #[error("its port is not a number from 1 to 65535")]
     Port,
     /// A star that does not stand for what is beneath a name.
-    #[error("a star stands only for all names beneath another, as in `*.example.com`")]
+    #[error("a star matches only all names beneath another, as in `*.example.com`")]
     Star,
 }
 

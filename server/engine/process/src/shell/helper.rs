@@ -35,8 +35,8 @@ pub enum HelperFailure {
     /// It printed too much.
     #[error("printed more than {0} bytes")]
     TooLong(usize),
-    /// It printed something that is no text.
-    #[error("printed something that is no text")]
+    /// It printed invalid UTF-8.
+    #[error("printed invalid UTF-8")]
     NoText,
 }
 
@@ -151,7 +151,7 @@ mod tests {
         for (command, bytes, expected) in [
             ("echo hush; exit 3", 100, "exit status: 3"),
             ("echo hush-hush", 4, "more than 4 bytes"),
-            ("printf 'hush\\377'", 100, "no text"),
+            ("printf 'hush\\377'", 100, "invalid UTF-8"),
         ] {
             let failure = output_of(command, LONG, bytes).await.unwrap_err();
             assert!(failure.to_string().contains(expected), "{command}: {failure}");
@@ -180,7 +180,7 @@ mod tests {
         for (command, expected) in [
             ("echo hush; exit 3", "exit status: 3"),
             ("yes hush", "more than 100 bytes"),
-            ("printf '\\377'", "no text"),
+            ("printf '\\377'", "invalid UTF-8"),
         ] {
             let failure = output_of_program(program(command), LONG, 100).await.unwrap_err();
             assert!(failure.to_string().contains(expected), "{command}: {failure}");

@@ -364,7 +364,7 @@ impl Pipeline<'_> {
         let rules = answer.rules.as_ref().or(offered).cloned().unwrap_or_default();
         for error in self.services().gate.keep_rules(answer.scope, rules).await {
             let hint =
-                "It counts until this session ends; the rule can be written into the settings by hand.";
+                "It applies until this session ends; the rule can be written into the settings by hand.";
             self.turn.notice(
                 NoticeLevel::Warning,
                 format!("A standing answer was not kept: {error}."),

@@ -63,11 +63,11 @@ fn described(key: &Key) -> Value {
 fn remark(reach: KeyReach) -> String {
     match reach {
         KeyReach::Everywhere => String::new(),
-        KeyReach::Approved => " In files of a workspace it counts once you have approved it.".to_owned(),
+        KeyReach::Approved => " In workspace files it takes effect once you approve it.".to_owned(),
         KeyReach::Loosens => {
-            " What loosens in files of a workspace counts once you have approved it.".to_owned()
+            " In workspace files, a value that loosens takes effect once you approve it.".to_owned()
         }
-        KeyReach::Own => " It counts in your own settings alone.".to_owned(),
+        KeyReach::Own => " It takes effect in your own settings alone.".to_owned(),
         KeyReach::Ignored("") => " It does nothing in kode-ls.".to_owned(),
         KeyReach::Ignored(why) => format!(" It does nothing in kode-ls: {why}."),
     }

@@ -121,7 +121,7 @@ fn restrict(files: &FileRules<'_>) -> Result<RulesetStatus, LandlockError> {
 enum LandlockError {
     #[error("Landlock: {0}")]
     Ruleset(#[from] RulesetError),
-    #[error("what is to be hidden could not be looked at: {0}")]
+    #[error("the files to hide could not be read: {0}")]
     Hidden(#[from] io::Error),
 }
 
