@@ -44,6 +44,15 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ),
 ];
 
+/// The page of behaviors, which has a test of its own.
+const BEHAVIORS: &str = "server/docs/reference/behaviors.md";
+
+/// The folder of the generated pages.
+const GENERATED: &str = "server/docs/reference/";
+
+/// The most lines of a paragraph.
+const MAX_PARAGRAPH: usize = 5;
+
 /// What blocks of commands are called that are not `sh`.
 const OTHER_SHELLS: [&str; 5] = ["bash", "console", "shell", "zsh", "fish"];
 
@@ -292,6 +301,48 @@ fn links_lead_to_files_and_headings_that_exist() {
         }
     }
     assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+}
+
+#[test]
+fn tests_that_pages_name_exist() {
+    let mut missing = Vec::new();
+    for page in pages().into_iter().filter(|page| page.as_str() != BEHAVIORS) {
+        let text = text_of(&page);
+        let named = text.match_indices("`tests/e2e/").map(|(at, _)| &text[at + 1..]);
+        let named = named.filter_map(|rest| rest[..rest.find('`')?].split_once("::"));
+        for (file, name) in named {
+            let source = fs::read_to_string(root().join(file)).unwrap_or_default();
+            if !source.contains(&format!("#[test]\nfn {name}()")) {
+                missing.push(format!("{page}: {file}::{name}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "tests that do not exist:\n{}", missing.join("\n"));
+}
+
+#[test]
+fn paragraphs_are_short() {
+    let mut long = Vec::new();
+    let is_written = |page: &String| !page.ends_with("CHANGELOG.md") && !page.starts_with(GENERATED);
+    for page in pages().into_iter().filter(is_written) {
+        let (mut lines, mut in_block) = (0, false);
+        for (at, line) in text_of(&page).lines().map(str::trim).enumerate() {
+            let is_fence = line.starts_with("```");
+            in_block ^= is_fence;
+            let is_text = !in_block && !is_fence && !line.is_empty() && !line.starts_with(['#', '|', '<']);
+            let is_item = line.starts_with("- ")
+                || line.split_once(". ").is_some_and(|(number, _)| number.parse::<u8>().is_ok());
+            lines = match (is_text, is_item) {
+                (false, _) => 0,
+                (true, true) => 1,
+                (true, false) => lines + 1,
+            };
+            if lines == MAX_PARAGRAPH + 1 {
+                long.push(format!("{page}:{}", at + 1));
+            }
+        }
+    }
+    assert!(long.is_empty(), "paragraphs of more than {MAX_PARAGRAPH} lines: {}", long.join(", "));
 }
 
 #[test]
