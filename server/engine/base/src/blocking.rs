@@ -26,7 +26,7 @@ fn run(work: Box<dyn FnOnce() -> AnyValue + Send>) -> Pin<Box<dyn Future<Output 
             Ok(value) => value,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
-                // The runtime is shutting down: there is nobody left to answer.
+                // The runtime is shutting down: no task is left to answer.
                 Err(_) => std::future::pending().await,
             },
         }

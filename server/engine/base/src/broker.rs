@@ -1,6 +1,6 @@
 //! What waits for the user, and the one answer each of it gets: permission prompts and questions alike.
 //!
-//! Rule: the first answer wins and the others are told who gave it; cancelling answers too; what nobody answers
+//! Rule: the first answer wins and the others learn who gave it; cancelling answers too; an unanswered prompt
 //! blocks nothing but its own call.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// So many closed ones are remembered, to tell late answers who was first.
+/// Number of closed ones that are remembered, to tell late answers who was first.
 const CLOSED_REMEMBERED: usize = 256;
 
 /// Something the user is asked.
@@ -29,7 +29,7 @@ pub trait UserRequest: Clone + fmt::Debug {
     /// Checks an answer before it is taken.
     ///
     /// # Errors
-    /// Why the answer does not fit; what is asked stays open then.
+    /// Why the answer does not fit; the prompt stays open then.
     fn check(&self, answer: &Self::Answer) -> Result<(), Self::Unfit>;
 
     /// Who has closed it; without an answer it was cancelled.
@@ -81,15 +81,15 @@ pub enum RespondError<I: fmt::Debug + fmt::Display, U: fmt::Debug + fmt::Display
     /// Nothing of that id was ever asked here, or it is long closed.
     #[error("nothing waits for an answer under the id `{0}`")]
     Unknown(I),
-    /// Somebody was first.
+    /// Another answer came first.
     #[error("`{id}` was already answered by {by}")]
     AlreadyResolved {
-        /// What was answered.
+        /// The answer.
         id: I,
         /// Who was first.
         by: String,
     },
-    /// The answer does not fit what is asked.
+    /// The answer does not fit the prompt.
     #[error("{0}")]
     Unfit(U),
 }
@@ -151,7 +151,7 @@ impl<A: UserRequest> Broker<A> {
     /// Takes an answer.
     ///
     /// # Errors
-    /// [`RespondError`]; what is asked is then as it was.
+    /// [`RespondError`]; the prompt is unchanged then.
     pub fn respond(&self, id: &A::Id, answer: A::Answer) -> Result<(), RespondError<A::Id, A::Unfit>> {
         let mut state = self.state.lock();
         let Some(pending) = state.pending.remove(id) else {

@@ -50,7 +50,7 @@ pub enum Touch {
         /// The name, or the words searched for.
         name: String,
     },
-    /// Has somebody else do something whose effects are known to nobody here: a tool of an MCP server.
+    /// Delegates to another program, with effects that kode-ls does not know: a tool of an MCP server.
     Foreign {
         /// The canonical name of the tool.
         tool: String,
@@ -62,7 +62,7 @@ pub enum Touch {
 }
 
 impl Touch {
-    /// What is read or written, if it is a file, folder or document.
+    /// The target that is read or written, if it is a file, folder or document.
     #[must_use]
     pub fn target(&self) -> Option<&Target> {
         match self {
@@ -71,7 +71,7 @@ impl Touch {
         }
     }
 
-    /// What is written, if it lies within this folder.
+    /// The written target, if it lies within this folder.
     #[must_use]
     pub fn write_within(&self, folder: &Target) -> Option<&Target> {
         match (self, folder) {
@@ -129,7 +129,7 @@ pub struct ToolError {
     pub hint: String,
     /// A number some clients and reminders know: 1 means more than one match.
     pub code: Option<u32>,
-    /// What is known of the failure, for machines: the exit code of a command.
+    /// The details of the failure, for machines: the exit code of a command.
     pub structured: Option<Box<Value>>,
 }
 
@@ -151,7 +151,7 @@ impl ToolError {
 pub enum Exposure {
     /// That it exists.
     Name,
-    /// What is in it.
+    /// Its content.
     Content,
 }
 

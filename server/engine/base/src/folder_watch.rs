@@ -1,8 +1,8 @@
-//! One watch of the system over the folders of all who want to hear of them.
+//! One watch of the system over the folders of all who want to learn of them.
 //!
-//! Rule: the system gives a user few watches and tells each of everything in its folders; so this program has one, whoever asks,
-//! as long as anybody does. A folder that is known by several names, by way of links, is heard of under each of them. Nobody is
-//! told of mere reading.
+//! Rule: the system gives a user few watches and tells each of everything in its folders; so this program has one, the
+//! caller, as long as anybody does. A folder that is known by several names, by way of links, is reported under each of
+//! them. Mere reading emits nothing.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use parking_lot::Mutex;
 
-/// Who hears of what happens. Called on the system's thread: it must neither wait nor take long.
+/// Who learns of what happens. Called on the system's thread: it must neither wait nor take long.
 type FolderListener = dyn Fn(notify::Result<Event>) + Send + Sync;
 
 /// What tells a folder from another of its name.
@@ -21,7 +21,7 @@ type FolderIdentity = (u64, u64);
 /// The watch of this program, while there is one.
 static SHARED: LazyLock<Mutex<Weak<SharedWatcher>>> = LazyLock::new(Mutex::default);
 
-/// The folders that somebody hears of; not what is in folders in them. Dropping it ends that.
+/// A subscription to folders, without their subfolders. Dropping it ends the subscription.
 pub struct FolderWatch {
     id: u64,
     shared: Arc<SharedWatcher>,
@@ -51,7 +51,7 @@ impl FolderWatch {
     /// Watches nothing yet.
     ///
     /// # Errors
-    /// When the system lets nobody watch, such as for too many watches.
+    /// When the system refuses a watch, for example at the inotify limit.
     pub fn new(hear: impl Fn(notify::Result<Event>) + Send + Sync + 'static) -> notify::Result<Self> {
         let shared = {
             let mut running = SHARED.lock();
@@ -74,8 +74,8 @@ impl FolderWatch {
         Ok(Self { id, shared })
     }
 
-    /// Hears of a folder from now on. Asked again, it hears of whatever folder has that name by now. Waits for the system's thread:
-    /// no lock may be held that the hearer takes.
+    /// Learns of a folder from now on. Asked again, it learns of whatever folder has that name by now. Waits for the
+    /// system's thread: no lock may be held that the hearer takes.
     ///
     /// # Errors
     /// When the folder is not there or cannot be watched.
@@ -92,7 +92,7 @@ impl FolderWatch {
         watched
     }
 
-    /// Hears of a folder no longer.
+    /// Learns of a folder no longer.
     pub fn unwatch(&self, folder: &Path) {
         let mut watcher = self.shared.watcher.lock();
         let left = self.shared.known.lock().leave(self.id, folder);
@@ -111,11 +111,11 @@ impl Drop for FolderWatch {
 /// What becomes of a folder that is left under one of its names.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NameChange {
-    /// Others hear of it by that name.
+    /// Others learn of it by that name.
     Heard,
     /// It is heard of by this name.
     Otherwise(PathBuf),
-    /// Nobody hears of it.
+    /// No subscriber has it.
     Unheard,
 }
 
@@ -208,7 +208,7 @@ impl ListenerTable {
         NameChange::Unheard
     }
 
-    /// Who is told, and what: of the folders they hear of, and by the names they know them by.
+    /// The subscribers, with their folders under the names that they use.
     fn told(&self, event: notify::Result<Event>) -> Vec<(Arc<FolderListener>, notify::Result<Event>)> {
         let event = match event {
             Ok(event) if event.need_rescan() => return self.all(|| Ok(event.clone())),

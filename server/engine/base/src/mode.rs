@@ -1,6 +1,6 @@
 //! Modes: how much the agent may do unasked.
 //!
-//! Rule: a mode is a row of one table, and what it says of an act is said here alone. A mode only ever speaks when no
+//! Rule: a mode is a row of one table, and only this file states its verdict on an act. A mode only ever speaks when no
 //! rule does; it lifts neither a refusal nor an ask rule, nor the guard over places that steer other programs.
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -71,13 +71,13 @@ pub fn known_or_none<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Mode
 /// What a call does, as far as modes tell one thing from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActionClass {
-    /// Looks at files of the workspace, or runs a command that is known to do no more.
+    /// Checks files of the workspace, or runs a command that is known to do no more.
     Look,
     /// Changes files of the workspace.
     Edit,
     /// Runs a command whose effects are not known beforehand.
     Command,
-    /// Tells somebody outside something, or lets something be used that acts by itself.
+    /// Sends something to a party outside, or lets something be used that acts by itself.
     Reach,
 }
 
@@ -133,7 +133,7 @@ impl Mode {
     }
 
     /// The mode of that name, in this product's spelling or another agent's. `auto` means different things in
-    /// different agents and is nobody's name here; `dontAsk` refuses what is not allowed, whatever other agents take it
+    /// different agents and is no name here; `dontAsk` refuses calls that no rule allows, whatever other agents take it
     /// for.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {

@@ -1,8 +1,8 @@
 //! Questions that the user is asked: a choice among options, a plan to be accepted, whether a long turn goes on, which of
 //! two answers counts.
 //!
-//! Rule: an answer names only what was offered or, where the model asks, says it in the user's own words; whoever
-//! answers, in whichever surface, there is one answer, and refusing to answer is one.
+//! Rule: an answer names only what was offered or, where the model asks, says it in the user's own words. There is
+//! one answer, from any surface, and refusing to answer is one.
 
 use std::fmt::Write as _;
 
@@ -43,7 +43,7 @@ pub type QuestionBroker = broker::Broker<Question>;
 /// Why an answer to a question was not taken.
 pub type ReplyError = broker::RespondError<QuestionId, ReplyMismatch>;
 
-/// Something the user is asked; it waits until somebody answers, or its call or turn is cancelled.
+/// Something the user is asked; it waits until an answer comes, or its call or turn is cancelled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Question {
@@ -55,7 +55,7 @@ pub struct Question {
     /// The call's item in the transcript.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<ItemId>,
-    /// What is asked.
+    /// The question.
     #[serde(flatten)]
     pub draft: QuestionDraft,
     /// When it was asked.
@@ -68,7 +68,7 @@ pub struct Question {
 pub struct QuestionDraft {
     /// What it is about.
     pub kind: QuestionKind,
-    /// What is asked, one after the other; never empty.
+    /// The questions, one after the other; never empty.
     pub questions: Vec<Inquiry>,
     /// The whole plan as Markdown, when it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,7 +119,7 @@ pub enum QuestionKind {
 }
 
 impl QuestionKind {
-    /// Whether one of the options has to be chosen, because nobody reads words.
+    /// Whether one of the options has to be chosen, because words are not read.
     fn wants_an_option(self) -> bool {
         match self {
             Self::Choice | Self::Plan => false,
@@ -146,7 +146,7 @@ pub struct Inquiry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionOption {
-    /// What is chosen; no two of a question are the same.
+    /// The option; no two of a question are the same.
     pub label: String,
     /// What choosing it means; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -229,7 +229,7 @@ pub enum QuestionOutcome {
 pub struct ReplyMismatch {
     /// Which part of the answer, for example `answers[0].labels`.
     pub path: String,
-    /// What is wrong with it.
+    /// Its problems.
     pub reason: String,
 }
 
@@ -375,7 +375,7 @@ impl Question {
         }
     }
 
-    /// The answers beside what was asked, one a line.
+    /// The answers beside their questions, one a line.
     #[must_use]
     pub fn told(&self, answers: &[InquiryAnswer]) -> String {
         let mut text = String::new();
