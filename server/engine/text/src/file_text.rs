@@ -12,11 +12,11 @@ use crate::document::DocumentSnapshot;
 use kode_base::encoding::{EncodeError, NotText, TextFormat};
 use kode_base::paths::Target;
 
-/// A file that was changed less than this before it was looked at may change again without a new date: some file
+/// A file that was changed less than this before it was checked may change again without a new date: some file
 /// systems count in two seconds.
 pub(crate) const DATE_GRANULARITY: Duration = Duration::from_secs(2);
 
-/// What tells without reading whether a text is still the one that was looked at.
+/// What tells without reading whether a text is still the one that was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TextStamp {
     /// The version of an open document.

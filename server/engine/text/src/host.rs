@@ -34,12 +34,12 @@ pub enum DocumentEditOutcome {
     Stale,
     /// The editor refused although the document had not changed.
     Rejected {
-        /// The editor's reason, or what was seen instead of one.
+        /// The editor's reason, or an observation instead of one.
         reason: String,
     },
     /// The editor never showed the new text within the limit.
     Unconfirmed {
-        /// What was waited for, and what the editor said meanwhile.
+        /// The awaited change, and the editor's answer meanwhile.
         reason: String,
     },
     /// The document was closed meanwhile: the file on disk decides now.
@@ -49,9 +49,9 @@ pub enum DocumentEditOutcome {
 /// What happened to an open document.
 #[derive(Clone, Debug)]
 pub enum DocumentEvent {
-    /// It was opened, or opened anew with another text.
+    /// It was opened, or opened again with another text.
     Opened(DocumentSnapshot),
-    /// Its text changed, whoever changed it.
+    /// Its text changed, by any author.
     Changed {
         /// The document before.
         before: DocumentSnapshot,
@@ -85,7 +85,7 @@ impl DocumentEvent {
     }
 }
 
-/// Somebody who is told of open documents.
+/// A listener for open documents.
 pub trait DocumentObserver: Send + Sync {
     /// Takes an event, in the order of events. Called while documents are locked: returns at once and calls nothing
     /// of the host.
@@ -126,7 +126,7 @@ pub struct Diagnostic {
     pub column: u32,
     /// How bad it is.
     pub severity: DiagnosticSeverity,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
     /// Which server says so; may be empty.
     pub source: String,

@@ -18,13 +18,13 @@ pub struct ShellChange {
     /// The file or link.
     #[serde(with = "lossless")]
     pub path: AbsPath,
-    /// What was there before the command.
+    /// The content before the command.
     pub before: FileImage,
-    /// What was there after it.
+    /// The content after it.
     pub after: FileImage,
 }
 
-/// What is at a path.
+/// The content at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum FileImage {
@@ -54,18 +54,18 @@ pub enum FileImage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum NotKeptReason {
-    /// The file is larger than what is kept of one file.
+    /// The file is larger than the limit of one file.
     TooLarge {
         /// Its size in bytes.
         size: u64,
     },
-    /// All files together are more than what is kept.
+    /// All files together exceed the limit.
     NoRoom,
     /// There was no time to read it.
     OutOfTime,
     /// This user may not read it.
     PermissionDenied,
-    /// It was not looked at: there were too many files, or it may have been an ignored one, so that not even its
+    /// It was not checked: there were too many files, or it may have been an ignored one, so that not even its
     /// absence is known.
     NotCovered,
     /// It is a pipe, a socket or a device.

@@ -1,7 +1,7 @@
 //! Differences between two texts: as minimal edits, as hunks, and as a unified patch.
 //!
 //! Rule: every comparison has a deadline and every output a bound; past the deadline a difference gets coarser,
-//! never wrong, and past the bound the reader is told.
+//! never wrong, and past the bound the reader is notified.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -45,11 +45,11 @@ pub struct Patch {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DiffHunk {
-    /// First line in the old text, from 1; the line before when there are none.
+    /// First line in the old text, from 1; the line before if none exist.
     pub old_start: usize,
     /// Lines of the old text.
     pub old_lines: usize,
-    /// First line in the new text, from 1; the line before when there are none.
+    /// First line in the new text, from 1; the line before if none exist.
     pub new_start: usize,
     /// Lines of the new text.
     pub new_lines: usize,
@@ -139,7 +139,7 @@ impl DiffHunk {
         }
     }
 
-    /// Leaves at most so many lines, none of them longer than [`MAX_PATCH_LINE_CHARS`], and corrects the counts; true
+    /// Leaves at most this many lines, none of them longer than [`MAX_PATCH_LINE_CHARS`], and corrects the counts; true
     /// when lines were left out or cut.
     fn cut(&mut self, lines: usize) -> bool {
         let mut cut = self.lines.len() > lines;
@@ -264,7 +264,7 @@ struct DiffSpan<'text> {
 }
 
 impl DiffSpan<'_> {
-    /// Without what is the same at both ends; `None` when nothing differs.
+    /// Without the common ends; `None` when nothing differs.
     fn trimmed(self) -> Option<Self> {
         let (prefix, suffix) = common_ends(self.old, self.new);
         let old = &self.old[prefix..self.old.len() - suffix];

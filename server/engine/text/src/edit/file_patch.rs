@@ -60,9 +60,9 @@ pub struct PatchSection {
 /// One line of a passage, without its line break.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatchLine {
-    /// Stands in the file and stays.
+    /// Is in the file and stays.
     Context(String),
-    /// Stands in the file and is taken out.
+    /// Is in the file and is taken out.
     Removed(String),
     /// Is put in.
     Added(String),

@@ -33,7 +33,7 @@ const MAX_DIFFERENCES: usize = 3;
 pub struct NearestPassage {
     /// Its lines, from 1.
     pub lines: Range<usize>,
-    /// The text that stands there, without the last line break.
+    /// The text that is there, without the last line break.
     pub text: String,
     /// In what it differs, at most three.
     pub differences: Vec<LineDifference>,
@@ -195,7 +195,7 @@ struct LineTrigrams {
 struct TrigramIndex {
     /// The place of each hash; 0 is the place of those that are not wanted.
     places: Vec<u16>,
-    /// How often each stands in the wanted lines.
+    /// How often each is in the wanted lines.
     counts: Vec<i32>,
 }
 

@@ -1,6 +1,6 @@
 //! Why a path or a text cannot be had.
 //!
-//! Rule: every error says what is the matter with which file, and what to do next.
+//! Rule: every error names the file, the problem and the next step.
 
 use std::io;
 

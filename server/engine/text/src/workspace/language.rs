@@ -78,7 +78,7 @@ pub struct CallNode {
     pub name: String,
     /// Its kind, such as `method`.
     pub kind: &'static str,
-    /// Where its name stands.
+    /// The place of its name.
     pub place: Place,
     /// The lines of the calls, from 1.
     pub lines: Vec<u32>,
@@ -138,7 +138,7 @@ pub enum LanguageError {
     Unsupported {
         /// Its name.
         server: String,
-        /// What was wanted, such as `renaming`.
+        /// The operation, such as `renaming`.
         request: &'static str,
     },
     /// The server did not answer in time.
@@ -154,7 +154,7 @@ pub enum LanguageError {
     Failed {
         /// Its name.
         server: String,
-        /// Its message, or what is wrong with its result.
+        /// Its message, or the problems of its result.
         reason: String,
     },
     /// A text that the request is about cannot be read.

@@ -22,12 +22,12 @@ pub enum LedgerEntry {
         /// Its text.
         base: BlobId,
     },
-    /// Somebody other than the agent changed a text.
+    /// A text was changed by others than the agent.
     Typed {
         /// The file or document.
         target: Target,
         /// What changed, step by step: each step's edits are of the text after the step before. Steps are not joined:
-        /// what is deleted and typed again piece by piece comes back otherwise than in one piece.
+        /// text that is deleted and retyped piece by piece comes back differently than in one piece.
         steps: Vec<Vec<TextEdit>>,
     },
     /// The agent changed a text, or wants to.
@@ -47,9 +47,9 @@ pub enum LedgerEntry {
         change: ChangeOrigin,
         /// The hunk's id.
         hunk: HunkId,
-        /// What was there.
+        /// The former text.
         before: FileImage,
-        /// What was there then.
+        /// The text at that time.
         after: FileImage,
         /// Whether the text that was followed under the file's name went with it, and comes back with it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -92,12 +92,12 @@ pub enum LedgerEntry {
         /// Its mode bits, which it gets again when it is made again.
         mode: u32,
     },
-    /// The model was told what became of these hunks.
+    /// The model learned the outcome of these hunks.
     Told {
         /// The turn whose prompt told it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         turn: Option<TurnId>,
-        /// The hunks, as they were told of.
+        /// The hunks, as they were reported.
         hunks: Vec<HunkId>,
     },
 }
@@ -108,7 +108,7 @@ pub enum LedgerEntry {
 pub enum FileBefore {
     /// There was none.
     Absent,
-    /// An open document; how it was on disk nobody has looked.
+    /// An open document; its state on disk is unknown.
     Document {
         /// Its text.
         text: BlobId,

@@ -1,6 +1,6 @@
 //! Which hunks an act of the user's means, and what it comes to.
 //!
-//! Rule: planning changes nothing; what stands on a hunk goes with it, and what it stands on comes with it.
+//! Rule: planning changes nothing; the layers on a hunk go with it, and the layers below come with it.
 
 use super::*;
 
@@ -9,7 +9,7 @@ use super::*;
 pub struct ResolutionPlan {
     /// The states hunks will have.
     pub moves: Vec<(HunkId, HunkState)>,
-    /// Hunks that the user's own text stands in, and that are left alone for now.
+    /// Hunks that the user's own text is in, and that are left alone for now.
     pub conflicts: Vec<HunkId>,
 }
 
@@ -24,7 +24,7 @@ impl Ledger {
             Selection::Session => hunk.state.is_waiting(),
         };
         let mut selected: BTreeMap<Target, Vec<HunkId>> = BTreeMap::new();
-        // The newest first: what was replaced last is the first to come back.
+        // The newest first: the last replacement comes back first.
         for (id, replaced) in self.replaced.iter().rev() {
             let is_meant = match selection {
                 Selection::Hunks(ids) => ids.contains(id),
@@ -91,7 +91,7 @@ impl Ledger {
         plan
     }
 
-    /// A hunk that is to be in a state, with what stands on it and goes with it, or what it stands on and comes with it.
+    /// A hunk that is to be in a state, with the layers on it that go with it, or the layers below that come with it.
     fn closure(
         &self,
         survey: &WeaveSurvey<'_>,
@@ -178,7 +178,7 @@ impl Ledger {
         found
     }
 
-    /// The hunks of a target that are applied and that nobody has looked at.
+    /// The hunks of a target that are applied and not reviewed.
     #[must_use]
     pub fn applied(&self, target: &Target) -> Vec<HunkId> {
         let of_text = self.files.get(target).into_iter().flat_map(|tracked| &tracked.hunks);
@@ -186,7 +186,7 @@ impl Ledger {
         of_text.chain(whole).filter(|id| self.state(id) == Some(HunkState::Applied)).cloned().collect()
     }
 
-    /// The files with hunks that are applied and that nobody has looked at.
+    /// The files with hunks that are applied and not reviewed.
     #[must_use]
     pub fn applied_targets(&self) -> Vec<Target> {
         let mut targets: Vec<Target> = self.files.keys().cloned().collect();

@@ -4,7 +4,7 @@
 
 use super::*;
 
-/// What the model has not been told of a hunk.
+/// The unreported changes of a hunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HunkNews {
     /// The hunk.
@@ -32,7 +32,7 @@ impl Ledger {
         targets.into_iter().filter_map(|target| self.review_of(target)).collect()
     }
 
-    /// The hunks of a file that wait for the user; `None` when there are none.
+    /// The hunks of a file that wait for the user; `None` if none exist.
     #[must_use]
     pub fn review_of(&self, target: &Target) -> Option<FileReview> {
         let tracked = self.files.get(target);
