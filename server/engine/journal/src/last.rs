@@ -1,6 +1,6 @@
 //! Reads a journal from its end.
 //!
-//! Rule: what is read costs what is read and nothing of what stands before it. As from the beginning, damaged lines are
+//! Rule: a read costs its own length, not that of the preceding part. As from the beginning, damaged lines are
 //! skipped and counted, and a stump that a crash has left is no line.
 
 use std::fs::File;
@@ -11,16 +11,16 @@ use std::path::Path;
 use crate::reader::parse;
 use crate::{JournalEntry, JournalLine, LINE_LIMIT};
 
-/// So many bytes are read first; each time a line does not fit, twice as many.
+/// Number of bytes that are read first; each time a line does not fit, twice as many.
 const STEP: u64 = 64 * 1024;
 
-/// The lines of a journal, newest first. A payload that an earlier line has whole stands in them by its hash.
+/// The lines of a journal, newest first. A payload that an earlier line has whole is in them by its hash.
 #[derive(Debug)]
 pub struct LastLines<E> {
     file: File,
     /// The bytes of the file before those in `rest`.
     before: u64,
-    /// What was read and not given yet; it ends with the end of a line.
+    /// Bytes that are read and not returned yet; it ends with the end of a line.
     rest: Vec<u8>,
     skipped: u64,
     is_over: bool,
@@ -58,7 +58,7 @@ impl<E: JournalEntry> LastLines<E> {
         self.skipped
     }
 
-    /// Drops what is behind the last end of a line.
+    /// Drops the bytes behind the last end of a line.
     fn drop_stump(&mut self) -> io::Result<()> {
         loop {
             if let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') {
@@ -72,7 +72,7 @@ impl<E: JournalEntry> LastLines<E> {
         }
     }
 
-    /// Reads what stands before. False when there is nothing.
+    /// Reads what precedes. False when there is nothing.
     fn read_more(&mut self) -> io::Result<bool> {
         let step = STEP.max(self.rest.len() as u64).min(self.before);
         if step == 0 {
@@ -92,7 +92,7 @@ impl<E: JournalEntry> LastLines<E> {
 
     /// The newest line that was not given yet, with its end.
     fn line(&mut self) -> io::Result<Option<Vec<u8>>> {
-        // The end of the line before is looked for only in what is new.
+        // The end of the line before is searched only in the new bytes.
         let mut searched = 0;
         loop {
             let before_end = self.rest.len().saturating_sub(1).saturating_sub(searched);

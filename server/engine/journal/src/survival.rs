@@ -1,4 +1,4 @@
-//! What was acknowledged survives: a scripted run over a journal and its blobs is made to fail at every single call to
+//! Acknowledged data survives: a scripted run over a journal and its blobs is made to fail at every single call to
 //! the disk, in every way, and then read back.
 //!
 //! Rule: an acknowledged record is one that was appended before a sync that succeeded, and a blob one whose `put` has
