@@ -36,7 +36,7 @@ pub struct ContextParts {
     pub tools: u64,
     /// Instructions from files of the user and the project.
     pub memory: u64,
-    /// What the user said and what was told with it.
+    /// The user's prompt and the text sent with it.
     pub user: u64,
     /// What the model said.
     pub assistant: u64,
@@ -44,7 +44,7 @@ pub struct ContextParts {
     pub results: u64,
     /// Pictures.
     pub images: u64,
-    /// What tells of messages that were compacted, with the files beside it.
+    /// What reports messages that were compacted, with the files beside it.
     pub summary: u64,
 }
 

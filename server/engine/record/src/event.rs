@@ -102,7 +102,7 @@ pub enum TurnEnd {
     Cancelled,
     /// A fault ended it.
     Error,
-    /// The same call had the same result over and over, and nobody wanted it to go on.
+    /// The same call had the same result over and over, and the user did not continue it.
     Repetition,
     /// The answer only announced what it was going to do, and the settings say to stop there.
     IncompleteIntent,
@@ -126,7 +126,7 @@ pub enum TurnOutcome {
 }
 
 impl TurnEnd {
-    /// The outcome that this reason stands for.
+    /// The outcome that this reason represents.
     #[must_use]
     pub fn outcome(self) -> TurnOutcome {
         match self {
@@ -155,11 +155,11 @@ pub struct SealedCall {
     pub state: Option<CallState>,
 }
 
-/// How a session was taken up.
+/// How a session was resumed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResumeStrategy {
-    /// The server had ended in the middle of something: what was unfinished is sealed or asked again.
+    /// The server had ended in the middle of something: unfinished calls are sealed or asked again.
     Crash,
     /// Nothing was unfinished.
     #[default]
@@ -243,7 +243,7 @@ pub enum Event {
         item: ItemId,
         /// The call.
         call: CallId,
-        /// The newest output, bounded; it replaces what was sent before.
+        /// The newest output, bounded; it replaces the earlier one.
         text: String,
     },
     /// A tool call ended, in whichever way.
@@ -272,7 +272,7 @@ pub enum Event {
     },
     /// A call needs the user's answer.
     PermissionRequired {
-        /// What is asked.
+        /// The question.
         prompt: Box<PermissionPrompt>,
     },
     /// A language server has reported what the change of a prompt that waits would add and remove.
@@ -284,12 +284,12 @@ pub enum Event {
     },
     /// A prompt was answered or withdrawn.
     PermissionDecided {
-        /// What was decided and by whom.
+        /// The decision and its author.
         decision: PermissionResolution,
     },
     /// The model asks the user something.
     QuestionAsked {
-        /// What is asked.
+        /// The question.
         question: Box<Question>,
     },
     /// A question was answered or withdrawn.
@@ -329,9 +329,9 @@ pub enum Event {
         /// Who named it so; `None` for the first line of its first prompt.
         by: Option<TitledBy>,
     },
-    /// The session was put away, or taken out again.
+    /// The session was archived, or taken out again.
     ArchivedChanged {
-        /// Whether it is put away now.
+        /// Whether it is archived now.
         archived: bool,
     },
     /// The unsent prompt changed.
@@ -439,7 +439,7 @@ pub enum Event {
         /// The first item that is gone.
         item: ItemId,
     },
-    /// A file that this session has read was changed by somebody else.
+    /// A file that this session has read was changed by others.
     FileChanged {
         /// The file.
         target: Target,
@@ -455,11 +455,11 @@ pub enum Event {
         /// What files of the workspace ask for and the user has not approved.
         withheld: Vec<WithheldSetting>,
     },
-    /// Files of agents, skills, commands or output styles were read anew because one of them has changed.
+    /// Files of agents, skills, commands or output styles were read again because one of them has changed.
     ExtensionsChanged {
         /// How many there are now.
         counts: ExtensionCounts,
-        /// What is wrong with the files.
+        /// The problems of the files.
         problems: Vec<SettingsProblem>,
     },
     /// Files of the workspace ask for something that the user has not been asked about yet.
@@ -518,7 +518,7 @@ pub enum Event {
         /// What failed, and when it is tried again.
         retry: ModelRetry,
     },
-    /// A session was taken up again from its journal.
+    /// A session was resumed from its journal.
     AgentResumed {
         /// Calls that were unfinished and are sealed now.
         sealed: Vec<SealedCall>,
@@ -537,7 +537,7 @@ pub enum Event {
     /// Another process writes the session from now on, or none, or this one does. It has the number of the event before it:
     /// it is no part of what the session tells, and is not told again.
     LeaseChanged {
-        /// Who writes; `None` when nobody does.
+        /// The writer; `None` without one.
         writer: Option<Box<SessionWriter>>,
         /// Whether that is this process.
         is_mine: bool,
@@ -565,7 +565,7 @@ impl From<&LoadedExtensions> for Event {
 }
 
 impl Event {
-    /// Whether it tells of an item in the transcript of a sub-agent, and so of nothing the session's own shows.
+    /// Whether it reports an item in the transcript of a sub-agent, and so of nothing the session's own shows.
     #[must_use]
     pub fn is_of_sub_agent(&self) -> bool {
         match self {
@@ -678,7 +678,7 @@ pub enum CompressionStep {
     },
     /// It is done.
     Done {
-        /// What was done.
+        /// The action.
         compaction: Box<Compaction>,
     },
     /// It ended, and the conversation is as it was.
@@ -709,7 +709,7 @@ pub struct QueuedPrompt {
     pub id: QueueId,
     /// Its text.
     pub text: String,
-    /// What was said about how its turn goes.
+    /// The options of its turn.
     #[serde(default, skip_serializing_if = "TurnOptions::is_default")]
     pub options: TurnOptions,
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use kode_config::budget::Budget;
 
-/// What is said with a prompt about how its turn goes; what is `None` is as the settings say.
+/// Options of a prompt's turn; `None` falls back to the settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TurnOptions {
@@ -22,7 +22,7 @@ pub struct TurnOptions {
 }
 
 impl TurnOptions {
-    /// Whether nothing is said.
+    /// Whether no option is set.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()

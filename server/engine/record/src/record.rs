@@ -73,7 +73,7 @@ pub enum Record {
     },
     /// The unsent prompt is another one.
     Drafted {
-        /// What it is; `None` when there is none any more.
+        /// What it is; `None` once it is gone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         draft: Option<PromptDraft>,
     },
@@ -91,7 +91,7 @@ pub enum Record {
         /// What goes with it; [`Record::Attached`] says what became of it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parts: Vec<PromptPart>,
-        /// What was said about how the turn goes.
+        /// The options of the turn.
         #[serde(default, skip_serializing_if = "TurnOptions::is_default")]
         options: TurnOptions,
     },
@@ -103,7 +103,7 @@ pub enum Record {
         item: ItemId,
         /// What the model gets behind the prompt.
         content: Vec<Block>,
-        /// What was attached, as people are told.
+        /// The attachments, as users see them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         shown: Vec<Attachment>,
         /// The folders whose instructions are in `content`.
@@ -135,9 +135,9 @@ pub enum Record {
         /// Which.
         used: Box<TurnHooks>,
     },
-    /// A sub-agent begins with a copy of what was said in the conversation that calls it.
+    /// A sub-agent begins with a copy of the calling conversation.
     Begun {
-        /// The sub-agent whose conversation that is; the session's own where it is none's.
+        /// The sub-agent whose conversation that is; `None` for the main conversation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         copies: Option<AgentId>,
     },
@@ -152,9 +152,9 @@ pub enum Record {
         turn: TurnId,
         /// Its id while it waited.
         queued: QueueId,
-        /// What was said, as shown.
+        /// The message, as shown.
         item: Item,
-        /// What was said, as the model gets it.
+        /// The message, as the model gets it.
         content: Vec<Block>,
         /// What goes with it; [`Record::Attached`] says what became of it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -194,7 +194,7 @@ pub enum Record {
         /// What came to its end.
         text: String,
     },
-    /// An item that is nobody's message, or an item as an answer that broke off left it; the last record of an item
+    /// An item outside the message flow, or the state of an item after an interrupted answer; the last record of an item
     /// counts.
     Item {
         /// The item.
@@ -216,7 +216,7 @@ pub enum Record {
         /// The permission prompt it waits for; absent where it waits for something else, and in older journals.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         permission: Option<PermissionId>,
-        /// What was known then of the texts that it changes.
+        /// The state then of the texts that it changes.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         known: Vec<KnownText>,
     },
@@ -237,7 +237,7 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         executed: Option<ExecutedCall>,
     },
-    /// Something the model is told that nobody typed, such as an interruption.
+    /// A text for the model that the user did not type, such as an interruption.
     Remark {
         /// The turn.
         turn: TurnId,
@@ -262,7 +262,7 @@ pub enum Record {
     },
     /// The conversation was compacted: the model is sent a summary in the place of older messages.
     Compacted {
-        /// What was done.
+        /// The action.
         compaction: Box<Compaction>,
     },
     /// The user decided about a call.
@@ -336,8 +336,8 @@ pub enum Record {
         /// What.
         entry: LedgerEntry,
     },
-    /// Texts are about to be changed: what of it is not entered was not made, or not entered any more. Replaces what was
-    /// said before.
+    /// Texts are about to be changed: an edit without an entry was not made, or is not entered any more. Replaces the
+    /// earlier record.
     Writing {
         /// The changes, text by text; none when all is known about them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -350,9 +350,9 @@ pub enum Record {
         /// Who named it so.
         by: TitledBy,
     },
-    /// The session was put away, or taken out again.
+    /// The session was archived, or taken out again.
     Archived {
-        /// Whether it is put away now.
+        /// Whether it is archived now.
         archived: bool,
     },
     /// How changes reach the files in this session, instead of as the user has set for all.
@@ -404,7 +404,7 @@ pub enum Record {
         /// What.
         entry: TaskEntry,
     },
-    /// The session was taken up again from its journal.
+    /// The session was resumed from its journal.
     Resumed {
         /// Calls that were unfinished and are sealed now.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -558,7 +558,7 @@ mod tests {
         Journal::open(&path).unwrap().append(&records[1]).unwrap();
         let all = [records.to_vec(), vec![records[1].clone()]].concat();
         assert_eq!(read::<Record>(&path).unwrap().records, all);
-        // Without the line that has it, the picture is lost, and that is said.
+        // Without the line that has it, the image is lost, and a notice says so.
         let last: Vec<_> = text.lines().skip(1).collect();
         std::fs::File::create(&path).unwrap().write_all(format!("{}\n", last.join("\n")).as_bytes()).unwrap();
         let Record::Attached { content, .. } = &read(&path).unwrap().records[0] else { panic!("attached") };

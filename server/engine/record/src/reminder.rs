@@ -11,7 +11,7 @@ pub enum ReminderKind {
     ModeChanged,
     /// The user has said something while the turn ran.
     Steered,
-    /// An edit failed for what stands in the file.
+    /// An edit failed because of the file's content.
     EditFailed,
     /// Files that were read were changed by others.
     FilesChanged,
@@ -28,7 +28,7 @@ pub enum ReminderKind {
 pub enum ReminderCategory {
     /// What the user has changed about the work.
     User,
-    /// What stands in files.
+    /// The content of files.
     Files,
     /// The todo list.
     Todos,

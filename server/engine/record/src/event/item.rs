@@ -1,6 +1,6 @@
 //! The items a transcript is made of.
 //!
-//! Rule: an item is what a person was shown; its last state is in the journal before anyone is told that it is
+//! Rule: an item is a unit that users see; its last state is in the journal before any client gets it
 //! final, and what the model is sent is kept apart from it.
 
 use jiff::Timestamp;
@@ -74,7 +74,7 @@ pub enum ItemBody {
         /// What went with it to the model.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
-        /// Whether it was said to a turn that ran, and began none.
+        /// Whether it went to a running turn instead of starting one.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         steered: bool,
         /// The command that it was, once that is known.
@@ -105,7 +105,7 @@ pub enum ItemBody {
     },
     /// A tool call.
     ToolCall(Box<ToolCallItem>),
-    /// Something the user should know that nobody said.
+    /// Information for the user that is no message.
     Notice {
         /// How serious it is.
         level: NoticeLevel,
@@ -118,7 +118,7 @@ pub enum ItemBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kind: Option<NoticeKind>,
     },
-    /// What a command has to say that no model is told of.
+    /// What a command has to say that no model is notified of.
     Command {
         /// Its name, without the `/`.
         name: String,
@@ -133,7 +133,7 @@ pub enum ItemBody {
         /// Whether it was not carried out.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         failed: bool,
-        /// The session to go on with from now on.
+        /// The session to continue with from now on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         go_to: Option<SessionId>,
     },
@@ -143,7 +143,7 @@ pub enum ItemBody {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum NoticeKind {
-    /// A model could not be asked; the model itself is not told of it.
+    /// A model could not be asked; the model itself is not notified of it.
     ApiError,
     /// A model could not be asked, because its key is missing or was refused.
     ApiKey,
