@@ -1,8 +1,9 @@
 //! The verdict on one call: run, ask, or refuse.
 //!
 //! Rule: a pure function of the call, the rules, the mode and the standing answers. A deny rule, the floor and a secret
-//! refuse whatever else is said; an ask rule and a guarded place ask whatever the mode says; a rule that allows comes
-//! before the mode. Nothing here turns a refusal into anything else, and what is not understood is never allowed by rule.
+//! always refuse; an ask rule and a guarded place ask in every mode; a rule that allows comes
+//! before the mode. Nothing here turns a refusal into anything else, and a rule never allows what the parser does not
+//! understand.
 
 mod command;
 mod file;
@@ -20,7 +21,7 @@ use kode_base::mode::{ActionClass, Mode, Stance};
 use kode_base::paths::{AbsPath, Target};
 use kode_command::{Analysis, CommandPattern};
 
-/// What is to happen with a call.
+/// The verdict on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GateDecision {
     /// It runs.
@@ -42,10 +43,10 @@ pub enum AnswerReach {
     Rule,
 }
 
-/// What is to happen with a call, and why.
+/// The verdict on a call, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// What is to happen.
+    /// The verdict.
     pub decision: GateDecision,
     /// Why, for people and for the model; without a final period.
     pub reason: String,
@@ -62,7 +63,7 @@ pub struct CitedRule {
     pub text: String,
     /// What it does.
     pub behavior: Behavior,
-    /// Where it stands.
+    /// Its place.
     pub source: crate::rules::RuleSource,
 }
 
@@ -77,7 +78,7 @@ impl Confinement {
     }
 }
 
-/// A call, as far as the gate looks at it.
+/// A call, as far as the gate checks it.
 #[derive(Clone, Copy, Debug)]
 pub struct GateCase<'a> {
     /// The tool's canonical name.
@@ -128,7 +129,7 @@ pub struct Circumstances<'a> {
     pub roots: &'a [AbsPath],
     /// Whether a target lies in the workspace or a folder added to it, links followed.
     pub contains: &'a dyn Fn(&Target) -> bool,
-    /// Whether a target is the session's own, such as the kept output of its commands: nobody is asked for reading it.
+    /// Whether a target is the session's own, such as the kept output of its commands: reading it never asks.
     pub is_own: &'a dyn Fn(&Target) -> bool,
     /// Where a target leads, links followed.
     pub real: &'a dyn Fn(&Target) -> Target,

@@ -28,7 +28,7 @@ pub use gate::{GateDecision, Verdict};
 pub use grant::Grant;
 pub use sensitive::{Sensitive, Sensitivity};
 
-/// What is asked of the user before a call runs.
+/// The prompt for the user before a call runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionPrompt {
@@ -59,7 +59,7 @@ pub struct PermissionPrompt {
     pub diagnostics: Option<ProposedDiagnostics>,
     /// How far a yes can reach.
     pub scopes: Vec<Scope>,
-    /// What a standing yes would cover, for each scope beyond this call; empty when none is offered.
+    /// What a permanent permission would cover, for each scope beyond this call; empty when none is offered.
     pub offers: Vec<Offer>,
     /// A mode in which the call runs without a prompt, which an answer that allows it may set.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "mode::known_or_none")]
@@ -80,7 +80,7 @@ pub struct ProposedDiagnostics {
     pub lines: Vec<String>,
 }
 
-/// What a standing yes of one scope would cover.
+/// What a permanent permission of one scope would cover.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Offer {
@@ -89,7 +89,7 @@ pub struct Offer {
     /// What runs unasked from then on, as rules in the form people write them.
     pub rules: Vec<String>,
     /// How many of this session's newest calls would not have been asked for, and how many of them were; `None` when it
-    /// was not looked at.
+    /// was not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spared: Option<RuleSavings>,
 }
@@ -100,7 +100,7 @@ pub struct Offer {
 pub struct RuleSavings {
     /// Calls that would have run unasked with the rule, and not without it.
     pub matched: u32,
-    /// Calls looked at.
+    /// Calls checked.
     pub of: u32,
 }
 
@@ -188,7 +188,7 @@ pub struct PermissionResolution {
     pub id: PermissionId,
     /// The call.
     pub call: CallId,
-    /// What was decided.
+    /// The decision.
     pub outcome: PermissionOutcome,
     /// How far a yes reaches; `Once` for everything else.
     pub scope: Scope,

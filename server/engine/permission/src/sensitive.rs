@@ -14,7 +14,7 @@ use crate::rules::places::real_on_disk;
 use crate::rules::{Behavior, RuleSet, RuleSubject};
 use kode_base::paths::{AbsPath, Target};
 
-/// Keys, credentials and environments: with them somebody else can act as the user.
+/// Keys, credentials and environments: with them an attacker can act as the user.
 const HIGH: [&str; 53] = [
     ".env",
     ".env~",
@@ -115,7 +115,7 @@ pub struct Sensitive {
 
 impl Sensitive {
     /// The built-in table with the user's own lines before it, as rules for reading: deny is high, ask is medium, allow
-    /// is none.
+    /// is not one.
     #[must_use]
     pub fn with(own: RuleSet) -> Self {
         Self { own: Some(own), ..Self::default() }

@@ -12,7 +12,7 @@ use kode_base::mode::{ActionClass, Mode, Stance};
 use kode_base::paths::Target;
 use kode_base::steering::{is_steering, place_at_home};
 
-/// What is done with a file.
+/// The action on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TargetAccess {
     /// It is read.
@@ -37,7 +37,7 @@ pub(super) fn judge(
         TargetAccess::Read => grant.covers_read(&real),
         TargetAccess::Write => grant.covers_write(&real),
     });
-    // An ask rule asks every time; what is guarded or sensitive was meant when the user said yes to it.
+    // An ask rule asks every time; a yes of the user covers guarded and sensitive files too.
     if held_back.decision == GateDecision::Ask && (!granted || held_back.rule.is_some()) {
         return held_back;
     }

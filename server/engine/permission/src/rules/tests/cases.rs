@@ -9,7 +9,7 @@ const DENY: Behavior = Behavior::Deny;
 const ASK: Behavior = Behavior::Ask;
 const ALLOW: Behavior = Behavior::Allow;
 
-/// What is done in a case.
+/// The action in a case.
 #[derive(Debug)]
 enum Doing {
     /// A path is read.
