@@ -216,7 +216,7 @@ fn deletes(arguments: &[CommandWord]) -> bool {
         || arguments.windows(2).any(|pair| runs(&pair[0]) && matches!(program(&pair[1]), "rm" | "shred"))
 }
 
-/// Whether deleting a word deletes what is never to be deleted.
+/// Whether deleting a word deletes something that must never be deleted.
 fn deletes_all(word: &CommandWord, place: &WorkingFolder, around: &LineContext<'_>) -> bool {
     let bare = word.text.replace(['"', '{', '}'], "");
     let variable = bare.strip_prefix('$').filter(|name| super::reader::is_variable(name)).is_some();
@@ -276,7 +276,7 @@ pub(super) fn feeds_a_shell(commands: &[SimpleCommand], first: usize, begin: usi
     fetched && commands[begin..].iter().any(runs)
 }
 
-/// Whether an interpreter takes its program from what is piped into it.
+/// Whether an interpreter takes its program from its piped input.
 fn reads_program(command: &SimpleCommand) -> bool {
     let Some((name, arguments)) = command.argv.split_first() else { return false };
     let name = program(name);

@@ -8,7 +8,7 @@ use super::{CommandWord, builtins, git};
 /// What makes a program's command risky.
 struct Risks {
     names: &'static [&'static str],
-    /// Letters, in a cluster or with a value; only what is before an option's value counts in a cluster, but
+    /// Letters, in a cluster or with a value; in a cluster only letters before an option's value apply, but
     /// which letters take one is not known here: any place in the word does.
     letters: &'static [char],
     /// Long options, however far they are spelled out.

@@ -24,7 +24,7 @@ const MAX_COMMANDS: usize = 1_000;
 /// How many parts of a line may be unknown, and how much text they may be together, in bytes.
 const MAX_UNKNOWNS: usize = 1_000;
 const MAX_UNKNOWN: usize = 1 << 20;
-/// How long a line is looked at.
+/// How long a line is checked.
 const TIME_LIMIT: Duration = Duration::from_secs(1);
 /// How many here-documents the second reader is shown.
 const MAX_DOCUMENTS: usize = 16;
@@ -54,7 +54,7 @@ pub(super) struct LineWalker {
     inner: usize,
     /// How much text is unknown, in bytes.
     unknown: usize,
-    /// When the look at the line began.
+    /// When the check the line began.
     begun: Instant,
     /// Plain values that bare assignments gave to variables, for naming programs.
     variables: Vec<(String, String)>,
@@ -68,14 +68,14 @@ pub(super) struct LineWalker {
     strays: bool,
 }
 
-/// The wrapper a script or command stands in.
+/// The wrapper a script or command is in.
 #[derive(Clone, Copy)]
 struct OuterWrapper {
     wrapped: bool,
     inside: Option<usize>,
 }
 
-/// Looks at a whole line.
+/// Checks a whole line.
 pub(super) fn judge(line: &str, directory: &AbsPath) -> Analysis {
     let mut judge = LineWalker {
         analysis: Analysis::default(),
@@ -95,7 +95,7 @@ pub(super) fn judge(line: &str, directory: &AbsPath) -> Analysis {
 }
 
 impl LineWalker {
-    /// Whether the line is past a bound, so that nothing more is looked at: it is refused whole.
+    /// Whether the line is past a bound, so that nothing more is checked: it is refused whole.
     fn is_past_bound(&mut self) -> bool {
         let excess = match &self.analysis {
             Analysis { excess: Some(_), .. } => return true,
@@ -557,7 +557,7 @@ fn only_looks(command: &SimpleCommand) -> bool {
 fn to_word(raw: &RawWord) -> CommandWord {
     let literal = !raw.expands && raw.problems.is_empty();
     let text = if literal { &raw.text } else { &raw.source };
-    // Words that cannot be judged keep what is known of them, for the rules that refuse.
+    // Words that cannot be judged keep their known part, for the rules that refuse.
     let text = if raw.problems.is_empty() || raw.text.is_empty() { text } else { &raw.text };
     CommandWord { text: text.clone(), literal, open: !literal && (raw.open || !raw.problems.is_empty()) }
 }

@@ -19,7 +19,7 @@ pub(super) enum InnerCommand {
     Anything(&'static str),
 }
 
-/// What is known of a command as a wrapper.
+/// The known facts about a command as a wrapper.
 #[derive(Debug)]
 pub(super) struct WrapperUse {
     pub inner: Vec<InnerCommand>,
@@ -153,7 +153,7 @@ const LAUNCHERS: [(&str, &[&str]); 12] = [
     ("poetry", &["run"]),
     ("pipenv", &["run"]),
 ];
-/// Wrappers with options of so many kinds that the command may begin at any of their arguments.
+/// Wrappers with options of such different kinds that the command may begin at any of their arguments.
 const LOOSE: [&str; 2] = ["bwrap", "setarch"];
 /// Variables whose value is a command.
 const PROGRAM_VARIABLES: [&str; 13] = [
@@ -341,7 +341,7 @@ fn replaced(options: &[CommandWord]) -> Option<&str> {
     })
 }
 
-/// Whether a reserved word stands where a program is named, so that the shell reads something else.
+/// Whether a reserved word is where a program is named, so that the shell reads something else.
 fn is_reserved(inner: &InnerCommand) -> bool {
     const WORDS: [&str; 19] = [
         "if", "then", "else", "elif", "fi", "for", "in", "do", "done", "while", "until", "case", "esac",
@@ -405,7 +405,7 @@ fn shell(arguments: &[CommandWord], documents: &[String]) -> Vec<InnerCommand> {
         } else if letters && text.contains('s') || text == "-" {
             break;
         } else if !text.starts_with('-') {
-            // A script file: what it holds is not looked at, like any program's.
+            // A script file: what it holds is not checked, like any program's.
             return inner;
         }
         at += 1;
