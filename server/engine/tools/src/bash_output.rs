@@ -1,6 +1,6 @@
 //! BashOutput: what a background command has written since the last look, and what it is doing.
 //!
-//! Rule: looking changes nothing but what counts as looked at; waiting ends with news, with its time or with a cancel.
+//! Rule: looking changes nothing but what counts as checked; waiting ends with news, with its time or with a cancel.
 
 use std::time::Duration;
 
@@ -42,12 +42,12 @@ pub struct BashOutputInput {
     /// How many milliseconds to wait at most: 30000 if left out, at most 600000. Counts only with `block`.
     #[serde(default)]
     pub timeout: Option<u64>,
-    /// A regular expression: only lines it matches are shown, the others count as looked at all the same.
+    /// A regular expression: only lines it matches are shown, the others count as checked all the same.
     #[serde(default)]
     pub filter: Option<String>,
 }
 
-/// Looks at a background command.
+/// Checks a background command.
 #[derive(Clone, Copy, Debug)]
 pub struct BashOutput;
 
@@ -210,7 +210,7 @@ fn filtered(output: &CapturedOutput, filter: Option<&RegexMatcher>) -> (String, 
     let Some(filter) = filter else { return (output.text.clone(), 0) };
     let matches = |line: &str| {
         let line = line.trim_end_matches(['\n', '\r']);
-        // What is missing in the middle is said whatever is looked for.
+        // A gap in the middle is reported for every filter.
         filter.is_match(line.as_bytes()).unwrap_or(true) || output.is_marker(line)
     };
     let (shown, left_out): (Vec<_>, Vec<_>) =

@@ -1,6 +1,6 @@
 //! CallHierarchy: the functions that call a function, or that it calls, up to three levels deep.
 //!
-//! Rule: a function that stands on the way already is not followed again, so that recursion ends.
+//! Rule: a function that is on the way already is not followed again, so that recursion ends.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const MAX_LINES: usize = 10;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CallHierarchyInput {
-    /// The name of the function as it stands in the file, such as `parse` or `Parser::parse`.
+    /// The name of the function unchanged in the file, such as `parse` or `Parser::parse`.
     pub symbol: String,
     /// A file that uses or declares it.
     pub file_path: String,

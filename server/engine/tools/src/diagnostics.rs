@@ -1,7 +1,7 @@
 //! Diagnostics: the errors and warnings of language servers, those of the editor or of the agent's own.
 //!
 //! Rule: worst first, never more than [`MAX_OF_FILE`] of a file and [`MAX_IN_ALL`], with the number of all; a server without an
-//! answer is never taken for code without faults.
+//! answer is never treated as code without faults.
 
 use std::fmt::Write as _;
 

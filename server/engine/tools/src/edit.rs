@@ -1,7 +1,7 @@
 //! The `Edit` tool: one passage of a file replaced by another.
 //!
-//! Rule: rather refuse than guess. Only a text this session has read is edited, only where the old passage stands
-//! exactly once (or everywhere, when asked for), and every refusal says what stands there and what to do next.
+//! Rule: rather refuse than guess. Only a text this session has read is edited, only where the old passage is there
+//! exactly once (or everywhere, when asked for), and every refusal shows the current text and the next step.
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -17,7 +17,7 @@ use kode_tool::{CallContext, CallPlan, Tool, ToolFacts};
 pub struct EditInput {
     /// The file to change: an absolute path, a path relative to the working folder, or the URI of an open document.
     pub file_path: String,
-    /// The passage to replace, exactly as it stands in the file, without line numbers. Empty only to create a file.
+    /// The passage to replace, exactly unchanged in the file, without line numbers. Empty only to create a file.
     pub old_string: String,
     /// What replaces it, taken literally. Must differ from old_string.
     pub new_string: String,

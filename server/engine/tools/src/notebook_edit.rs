@@ -40,7 +40,7 @@ pub struct NotebookEditInput {
     pub edit_mode: EditMode,
 }
 
-/// What is done with a cell.
+/// The action on a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EditMode {
@@ -120,7 +120,7 @@ impl Tool for NotebookEdit {
 /// The edits that a call makes in the text of a notebook, shown to people as `path`.
 ///
 /// # Errors
-/// What the model is told when the call does not fit the notebook.
+/// What the model learns when the call does not fit the notebook.
 pub fn edits(input: &NotebookEditInput, text: &str, path: &str) -> Result<Vec<TextEdit>, ToolError> {
     CellChange::new(input, text, path).map(|change| change.edits)
 }

@@ -1,7 +1,7 @@
 //! What `Edit` and `MultiEdit` share: replacing passages of one file, one after the other.
 //!
 //! Rule: all or nothing, and rather refuse than guess. Each passage is looked for in the result of the replacements
-//! before it; what is changed in the end is the least that leads there.
+//! before it; the final change is minimal.
 
 pub(crate) mod mismatch;
 
@@ -29,7 +29,7 @@ const MAX_REPLACEMENTS: usize = 100_000;
 pub(super) struct PassageReplacement<'input> {
     /// The passage; empty only to create a file or to fill an empty one.
     pub(super) old: &'input str,
-    /// What stands there afterwards.
+    /// The resulting text.
     pub(super) new: &'input str,
     /// Whether every occurrence is replaced.
     pub(super) all: bool,
@@ -124,7 +124,7 @@ pub(super) fn is_notebook(target: &Target) -> bool {
 }
 
 impl ReplacementOutcome {
-    /// The plan that makes the change, with a title for people and what is said first in the result.
+    /// The plan that makes the change, with a title for people and the first words of the result.
     pub(super) fn into_plan(self, target: Target, title: String, summary: String) -> CallPlan {
         let Self { base, edits, notes, .. } = self;
         let mut touches = vec![Touch::Write(target.clone())];

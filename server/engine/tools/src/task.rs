@@ -1,6 +1,6 @@
 //! Task: hands a piece of work to a sub-agent.
 //!
-//! Rule: what is called is checked here against what there is; the sub-agent itself is run by the turn, and every one
+//! Rule: the call is checked here against the known types; the sub-agent itself is run by the turn, and every one
 //! of its calls is judged like any other.
 
 use async_trait::async_trait;
@@ -30,7 +30,7 @@ pub struct TaskInput {
     /// The model to use instead of the type's own. Mostly left out.
     #[serde(default)]
     pub model: Option<String>,
-    /// The id of an earlier sub-agent, from its result: it goes on with all that it knows.
+    /// The id of an earlier sub-agent, from its result: it continues with all that it knows.
     #[serde(default)]
     pub resume: Option<String>,
     /// `worktree` for a git worktree of its own: it begins at the newest commit, sees no changes that are not committed, and

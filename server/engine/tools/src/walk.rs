@@ -34,7 +34,7 @@ pub(super) struct SearchWatch {
 }
 
 impl SearchWatch {
-    /// Whether nobody waits for the search any more.
+    /// Whether no caller waits for the search any more.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
@@ -44,7 +44,7 @@ impl SearchWatch {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// How many files have been looked at so far.
+    /// How many files have been checked so far.
     pub(super) fn files(&self) -> usize {
         self.files.load(Ordering::Relaxed)
     }
@@ -174,7 +174,7 @@ impl SearchAnchor {
         }
     }
 
-    /// Whether what was found at a path lies beneath the place.
+    /// Whether the file at a path lies beneath the place.
     #[cfg(unix)]
     pub(super) fn holds(&self, path: &Path) -> bool {
         match (&self.folder, path.strip_prefix(&self.root)) {
@@ -202,7 +202,7 @@ impl SearchAnchor {
     }
 }
 
-/// Whether what was found is a folder.
+/// Whether the entry is a folder.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FolderFlag(pub(super) bool);
 

@@ -1,4 +1,4 @@
-//! Tests of Bash: what the model gets of a command, and what it is told besides.
+//! Tests of Bash: the model's view of a command, and further remarks.
 //!
 //! Rule: a test waits for what a command writes, never for a time.
 

@@ -1,6 +1,6 @@
 //! The lines of a text that one `Read` shows.
 //!
-//! Rule: the text may come in pieces of any size and is not kept: only what is shown is, and of a line that is cut
+//! Rule: the text may come in pieces of any size and is not kept: only the shown lines are, and of a cut line
 //! only its beginning.
 
 use std::mem;
