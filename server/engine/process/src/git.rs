@@ -14,7 +14,7 @@ use crate::sandbox::Sandbox;
 use crate::shell::{CommandSpec, Shell};
 use kode_base::paths::AbsPath;
 
-/// What stands before the first call of git in a command line.
+/// What precedes the first call of git in a command line.
 const ENVIRONMENT: &str = "unset GIT_DIR GIT_WORK_TREE GIT_COMMON_DIR GIT_INDEX_FILE GIT_OBJECT_DIRECTORY \
      GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_NAMESPACE; export GIT_TERMINAL_PROMPT=0 GIT_OPTIONAL_LOCKS=0";
 

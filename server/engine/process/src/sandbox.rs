@@ -49,7 +49,7 @@ pub use policy::{
 pub const ARGUMENT: &str = "__sandbox";
 /// The file the helper leaves its report in.
 const REPORT: &str = "report.json";
-/// The file that tells the helper what is guarded.
+/// The file that lists the guarded files for the helper.
 const GUARD: &str = "guard.json";
 /// The folder for temporary files of commands.
 const SCRATCH: &str = "tmp";
@@ -67,9 +67,9 @@ pub struct SandboxOptions {
     pub kind: SandboxKind,
     /// The folders commands may write in: the workspace's, and others the user has allowed.
     pub writable: Vec<AbsPath>,
-    /// What they may not change, besides what is guarded everywhere.
+    /// Files they may not change, besides those that are guarded everywhere.
     pub read_only: Vec<AbsPath>,
-    /// What they may not see, besides what is hidden everywhere.
+    /// Files they may not see, besides those that are hidden everywhere.
     pub hidden: Vec<AbsPath>,
     /// What else of the writable folders they may not see.
     pub hides: Option<HiddenFilter>,
@@ -89,7 +89,7 @@ pub struct Sandbox {
     helper: PathBuf,
     policy: SandboxPolicy,
     hides: Option<HiddenFilter>,
-    /// Where what is set aside is kept.
+    /// The folder of files that are set aside.
     store: Quarantine,
     /// Those that watch over its folders, and know them from one command to the next.
     guards: Mutex<Vec<Arc<FileGuard>>>,
@@ -139,7 +139,7 @@ pub struct ServiceAccess {
 pub struct PreparedService {
     /// The helper, the program's standard input, and what has to be kept until it has ended.
     pub prepared: PreparedCommand,
-    /// What is written here is the program's standard input.
+    /// The standard input of the program.
     pub input: PipeWriter,
 }
 
@@ -249,7 +249,7 @@ impl Sandbox {
         let mut read_only = self.policy.read_only.clone();
         match self.policy.kind {
             SandboxKind::Bubblewrap { .. } => {
-                // What is to be seen is put there like what may be written, and then held.
+                // Visible files are put there like writable ones, and then held.
                 writable.extend(readable.iter().cloned());
                 read_only.extend(readable.iter().cloned());
             }
@@ -384,7 +384,7 @@ impl Sandbox {
     }
 
     /// Prepares a program that runs on beside the user. Where guarded files are not held while it runs but put back afterwards,
-    /// it cannot write in the workspace, for what is put back then might be the user's own work.
+    /// it cannot write in the workspace, because restored files might be the user's own work.
     ///
     /// # Errors
     /// As [`Sandbox::prepare`].
@@ -399,7 +399,7 @@ impl Sandbox {
         match self.policy.kind {
             SandboxKind::Bubblewrap { .. } => {
                 writable.extend(self.policy.writable.iter().cloned());
-                // What is to be seen is put there like what may be written, and then held.
+                // Visible files are put there like writable ones, and then held.
                 writable.extend(readable.iter().cloned());
                 read_only.extend(readable);
             }
@@ -484,7 +484,7 @@ impl SandboxRun {
     /// How the command ended, and what became of guarded files. `exit` is how the helper ended.
     ///
     /// # Errors
-    /// Why the command was not run. Without a report of a helper that ended by itself nothing may be taken for granted.
+    /// Why the command was not run. Without a report of a helper that ended by itself nothing may be treated as granted.
     pub async fn conclude(
         mut self,
         exit: Exit,

@@ -293,7 +293,8 @@ impl Shell {
         Ok(CommandOutcome { directory: self.directory(), ..outcome })
     }
 
-    /// Starts a command in the background and gives it as soon as it runs. It ends by itself, when it is told to, or with the session.
+    /// Starts a command in the background and gives it as soon as it runs. It ends by itself, when it is reported to, or
+    /// with the session.
     ///
     /// # Errors
     /// [`StartError`]; nothing runs then.
@@ -314,7 +315,7 @@ impl Shell {
                     report: None,
                     sandbox,
                     limit: None,
-                    // What it writes is kept by whoever looks on, from the beginning.
+                    // The observer keeps its output, from the beginning.
                     call: None,
                 };
                 shell.execute(execution, &mut watch, &cancel).await
@@ -322,8 +323,8 @@ impl Shell {
             .await
     }
 
-    /// Has other work done in the background, to be looked at and ended as commands are. It says how it ended and what it has
-    /// to say, and ends soon when it is told to.
+    /// Has other work done in the background, to be checked and ended as commands are. It says how it ended and what it has
+    /// to say, and ends soon when it is reported to.
     ///
     /// # Errors
     /// [`StartError`]; nothing is done then.

@@ -17,7 +17,7 @@ use kode_base::paths::AbsPath;
 const FOLDERS: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
 /// How long a trial may take.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How long is waited between two looks at it.
+/// How long is waited between two checks it.
 const PAUSE: Duration = Duration::from_micros(200);
 /// How much of what a trial says is kept.
 const MAX_SAID: u64 = 4096;
@@ -29,7 +29,7 @@ const LEAST_LANDLOCK: u32 = 3;
 pub struct SandboxSupport {
     /// Bubblewrap, or why it cannot be used.
     pub bubblewrap: Result<Bubblewrap, String>,
-    /// The version of Landlock, if there is one; 6 stands for all since.
+    /// The version of Landlock, if there is one; 6 represents all since.
     pub landlock: Option<u32>,
     /// Whether calls of the system can be filtered.
     pub seccomp: bool,
@@ -48,7 +48,7 @@ impl SandboxSupport {
     /// The best kind there is.
     ///
     /// # Errors
-    /// Why there is none; every command has to be asked for then.
+    /// The reason why no sandbox exists; every command asks then.
     pub fn best(&self) -> Result<SandboxKind, String> {
         self.bubblewrap().or_else(|bubblewrap| {
             self.landlock_alone().map_err(|landlock| format!("{bubblewrap}; {landlock}"))
@@ -83,7 +83,7 @@ impl SandboxSupport {
     }
 }
 
-/// What this machine offers. The first call tries it, which takes up to some seconds and blocks.
+/// The kind that this machine offers. The first call tries it, which blocks for up to some seconds.
 pub fn detect() -> &'static SandboxSupport {
     static SUPPORT: OnceLock<SandboxSupport> = OnceLock::new();
     SUPPORT.get_or_init(try_all)

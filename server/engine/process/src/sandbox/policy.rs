@@ -13,7 +13,7 @@ use super::guard::QuarantinedFile;
 use super::hosts::HostEntry;
 use kode_base::paths::AbsPath;
 
-/// The largest policy that is sent or read, in bytes. It has to fit into a pipe nobody reads yet.
+/// The largest policy that is sent or read, in bytes. It has to fit into a pipe without a reader yet.
 pub const MAX_POLICY: usize = 60 * 1024;
 
 /// What a command may do.
@@ -22,9 +22,9 @@ pub const MAX_POLICY: usize = 60 * 1024;
 pub struct SandboxPolicy {
     /// What holds the command.
     pub kind: SandboxKind,
-    /// The folders it may write in, with all beneath but what is guarded.
+    /// The folders it may write in, with all beneath except guarded files.
     pub writable: Vec<AbsPath>,
-    /// The folder for temporary files, writable too; where the kind can, it stands in for `/tmp`.
+    /// The folder for temporary files, writable too; where the kind can, it is in for `/tmp`.
     pub scratch: AbsPath,
     /// Files and folders it may read and not change, besides those guarded everywhere.
     pub read_only: Vec<AbsPath>,
@@ -44,8 +44,8 @@ pub struct SandboxPolicy {
     /// Variables it gets besides those that commands keep.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, String>,
-    /// Whether it runs on beside the user, as a server does: what is guarded is held where it can be, and nothing is put back
-    /// when it ends, for by then the user may have changed it. It ends when nobody reads its standard error.
+    /// Whether it runs on beside the user, as a server does: guarded files are held where possible, and nothing is restored
+    /// when it ends, for by then the user may have changed it. It ends when its standard error has no reader.
     #[serde(default)]
     pub lasting: bool,
 }
@@ -127,7 +127,7 @@ impl Default for ResourceLimits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum InputMode {
-    /// Nothing. The helper watches its own: when that ends, whoever started it is gone, and so the command goes.
+    /// Nothing. The helper watches its own: when that ends, its parent is gone, and so the command goes.
     #[default]
     None,
     /// What follows the request on the helper's.
@@ -144,7 +144,7 @@ pub struct HelperRequest {
     pub control: AbsPath,
     /// The socket of the proxy for the network; without it no host is let through.
     pub proxy: Option<AbsPath>,
-    /// The file that says what is guarded; without it the helper looks for itself.
+    /// The list of guarded files; without it the helper searches itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<AbsPath>,
 }

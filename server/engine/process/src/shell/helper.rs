@@ -1,7 +1,7 @@
 //! Commands that print one thing, such as a key.
 //!
 //! Rule: those of the user's own run with the user's rights and environment, in the user's home, where nothing of a workspace
-//! is taken for a part of them; others as they are told to. None has input; their output is bounded, is given to nobody but
+//! is treated as a part of them; others by their options. None has input; their output is bounded, goes to no process but
 //! the caller, and is in no error. When the wait ends, for whatever reason, the whole process group is gone.
 
 use std::io;
@@ -74,7 +74,7 @@ pub async fn output_of(command: &str, limit: Duration, max_bytes: usize) -> Resu
     timeout(limit, printed).await.unwrap_or(Err(HelperFailure::TimedOut(limit)))
 }
 
-/// As [`output_of`], of a program that is held back as it is told to be.
+/// As [`output_of`], of a program that is held back as it is reported to be.
 ///
 /// # Errors
 /// As [`output_of`].
@@ -93,7 +93,7 @@ pub async fn output_of_program(
             ended => Err(not_run(ended)),
         }
     };
-    // It must not wait for somebody to hear what it complains of.
+    // It must not wait for a reader of its complaints.
     let unheard = async {
         if let Err(error) = tokio::io::copy(&mut errors, &mut tokio::io::sink()).await {
             tracing::debug!(%error, "what a command complains of is not read");
@@ -222,7 +222,7 @@ mod tests {
                 }
             }
         }
-        // The end of the pipe comes when nobody is left who could write to it.
+        // The end of the pipe comes when no writer is left.
         let mut rest = Vec::new();
         reader.read_to_end(&mut rest).await.unwrap();
     }

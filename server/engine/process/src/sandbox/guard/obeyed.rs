@@ -1,6 +1,7 @@
 //! Why git obeys a file: for calls that change it without a command.
 //!
-//! Rule: every folder above the file is asked. The settings of a repository are read anew when one of their files has changed.
+//! Rule: every folder above the file is asked. The settings of a repository are read again when one of their files has
+//! changed.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! What commits need of a git folder, and which new entries of one name no program.
 //!
-//! Rule: an allow-list. What is not on it is read-only, whatever it is called; a new entry that is neither on it nor plain is
+//! Rule: an allow-list. Any other name is read-only; a new entry that is neither on it nor plain is
 //! set aside.
 
 use std::ffi::OsStr;

@@ -15,7 +15,7 @@ pub(super) struct InodeStamp {
 }
 
 impl InodeStamp {
-    /// That of a file; nothing where there is none.
+    /// That of a file; nothing if absent.
     pub(super) fn of(path: &Path) -> Option<Self> {
         let metadata = std::fs::metadata(path).ok()?;
         Some(Self {

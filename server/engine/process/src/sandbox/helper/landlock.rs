@@ -25,7 +25,7 @@ const OWN_DEVICES: [&str; 4] = ["/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm"]
 /// How many rules may be needed to leave out hidden files.
 const MAX_RULES: usize = 20_000;
 
-/// The version of Landlock there is, as far as it can be told; 6 stands for all since.
+/// The version of Landlock there is, as far as it can be told; 6 represents all since.
 pub(crate) fn version() -> Option<u32> {
     let offers = |abi| {
         let rules = Ruleset::default()
@@ -48,8 +48,8 @@ pub(super) struct FileRules<'a> {
     /// Folders with all rights.
     pub(super) writable: &'a [PathBuf],
     /// Paths that are left out of what may be read. In a writable folder, the folders on the way to one lose reading, removing
-    /// and renaming: what is beside it there when the command starts can be read, what the command makes there cannot, and
-    /// nothing there takes another name, by which a later command would see it.
+    /// and renaming: files beside it that exist when the command starts can be read, files that the command makes there
+    /// cannot, and nothing there takes another name, by which a later command would see it.
     pub(super) hidden: &'a [PathBuf],
     /// Paths in hidden ones that may be read nevertheless.
     pub(super) shown: &'a [PathBuf],
@@ -137,7 +137,7 @@ fn allow(
     Ok(rules.add_rule(PathBeneath::new(file, rights))?)
 }
 
-/// Everything on the disk but what is hidden, in as few paths as that takes.
+/// Everything on the disk except hidden files, in as few paths as that takes.
 fn beside(files: &FileRules<'_>) -> io::Result<Vec<PathBuf>> {
     let hidden: BTreeSet<_> = files.hidden.iter().map(PathBuf::as_path).collect();
     let above: BTreeSet<_> = hidden.iter().flat_map(|path| path.ancestors().skip(1)).collect();

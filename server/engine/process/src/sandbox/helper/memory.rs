@@ -1,6 +1,6 @@
 //! What a command may take of the machine's memory.
 //!
-//! Rule: no limit on addresses, because programs reserve far more than they use; what counts is what is left on the machine.
+//! Rule: no limit on addresses, because programs reserve far more than they use; the free memory of the machine decides.
 //! When it runs out, the command ends, and neither the server nor the editor.
 
 use std::fs;

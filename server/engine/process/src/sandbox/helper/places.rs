@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use crate::sandbox::SandboxPolicy;
 use crate::sandbox::guard::{GuardScope, GuardSurvey, GuardedPath};
 
-/// Folders of the system that nobody can be given to write in.
+/// Folders of the system that can never be made writable.
 const NEVER_WRITABLE: [&str; 4] = ["/", "/proc", "/dev", "/sys"];
 /// Folders that every sandbox has of its own.
 const OWN: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/proc", "/dev"];
@@ -23,9 +23,9 @@ pub(super) struct PolicyPaths {
     pub(super) writable: Vec<PathBuf>,
     /// The folder for temporary files.
     pub(super) scratch: PathBuf,
-    /// What is hidden.
+    /// The hidden paths.
     pub(super) hidden: Vec<PathBuf>,
-    /// What is seen nevertheless in what is hidden.
+    /// The visible paths in hidden ones.
     pub(super) shown: Vec<PathBuf>,
     /// What may not be changed beneath a folder to write in.
     pub(super) read_only: Vec<PathBuf>,

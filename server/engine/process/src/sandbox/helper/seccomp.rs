@@ -199,7 +199,7 @@ fn refusals(sockets: Sockets, alone: bool) -> Result<SyscallRules, seccompiler::
         when(&[(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(flag), flag)])
     });
     rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
-    // The kernel looks at the lower half of the number only.
+    // The kernel checks the lower half of the number only.
     let typing = TERMINAL.into_iter().map(|request| {
         when(&[(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request & u64::from(u32::MAX))])
     });
