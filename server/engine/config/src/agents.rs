@@ -25,7 +25,7 @@ use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
 use kode_permission::rules::{SettingsProblem, names};
 
-/// So many types there are at most.
+/// Maximum number of types.
 const MAX_TYPES: usize = 100;
 
 /// The most characters of a description in the list that the model reads.
@@ -51,7 +51,7 @@ pub struct AgentType {
     pub prompt: String,
     /// The tools it may use, by any of their names; `None` for all.
     pub tools: Option<Vec<String>>,
-    /// The tools it may not use, whatever else is said.
+    /// The tools it may not use, regardless of other keys.
     pub disallowed_tools: Vec<String>,
     /// Its model, by profile or alias; `None` for that of the session, and for a built-in type the one set for
     /// sub-agents.
@@ -74,7 +74,7 @@ pub struct AgentType {
     pub hooks: Option<FileHooks>,
     /// Whether it begins with a copy of the conversation that calls it.
     pub fork_context: bool,
-    /// Whether whoever calls it goes on while it works.
+    /// Whether its caller continues while it works.
     pub background: bool,
     /// Whether each of its sub-agents works in a git worktree of its own.
     pub is_isolated: bool,
@@ -119,7 +119,7 @@ pub struct AgentTypes {
     types: BTreeMap<String, AgentType>,
     /// Types that others of the same name hide.
     pub shadowed: Vec<ShadowedAgent>,
-    /// What is wrong with files.
+    /// The problems of files.
     pub problems: Vec<SettingsProblem>,
 }
 
@@ -166,7 +166,7 @@ impl AgentTypes {
         types
     }
 
-    /// Checks what the files name: skills, models and tools that are not there are told.
+    /// Checks what the files name: skills, missing models and tools are reported.
     pub(crate) fn check(&mut self, has_skill: &dyn Fn(&str) -> bool, has_model: &dyn Fn(&str) -> bool) {
         for agent in self.types.values() {
             let Some(file) = &agent.file else { continue };

@@ -113,7 +113,7 @@ pub struct Extension {
     pub agent: Option<String>,
     /// Whether that one is not waited for.
     pub background: bool,
-    /// Patterns of files; where there are any, the model is told of it only once such a file was read or changed.
+    /// Patterns of files; where there are any, the model is notified of it only once such a file was read or changed.
     pub paths: Vec<String>,
     /// The shell that its commands are written for.
     pub shell: CommandShell,
@@ -140,7 +140,7 @@ pub enum CommandShell {
 /// One that cannot be reached by its name, because another one has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShadowedExtension {
-    /// What is hidden.
+    /// The hidden ones.
     pub extension: Extension,
     /// The file that is used instead.
     pub by: AbsPath,
@@ -153,12 +153,12 @@ pub struct Catalog {
     commands: BTreeMap<String, Extension>,
     /// Those of which another one has the name.
     pub shadowed: Vec<ShadowedExtension>,
-    /// What was left out and why: file and reason.
+    /// The files that are left out, with the reason.
     pub problems: Vec<(PathBuf, String)>,
 }
 
 impl Catalog {
-    /// The skill or command of that name; what is looked for first wins.
+    /// The skill or command of that name; the first match wins.
     #[must_use]
     pub fn find(&self, first: ExtensionKind, name: &str) -> Option<&Extension> {
         let (skill, command) = (self.skills.get(name), self.commands.get(name));

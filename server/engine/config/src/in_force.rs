@@ -23,7 +23,7 @@ use kode_text::workspace::real_paths::RealPaths;
 /// What the gate goes by, until the policy or a standing answer changes.
 #[derive(Clone, Debug)]
 pub struct EffectivePolicy {
-    /// What was settled beforehand.
+    /// The settled rules.
     pub policy: Arc<Policy>,
     /// Its rules and those of this session's standing answers, ready for use.
     pub rules: RuleSet,
@@ -54,7 +54,7 @@ pub struct SessionAdditions {
     pub cwd: AbsPath,
 }
 
-/// What a call is judged by: what is in force, and the files that it can see.
+/// The basis for judging a call: the rules in force, and the files that it can see.
 #[derive(Clone)]
 pub struct PolicyView {
     /// What the gate goes by.
@@ -90,7 +90,7 @@ impl EffectivePolicy {
         Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
     }
 
-    /// The same picture with more that a skill or command brings along.
+    /// The same picture with more that a skill or command declares.
     pub fn with_equipment(&self, more: &Equipment, cwd: &AbsPath) -> Self {
         let mut equipment = self.equipment.clone();
         equipment.take(more.clone());

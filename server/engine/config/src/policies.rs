@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::policy::{Policy, PolicySource, SessionDefaults};
 use kode_base::paths::AbsPath;
 
-/// Finds what was settled about permissions for a workspace.
+/// Finds the settled permissions of a workspace.
 pub trait PolicyProvider: Send + Sync {
     /// What counts in sessions of these folders; the first is the working directory.
     fn of(&self, roots: &[AbsPath]) -> Arc<dyn PolicySource>;

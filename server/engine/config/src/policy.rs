@@ -16,7 +16,7 @@ use kode_permission::rules::{Behavior, Order, PlacedRule, Rule, SettingsProblem}
 use kode_permission::{Scope, Sensitive};
 use kode_process::sandbox::Sandbox;
 
-/// What was settled beforehand.
+/// The settled rules.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// The rules, in any order.
@@ -41,15 +41,15 @@ pub struct Policy {
     pub lost: Option<String>,
     /// What files of the workspace ask for and the user has not approved.
     pub withheld: Vec<WithheldSetting>,
-    /// What stands for that of it which the user has not put off.
+    /// What represents that of it which the user has not put off.
     pub to_ask: Vec<String>,
-    /// What stands for the contents of the files the policy was made from.
+    /// What represents the contents of the files the policy was made from.
     pub contents: Vec<(AbsPath, u64)>,
     /// Scripts of the workspace that hooks run outside of the sandbox.
     pub hook_scripts: Vec<AbsPath>,
-    /// What is to be run, started or passed on by others.
+    /// Entries that other modules run, start or pass on.
     pub declared: Arc<Declarations>,
-    /// What of the settings cannot be used, and where it stands.
+    /// What of the settings cannot be used, and its place.
     pub problems: Vec<SettingsProblem>,
 }
 
@@ -77,7 +77,7 @@ impl Default for Policy {
     }
 }
 
-/// What sessions begin with where nobody says otherwise.
+/// What sessions begin with by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionDefaults {
     /// The mode, if the settings name one.
@@ -137,7 +137,7 @@ pub enum KeepRuleError {
     BadRule {
         /// The text.
         rule: String,
-        /// What is wrong with it.
+        /// Its problems.
         reason: String,
     },
     /// The file could not be read or written.
@@ -168,7 +168,7 @@ pub trait PolicySource: Send + Sync {
         Err(KeepRuleError::NoSettings)
     }
 
-    /// Removes a rule from the file it stands in, and says whether it stood there.
+    /// Removes a rule from the file it is in, and says whether it stood there.
     ///
     /// # Errors
     /// [`KeepRuleError`]; the file is then as it was.

@@ -29,7 +29,7 @@ const MAX_BYTES: u64 = 256 * 1024;
 /// The most files of a folder.
 const MAX_FILES: usize = 200;
 
-/// So many folders deep files are looked for.
+/// Maximum depth of folders that are searched for files.
 const MAX_DEPTH: usize = 6;
 
 /// The most characters of a name.
@@ -78,7 +78,7 @@ enum Names {
     One(String),
 }
 
-/// What came of a file: the type, with what of it does not count, or why there is none.
+/// The result of a file: the type with its ignored parts, or the reason why it is missing.
 pub(super) struct AgentFile {
     pub(super) file: AbsPath,
     pub(super) agent: Option<AgentType>,
@@ -275,7 +275,7 @@ impl RawAgent {
     }
 }
 
-/// A key that stands there with nothing after it is an empty list, not a key left out.
+/// A key that is there with nothing after it is an empty list, not a key left out.
 fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Names>, D::Error> {
     let names: Option<Names> = Option::deserialize(deserializer)?;
     Ok(Some(names.unwrap_or(Names::Many(Vec::new()))))

@@ -1,4 +1,4 @@
-//! The head of a Markdown file: what stands between two lines of `---`.
+//! The front matter of a Markdown file: the text between two lines of `---`.
 //!
 //! Rule: unknown keys are left alone, and a key of ours with a value that makes no sense is an error that names it.
 
@@ -31,7 +31,7 @@ pub(super) struct FrontMatter {
     pub(super) shell: CommandShell,
     /// The hooks, as they are written.
     pub(super) hooks: Option<Value>,
-    /// What is not followed, for people.
+    /// The unsupported parts, for people.
     pub(super) notes: Vec<String>,
 }
 
@@ -235,7 +235,7 @@ fn split_outside(text: &str, (open, close): (char, char), separates: impl Fn(cha
     parts.iter().map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
 }
 
-/// A head in which plain values stand in quotes that mean more to the notation than they do to people:
+/// A head in which plain values are in quotes that mean more to the notation than they do to people:
 /// `argument-hint: [issue] [level]`, `description: Fix: all of it`.
 fn with_quotes(text: &str) -> String {
     let quoted = |line: &str| {

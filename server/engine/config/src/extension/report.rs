@@ -1,7 +1,7 @@
-//! What of the files of users is in use, from where, what hides what, and what is left out and why.
+//! The state of users' files: in use, with their origin, hidden by others, or left out with the reason.
 //!
-//! Rule: it says what was read and judged, and judges nothing itself; every file that was found stands in it once for each
-//! thing that it describes.
+//! Rule: it reports the results of reading and judging, and judges nothing itself; every file that was found is in it once
+//! for each thing that it describes.
 
 use crate::agents::ShadowedAgent;
 use crate::extension::live::LoadedExtensions;
@@ -96,7 +96,7 @@ pub struct Finding {
     pub subject: FindingSubject,
     /// What it is called.
     pub name: String,
-    /// Whose it is, as people are told.
+    /// Whose it is, as people are notified.
     pub origin: String,
     /// Its file; `None` when it is built in.
     pub file: Option<AbsPath>,
@@ -107,9 +107,9 @@ pub struct Finding {
 /// All that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtensionReport {
-    /// What was found, by kind, then by name.
+    /// The findings, by kind, then by name.
     pub findings: Vec<Finding>,
-    /// What is wrong with files, settings included.
+    /// The problems of files, settings included.
     pub problems: Vec<SettingsProblem>,
 }
 
@@ -269,7 +269,7 @@ fn shadowed(subject: FindingSubject, hidden: &ShadowedAgent) -> Finding {
     }
 }
 
-/// A file that is left out; what is used in part stands among the problems alone.
+/// A file that is left out; a file that is used in part is among the problems alone.
 fn left_out(problem: &SettingsProblem) -> Option<Finding> {
     let file = problem.file.clone().filter(|_| problem.severity == ProblemSeverity::Error)?;
     let is_beneath = |folder: &str| file.as_path().components().any(|part| part.as_os_str() == folder);

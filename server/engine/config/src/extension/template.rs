@@ -1,7 +1,7 @@
 //! The text of a skill or command before it is used: words, and commands that run first.
 //!
 //! Rule: what runs is found in the file's own text, before any argument is put in, so that an argument can never become a
-//! command of its own; what was approved is this very text, with the scripts that its commands name.
+//! command of its own; the approval is for this exact text, with the scripts that its commands name.
 
 use std::fmt::Write;
 
@@ -164,7 +164,7 @@ fn inline(line: &str, text: &mut String, segments: &mut Vec<TemplateSegment>) {
                 segments.push(TemplateSegment::Text(std::mem::take(text)));
                 segments.push(TemplateSegment::Command(command[..end].to_owned()));
                 (rest, from) = (&command[end + 1..], 0);
-                // What follows directly stands after a command, and not after a blank.
+                // What follows directly follows a command, and not after a blank.
                 if let Some(behind) = rest.strip_prefix(MARK) {
                     text.push_str(MARK);
                     rest = behind;

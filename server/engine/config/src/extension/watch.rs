@@ -1,7 +1,7 @@
-//! Hears of changes to the files of users: folders are watched, and a burst of changes counts as one.
+//! Learns of changes to the files of users: folders are watched, and a burst of changes counts as one.
 //!
-//! Rule: the system's word is only a reason to look; nothing is made in any folder. Where watching fails that is told once,
-//! and the files are still looked at when they are needed.
+//! Rule: the system's word is only a reason to look; nothing is made in any folder. Where watching fails that is reported
+//! once, and the files are still checked when they are needed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(super) struct ExtensionWatch {
 }
 
 impl ExtensionWatch {
-    /// Watches nothing yet. What happens in the places that `concerns` is told to `changed`.
+    /// Watches nothing yet. Reports changes in the places of `concerns` to `changed`.
     pub(super) fn new(
         changed: Arc<Notify>,
         concerns: impl Fn(&std::path::Path) -> bool + Send + Sync + 'static,

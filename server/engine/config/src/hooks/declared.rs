@@ -42,7 +42,7 @@ pub(crate) struct HookGroup {
     pub(crate) line: u32,
 }
 
-/// What a skill or command has brought along, and in which turn.
+/// What a skill or command has declared, and in which turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnHooks {
@@ -86,7 +86,7 @@ impl FileHooks {
         self.groups.iter().filter_map(|group| self.at.wish(group.key(), &group.value)).collect()
     }
 
-    /// What is wrong with it, and on which line.
+    /// Its problems, and on which line.
     pub(crate) fn problems(&self) -> Vec<SettingsProblem> {
         let entries = self.groups.iter().map(|group| self.entry(group, false, Approval::NotNeeded));
         Hooks::of_entries(entries, false, &self.at.root).problems
@@ -136,10 +136,10 @@ impl HookGroup {
     }
 }
 
-/// So many files bring hooks along in one conversation; those used first give way.
+/// Maximum number of files that declare hooks in one conversation; those used first give way.
 pub(crate) const MAX_FILES: usize = 50;
 
-/// Takes in what a file brings along; what the same file brought along before counts no more.
+/// Takes in what a file declares; what the same file declared before counts no more.
 pub fn take_in(known: &mut Vec<TurnHooks>, used: TurnHooks) {
     known.retain(|known| known.hooks.at.file != used.hooks.at.file);
     if known.len() >= MAX_FILES {

@@ -76,7 +76,7 @@ impl HookEvent {
         Self::Compaction,
     ];
 
-    /// The name in settings and in what hooks are told.
+    /// The name in settings and in the input of hooks.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -142,13 +142,13 @@ impl HookEvent {
 /// What it means at an event that a hook blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockEffect {
-    /// What was about to happen does not.
+    /// The event is blocked.
     Blocks,
-    /// The agent goes on with the reason.
+    /// The agent continues with the reason.
     GoesOn,
-    /// The model is told the reason.
+    /// The model gets the reason.
     TellsModel,
-    /// The user is told the reason.
+    /// The user gets the reason.
     TellsUser,
     /// Nothing.
     Ignored,

@@ -10,7 +10,7 @@ const MAX_MESSAGE: usize = 1_000;
 pub enum McpFailureClass {
     /// It may go away by itself: it is tried again.
     Transient,
-    /// Somebody has to change something: it is not tried again by itself.
+    /// The user has to change something: it is not tried again by itself.
     Permanent,
     /// The user has to sign in.
     Auth,
@@ -45,7 +45,7 @@ impl McpFailure {
         Self::new(McpFailureClass::Transient, message, hint)
     }
 
-    /// One that stays until somebody changes something.
+    /// One that stays until the user changes something.
     pub fn permanent(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::new(McpFailureClass::Permanent, message, hint)
     }

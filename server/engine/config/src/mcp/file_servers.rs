@@ -10,7 +10,7 @@ use crate::mcp::config::ServerDefinition;
 use crate::settings::TrustRequest;
 use crate::settings::declared::Declaration;
 
-/// So many servers a file can describe.
+/// Maximum number of servers that a file can describe.
 pub(crate) const MAX_SERVERS: usize = 10;
 
 /// The key they stand under; an approval of one is kept under it and the server's name.
@@ -32,7 +32,7 @@ pub(crate) struct ServerEntry {
 }
 
 impl FileServers {
-    /// What the `mcpServers` of a head describe, beside the names that stand there, and what is wrong with it. `None` where
+    /// What the `mcpServers` of a head describe, beside the names that stand there, and its problems. `None` where
     /// nothing is described.
     pub(crate) fn read(written: &Value, head: &str, at: &FrontMatterFile) -> (Option<Self>, Vec<FileFault>) {
         let single = |object: &Map<String, Value>| -> Vec<(String, Value)> {

@@ -32,7 +32,7 @@ impl Desk {
     }
 }
 
-/// What is told, with the number of the line.
+/// The reports, with the number of the line.
 fn told(problems: &[SettingsProblem]) -> Vec<String> {
     let line = |problem: &SettingsProblem| problem.place.map_or(0, |place| place.line + 1);
     problems.iter().map(|problem| format!("{}: {}", line(problem), problem.message)).collect()

@@ -32,10 +32,10 @@ pub struct Declarations {
     pub env: Vec<Declaration>,
     /// Commands that print something for us: `statusLine`.
     pub helpers: Vec<Declaration>,
-    /// All plugins that are installed or named, in the order of their names. What those bring that are on stands among the
+    /// All plugins that are installed or named, in the order of their names. What those bring that are on is among the
     /// others, the weakest.
     pub plugins: Vec<PluginListing>,
-    /// What is switched on and off.
+    /// The plugins that are on and off.
     pub switches: Switches,
 }
 
@@ -46,7 +46,7 @@ pub struct Declaration {
     pub name: String,
     /// What the file says of it.
     pub value: Value,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
     /// The folder that relative paths in it are relative to.
     pub root: AbsPath,
@@ -61,13 +61,13 @@ pub struct Declaration {
 pub enum Approval {
     /// It comes from the user or the administrator.
     NotNeeded,
-    /// The user has approved it as it stands.
+    /// The user has approved it unchanged.
     Approved,
     /// It is not in force until the user approves this.
     Waiting(TrustRequest),
 }
 
-/// What is switched on and off for all that is declared.
+/// The switches for all declared entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Switches {
     /// `disableAllHooks`.
@@ -154,7 +154,7 @@ impl Settings {
             let is_named =
                 switches.enable_all_servers == Some(true) || switches.enabled_servers.contains(&entry.name);
             let is_enabled = is_named && !is_distrusted;
-            // Nobody is asked about what will not be started.
+            // Entries that will not be started ask for no approval.
             if is_disabled || is_enabled {
                 self.withheld.retain(|withheld| withheld.wish != *wish);
             }
@@ -282,7 +282,7 @@ impl FileReader<'_, '_> {
                 self.settings.look_at(files.iter().map(|file| file.path.clone()));
                 let contents: String = files.iter().map(ReferencedFile::line).collect();
                 let text = format!("{value}{contents}");
-                // Nothing uses these yet, so nobody is asked about them.
+                // Nothing uses these yet, so they ask for no approval.
                 let is_unused = matches!(kind, DeclarationKind::Helper);
                 if !is_unused && self.is_in_force(&key, &text, node.range()) {
                     Approval::Approved

@@ -21,7 +21,7 @@ struct LatestUpdate {
 /// What an editor says. `Null` is nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EditorUpdate {
-    /// Settings of which nobody says whose they are: an object as a settings file holds it.
+    /// Settings of unknown origin: an object as a settings file holds it.
     pub settings: Value,
     /// Settings that the client says are the user's own.
     pub user_settings: Value,
@@ -35,7 +35,7 @@ impl EditorSettings {
         self.change(|known| *known = word)
     }
 
-    /// Changes what was said, and says whether that is something else now.
+    /// Changes the statement, and returns whether it differs now.
     pub fn change(&self, change: impl FnOnce(&mut EditorUpdate)) -> bool {
         let mut latest = self.0.lock();
         let mut word = EditorUpdate::clone(&latest.word);
@@ -47,7 +47,7 @@ impl EditorSettings {
         true
     }
 
-    /// What was said last.
+    /// The last statement.
     #[must_use]
     pub fn word(&self) -> Arc<EditorUpdate> {
         Arc::clone(&self.0.lock().word)
@@ -59,7 +59,7 @@ impl EditorSettings {
         self.word().is_distrusted
     }
 
-    /// How often another word was said.
+    /// Number of changed statements.
     pub(super) fn number(&self) -> u64 {
         self.0.lock().number
     }

@@ -1,6 +1,6 @@
 //! What counts of all settings, key by key, with the place it comes from.
 //!
-//! Rule: what is told is what the files state and the reader lets count; secrets are masked before anything leaves here.
+//! Rule: the output is the stated values that the reader accepts; secrets are masked before anything leaves here.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub struct EffectiveSetting {
     pub key: &'static Key,
     /// The name in it, where it holds entries by name.
     pub name: Option<String>,
-    /// The value, secrets masked; none where nobody says anything and there is no default.
+    /// The value, secrets masked; none by default anything and there is no default.
     pub value: Option<Value>,
     /// Where the value comes from; none for a default. Of a list, where its first item does.
     pub source: Option<RuleSource>,
@@ -30,7 +30,7 @@ pub struct EffectiveSetting {
 pub struct SettingStatement {
     /// The value, secrets masked.
     pub value: Value,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
     /// What becomes of it.
     pub standing: StatementStanding,

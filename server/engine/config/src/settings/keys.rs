@@ -13,7 +13,7 @@ use serde_json::Value;
 pub use schema::{SCHEMA_FILE, schema};
 pub use table::KEYS;
 
-/// A key is taken for a slip of another when so many letters at most are different.
+/// A key is treated as a typo of another when at most this many letters differ.
 const MAX_SLIP: usize = 2;
 /// Shorter keys are too much like each other to say.
 const MIN_SLIP_LENGTH: usize = 4;
@@ -21,7 +21,7 @@ const MIN_SLIP_LENGTH: usize = 4;
 /// One key of settings files.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// Its name, with those of the objects it stands in before it: `permissions.allow`.
+    /// Its name, with those of the objects it is in before it: `permissions.allow`.
     pub path: &'static str,
     /// What it holds.
     pub shape: KeyShape,
@@ -31,7 +31,7 @@ pub struct Key {
     pub reach: KeyReach,
     /// What it does, in a sentence without a period.
     pub doc: &'static str,
-    /// What counts where nobody says anything, as JSON; empty where that is nothing.
+    /// What counts by default anything, as JSON; empty where that is nothing.
     pub default: &'static str,
 }
 
@@ -110,7 +110,7 @@ pub enum KeyReach {
     Loosens,
     /// From those of the user and the administrator alone.
     Own,
-    /// From none: it is another program's, or has no meaning here. Why, in a sentence without a period; empty where nobody
+    /// From none: it is another program's, or has no meaning here. Why, in a sentence without a period; empty where no user
     /// would wonder.
     Ignored(&'static str),
 }
@@ -133,7 +133,7 @@ impl Key {
         self.path.rsplit('.').next().unwrap_or(self.path)
     }
 
-    /// What counts where nobody says anything.
+    /// What counts by default anything.
     #[must_use]
     pub fn default_value(&self) -> Option<Value> {
         serde_json::from_str(self.default).ok()
@@ -153,7 +153,7 @@ impl KeyShape {
         matches!(self, Self::SwitchesByName | Self::TextsByName | Self::ObjectsByName | Self::ListsByName)
     }
 
-    /// What is wrong with a value, for people: what has to be written instead.
+    /// The problems of a value, for people: what has to be written instead.
     ///
     /// # Errors
     /// That text, without a period.
@@ -250,7 +250,7 @@ pub fn find(path: &str) -> KeyMatch {
     KeyMatch::Nothing(near(path))
 }
 
-/// The key that may be meant by a path that is none: one letter or two are different, or its case alone.
+/// The key that may be meant by an unknown path: one letter or two are different, or its case alone.
 #[must_use]
 pub fn near(path: &str) -> Option<&'static Key> {
     if path.chars().count() < MIN_SLIP_LENGTH {

@@ -1,7 +1,7 @@
 //! What the settings say about permissions, as the gate takes it.
 //!
-//! Rule: files are looked at before every use and read when one has changed; a change that cannot be read in full makes
-//! nothing looser. Whoever asks may wait for the disk, so nobody asks on a thread that answers clients.
+//! Rule: files are checked before every use and read when one has changed; a change that cannot be read in full makes
+//! nothing looser. The caller may wait for the disk, so do not call it on a thread that answers clients.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ pub struct PolicyOptions {
     pub helper: PathBuf,
     /// Rules from the command line.
     pub command_line: Vec<(Behavior, String)>,
-    /// What the editor says; nothing where there is none.
+    /// What the editor says; nothing if absent.
     pub editor: EditorSettings,
 }
 
@@ -157,7 +157,7 @@ impl PolicyProvider for SettingsPolicies {
 #[derive(Debug)]
 struct WorkspaceFiles {
     sources: SettingsSources,
-    /// What they said last. Held while they are looked at: whoever takes it may wait for the disk.
+    /// The last state. Held while they are checked: taking it may wait for the disk.
     read: Mutex<Option<Arc<Settings>>>,
 }
 
@@ -166,7 +166,7 @@ impl WorkspaceFiles {
         Self { sources, read: Mutex::default() }
     }
 
-    /// What they say now. Looks at each, and reads them when one has changed. Blocks on the disk.
+    /// What they say now. Checks each, and reads them when one has changed. Blocks on the disk.
     fn fresh(&self) -> Arc<Settings> {
         let mut read = self.read.lock();
         match &*read {
@@ -183,11 +183,11 @@ pub struct SettingsPolicy {
     files: Arc<WorkspaceFiles>,
     /// What other files of the workspace ask for.
     beside: Vec<TrustRequest>,
-    /// What was made of the files last. Held while they are looked at: whoever takes it may wait for the disk.
+    /// The last result of the files. Held while they are checked: taking it may wait for the disk.
     made: Mutex<Option<Arc<BuiltPolicy>>>,
 }
 
-/// What is made of settings.
+/// The result of settings.
 #[derive(Debug)]
 struct BuiltPolicy {
     /// As they were read.
@@ -233,7 +233,7 @@ impl SettingsPolicy {
         self.sources().set(scope, path, value)
     }
 
-    /// The settings as they are now, and what is made of them. Blocks on the disk.
+    /// The settings as they are now, and their result. Blocks on the disk.
     fn fresh(&self) -> Arc<BuiltPolicy> {
         let mut made = self.made.lock();
         let read = self.files.fresh();
@@ -287,7 +287,7 @@ impl SettingsPolicy {
         }
     }
 
-    /// What is sensitive: by these lines, by the built-in table, and all that the sandbox hides from commands.
+    /// The sensitive paths: by these lines, by the built-in table, and all that the sandbox hides from commands.
     fn sensitive(&self, lines: &[SourcedValue<SensitiveFile>]) -> Sensitive {
         let home = self.options.home.as_ref();
         self.by_name(lines).guarding(places(home, &self.options.state), shown(home))

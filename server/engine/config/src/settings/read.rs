@@ -1,7 +1,7 @@
 //! One settings file: from its text to rules, values and problems.
 //!
-//! Rule: one bad value costs itself alone, and is told at its place. From a file in the workspace, what loosens counts only
-//! if the user has approved that very text; what narrows always counts.
+//! Rule: one bad value disables itself alone, and is reported at its place. From a file in the workspace, what loosens
+//! counts only if the user has approved that very text; what narrows always counts.
 
 use jsonc_parser::ast::{Array, Object, ObjectProp, StringLit, Value as Node};
 use jsonc_parser::common::{Range, Ranged};
@@ -24,7 +24,7 @@ use kode_permission::rules::{
 /// The mode of other agents in which a classifier decides.
 const CLASSIFIER: &str = "auto";
 
-/// A file and what is known of it before it is read.
+/// A file and its state before it is read.
 pub(super) struct FileOrigin<'a> {
     /// `None` for what the editor says.
     pub(super) file: Option<&'a AbsPath>,
@@ -47,7 +47,7 @@ pub(super) enum FileOwner<'a> {
     Person,
     /// Those of a workspace folder, of which what loosens waits for approval.
     Workspace(&'a AbsPath),
-    /// Nobody says, so that they narrow and never loosen.
+    /// Of unknown origin, so that they narrow and never loosen.
     Unknown,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn read(origin: &FileOrigin<'_>, text: &SettingsText, settings: &mut 
     }
 }
 
-/// What is told of a file that cannot be used.
+/// The report about a file that cannot be used.
 pub(super) fn broken(reason: &str) -> String {
     format!(
         "These settings are not in force: {reason}. Until that is repaired, the rules of this file, those that deny \
@@ -464,7 +464,7 @@ impl FileReader<'_, '_> {
         Some(self.expanded(&text, node.range()))
     }
 
-    /// A text with variables put in. What is missing stays as it is written, and is told.
+    /// A text with variables put in. Missing ones stay as written, and are reported.
     pub(super) fn expanded(&mut self, text: &str, range: Range) -> String {
         let ExpandedText { text, missing } = expand(text, &self.origin.variable);
         if let Some(name) = missing.first() {

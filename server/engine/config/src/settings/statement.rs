@@ -15,11 +15,11 @@ use kode_permission::rules::{Behavior, FileRange, ProblemSeverity, RuleSource};
 pub struct Statement {
     /// The key.
     pub key: &'static keys::Key,
-    /// The name it stands under, where the key holds entries by name.
+    /// Its name, where the key holds entries by name.
     pub name: Option<String>,
     /// The value; of a list, one item of it.
     pub value: Value,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
     /// What becomes of it.
     pub standing: StatementStanding,
@@ -36,7 +36,7 @@ pub enum StatementStanding {
     Ignored,
 }
 
-/// How much was told before a file was read.
+/// Number of reports before a file was read.
 #[derive(Clone, Copy)]
 pub(super) struct ReadMark {
     withheld: usize,
@@ -50,12 +50,12 @@ impl PartialEq for Key {
 }
 
 impl FileReader<'_, '_> {
-    /// What was told until now.
+    /// The reports until now.
     pub(super) fn mark(&self) -> ReadMark {
         ReadMark { withheld: self.settings.withheld.len(), problems: self.settings.problems.len() }
     }
 
-    /// Notes what the file states, tells slips and what is ignored. The file was read since `before`.
+    /// Notes what the file states, reports typos and ignored keys. The file was read since `before`.
     pub(super) fn survey(&mut self, object: &Object<'_>, before: ReadMark) {
         self.survey_in("", object, before);
         self.tell_of_other_order();
@@ -79,7 +79,7 @@ impl FileReader<'_, '_> {
                     );
                     self.tell(ProblemSeverity::Warning, property.name.range(), message);
                 }
-                // Somebody else's.
+                // Keys of other programs.
                 KeyMatch::Nothing(None) => {}
             }
         }

@@ -46,7 +46,7 @@ pub struct SettingsValues {
     pub stated: StatedPreferences,
     /// Which models there are.
     pub models: ModelValues,
-    /// `webSearch`, merged key by key, for whoever searches.
+    /// `webSearch`, merged key by key, for searches.
     pub web_search: Option<Value>,
 }
 
@@ -104,7 +104,7 @@ pub struct StatedPreferences {
 }
 
 impl StatedPreferences {
-    /// The preferences, with defaults for what is not stated.
+    /// The preferences, with defaults for absent ones.
     #[must_use]
     pub fn preferences(&self) -> Preferences {
         let default = Preferences::default();

@@ -21,7 +21,7 @@ const MAX_AROUND: u64 = 2 * 512 * MAX_ENTRIES as u64;
 /// Unpacks an archive into a folder that is not there yet, without the one folder that all of it is in.
 ///
 /// # Errors
-/// Why it cannot be unpacked whole, without a period; what was written until then is left.
+/// Why it cannot be unpacked whole, without a period; the files written so far stay.
 pub fn unpack(bytes: &[u8], into: &Path) -> Result<(), String> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::FileTooLarge => too_large(),

@@ -26,7 +26,7 @@ pub fn schema() -> Value {
     root
 }
 
-/// What stands under a name in a section, made where there is nothing.
+/// The value of a name in a section, made where there is nothing.
 fn entry<'v>(section: &'v mut Value, name: &str, make: impl FnOnce() -> Value) -> &'v mut Value {
     let properties = &mut section["properties"];
     if !properties.is_object() {

@@ -1,6 +1,6 @@
 //! The table of keys.
 //!
-//! Rule: one line a key, by what it is about; a key that is another program's stands here too, so that nobody is told that
+//! Rule: one line a key, by what it is about; a key of another program is here too, so that no diagnostic says that
 //! it does not exist.
 
 use super::{Key, KeyReach, KeyShape, KeyTopic};
@@ -21,7 +21,7 @@ const MODES: KeyShape = KeyShape::Choice(&[
     "readonly",
 ]);
 
-/// It is for terminals or accounts, and nobody would look for it here.
+/// It is for terminals or accounts, and is not expected here.
 const ELSEWHERE: KeyReach = KeyReach::Ignored("");
 const SOCKETS: KeyReach = KeyReach::Ignored("commands in the sandbox reach no sockets of other programs");
 const PROXIES: KeyReach = KeyReach::Ignored("the sandbox brings a proxy of its own");
@@ -299,7 +299,7 @@ pub const KEYS: &[Key] = &[
     foreign("debug", ELSEWHERE),
     foreign("telemetry", ELSEWHERE),
     // What other programs have and this one has not.
-    // Where to add one from is told for each.
+    // The source to add one from is reported for each.
     foreign("extraKnownMarketplaces", ELSEWHERE),
     foreign("agent", LATER),
     foreign("worktree", LATER),

@@ -77,7 +77,7 @@ fn what_cannot_be_switched_is_told_and_asks_for_nothing() {
     assert!(told[2].contains("Write true or false"), "{told:?}");
     assert!(settings.withheld.is_empty());
     assert_eq!(state(&settings), ("off", 0));
-    // The same of the user's own is told where it is settled.
+    // The same of the user's own is reported where it is set.
     files.write("work/.claude/settings.json", "{}");
     files.write("home/.claude/settings.json", r#"{"enabledPlugins": {"none@street": true}}"#);
     let settings = files.load();
