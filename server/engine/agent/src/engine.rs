@@ -444,7 +444,7 @@ impl Engine {
         blocking(move || engine.beginning_in(&id, &folder)).await
     }
 
-    /// How a session of a workspace folder would begin now: what is taken for its beginning when that is lost. Blocks on the
+    /// How a session of a workspace folder would begin now: the replacement of a lost beginning. Blocks on the
     /// disk.
     fn beginning_in(&self, id: &SessionId, folder: &AbsPath) -> Result<Record, SessionError> {
         let (mode, model) = self.beginning_of(folder)?;

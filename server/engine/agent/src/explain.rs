@@ -209,7 +209,7 @@ fn judged(
 }
 
 /// What a call touches by its plan. Where the plan fails for what a session knows and has read, and not for the arguments, it
-/// is told from the arguments.
+/// differs from the arguments.
 async fn touched(
     name: &str,
     tool: Option<&dyn ErasedTool>,

@@ -524,8 +524,8 @@ async fn a_fault_is_tried_again_and_told_and_a_lasting_one_ends_the_turn() {
     assert_eq!(session.answer(), "done");
 }
 
-/// Wherever the server is killed, and whichever line of the journal is lost: what is left is a session that goes on
-/// with a valid history.
+/// Wherever the server is killed, and whichever line of the journal is lost: the rest is a session that continues with
+/// a valid history.
 #[tokio::test(start_paused = true)]
 async fn a_session_killed_after_any_record_or_missing_any_goes_on() {
     let bench = Bench::new(vec![
@@ -587,7 +587,7 @@ async fn a_session_killed_after_any_record_or_missing_any_goes_on() {
             done == waiting + 1
         })
         .await;
-        // What is asked now comes first, and what waited goes on after it.
+        // A new prompt comes first, and the queue continues after it.
         let request = bench.requests().remove(0);
         assert_eq!(
             request.messages.last().unwrap().content.last(),

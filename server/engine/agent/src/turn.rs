@@ -155,9 +155,9 @@ struct TurnLoop<'a> {
     spent: WorkUsage,
     /// Model calls since the user last let the turn go on.
     model_calls: u32,
-    /// The number of times in a row that the model was told to do what it announced.
+    /// The number of times in a row that the model was asked to do the announced work.
     announced: u32,
-    /// The number of times in a row that the model was told to continue after its token limit.
+    /// The number of times in a row that the model was asked to continue after its token limit.
     continued: u32,
     /// The number of times in a row that the provider paused the answer.
     paused: u32,
@@ -341,7 +341,7 @@ impl<'a> TurnLoop<'a> {
         self.end_unless_rested(goes_on, error.to_string())
     }
 
-    /// Asks the model for an answer, also after rests; the end of the turn when there is none.
+    /// Asks the model for an answer, also after rests; the end of the turn if absent.
     async fn ask(&mut self) -> Result<ModelAnswer, TurnEnd> {
         loop {
             match self.ask_once().await {

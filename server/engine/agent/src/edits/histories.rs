@@ -82,7 +82,7 @@ fn is_agents(char: char) -> bool {
 
 impl Model {
     fn take(&mut self, from: u32, count: usize) -> String {
-        // A line break now and then, so that there are lines; it is nobody's.
+        // A line break now and then, so that there are lines; it has no owner.
         let mut text = String::new();
         for _ in 0..count {
             self.next += 1;

@@ -68,7 +68,7 @@ impl AcceptedHunks {
         };
         let left_out = ChangeSet { files: part_of(change, &self.rejected), ..change.clone() };
         change.files = part_of(change, &self.names);
-        // The text of a moved file could be in what was refused.
+        // The text of a moved file could be in the refused part.
         change.removals.clear();
         left_out
     }

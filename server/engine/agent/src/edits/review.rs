@@ -1,6 +1,6 @@
 //! The user's view of the agent's changes: hunks, resolutions, checkpoints.
 //!
-//! Rule: looking costs no disk and waits for nothing; acting answers at once with an id, and how it went is told by
+//! Rule: looking costs no disk and waits for nothing; acting answers at once with an id, and how it went is reported by
 //! an event.
 
 use jiff::Timestamp;
@@ -118,7 +118,7 @@ pub struct RestoreFile {
     pub target: Target,
     /// The change, as a unified diff from the current text.
     pub unified: String,
-    /// The user's own changes since the checkpoint, as a unified diff; empty when there are none.
+    /// The user's own changes since the checkpoint, as a unified diff; empty if none exist.
     pub user_edits: String,
     /// Why it cannot be restored, if it cannot.
     pub problem: Option<String>,

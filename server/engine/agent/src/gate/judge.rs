@@ -32,7 +32,7 @@ pub(crate) struct Judgment {
 /// What a call may reach when it runs, as it was judged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallBounds {
-    /// The sandbox its commands run in; `None` where there is none, or where they run outside of it.
+    /// The sandbox its commands run in; `None` if absent, or where they run outside of it.
     pub(crate) sandbox: Option<Arc<Sandbox>>,
     /// Where the paths it names led when it was judged.
     pub(crate) resolved: ResolvedPaths,

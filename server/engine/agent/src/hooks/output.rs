@@ -1,7 +1,7 @@
 //! The output of one run of a hook: exit code, JSON and plain text, parsed into one value.
 //!
-//! Rule: exit code 2 blocks where the event can block, whatever else is said; other codes and broken JSON never do; what is
-//! not understood is told and decides nothing.
+//! Rule: exit code 2 blocks where the event can block, regardless of other output; other codes and broken JSON never do;
+//! output that is not understood is reported and decides nothing.
 
 use serde_json::{Map, Value};
 

@@ -81,7 +81,7 @@ impl InputReader {
         }
     }
 
-    /// The things that a text points at, as one text for the model; `None` where there are none.
+    /// The things that a text points at, as one text for the model; `None` if none exist.
     pub(crate) async fn mentioned(&self, text: &str, cancel: &CancellationToken) -> Option<String> {
         let mut gathered = Attachments::default();
         tokio::select! {
@@ -158,7 +158,7 @@ impl InputReader {
         }
     }
 
-    /// The part that a mention names; `None` where there is none of that name.
+    /// The part that a mention names; `None` for an unknown name.
     async fn part_of(&self, mention: &Mention) -> Option<PromptPart> {
         Some(match &mention.named {
             MentionTarget::Path { path, lines } => {

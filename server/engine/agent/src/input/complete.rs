@@ -301,7 +301,7 @@ fn best(typed: &str, open: &BTreeSet<String>, files: &[String], room: usize) -> 
     scored.into_iter().map(|(.., path)| completion(path)).collect()
 }
 
-/// How well what was typed, in lower case, fits a name in which its characters come in the same order; `None` when they
+/// How well the typed text, in lower case, fits a name in which its characters come in the same order; `None` when they
 /// do not. Runs, beginnings of words and the last part of a path count for more.
 fn score(typed: &str, name: &str) -> Option<u32> {
     let trimmed = name.trim_end_matches('/');

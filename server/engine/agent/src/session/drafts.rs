@@ -50,7 +50,7 @@ impl Drafts {
         Arc::new(Self { core: Arc::clone(core), is_due: AtomicBool::default(), changed: Notify::default() })
     }
 
-    /// Stores the unsent prompt; `None` when there is none any more.
+    /// Stores the unsent prompt; `None` once it is gone.
     ///
     /// # Errors
     /// [`DraftError`]; the draft stays as it is then.

@@ -181,7 +181,7 @@ impl Session {
         blocking(check).await;
     }
 
-    /// Replaces the mode of the session by the default one where it was disabled meanwhile, or is none of this build's.
+    /// Replaces the mode of the session by the default one where it was disabled meanwhile, or is unknown to this build.
     fn replace_lost_mode(&self) {
         let in_force = self.services.gate.in_force();
         let mut state = self.core().state();

@@ -24,7 +24,7 @@ use kode_record::title::TitledBy;
 pub struct ListSessions {
     /// Whose sessions.
     pub workspaces: WorkspaceFilter,
-    /// Whether sessions that were put away are listed.
+    /// Whether sessions that are archived are listed.
     pub archived: ArchiveFilter,
     /// The most sessions of a page.
     pub limit: usize,
@@ -36,7 +36,7 @@ pub struct ListSessions {
     pub thorough: bool,
 }
 
-/// Whether sessions that were put away are listed.
+/// Whether sessions that are archived are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ArchiveFilter {
     /// They are left out.
@@ -70,7 +70,7 @@ pub struct SessionSummary {
     pub title: String,
     /// Who named it so; `None` for the first line of its first prompt.
     pub titled: Option<TitledBy>,
-    /// Whether it was put away.
+    /// Whether it was archived.
     pub archived: bool,
     /// Where it is.
     pub presence: SessionPresence,
@@ -97,7 +97,7 @@ pub struct SessionSummary {
 /// The total size of sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionTotals {
-    /// How many there are, those that were put away included.
+    /// How many there are, those that are archived included.
     pub sessions: u64,
     /// The room they take on the disk, in bytes.
     pub bytes: u64,
@@ -260,7 +260,7 @@ impl ArchiveFilter {
 }
 
 impl ListSessions {
-    /// The newest sessions of workspaces, but for those that were put away.
+    /// The newest sessions of workspaces, but for those that are archived.
     #[must_use]
     pub fn newest(workspaces: WorkspaceFilter, limit: usize) -> Self {
         let (archived, cursor) = (ArchiveFilter::Hide, None);

@@ -141,7 +141,7 @@ impl Client {
             Event::AgentResumed { .. } => {
                 self.pending.clear();
                 self.questions.clear();
-                // What grew when the life before ended is told as it broke off; what is open yet has no end written.
+                // An item that grew when the former run ended is reported as interrupted; an open one has no recorded end.
                 self.items.retain(|item| match &item.body {
                     ItemBody::AgentMessage { complete, .. } | ItemBody::Thinking { complete, .. } => {
                         *complete
@@ -182,7 +182,7 @@ pub(super) fn is_transient(event: &Event) -> bool {
         | Event::PermissionDecided { .. }
         | Event::QuestionAsked { .. }
         | Event::QuestionAnswered { .. }
-        // How an act went is the answer to whoever did it.
+        // How an act went is the answer to the acting client.
         | Event::EditsResolved { .. }
         | Event::Error { .. } => true,
         Event::ContextCompression { step, .. } => !matches!(step, kode_record::event::CompressionStep::Done { .. }),

@@ -42,13 +42,13 @@ impl Default for Copyist {
 }
 
 impl Copyist {
-    /// One that says this, and reports so many tokens of each request.
+    /// One that says this, and reports this many tokens for each request.
     fn saying(script: Vec<(Vec<Block>, u64)>) -> Self {
         Self { script: Mutex::new(script.into()), ..Self::default() }
     }
 }
 
-/// So many characters are copied.
+/// Number of characters that are copied.
 const COPIED: usize = 1_200;
 
 #[async_trait]

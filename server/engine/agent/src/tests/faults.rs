@@ -304,9 +304,9 @@ async fn the_fallback_is_asked_for_what_it_is_named_for_and_said() {
         (end.unwrap(), by.join(", "))
     };
     let demo = || kode_model::profile::DEMO_MODEL.to_owned();
-    // Nobody is asked in the place of one that was asked wrongly.
+    // No fallback replaces a model that got an invalid request.
     assert_eq!(ask("bad").await, (TurnEnd::Error, String::new()));
-    // A refusal is of one answer: what its calls found is told to the own model again.
+    // A refusal is of one answer: the results of its calls go to the own model again.
     assert_eq!(ask("refuse").await, (TurnEnd::EndTurn, format!("served, {}, served", demo())));
     let said = served.notice(NoticeKind::Fallback).unwrap();
     assert!(said.contains("served declined to answer, asking"), "{said}");

@@ -1,4 +1,4 @@
-//! What goes with a prompt, and what stands in the system prompt, as a model gets it.
+//! What goes with a prompt, and the system prompt, as a model gets it.
 
 use super::waiting::Settings;
 use super::*;
@@ -81,7 +81,7 @@ async fn what_a_prompt_names_is_attached_and_what_may_not_be_is_said() {
     assert_eq!(shown[4], ("big.txt".to_owned(), Some(2_000), true, false));
     assert_eq!(shown.len(), 5);
     assert!(notices(&session)[0].contains(".env: ") && notices(&session)[0].contains("not here"));
-    // What was attached whole may be edited; of what was not, the model has to read the rest.
+    // A file attached as a whole may be edited; otherwise the model has to read the rest.
     ask(&session, prompt("and @a.rs")).await;
     assert!(
         session.services().environment.workspace.has_read_whole(&Target::File(bench.root().join("a.rs")))
@@ -354,7 +354,7 @@ async fn instructions_of_a_deeper_folder_come_with_the_first_file_read_there() {
     ask(&session, prompt("go")).await;
     assert_eq!(given(&bench), [true, false]);
     assert!(!bench.requests()[0].system.join("").contains("of the api"));
-    // A session that is taken up again knows what the model was given.
+    // A session that is resumed knows what the model was given.
     let id = session.id().clone();
     session.close();
     session.closed().await;

@@ -9,7 +9,7 @@ use kode_config::policy::{Policy, PolicySource};
 /// So long a look is held up at most: a test that fails is to end.
 const HELD_LIMIT: Duration = Duration::from_secs(60);
 
-/// Settings that are slow to look at in one folder, as long as the test says so.
+/// Settings that are slow to check in one folder, as long as the test says so.
 #[derive(Clone)]
 struct Slow {
     folder: AbsPath,
@@ -102,7 +102,7 @@ async fn whoever_asks_while_somebody_looks_shares_the_next_look_and_not_that_one
     let bench = Bench::with_policies(home, vec![], Registry::default(), Arc::new(slow.clone()));
     let new = NewSession { roots: vec![folder], mode: Some(Mode::Default), model: None };
     let session = bench.engine.new_session(new).unwrap();
-    // Whatever the session looks at when it begins.
+    // Whatever the session checks when it begins.
     session.gate().refresh().await;
     let before = slow.looks.load(Ordering::SeqCst);
     slow.set(true);

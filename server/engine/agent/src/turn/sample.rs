@@ -49,7 +49,7 @@ pub(super) struct ModelAnswer {
     pub(super) calls: Vec<ModelToolCall>,
     /// The part that the token limit cut off, where it ended the answer.
     pub(super) cut: CutPart,
-    /// The last text; empty where there is none.
+    /// The last text; empty if absent.
     pub(super) text: String,
 }
 

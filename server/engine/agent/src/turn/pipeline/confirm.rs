@@ -1,7 +1,7 @@
 //! The confirmation: the user, or a hook for them, decides on a call that no rule allows.
 //!
-//! Rule: hooks speak for the user only where no rule asks and no guarded place is touched; what is carried out is never
-//! more than what was shown, and a refusal by what is in force by then wins over every yes.
+//! Rule: hooks speak for the user only where no rule asks and no guarded place is touched; the executed call is never
+//! more than the shown one, and a refusal by the rules in force by then wins over every yes.
 
 use std::convert::Infallible;
 
@@ -272,8 +272,8 @@ impl Pipeline<'_> {
         std::future::pending().await
     }
 
-    /// Judges a call anew that somebody has allowed: a refusal wins, and what holds the call back is never less than what
-    /// was shown.
+    /// Judges a call again that was allowed: a refusal wins, and the confinement of the call is never less than the
+    /// shown one.
     fn judge_again(
         &self,
         tool: &dyn ErasedTool,

@@ -1,7 +1,7 @@
 //! The execution: an allowed call takes a slot and carries out its plan.
 //!
-//! Rule: that a call has begun is safe on disk before it changes anything, and what became of it before the model hears of
-//! it; a tool that heeds neither a cancel nor its time is given up.
+//! Rule: that a call has begun is safe on disk before it changes anything, and what became of it before the model learns of
+//! it; a tool that honors neither a cancel nor its time is given up.
 
 use std::future::Future;
 use std::pin::pin;
@@ -159,7 +159,7 @@ impl Pipeline<'_> {
         Ok(output)
     }
 
-    /// Runs the work in a task of its own, so that it can be given up when it heeds neither a cancel nor its time.
+    /// Runs the work in a task of its own, so that it can be given up when it honors neither a cancel nor its time.
     async fn work(
         &self,
         work: RunFn,

@@ -1,7 +1,7 @@
 //! An answer in the history and in the transcript.
 //!
 //! Rule: the message for the model and the items for people are one record. What a fault left behind stays on the screen;
-//! of it only text that was said for good becomes history.
+//! of it only final text becomes history.
 
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! An answer on the screen while it streams.
 //!
-//! Rule: what streams is shown at once, at most [`FLUSHES_PER_SECOND`] times a second; each time what is shown is a record
+//! Rule: streaming text is shown at once, at most [`FLUSHES_PER_SECOND`] times a second; each time the shown text is a record
 //! first, so nothing that was seen is lost; an item that was shown gets an end, whatever becomes of its answer.
 
 use std::collections::{BTreeMap, VecDeque};
