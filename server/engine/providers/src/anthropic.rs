@@ -24,7 +24,7 @@ use kode_model::{
 
 pub(super) use self::answer::MessagesAnswer;
 
-/// What stands after the base URL.
+/// What follows the base URL.
 const PATH: &str = "/v1/messages";
 
 /// The version that Bedrock and Vertex ask for in the body.
@@ -51,9 +51,9 @@ pub struct Anthropic {
 enum BodyForm {
     /// Model and streaming.
     Api,
-    /// The version. Model and streaming stand in the path.
+    /// The version. Model and streaming are in the path.
     Bedrock,
-    /// The version and streaming. The model stands in the path.
+    /// The version and streaming. The model is in the path.
     Vertex,
 }
 

@@ -27,7 +27,7 @@ use kode_model::{
 
 pub(super) use self::answer::ChatAnswer;
 
-/// What stands after the base URL.
+/// What follows the base URL.
 const PATH: &str = "/chat/completions";
 
 /// The server that keeps its prompt cache by a key of the request.
@@ -48,7 +48,7 @@ pub struct ChatCompletions {
 }
 
 impl ChatCompletions {
-    /// The model of `profile`, whose address is what stands before `/chat/completions`. Sends nothing.
+    /// The model of `profile`, whose address is what precedes `/chat/completions`. Sends nothing.
     ///
     /// # Errors
     /// [`ModelErrorKind::Configuration`] when the profile's address or headers cannot be used.

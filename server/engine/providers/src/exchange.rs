@@ -35,7 +35,7 @@ pub(super) const ANTHROPIC_VERSION: (&str, &str) = ("anthropic-version", "2023-0
 /// The most bytes of one answer, unpacked.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 
-/// How many times the idle timeout a stream may go on with nothing but signs of life.
+/// How many times the idle timeout a stream may continue with nothing but signs of life.
 const PINGS_ONLY_FACTOR: u32 = 4;
 
 /// How long to wait for the end of the body after the last event. Reading it lets the connection be used again.
@@ -115,7 +115,7 @@ impl KeyHeader {
     }
 }
 
-/// The way to one address of one server. Clones share what the server told of its limits.
+/// The way to one address of one server. Clones share the server's reported limits.
 #[derive(Clone)]
 pub(super) struct ModelExchange {
     endpoint: Url,

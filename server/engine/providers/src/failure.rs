@@ -55,7 +55,7 @@ const TOO_LONG_WORDS: [&str; 17] = [
     "range of input length should be",
 ];
 
-/// What stands before the number of tokens that a server can read, in lower case.
+/// What precedes the number of tokens that a server can read, in lower case.
 const WINDOW_WORDS: [&str; 8] = [
     "n_ctx",
     "available context size",
@@ -177,11 +177,11 @@ impl ReportedError {
         }
     }
 
-    /// Whether what was wrong is the length of the request.
+    /// Whether the request was too long.
     fn is_too_long(&self, status: Option<StatusCode>) -> bool {
         let words = self.message.to_lowercase();
         let status = status.map(|status| status.as_u16());
-        // Limits by the minute speak of tokens as well, but pass; only a request above them never fits.
+        // Limits by the minute refer to tokens as well, but pass; only a request above them never fits.
         if status == Some(413) || words.contains("request too large") {
             return true;
         }

@@ -1,7 +1,7 @@
 //! The adapter for servers that speak the OpenAI Responses format, over HTTP with streamed answers.
 //!
 //! Rule: one request, one answer or one typed error that carries what had arrived; never a tool call that was not
-//! complete. Where the server keeps answers, a request goes on from the newest one it has and sends only what is new;
+//! complete. Where the server keeps answers, a request goes on from the newest one it has and sends only the new part;
 //! whatever the server turns out not to know or not to offer is done without, at most once for each thing and only as
 //! long as nothing of an answer was shown.
 

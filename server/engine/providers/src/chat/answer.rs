@@ -14,7 +14,7 @@ use crate::failure::ReportedError;
 use kode_model::{Block, Delta, DeltaSink, Message, ModelResponse, StopReason, Usage};
 use kode_net::sse::SseEvent;
 
-/// What stands for the end of a stream.
+/// What represents the end of a stream.
 const END: &str = "[DONE]";
 
 /// The name that servers give to events that are errors, if they give names.
@@ -187,7 +187,7 @@ impl ChatAnswer {
         }
         let index = self.blocks.len() - 1;
         let Some(ChatContent::Text(text)) = self.blocks.last_mut() else { return };
-        // Blank text before a call is none, so it is shown when something follows it.
+        // Blank text before a call is no text, so it is shown when something follows it.
         let shown = if text.trim().is_empty() { 0 } else { text.len() };
         text.push_str(piece);
         if !text.trim().is_empty() {
@@ -252,7 +252,7 @@ impl ChatAnswer {
         });
         let (position, call) = match (index, wire_id) {
             (Some(index), _) => calls.find(|(_, call)| call.index == Some(index))?,
-            // Without a number, a piece without an id goes on with the last call.
+            // Without a number, a piece without an id continues with the last call.
             (None, "") => calls.next()?,
             (None, wire_id) => calls.find(|(_, call)| call.wire_id == wire_id)?,
         };
@@ -362,7 +362,7 @@ impl exchange::StreamedAnswer for ChatAnswer {
             }
         });
         let content: Vec<_> = content.flatten().collect();
-        // Sealed data belongs to an answer; alone it is none.
+        // Sealed data belongs to an answer; alone it is dropped.
         let sealed = [ChatSeal::ReasoningDetails(self.reasoning_details), ChatSeal::Message(self.extra)];
         let sealed = sealed.into_iter().filter(|_| !content.is_empty()).filter_map(ChatSeal::into_block);
         let content = sealed.collect::<Vec<_>>().into_iter().chain(content).collect();

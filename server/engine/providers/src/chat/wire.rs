@@ -13,7 +13,7 @@ use super::sealed::ProviderFields;
 pub(super) struct ChatChunk {
     pub(super) object: Option<String>,
     pub(super) id: Option<String>,
-    /// Absent in what is no answer.
+    /// Absent in other messages.
     pub(super) choices: Option<Vec<ChatChoice>>,
     pub(super) usage: Option<ChatUsage>,
     pub(super) error: Option<Value>,
@@ -30,7 +30,7 @@ pub(super) struct ChatChoice {
     pub(super) finish_reason: Option<String>,
 }
 
-/// What is new of an answer, or all of it.
+/// The new part of an answer, or all of it.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct ChoiceDelta {

@@ -1,6 +1,6 @@
 //! Lists of models in the forms of their servers.
 //!
-//! Rule: total over every JSON: what is missing or of another type is unknown.
+//! Rule: total over every JSON: a value that is missing or of another type is unknown.
 
 use std::collections::HashMap;
 

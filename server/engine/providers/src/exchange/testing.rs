@@ -1,4 +1,4 @@
-//! What the tests of every wire format share: recorded streams, and servers that send what they are told to.
+//! What the tests of every wire format share: recorded streams, and servers that send scripted bytes.
 //!
 //! Rule: a recording goes through the very code that answers of servers go through; servers are on loopback, and their
 //! tasks end with the test.

@@ -169,7 +169,7 @@ impl GeminiAnswer {
         }
         let index = self.blocks.len() - 1;
         let Some(GeminiContent::Text { text, signed }) = self.blocks.last_mut() else { return };
-        // Blank text before a call is none, so it is shown when something follows it.
+        // Blank text before a call is no text, so it is shown when something follows it.
         let shown = if text.trim().is_empty() { 0 } else { text.len() };
         text.push_str(piece);
         *signed = signature.map(|signature| (signature, piece.len()));

@@ -340,7 +340,7 @@ fn answer<'a>(
                 joins = false;
             }
             Block::RedactedThinking { data } if reasoning_back => {
-                // What is no item of ours cannot be sent back.
+                // An item of another type cannot be sent back.
                 if let Ok(item) = serde_json::from_str::<&RawValue>(data) {
                     waiting.push(InputItem::Reasoning(item));
                 }

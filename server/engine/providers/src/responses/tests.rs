@@ -129,7 +129,7 @@ fn request() -> ModelRequest {
     }
 }
 
-/// Asks, and lets the conversation go on with the answer and what comes after it.
+/// Asks, and lets the conversation continue with the answer and what comes after it.
 async fn round(model: &Responses, request: &mut ModelRequest) -> Result<(), ModelError> {
     let response = model.complete(request, &CancellationToken::new()).await?;
     let origin = Some(AnswerOrigin {

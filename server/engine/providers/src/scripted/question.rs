@@ -11,7 +11,7 @@ use kode_model::Wire;
 /// The marks of a denied call in its result.
 const REFUSALS: [&str; 3] = ["The user refused: ", "so this was refused: ", "was refused: "];
 
-/// What scripts look at.
+/// What scripts check.
 #[derive(Debug)]
 pub(super) struct RequestView<'a> {
     /// The wire it came over.
@@ -121,7 +121,7 @@ impl<'a> RequestView<'a> {
 
     /// The question in a request of Ollama's format.
     pub(super) fn ollama(body: &'a Value, bytes: usize) -> Self {
-        // As far as scripts look at it, it is that of Chat Completions.
+        // As far as scripts check it, it is that of Chat Completions.
         Self { wire: Wire::Ollama, ..Self::chat(body, bytes) }
     }
 

@@ -1,6 +1,6 @@
 //! Scripts: what the scripted model answers, as data.
 //!
-//! Rule: a script says what is meant and not how a wire writes it, so that one script serves them all; what only one
+//! Rule: a script states the content and not the form of a wire, so that one script serves them all; what only one
 //! kind of server does is a quirk.
 
 use std::collections::BTreeMap;
@@ -154,7 +154,7 @@ pub enum ScriptContent {
     },
     /// A refusal to answer; the Messages format has no form of its own for it and says it as text.
     Refusal {
-        /// What is said.
+        /// The text.
         text: String,
     },
     /// Reasoning. Responses show it where a summary was asked for, and seal it where that was.
@@ -177,7 +177,7 @@ pub enum ScriptContent {
         /// The arguments.
         #[serde(default)]
         input: Map<String, Value>,
-        /// The arguments as raw text instead, to send what is no valid JSON.
+        /// The arguments as raw text instead, to send invalid JSON.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         raw_input: Option<String>,
         /// The id of the call; a unique one if absent.
@@ -232,7 +232,7 @@ pub enum ScriptFault {
         /// Whether to hang; `false` serves the step.
         hang: bool,
     },
-    /// Every response kept so far is forgotten before this request is looked at, if `true`.
+    /// Every response kept so far is forgotten before this request is checked, if `true`.
     Forget {
         /// Whether to forget.
         forget: bool,
@@ -251,7 +251,7 @@ impl Script {
     /// Reads a script from JSON.
     ///
     /// # Errors
-    /// Saying what is wrong and where.
+    /// The problem and its place.
     pub fn from_json(json: &str) -> io::Result<Self> {
         Ok(serde_json::from_str(json)?)
     }

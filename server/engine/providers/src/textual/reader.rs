@@ -1,4 +1,4 @@
-//! The text of an answer, taken apart into what is said and what is called.
+//! The text of an answer, split into text and calls.
 //!
 //! Rule: the blocks do not depend on where the text was cut. A mark counts only where a line begins, and not in a code
 //! fence; what may still become one is held back, and no more than that. What follows a call as its made-up result is
@@ -16,7 +16,7 @@ pub(super) const CALL_OPEN: &str = "<tool_call>";
 /// What ends a call.
 pub(super) const CALL_CLOSE: &str = "</tool_call>";
 
-/// What begins a result. Models that were not made for tools go on with what they expect it to be.
+/// What begins a result. Models that were not made for tools continue with what they expect it to be.
 const RESULT_OPEN: &str = "<tool_result";
 
 /// The name of a call that says none.
@@ -40,9 +40,9 @@ pub(super) struct TextualReader<'a, 'b> {
     held: String,
     /// How much of the held text is known to hold no end of the call that has begun.
     searched: usize,
-    /// White space after what was said, which counts only when more is said.
+    /// White space after the text, which counts only when more text follows.
     blank: String,
-    /// What of the line is said already.
+    /// The emitted part of the line.
     line: String,
     /// The code fence that is open.
     fence: Option<OpenFence>,
@@ -55,7 +55,7 @@ struct OpenFence {
     length: usize,
 }
 
-/// Where in a text the next character stands.
+/// The place of the next character in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReaderPlace {
     LineStart,

@@ -15,7 +15,7 @@ const MANUAL: &str = include_str!("../prompts/tool-manual.md");
 /// The result of a call that gave no text.
 const NO_TEXT: &str = "(no output)";
 
-/// How the marks of calls and results begin, and how they stand in what is quoted.
+/// How the marks of calls and results begin, and how they look in quotes.
 const MARKS: [(&str, &str); 4] = [
     ("<tool_call", "<\u{200b}tool_call"),
     ("</tool_call", "<\u{200b}/tool_call"),
