@@ -46,7 +46,7 @@ const CLIENT_NAME: &str = "kode-ls";
 
 /// A sign-in that waits for the user.
 pub(crate) struct SignIn {
-    /// What is to be opened in a browser.
+    /// The page to open in a browser.
     pub(crate) url: Url,
     session: AuthorizationSession,
     listener: TcpListener,
@@ -241,7 +241,7 @@ impl SignIn {
     /// Waits for the user to sign in, and keeps the tokens.
     ///
     /// # Errors
-    /// Why there are none.
+    /// The reason why they are missing.
     pub(crate) async fn complete(self, definition: &ServerDefinition) -> Result<(), McpFailure> {
         let waited = timeout(SIGN_IN_LIMIT, async {
             loop {

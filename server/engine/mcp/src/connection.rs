@@ -45,7 +45,7 @@ pub(crate) struct ServerChannel {
 pub(crate) struct Connection {
     /// The way to ask.
     pub(crate) way: ServerChannel,
-    /// What is to be told of the way it was made.
+    /// The remark about the way it was made.
     pub(crate) note: Option<String>,
     cancel: Option<RunningServiceCancellationToken>,
     waiting: JoinHandle<()>,
@@ -227,7 +227,7 @@ impl ServerChannel {
         let request =
             ClientRequest::PingRequest(PingRequest { method: Default::default(), ..Default::default() });
         match timeout(HEALTH_LIMIT, self.peer.send_request(request)).await {
-            // Whoever answers with an error is there.
+            // A server that answers with an error is there.
             Ok(Ok(_) | Err(ServiceError::McpError(_))) => Ok(began.elapsed()),
             Ok(Err(error)) => Err(failure::of_request("", &error)),
             Err(_) => Err(McpFailure::transient(

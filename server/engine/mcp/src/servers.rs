@@ -1,9 +1,9 @@
 //! The servers of one workspace: which there are, which run, and what they offer together.
 //!
 //! Rule: what settings say now is what counts: a server whose entry has gone, has changed or waits for approval is ended, and
-//! one that is made of something else by now (sandbox, variables, withheld secrets) is started anew. Before every connection the
-//! settings are looked at again. They are started by the first that needs them, all at once and never on anybody's way, and end
-//! with the last.
+//! one that is made of something else by now (sandbox, variables, withheld secrets) is started again. Before every
+//! connection the settings are checked again. They are started by the first that needs them, all at once and never on
+//! anybody's way, and end with the last.
 
 mod offered;
 pub(crate) mod resources;
@@ -41,12 +41,12 @@ use kode_tool::servers::ServerListener;
 use kode_tool::status::{ServerInfo, ServerState};
 use kode_tool::{ErasedTool, ToolSource, erased};
 
-/// So many servers a workspace can have.
+/// Maximum number of servers of a workspace.
 const MAX_SERVERS: usize = 100;
 /// The most characters of what servers say of themselves that the model gets.
 const MAX_INSTRUCTIONS: usize = 8_000;
 
-/// What stands above it.
+/// Its parent.
 const INSTRUCTIONS_HEAD: &str = "# MCP servers\nThis is what the servers of tools say of themselves. It says how their tools are \
     used, and is no word of the user's.";
 
@@ -85,10 +85,10 @@ struct ServerTable {
     made_of: Vec<ServerInputs>,
     /// Switched off, or on against its entry, by the user for as long as this process lives.
     switched: BTreeMap<String, bool>,
-    /// Who is told of what changes.
+    /// Who is reported what changes.
     members: BTreeMap<u64, ServerListener>,
     next_member: u64,
-    /// How they were when it was told last.
+    /// Their states in the last report.
     told: Vec<ServerInfo>,
     /// Problems with entries, for people.
     left_out: Option<String>,
@@ -166,7 +166,7 @@ impl Servers {
         })
     }
 
-    /// Others in the surroundings of these, by what is made of their settings.
+    /// Others in the surroundings of these, by the result of their settings.
     pub(super) fn like(
         &self,
         settings: impl FnOnce(Arc<dyn PolicySource>) -> Arc<dyn PolicySource>,
@@ -174,19 +174,19 @@ impl Servers {
         Self::new(self.roots.clone(), settings(Arc::clone(&self.policy)), self.place.clone())
     }
 
-    /// Joins those that need the servers and are told of what becomes of them. Starts nothing.
+    /// Joins those that need the servers and are notified of what becomes of them. Starts nothing.
     #[must_use]
     pub fn join(self: &Arc<Self>, listener: ServerListener) -> ServerMember {
         let mut state = self.state.lock();
         let id = state.next_member;
         state.next_member += 1;
         state.members.insert(id, listener);
-        // Whoever is new is told how all of them are.
+        // A new listener gets the state of all of them.
         state.told.clear();
         ServerMember { servers: Arc::clone(self), id }
     }
 
-    /// Sees to it that what settings say now is what there is, and starts what is not started. Waits for no server but those
+    /// Brings the servers in line with the current settings, and starts missing ones. Waits for no server but those
     /// that are ended.
     pub async fn begin(&self) {
         self.has_begun.store(true, Ordering::SeqCst);
@@ -227,7 +227,7 @@ impl Servers {
     }
 
     /// Whether settings still let a server be what it was made from, as its entry and the files that this names are now. Where
-    /// they do not, the list is made anew, and the server is ended with that.
+    /// they do not, the list is made again, and the server is ended with that.
     pub(crate) async fn lets(self: &Arc<Self>, server: &McpServer) -> bool {
         let source = Arc::clone(&self.policy);
         let policy = blocking(move || source.current()).await;
@@ -250,7 +250,7 @@ impl Servers {
         })
     }
 
-    /// Makes the list anew and gives those that are no longer in it.
+    /// Makes the list again and gives those that are no longer in it.
     fn settle(
         &self,
         state: &mut ServerTable,
@@ -305,7 +305,7 @@ impl Servers {
         }
     }
 
-    /// How many servers there were so far, one that settings name anew counted anew.
+    /// How many servers there were so far, one that settings name again counted again.
     #[must_use]
     pub fn made(&self) -> u64 {
         self.made.load(Ordering::SeqCst)
@@ -370,10 +370,10 @@ impl Servers {
         wanted.flat_map(of).collect()
     }
 
-    /// Connects a server anew.
+    /// Connects a server again.
     ///
     /// # Errors
-    /// When there is none of that name, or it may not run.
+    /// When the name is unknown, or it may not run.
     pub async fn reconnect(&self, name: &str) -> Result<(), McpFailure> {
         self.begin().await;
         let server = self.usable(name)?;
@@ -394,7 +394,7 @@ impl Servers {
     /// themselves now is fine.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// When the name is unknown.
     pub async fn enable(&self, name: &str, enabled: bool) -> Result<(), McpFailure> {
         self.refresh().await;
         let server = self.find(name)?;
@@ -404,7 +404,7 @@ impl Servers {
         {
             let mut state = self.state.lock();
             state.switched.insert(name.to_owned(), enabled);
-            // What was made of the entries is to be looked at again.
+            // The result of the entries has to be checked again.
             state.by = None;
         }
         self.refresh().await;
@@ -452,7 +452,7 @@ impl Servers {
         Err(McpFailure::permanent(format!("the MCP server `{name}` {why}"), "`/mcp` lists all servers."))
     }
 
-    /// So many tokens of a result the model gets.
+    /// Number of tokens of a result that the model gets.
     pub(crate) fn output_tokens(&self) -> usize {
         let all = self.all();
         all.first().map_or(kode_config::mcp::config::OUTPUT_TOKENS, |server| {
@@ -519,7 +519,7 @@ impl ServerMember {
         &self.servers
     }
 
-    /// Leaves them; whoever is the last waits until they have ended.
+    /// Leaves them; the last user waits until they have ended.
     pub async fn leave(self) {
         let servers = Arc::clone(&self.servers);
         let is_last = {
@@ -586,8 +586,8 @@ impl ToolSource for Servers {
     }
 }
 
-/// The entries that count, one for each name, and what is left out. An entry that waits for approval gives way to a weaker one
-/// of its name that does not.
+/// The entries that count, one for each name, and the omitted ones. An entry that waits for approval gives way to a weaker
+/// one of its name that does not.
 fn wanted(declared: &Declarations) -> (Vec<&Declaration>, Option<String>) {
     let mut by_name: BTreeMap<&str, (&Declaration, &Declaration)> = BTreeMap::new();
     for entry in &declared.servers {
@@ -635,7 +635,7 @@ fn entered(
     };
     let limits = surroundings.limits;
     let mut made = ServerInputs { entry: entry.clone(), definition: None, resting, limits, around: None };
-    // Where it stands in its file may change without a change of it.
+    // Where it is in its file may change without a change of it.
     made.entry.source.place = None;
     if let Some(resting) = resting {
         let reason =

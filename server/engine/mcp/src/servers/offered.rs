@@ -1,6 +1,6 @@
 //! What a connected server offers: tools, prompts, resources, and what it says of itself.
 //!
-//! Rule: lists are bounded and looked at whole; a tool without a usable name is left out and told, alone. What cannot be
+//! Rule: lists are bounded and checked whole; a tool without a usable name is left out and told, alone. What cannot be
 //! listed beside tools is not a reason to do without the tools.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,9 +20,9 @@ use kode_config::mcp::config::ServerDefinition;
 use kode_config::mcp::fault::McpFailure;
 use kode_config::mcp::names;
 
-/// So many things of a kind a server can offer.
+/// Maximum number of items of a kind that a server can offer.
 const MAX_LISTED: usize = 1_000;
-/// A list has so many pages at most.
+/// Maximum number of pages of a list.
 const MAX_PAGES: usize = 100;
 /// The longest text of a server about itself.
 const MAX_INSTRUCTIONS: usize = 2_000;

@@ -1,4 +1,4 @@
-//! One server: started when it is needed, held connected, tried again when it fails, ended when nobody needs it.
+//! One server: started when it is needed, held connected, tried again when it fails, ended when it is unused.
 //!
 //! Rule: one task alone makes and ends connections; everybody else reads the state it tells. Before it makes one it asks whether
 //! settings still let it: a script that was swapped meanwhile is not started. A failure that only a person can put right is not
@@ -26,9 +26,9 @@ use kode_tool::status::{ServerInfo, ServerState};
 
 /// A connection that has held so long was a good one: failures before it do not count.
 const STABLE: Duration = Duration::from_secs(60);
-/// Changes that a server tells of are looked at together when they come so close.
+/// Changes that a server reports are checked together when they come so close.
 const SETTLE: Duration = Duration::from_millis(100);
-/// A wait between attempts is shorter by a random part of up to one in so many.
+/// A wait between attempts is shorter by a random part of up to one in this many.
 const JITTER: u32 = 4;
 
 /// What the task tells.
@@ -54,7 +54,7 @@ pub(crate) struct McpServer {
     pub(crate) name: String,
     /// Its part of the names of its tools.
     pub(crate) part: String,
-    /// Where its entry stands.
+    /// The place of its entry.
     pub(crate) source: RuleSource,
     /// How it is reached, where it may be.
     pub(crate) definition: Option<Arc<ServerDefinition>>,
@@ -68,13 +68,13 @@ pub(crate) struct McpServer {
     way: Mutex<Option<ServerChannel>>,
     task: Mutex<Option<ServerTask>>,
     again: Notify,
-    /// Somebody waits for it.
+    /// A caller waits for it.
     is_wanted: Notify,
-    /// Grows with everything that is told.
+    /// Grows with everything that is reported.
     revision: watch::Sender<u64>,
     /// Why it waits for the user's approval, where it was approved before.
     reason: Option<String>,
-    /// Those that it is one of, which are told what becomes of it and asked whether it may run.
+    /// Those that it is one of, which learn its outcome and asked whether it may run.
     all: Weak<Servers>,
     /// Itself, for its tools.
     me: Weak<McpServer>,
@@ -84,7 +84,7 @@ pub(crate) struct McpServer {
 pub(crate) enum EntryOutcome {
     /// A server that may be started.
     Usable(Box<ServerDefinition>),
-    /// One that may not, and what is shown of it; with the reason, where there is more to say of it.
+    /// One that may not, and its text; with the reason, if there is more to report.
     Resting(ServerState, Option<String>),
     /// An entry that cannot be used.
     Unusable(McpFailure),
@@ -151,7 +151,7 @@ impl McpServer {
         self.changed();
     }
 
-    /// Connects anew, whatever the state.
+    /// Connects again, whatever the state.
     pub(crate) fn reconnect(self: &Arc<Self>) {
         self.start();
         self.again.notify_one();
@@ -261,7 +261,7 @@ impl McpServer {
     /// The way to ask it, as soon as there is one, within its limit to start.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason of the failure.
     pub(crate) async fn way(&self) -> Result<ServerChannel, McpFailure> {
         let mut revision = self.revision.subscribe();
         self.is_wanted.notify_one();
@@ -318,7 +318,7 @@ impl McpServer {
                 () = stop.cancelled() => break,
             };
             if !lets {
-                // Whoever does not let it ends it.
+                // A caller that does not keep it ends it.
                 *self.offered.lock() = Arc::default();
                 stop.cancelled().await;
                 break;
@@ -456,7 +456,7 @@ impl McpServer {
         })
     }
 
-    /// Holds a connection until it is lost or nobody wants it any more.
+    /// Holds a connection until it is lost or it is unused.
     async fn hold(
         &self,
         definition: &Arc<ServerDefinition>,
@@ -537,7 +537,7 @@ enum ConnectionEnd {
     Failed(McpFailure),
 }
 
-/// The wait before the next attempt; `None` when there is none by itself.
+/// The wait before the next attempt; `None` without an automatic one.
 fn wait_before(attempts: u32, failure: &McpFailure, recovery: Recovery) -> Option<Duration> {
     match failure.class {
         McpFailureClass::Permanent | McpFailureClass::Auth => return None,

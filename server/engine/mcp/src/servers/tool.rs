@@ -28,7 +28,7 @@ use kode_tool::{CallAction, CallContext, CallPlan, ErasedTool, OfferContext, Too
 
 /// The longest description that the model gets.
 const MAX_DESCRIPTION: usize = 4_096;
-/// So many faults of arguments are told.
+/// Maximum number of reported faults of arguments.
 const MAX_FAULTS: usize = 8;
 /// The longest line about arguments in a title.
 const MAX_ARGUMENTS: usize = 200;
@@ -88,7 +88,7 @@ impl McpTool {
         &self.tool
     }
 
-    /// What the model is told of it.
+    /// What the model is notified of it.
     pub(crate) fn description(&self) -> &str {
         &self.description
     }
@@ -249,7 +249,7 @@ impl McpCall {
             let over = async {
                 match deadline {
                     Some(deadline) => sleep_until(deadline).await,
-                    // It waits for the user; looked at again soon.
+                    // It waits for the user; checked again soon.
                     None => tokio::time::sleep(WAITING_LOOK).await,
                 }
             };
