@@ -1,4 +1,4 @@
-//! What is known of well-known models: limits, abilities, prices; and of well-known providers: where they are.
+//! Well-known models with limits, abilities and prices, and well-known providers with their addresses.
 //!
 //! Rule: a name is found by the longest entry it begins with. Limits and abilities pass on to relatives, a price only to
 //! dated versions of the very model: what a model costs is known, or it is not said. What the user enters wins.
@@ -18,7 +18,7 @@ pub use published::PublishedCatalog;
 /// The table this build knows.
 const BUILT_IN: &str = include_str!("catalog.json");
 
-/// A date in a model's name has at least so many digits.
+/// Minimum number of digits of a date in a model's name.
 const MIN_DATE_DIGITS: usize = 4;
 
 /// Domains whose Chat Completions take PDF documents.
@@ -27,7 +27,7 @@ const PDF_HOSTS: [&str; 2] = ["openai.com", "openrouter.ai"];
 /// Words that name a version of a model and not another model.
 const VERSION_WORDS: [&str; 4] = ["latest", "preview", "stable", "exp"];
 
-/// What is known of models and providers.
+/// The known facts about models and providers.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelCatalog {
@@ -42,7 +42,7 @@ pub struct ModelCatalog {
     own: Vec<CatalogEntry>,
 }
 
-/// What is known of models whose names begin alike.
+/// The known facts about models whose names begin alike.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct CatalogEntry {
@@ -57,11 +57,11 @@ pub struct CatalogEntry {
     pub capabilities: CapabilityOptions,
     /// What they cost.
     pub prices: Option<Prices>,
-    /// The domains at which they cost that; everywhere if there are none.
+    /// The domains at which they cost that; everywhere if none exist.
     pub hosts: Vec<String>,
 }
 
-/// What is said of what a model can do.
+/// The stated abilities of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct CapabilityOptions {
@@ -92,7 +92,7 @@ pub struct CapabilityOptions {
 }
 
 impl CapabilityOptions {
-    /// These abilities, and `base` where nothing is said.
+    /// These abilities, and `base` by default.
     #[must_use]
     pub fn over(self, base: Capabilities) -> Capabilities {
         let images = self.images.unwrap_or(base.images);
@@ -150,14 +150,14 @@ impl KnownProvider {
     }
 }
 
-/// What is known of one model.
+/// The known facts about one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelFacts {
     /// How many tokens it can read, if known.
     pub context_window: Option<u64>,
     /// How many tokens an answer may have, if known.
     pub max_output: Option<u32>,
-    /// What it can do, as far as known, else what is usual.
+    /// Its abilities, as far as known, else the usual ones.
     pub capabilities: Capabilities,
     /// What it costs, if known.
     pub prices: Option<Prices>,
@@ -212,7 +212,7 @@ impl ModelCatalog {
         self.providers.iter().map(|known| known.name.as_str())
     }
 
-    /// What is known of a model that `host` serves and that is asked in `wire`.
+    /// The known facts about a model that `host` serves and that is asked in `wire`.
     #[must_use]
     pub fn facts(&self, model: &str, wire: Wire, host: &str) -> ModelFacts {
         let name = normal(model);

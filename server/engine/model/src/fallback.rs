@@ -1,6 +1,6 @@
 //! When another profile is asked instead of the one that failed.
 //!
-//! Rule: nothing falls back by itself: a profile names its fallback and what triggers it, and whoever asks says so.
+//! Rule: nothing falls back by itself: a profile names its fallback and what triggers it, and the caller says so.
 
 use serde::{Deserialize, Serialize};
 

@@ -71,7 +71,7 @@ impl Message {
 pub enum Wire {
     /// Anthropic Messages.
     AnthropicMessages,
-    /// OpenAI Chat Completions, and what is compatible with it.
+    /// OpenAI Chat Completions, and compatible servers.
     ChatCompletions,
     /// OpenAI Responses.
     Responses,
@@ -144,7 +144,7 @@ pub enum Block {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         signature: String,
     },
-    /// Data that only its provider reads: sealed reasoning, or a signature. It stands before the text or call that it
+    /// Data that only its provider reads: sealed reasoning, or a signature. It precedes the text or call that it
     /// belongs to, and goes back to that provider alone.
     RedactedThinking {
         /// The sealed data, unchanged. Its format is the business of the adapter that received it.
@@ -185,7 +185,7 @@ impl Block {
     }
 }
 
-/// A tool as the model is told of it.
+/// A tool as the model is notified of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolDeclaration {
     /// Its name.
@@ -198,7 +198,7 @@ pub struct ToolDeclaration {
     pub grammar: Option<&'static str>,
 }
 
-/// What is asked of a model, whoever serves it.
+/// A request to a model of any provider.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelRequest {
     /// The parts of the system prompt, in order.
@@ -239,7 +239,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Whether the provider reported it: no request takes up no tokens.
+    /// Whether the provider reported it: every request has tokens.
     #[must_use]
     pub fn is_reported(&self) -> bool {
         *self != Self::default()
@@ -266,7 +266,7 @@ impl std::ops::AddAssign for Usage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageWindow {
-    /// What is counted: `requests`, `tokens`, or the length of a plan's window.
+    /// The counted unit: `requests`, `tokens`, or the length of a plan's window.
     pub name: String,
     /// The used share, from 0 to 1.
     pub used: f64,

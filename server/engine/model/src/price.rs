@@ -1,12 +1,12 @@
 //! What an answer costs.
 //!
-//! Rule: what is not known is not guessed: without prices there is no cost, and a sum with an unknown part says so.
+//! Rule: unknown prices are not guessed: without prices there is no cost, and a sum with an unknown part says so.
 
 use serde::{Deserialize, Serialize};
 
 use super::Usage;
 
-/// Prices are for so many tokens.
+/// Number of tokens that prices are for.
 const TOKENS_PER_PRICE: f64 = 1_000_000.0;
 
 /// Prices of a model in US dollars per million tokens.

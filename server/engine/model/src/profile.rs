@@ -69,16 +69,16 @@ pub struct Profile {
     pub name: String,
     /// Who serves it.
     pub provider: Provider,
-    /// The server, without a trailing slash: for the Messages format what stands before `/v1/messages`, for the
-    /// others what stands before `/chat/completions` and `/responses`.
+    /// The server, without a trailing slash: for the Messages format what precedes `/v1/messages`, for the
+    /// others what precedes `/chat/completions` and `/responses`.
     pub base_url: String,
-    /// What stands behind the `?` of every request, if anything does.
+    /// What follows the `?` of every request, if anything does.
     pub query: Option<String>,
     /// The model's name as the provider knows it.
     pub model: String,
     /// How requests prove who they are from.
     pub credentials: Credentials,
-    /// The command that prints the key, where one does; whoever connects runs it.
+    /// The command that prints the key, where one does; the connecting code runs it.
     pub key_helper: Option<KeyHelper>,
     /// The most tokens one answer may have.
     pub max_tokens: u32,
@@ -179,7 +179,7 @@ impl Profile {
 
     /// Whether a connection that was made for `other` serves this profile as well.
     pub(crate) fn connects_as(&self, other: &Self) -> bool {
-        // Ollama is told the window with every request; all others do not know of it.
+        // Ollama gets the window with every request; no other provider does.
         let is_told = self.provider == Provider::Ollama;
         let same = |one: &Self| Self {
             context_window: if is_told { one.context_window } else { 0 },

@@ -1,6 +1,6 @@
 //! What users write of a profile, and the profile it makes.
 //!
-//! Rule: what is written wins over the environment, and that over what is known of the model. A key of the environment goes
+//! Rule: written values win over the environment, and that over the catalog. A key of the environment goes
 //! only to the server it is for.
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ use kode_net::http::{CONNECT_TIMEOUT, HttpOptions, ProxyOption, is_loopback};
 
 /// The most tokens of an answer of a model of which nothing is known.
 const DEFAULT_MAX_TOKENS: u32 = 16_000;
-/// The most tokens of an answer of a known model, where it can give so many.
+/// The most tokens of an answer of a known model, if it can give that many.
 const KNOWN_MAX_TOKENS: u32 = 32_000;
 /// What a model of which nothing is known can read.
 const DEFAULT_CONTEXT_WINDOW: u64 = 200_000;
@@ -129,7 +129,7 @@ impl From<FallbackOption> for Fallback {
 pub struct ProfileContext<'a> {
     /// The value of a variable of the environment.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// What is known of models.
+    /// The known models.
     pub catalog: &'a ModelCatalog,
     /// The helper for the key of Anthropic or of `ANTHROPIC_BASE_URL`, where a profile and the environment have none.
     pub helper: Option<KeyHelper>,
@@ -248,7 +248,7 @@ impl Profile {
     }
 }
 
-/// The context window: the user's, else what is known of the model, within what a local program is likely to serve.
+/// The context window: the user's, else the catalog's, within what a local program is likely to serve.
 fn window(options: &ProfileOptions, server: &ModelServer, known: Option<u64>) -> (u64, WindowSource) {
     match (options.context_window, known) {
         (Some(window), _) => (window, WindowSource::Configured),
