@@ -1,7 +1,7 @@
 //! What a call will touch, by its arguments alone: before it is planned, when nothing is known of the world yet.
 //!
 //! Rule: this is a forecast, for putting calls in order and for looking at past calls; the gate judges the plan. What
-//! cannot be told is told as `None`, and everybody takes that for "anything".
+//! cannot be told is `None`, which every caller treats as "anything".
 
 use serde_json::Value;
 use url::Url;

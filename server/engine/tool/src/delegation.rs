@@ -22,7 +22,7 @@ pub struct Delegation {
     pub is_isolated: bool,
     /// Whether the user is asked before git runs what the repository's settings name.
     pub may_run_foreign: bool,
-    /// Whether nobody waits for it.
+    /// Whether no caller waits for it.
     pub in_background: bool,
     /// What the skills of the turn bring along that begins it, where it works on after that turn.
     pub carried: Equipment,

@@ -85,7 +85,7 @@ impl fmt::Debug for CallPlan {
 pub enum CallAction {
     /// Runs the work.
     Run(RunFn),
-    /// Has these changes applied; the result is written from what was applied.
+    /// Has these changes applied; the result is written from the applied changes.
     Change(ChangeSet),
     /// Has the user asked; the result is written from the answer.
     Ask(Box<QuestionDraft>),
@@ -93,7 +93,7 @@ pub enum CallAction {
     SetMode(Mode),
     /// Has the session's todo list replaced.
     SetTodos(Vec<Todo>),
-    /// Has a sub-agent do it; the result is written from its last words.
+    /// Has a sub-agent do it; the result is written from its last output.
     Delegate(Box<Delegation>),
     /// Has the text of a skill or command made, or a sub-agent do what it says.
     Use(Box<ExtensionUse>),
@@ -108,7 +108,7 @@ pub struct ExtensionUse {
     pub arguments: String,
 }
 
-/// What decides which tools the model is told of, and what of them.
+/// What decides which tools the model is notified of, and what of them.
 #[derive(Clone, Copy)]
 pub struct OfferContext<'a> {
     /// The mode of the conversation.
@@ -148,7 +148,7 @@ pub struct ToolOutput {
 /// Reports what a running call has put out so far. Rate limiting is the receiver's.
 pub type ProgressReporter = Arc<dyn Fn(String) + Send + Sync>;
 
-/// Asks the user something for a running call; gives nothing when the call is cancelled first, or nobody can be asked.
+/// Asks the user something for a running call; gives nothing when the call is cancelled first, or no user can be asked.
 pub type QuestionAsker = Arc<dyn Fn(QuestionDraft) -> BoxFuture<'static, Option<Reply>> + Send + Sync>;
 
 /// What a call may use while it plans and runs.
@@ -166,9 +166,9 @@ pub struct CallContext {
     pub resolved: ResolvedPaths,
     /// The sub-agents that can be called.
     pub agents: Arc<KnownAgents>,
-    /// The skills and commands that can be used: those that the model was told of.
+    /// The skills and commands that can be used: those that the model was notified of.
     pub catalog: Arc<Catalog>,
-    /// What a search may show. What it says no to is left out without a word: a count would tell what is in a file.
+    /// What a search may show. Denied places are left out silently: a count would reveal the content of a file.
     pub may_read: ReadCheck,
     /// Fires when the call, the turn or the session is cancelled.
     pub cancel: CancellationToken,
@@ -176,7 +176,7 @@ pub struct CallContext {
     pub progress: ProgressReporter,
     /// The most bytes of text in the result; `None` for the bound of the tool.
     pub text_limit: Option<usize>,
-    /// Asks the user while the call runs; nothing where nobody can be asked.
+    /// Asks the user while the call runs; nothing without a user to ask.
     pub ask: Option<QuestionAsker>,
 }
 
@@ -189,7 +189,7 @@ pub trait Tool: Send + Sync + 'static {
     /// The constant facts.
     fn facts(&self) -> ToolFacts;
 
-    /// What the model is told of the tool as things are; `None` when it has no use now and is not offered.
+    /// What the model is notified of the tool as things are; `None` when it has no use now and is not offered.
     fn describe(&self, _offer: &OfferContext<'_>) -> Option<String> {
         Some(self.facts().description.to_owned())
     }
@@ -205,7 +205,7 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// Checks the arguments against the world and says what the call will do. Has no side effects but the
-    /// session's own record of what was read.
+    /// session's own record of its reads.
     ///
     /// # Errors
     /// [`ToolError`] when the call cannot work; it is the call's result.
@@ -217,7 +217,7 @@ pub trait Tool: Send + Sync + 'static {
 pub trait ErasedTool: Send + Sync {
     /// The constant facts.
     fn facts(&self) -> ToolFacts;
-    /// What the model is told of the tool as things are; `None` when it is not offered.
+    /// What the model is notified of the tool as things are; `None` when it is not offered.
     fn describe(&self, offer: &OfferContext<'_>) -> Option<String>;
     /// A Lark grammar of the only argument `input`, for APIs that take a call as free text.
     fn grammar(&self) -> Option<&'static str> {
@@ -391,7 +391,7 @@ impl Registry {
         }))
     }
 
-    /// What the model is told of the tools as things are. Modes that refuse all edits are told of nothing that makes
+    /// What the model is notified of the tools as things are. Modes that refuse all edits are notified of nothing that makes
     /// them; commands stay, for the gate lets those run that only look.
     #[must_use]
     pub fn declarations_for(&self, offer: &OfferContext<'_>) -> Vec<ToolDeclaration> {

@@ -53,7 +53,7 @@ pub struct ResourceText {
 pub struct ResourceInfo {
     /// The server.
     pub server: String,
-    /// Its address; with `{…}` in it where it stands for many.
+    /// Its address; with `{…}` in it where it represents many.
     pub uri: String,
     /// What it is called.
     pub name: String,
@@ -72,7 +72,7 @@ pub struct ToolInfo {
     pub name: String,
     /// What the server calls it.
     pub own_name: String,
-    /// What the model is told of it.
+    /// What the model is notified of it.
     pub description: String,
     /// JSON Schema of its arguments.
     pub input_schema: serde_json::Value,

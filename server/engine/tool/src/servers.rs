@@ -91,7 +91,7 @@ pub trait McpServers: ToolSource {
     /// What of the settings is left out, for people.
     fn left_out(&self) -> Option<String>;
 
-    /// Connects a server anew.
+    /// Connects a server again.
     ///
     /// # Errors
     /// No server of that name, or one that may not run.

@@ -12,9 +12,9 @@ use kode_permission::rules::RuleSource;
 pub enum ServerState {
     /// The user, or its entry, has switched it off.
     Disabled,
-    /// Its entry stands in a file of the workspace, and the user has not approved it.
+    /// Its entry is in a file of the workspace, and the user has not approved it.
     WaitingForApproval,
-    /// Nobody has needed it yet, or nobody does any more.
+    /// It was not needed yet, or is not needed any more.
     Stopped,
     /// It is being started or reached, for the first time or again.
     Starting,
@@ -33,13 +33,13 @@ pub struct ServerInfo {
     pub name: String,
     /// How it is reached: `stdio`, `http` or `sse`; empty where its entry cannot be read.
     pub kind: &'static str,
-    /// What is started or reached.
+    /// The program or address.
     pub target: String,
     /// What becomes of it.
     pub state: ServerState,
-    /// Where its entry stands.
+    /// The place of its entry.
     pub source: RuleSource,
-    /// So many attempts in a row have failed.
+    /// Number of failed attempts in a row.
     pub attempts: u32,
     /// What went wrong last; nothing once it is connected again.
     pub failure: Option<McpFailure>,
@@ -47,11 +47,11 @@ pub struct ServerInfo {
     pub latency: Option<Duration>,
     /// What it calls itself, with its version.
     pub title: Option<String>,
-    /// So many tools it has.
+    /// Number of its tools.
     pub tools: usize,
-    /// So many prompts.
+    /// Number of its prompts.
     pub prompts: usize,
-    /// So many resources, without those that a template stands for.
+    /// Number of its resources, without those that a template represents.
     pub resources: usize,
     /// Tools that say something else of themselves than when the server was first used.
     pub changed_tools: Vec<String>,
