@@ -370,7 +370,7 @@ impl PageReader {
     }
 }
 
-/// What an end tag means for what is left out.
+/// The effect of an end tag on left-out content.
 enum SkipEnd {
     /// It goes on.
     Goes,

@@ -1,7 +1,7 @@
 //! Server-sent events, read from bytes as they arrive.
 //!
 //! Rule: the events do not depend on where the bytes were split, be it inside a character, a line ending or the
-//! byte order mark; an event cut off by the end of the stream is none; no event grows past [`MAX_EVENT_BYTES`].
+//! byte order mark; an event cut off by the end of the stream is dropped; no event grows past [`MAX_EVENT_BYTES`].
 
 /// The most bytes the lines of one event may have.
 pub const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
