@@ -255,7 +255,7 @@ fn dispatch(
         }
         (Some(id), None) => {
             let pending = id.as_i64().and_then(|id| shared.pending.lock().remove(&id));
-            // One that nobody waits for came too late.
+            // One that no caller waits for came too late.
             if let Some(pending) = pending {
                 drop(pending.send(result_of(&mut message)));
             }

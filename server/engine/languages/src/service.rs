@@ -150,7 +150,7 @@ impl LanguagePool for Languages {
 }
 
 impl Instances {
-    /// The instance of a definition for a root; made where there is none.
+    /// The instance of a definition for a root; made if absent.
     fn of(
         &self,
         definition: &Arc<LanguageServerDefinition>,

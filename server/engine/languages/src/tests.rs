@@ -301,7 +301,7 @@ async fn edits_of_a_version_that_moved_are_asked_for_once_more_and_then_refused(
     let error = bench.servers.rename(workspace, at, "omega").await.unwrap_err();
     assert_eq!(error, LanguageError::Moved("a.word".to_owned(), "words".to_owned()));
     assert_eq!(bench.received("textDocument/rename").len(), 2);
-    // A position of another text is none.
+    // A position of another text is invalid.
     bench.rig.open("a.word", "other\n");
     let error = bench.servers.rename(workspace, at, "omega").await.unwrap_err();
     assert!(matches!(error, LanguageError::Moved(..)), "{error}");
