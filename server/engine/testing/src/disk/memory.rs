@@ -1,7 +1,7 @@
 //! A disk in memory that can lose its power.
 //!
 //! Rule: it promises as little as a file system may: bytes are safe once their file was synced, names once their folder
-//! was; of what was not, a power cut leaves any blocks, in any order, and zeros where blocks are missing. A sync that
+//! was; of unsynced data, a power cut leaves any blocks, in any order, and zeros where blocks are missing. A sync that
 //! failed has dropped what it should have written.
 
 use std::collections::BTreeMap;
@@ -117,7 +117,7 @@ impl Memory {
         state.safe_names = state.names.clone();
     }
 
-    /// The bytes of a file, for a test to look at.
+    /// The bytes of a file, for a test to check.
     pub fn bytes(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.state();
         match state.names.get(path)? {
