@@ -1,6 +1,6 @@
 //! The command line: which front end to start, and the ones that need no editor.
 //!
-//! Rule: standard output carries what was asked for and nothing else: frames for the language server, the answer or
+//! Rule: standard output carries the requested output and nothing else: frames for the language server, the answer or
 //! JSON for `run`; everything for people to watch goes to standard error.
 
 pub mod acp;
@@ -214,7 +214,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     let safe = crate::display::printable(&text);
     if safe == text {
-        // A closed stream is nobody's loss.
+        // Writing to a closed stream is no error.
         drop(error.print());
     } else {
         terminal::error_line(safe.trim_end());

@@ -33,7 +33,7 @@ pub struct ClientFacts {
     pub roots: Vec<WorkspaceRoot>,
     /// How much of our work the client wants to see in `$/logTrace`.
     pub trace: TraceValue,
-    /// The user's settings as the client passes them; `Null` when there are none.
+    /// The user's settings as the client passes them; `Null` if none exist.
     pub initialization_options: Value,
     /// What positions count.
     pub encoding: PositionEncoding,
@@ -49,7 +49,7 @@ pub struct ClientFacts {
     pub show_message_request: bool,
     /// Whether `workspace/configuration` is answered.
     pub configuration: bool,
-    /// Whether the server may ask to be told of changes of the configuration.
+    /// Whether the server may ask for notifications of changes of the configuration.
     pub configuration_registration: bool,
     /// Whether the server may create progress of its own.
     pub work_done_progress: bool,
@@ -61,7 +61,7 @@ pub struct ClientFacts {
     pub honors_change_annotations: bool,
     /// Whether completion is asked for.
     pub completion: bool,
-    /// Whether completion may be so old that what is replaced is the word at the cursor, whatever an item says.
+    /// Whether completion may be so old that it replaces the word at the cursor, whatever an item says.
     pub completes_words: bool,
     /// Whether hovers are shown as Markdown.
     pub hover_markdown: bool,
@@ -101,7 +101,7 @@ impl ClientFacts {
         let hover_formats = text_document.hover.and_then(|hover| hover.content_format).unwrap_or_default();
         let workspace = workspace.unwrap_or_default();
         let workspace_edit = workspace.workspace_edit.unwrap_or_default();
-        // Neovim announces only what is within `documentChanges`: operations on files. Without a version it puts
+        // Neovim announces only capabilities within `documentChanges`: operations on files. Without a version it puts
         // an edit into a text the edit was not computed on.
         let operations = workspace_edit.resource_operations.unwrap_or_default();
         let window = window.unwrap_or_default();

@@ -108,7 +108,7 @@ impl Documents {
         self.lock().observers.push(observer);
     }
 
-    /// Notes that a document is open whose text is too large to be followed: what was known of it is out of date.
+    /// Notes that a document is open whose text is too large to be followed: its former state is out of date.
     pub fn open_too_large(&self, uri: &Url, bytes: u64) {
         let mut state = self.lock();
         state.close(&DocumentKey::of(uri));
@@ -123,7 +123,7 @@ impl Documents {
         self.lock().too_large.get(&DocumentKey::of_target(target)).copied()
     }
 
-    /// Takes up a document the editor opened. One that is open already takes the new text.
+    /// Follows a document that the editor opened. One that is open already takes the new text.
     pub fn open(&self, item: TextDocumentItem) {
         let snapshot = DocumentSnapshot {
             path: file_path(&item.uri),
@@ -195,7 +195,7 @@ impl Documents {
         document.saving.begin(params.reason);
     }
 
-    /// Tells of a document the editor saved.
+    /// Reports a document the editor saved.
     pub fn saved(&self, saved: &TextDocumentIdentifier) {
         let mut state = self.lock();
         let DocumentTable { open, observers, .. } = &mut *state;
@@ -215,7 +215,7 @@ impl Documents {
         Some(state.open.get_mut(&DocumentKey::of_target(target))?.saving.expect())
     }
 
-    /// Notes that the editor will not save a document though it was asked to: the next save is somebody else's.
+    /// Notes that the editor will not save a document though it was asked to: the next save is another one.
     pub fn save_refused(&self, target: &Target) {
         if let Some(document) = self.lock().open.get_mut(&DocumentKey::of_target(target)) {
             document.saving.refuse();
@@ -287,8 +287,8 @@ impl OpenDocument {
         expected.iter_mut().for_each(|expected| expected.observe(snapshot, last_change, budget));
     }
 
-    /// Lets those go on who wait for an edit. Observers have been told by then, so that nobody hears of a change after
-    /// somebody has acted on it.
+    /// Wakes the waiters for an edit. Observers were notified before, so that none learns of a change after
+    /// a waiter has acted on it.
     fn settle(&mut self) {
         self.expected.retain_mut(ExpectedEdit::settle);
     }

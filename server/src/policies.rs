@@ -35,14 +35,14 @@ pub(crate) struct EngineSettings {
 pub(crate) enum WebSearchStatus {
     /// By this service.
     On(&'static str),
-    /// Nobody has set up a service.
+    /// No service is set up.
     Off,
     /// A service is set up in a way that cannot be used; why, for the user.
     Broken(String),
 }
 
 impl WebSearchStatus {
-    /// What is wrong and what to do, if anything is wrong.
+    /// The problem and the next step, if any.
     pub(crate) fn problem(&self) -> Option<String> {
         match self {
             Self::On(_) | Self::Off => None,

@@ -49,7 +49,7 @@ pub(crate) enum SetupError {
     /// There is no such provider.
     #[error("there is no provider `{0}`; `agent/setup/providers` lists them")]
     UnknownProvider(String),
-    /// An option of the choice is none of a profile, or does not fit.
+    /// An option of the choice does not exist in a profile, or does not fit.
     #[error("the option `{0}` cannot be used here: {1}")]
     BadOption(String, String),
     /// No profile can be made of it.

@@ -231,7 +231,7 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
         }
     }
 
-    /// Calls the handler and polls it once; what is not done then goes on as a task.
+    /// Calls the handler and polls it once; unfinished work continues as a task.
     async fn call(&mut self, request: Request) {
         if poll_fn(|context| self.service.poll_ready(context)).await.is_err() {
             self.exited = true;
@@ -274,7 +274,7 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
                 let answers = self.answers.clone();
                 let task = self.handlers.spawn(async move {
                     if let Some(response) = origin.response(handler.await) {
-                        // Fails only when the writer is gone, and then nobody is there to be answered.
+                        // Fails only when the writer is gone, and then no client is left.
                         let _ = answers.send(response).await;
                     }
                 });
@@ -304,7 +304,7 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
         }
     }
 
-    /// Brings an answer to whoever asked the client.
+    /// Brings an answer to the caller the client.
     fn resolve(&mut self, response: Response) {
         let id = response.id().clone();
         let sink = &mut self.client_answers;

@@ -105,7 +105,7 @@ impl RpcDispatcher {
         }
     }
 
-    /// Polls the handler once; what is not done then goes on as a task.
+    /// Polls the handler once; unfinished work continues as a task.
     async fn request(&mut self, id: RequestId, method: String, params: Option<Value>) {
         while self.handlers.try_join_next().is_some() {}
         if self.handlers.len() >= MAX_IN_FLIGHT {

@@ -21,7 +21,7 @@ use crate::client::ClientFacts;
 pub struct UserOptions {
     /// The model new sessions use: the name of a profile, of a pointer, or of a model.
     pub profile: Option<String>,
-    /// The profile `main`; what is missing comes from the environment.
+    /// The profile `main`; missing parts come from the environment.
     pub model: ProfileOptions,
     /// Further profiles by name.
     pub models: BTreeMap<String, ProfileOptions>,
@@ -38,7 +38,7 @@ pub struct UserOptions {
     pub review_diagnostics: ReviewDiagnostics,
     /// What the client can do and does not tell in its capabilities, in the same form; read with those.
     pub client_capabilities: Value,
-    /// Settings as a settings file holds them, of which nobody says whose they are: they narrow and never loosen.
+    /// Settings of unknown origin: they may restrict but never loosen.
     pub settings: Value,
     /// Settings that are the user's own.
     pub user_settings: Value,
@@ -50,7 +50,7 @@ pub struct UserOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ReviewDiagnostics {
-    /// In clients that do not hear of changes by events.
+    /// In clients that do not learn of changes by events.
     #[default]
     Auto,
     /// Always.

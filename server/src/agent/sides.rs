@@ -25,7 +25,7 @@ pub(crate) async fn refresh(agent: &Agent) {
             continue;
         }
         let client = connection.client.clone();
-        // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
+        // The request is owned by a task of its own: the service cannot bear an answer no caller waits for.
         tokio::spawn(async move {
             let params = TextDocumentContentRefreshParams { uri };
             if let Err(error) = client.send_request::<TextDocumentContentRefresh>(params).await {
@@ -68,7 +68,7 @@ pub(crate) async fn text(
         match session {
             AttachedSession::Live(session) => {
                 let Some(review) = session.edits().review_of(&target) else { continue };
-                // A side that is no file is an empty text: what is shown beside a file that was made or deleted.
+                // A side that is no file is an empty text: the other side of a file that was made or deleted.
                 let text = session.edits().side(&target, side).unwrap_or_default();
                 return Ok(wire::DocumentText { text, version: review.version });
             }

@@ -102,7 +102,7 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
         ("the command ran", completed("Bash")),
         ("the model answered", finished.reason == TurnEnd::EndTurn && !answer.is_empty()),
     ];
-    // What somebody has refused is no failure of the demo.
+    // A refused call is no failure of the demo.
     let refused = items.iter().filter(|item| is_refused(item)).count();
     for (what, happened) in checks {
         let mark = match happened {
@@ -146,7 +146,7 @@ fn is_refused(item: &Item) -> bool {
     matches!(&item.body, ItemBody::ToolCall(call) if call.state == CallState::Denied)
 }
 
-/// What is shown of the turn: every change as a diff, too.
+/// The output of the turn, with a diff for each change.
 struct DemoView(Screen);
 
 impl TurnView for DemoView {

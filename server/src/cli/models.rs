@@ -164,7 +164,7 @@ fn running(servers: &[ModelServer]) -> String {
     text
 }
 
-/// What a server tells of a model, in words.
+/// What a server reports a model, in words.
 fn abilities(model: &ServedModel) -> String {
     let window = model.context_window.map(|tokens| format!("window {tokens}"));
     let says =

@@ -1,6 +1,6 @@
 //! `kode-ls permissions`: list, explain, add and remove permission rules without an editor.
 //!
-//! Rule: an explanation runs nothing and asks nobody; standard output carries the answer, one JSON object a line where
+//! Rule: an explanation runs nothing and asks no user; standard output carries the answer, one JSON object a line where
 //! JSON is asked for or questions come on standard input.
 
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ use crate::cli::{FolderArgs, terminal};
 use crate::display::{json_text, printable};
 use crate::policies;
 
-/// A question on standard input may have so many bytes.
+/// Maximum bytes of a question on standard input.
 const MAX_QUESTION: u64 = 1024 * 1024;
 
 /// The arguments of `kode-ls permissions`.
@@ -102,7 +102,7 @@ impl From<BehaviorName> for Behavior {
     }
 }
 
-/// Does what is asked. The exit code of `explain` is 0 when there is an answer, whatever it is.
+/// Runs the command. The exit code of `explain` is 0 when there is an answer, whatever it is.
 ///
 /// # Errors
 /// What cannot be read or written.
@@ -131,7 +131,7 @@ pub fn run(args: PermissionsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The file that a rule stands in, where it is one alone.
+/// The file that a rule is in, where it is one alone.
 fn file_of(policy: &SettingsPolicy, behavior: Behavior, rule: &Rule) -> anyhow::Result<AbsPath> {
     let current = policy.current();
     let standing = current.rules.iter().filter(|placed| placed.behavior == behavior && placed.rule == *rule);
@@ -200,7 +200,7 @@ fn list(policy: &SettingsPolicy, folder: &AbsPath, as_json: bool) -> anyhow::Res
     Ok(terminal::output(&text)?)
 }
 
-/// The argument that a rule of a tool speaks of.
+/// The argument that a rule of a tool refers to.
 fn main_argument(tool: &str) -> anyhow::Result<&'static str> {
     Ok(match tool {
         "Bash" => "command",

@@ -1,4 +1,4 @@
-//! `kode-ls plugin`: marketplaces and plugins, fetched, installed, switched on and off, and looked at.
+//! `kode-ls plugin`: marketplaces and plugins, fetched, installed, switched on and off, and checked.
 //!
 //! Rule: before a plugin is installed all that it would have run is shown and asked about, and nothing of it runs here. Without a
 //! person only `--yes` is a yes.
@@ -107,7 +107,7 @@ enum MarketplaceCommand {
     },
 }
 
-/// Does what is asked.
+/// Runs the command.
 ///
 /// # Errors
 /// What cannot be fetched, read or written; nothing is changed then.

@@ -1,6 +1,6 @@
 //! Answers the model's questions at a terminal.
 //!
-//! Rule: without a person nobody answers, at once; a plan alone is accepted by `--yes`, for that is a yes.
+//! Rule: without a user the answer is a refusal, at once; a plan alone is accepted by `--yes`, for that is a yes.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) enum Answerer {
     Person,
     /// `--yes`.
     Yes,
-    /// Nobody: every prompt is refused.
+    /// No user: every prompt is refused.
     Nobody,
 }
 

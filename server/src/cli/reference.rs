@@ -1,7 +1,7 @@
 //! `kode-ls reference`: the settings, the commands and the tools there are, as Markdown.
 //!
 //! Rule: made from the tables that the program itself goes by. The pages are committed in `server/docs/reference`, and a
-//! test compares them with what is made here.
+//! test compares them with the generated text.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -30,7 +30,7 @@ pub struct ReferenceArgs {
 pub enum ReferencePage {
     /// The keys of settings files
     Settings,
-    /// What is typed after `/`, what editors run, and what is typed in a terminal
+    /// The typed text after `/`, what editors run, and the typed text in a terminal
     Commands,
     /// What the model can do
     Tools,
@@ -70,7 +70,7 @@ impl ReferencePage {
     }
 }
 
-/// What `which changes` stands for, and what the commands about changes have in common.
+/// What `which changes` represents, and what the commands about changes have in common.
 const WHICH_CHANGES: &str = r#"
 The four commands that decide take one object that selects the changes: `{"hunkIds": ["…"]}`, `{"uri": "file:///…"}`,
 `{"turnId": "…"}` or `{"all": true}`, each with an optional `sessionId`. Without an argument they select all undecided

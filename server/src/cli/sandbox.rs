@@ -1,6 +1,6 @@
 //! `kode-ls sandbox`: runs one command in the sandbox that the agent's commands get.
 //!
-//! Rule: the command's output and exit code are passed on as they are; what is said about the sandbox goes to
+//! Rule: the command's output and exit code are passed on as they are; reports about the sandbox go to
 //! standard error. Without a sandbox nothing is run.
 
 use std::ffi::OsString;
@@ -48,7 +48,7 @@ pub struct SandboxArgs {
     /// How many processes it may have at a time
     #[arg(long, value_name = "NUMBER")]
     max_processes: Option<u64>,
-    /// Print what is enforced
+    /// Print the enforced limits
     #[arg(long)]
     verbose: bool,
     /// The command

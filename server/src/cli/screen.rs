@@ -263,7 +263,7 @@ mod tests {
 
     use super::*;
 
-    /// What is written, to both outputs in the order of writing.
+    /// The written text, to both outputs in the order of writing.
     #[derive(Clone, Default)]
     struct Written(Arc<Mutex<Vec<u8>>>);
 

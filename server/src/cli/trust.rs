@@ -1,6 +1,6 @@
 //! `kode-ls trust`: what files of this workspace ask for, and the user's word on it.
 //!
-//! Rule: what is approved is printed first, and is exactly that; nothing in the workspace is run or changed.
+//! Rule: the approved text is printed first, and exactly that text is approved; nothing in the workspace is run or changed.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ enum TrustCommand {
     },
 }
 
-/// Does what is asked.
+/// Runs the command.
 ///
 /// # Errors
 /// When approvals cannot be read or written, or a file was changed meanwhile.

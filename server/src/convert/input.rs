@@ -1,4 +1,4 @@
-//! Prompts as clients hand them in, and what was attached to them.
+//! Prompts as clients hand them in, and their attachments.
 //!
 //! Rule: what the user typed is the prompt; what they point at goes beside it and is looked up by the engine. A part
 //! that cannot be one is refused with its place.
@@ -23,16 +23,16 @@ const PASTED_LINES: usize = 200;
 /// A part of a prompt that cannot be one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct InvalidPart {
-    /// Where it stands in the parameters.
+    /// Where it is in the parameters.
     pub path: String,
-    /// What is wrong with it.
+    /// Its problems.
     pub message: String,
 }
 
 /// A prompt as it was handed in.
 ///
 /// # Errors
-/// [`InvalidPart`]: a URI that is none, a picture that is none, too many pictures, or too large ones together.
+/// [`InvalidPart`]: an invalid URI, an invalid image, too many images, or too large ones together.
 pub fn prompt(
     input: Vec<wire::InputPart>,
     context: Option<wire::EditorContext>,
@@ -151,7 +151,7 @@ pub fn lines(range: lsp_types::Range) -> LineSpan {
     LineSpan { first, last: last.max(first) }
 }
 
-/// What was attached to a prompt.
+/// An attachment of a prompt.
 #[must_use]
 pub fn attachment(attachment: Attachment) -> wire::Attachment {
     wire::Attachment {

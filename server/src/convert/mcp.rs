@@ -1,6 +1,6 @@
 //! MCP servers and their tools, as the wire has them.
 //!
-//! Rule: counts that do not fit are told as the largest number there is.
+//! Rule: counts that do not fit are sent as the largest number.
 
 use kode_engine::config::mcp::fault::{McpFailure, McpFailureClass};
 use kode_engine::tool::offer::ToolInfo;

@@ -93,7 +93,7 @@ fn broken(unusable: &UnusableProfile, active: &str) -> wire::ModelInfo {
     }
 }
 
-/// A model as its server tells of it.
+/// A model as its server reports it.
 #[must_use]
 pub fn served(model: &ServedModel) -> wire::ServedModel {
     wire::ServedModel {

@@ -54,7 +54,7 @@ fn candidate(candidate: Candidate) -> wire::Candidate {
     wire::Candidate { text: candidate.text, calls: candidate.calls.into_iter().map(call).collect() }
 }
 
-/// The event that tells of a question.
+/// The event that reports a question.
 #[must_use]
 pub fn asked(session: &SessionId, asked: Question) -> wire::Event {
     wire::Event::QuestionAsked(Box::new(wire::QuestionAsked { question: question(session, asked) }))

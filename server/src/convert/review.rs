@@ -144,7 +144,7 @@ pub fn action_from_wire(action: wire::ReviewAction) -> ReviewAction {
     }
 }
 
-/// What a client wants done where the user's own text stands in a hunk.
+/// What a client wants done where the user's own text is in a hunk.
 #[must_use]
 pub fn amended_from_wire(amended: wire::Amended) -> AmendedPolicy {
     match amended {

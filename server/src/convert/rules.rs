@@ -12,7 +12,7 @@ use kode_protocol as wire;
 
 use crate::convert;
 
-/// What is in force in a session.
+/// The state in force in a session.
 #[must_use]
 pub fn in_force(rules: ActiveRules) -> wire::ListRulesResult {
     wire::ListRulesResult {
@@ -23,7 +23,7 @@ pub fn in_force(rules: ActiveRules) -> wire::ListRulesResult {
     }
 }
 
-/// What is wrong with the settings, and what of them waits for approval.
+/// The problems of the settings, and what of them waits for approval.
 #[must_use]
 pub fn changed(
     files: &[AbsPath],
@@ -144,10 +144,10 @@ pub fn withheld(withheld: &WithheldSetting) -> wire::WithheldSetting {
     }
 }
 
-/// Where a setting stands.
+/// The place of a setting.
 #[must_use]
 pub fn source(source: &RuleSource) -> wire::RuleSource {
-    // What the editor says stands in no file, and so on no line.
+    // What the editor says is in no file, and so on no line.
     let place = source.place.filter(|_| source.file.is_some());
     wire::RuleSource {
         layer: source.layer.name().to_owned(),

@@ -11,7 +11,7 @@ use kode_protocol as wire;
 
 use crate::convert::{call_id, call_state, timestamp, turn_id};
 
-/// How a session was taken up.
+/// How a session was resumed.
 pub(super) fn resumed(
     sealed: &[SealedCall],
     strategy: ResumeStrategy,

@@ -1,7 +1,7 @@
 //! Which document or file a URI names.
 //!
-//! Rule: all spellings of one file (percent-encoded or not, `.` and `..`) are one document; what is no file on
-//! this machine is told apart by its URI alone.
+//! Rule: all spellings of one file (percent-encoded or not, `.` and `..`) are one document; a URI of no file on
+//! this machine is distinguished by its URI alone.
 
 use kode_engine::base::paths::{AbsPath, Target};
 use lsp_types::Url;

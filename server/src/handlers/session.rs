@@ -121,7 +121,7 @@ pub(crate) async fn close(backend: &Backend, params: Params) -> Result<(), Reque
     backend.agent()?.close_session(&id).map_err(error::session)
 }
 
-/// Changes mode, model, effort, style of answers and delivery: all that is said, or nothing where something is wrong.
+/// Changes mode, model, effort, style of answers and delivery: all given values, or none if one is invalid.
 pub(crate) async fn configure(
     backend: &Backend,
     params: Params,

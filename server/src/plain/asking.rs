@@ -1,7 +1,7 @@
-//! Asking from where the user is: code actions on what is selected and on what a language server says, and `kode.ask`, which
+//! Asking from where the user is: code actions on the selection and on diagnostics, and `kode.ask`, which
 //! they run.
 //!
-//! Rule: what is meant goes beside the words and is read when the prompt is handed in, from the buffer as it is then;
+//! Rule: the target goes beside the text and is read when the prompt is handed in, from the buffer as it is then;
 //! nothing is offered where the cursor only passes by.
 
 use kode_engine::agent::prompt::Prompt;
@@ -34,13 +34,13 @@ pub(crate) const ASKING: CodeActionKind = CodeActionKind::new("refactor.kode.ask
 /// The prefix of the codes of this server's diagnostics.
 const CODE_PREFIX: &str = "kode.";
 
-/// So many problems at one place are offered to be mended.
+/// Maximum number of problems at one place with a fix on offer.
 const MAX_PROBLEMS: usize = 3;
 
-/// So many of the user's own commands and skills are offered; all of them can be typed.
+/// Maximum number of the user's own commands and skills on offer; all of them can be typed.
 const MAX_OWN: usize = 12;
 
-/// A title shows so many characters of a problem.
+/// Maximum characters of a problem in a title.
 const TITLE_LIMIT: usize = 80;
 
 /// What can be asked about a selection: the title and the words.
@@ -98,7 +98,7 @@ impl AskArgument {
     }
 }
 
-/// The text of a place in an open document; `None` where there is none.
+/// The text of a place in an open document; `None` if absent.
 fn selected(connection: &ClientConnection, uri: &Url, range: Range) -> Option<String> {
     let document = connection.documents.snapshot(uri)?;
     let bytes = connection.documents.encoding().byte_range(&document.text, range);

@@ -25,7 +25,7 @@ use crate::setup;
 /// The command that chooses the model.
 pub(super) const MODEL: &str = "kode.model";
 
-/// So many models are offered to pick from; the others can be named.
+/// Maximum number of models to pick from; the others can be named.
 const OFFERED: usize = 20;
 
 /// The choice that changes nothing; first, because a stray key takes the first.

@@ -1,6 +1,6 @@
 //! What waits, for editors without a plugin: the commands `kode.steer` and `kode.queue`.
 //!
-//! Rule: without an argument nothing is changed; what is not named is the next one that waits.
+//! Rule: without an argument nothing is changed; the default is the next queued prompt.
 
 use std::sync::Arc;
 

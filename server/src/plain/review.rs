@@ -31,7 +31,7 @@ use crate::agent::Agent;
 use crate::documents;
 pub(crate) use words::{outcome, path};
 
-/// So many hunks of one file are shown as lenses, diagnostics or in a list; commands reach all of them.
+/// Maximum number of hunks of one file as lenses, diagnostics or in a list; commands reach all of them.
 pub(crate) const SHOWN_HUNKS: usize = 1_000;
 
 /// The hunks of one session in one document.
@@ -94,7 +94,7 @@ impl PendingHunks {
     }
 }
 
-/// Whether an action is meant for a hunk when the hunk is not named. What was decided before stays decided.
+/// Whether an action is meant for a hunk when the hunk is not named. Earlier decisions stay.
 fn waits_for(action: ReviewAction, hunk: &HunkView) -> bool {
     match (action, hunk.state) {
         (ReviewAction::Accept | ReviewAction::Reject, HunkState::Proposed)

@@ -1,8 +1,8 @@
-//! What is wrong with files of settings, agents, skills and commands, for editors: diagnostics at the place, messages for
+//! The problems of files of settings, agents, skills and commands, for editors: diagnostics at the place, messages for
 //! what must be known, the question about what the workspace asks for, and the commands `kode.trust` and
 //! `kode.permissionRules`.
 //!
-//! Rule: a diagnostic stands as long as what it tells of is there; a message is told once, and a question asked once.
+//! Rule: a diagnostic stays as long as its cause; a message is shown once, and a question asked once.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -38,7 +38,7 @@ pub(super) const TRUST: &str = "kode.trust";
 const NOT_NOW: &str = "Not now";
 const SHOW: &str = "Show";
 const TRUST_IT: &str = "Trust";
-/// A message shows so many characters of what is asked for.
+/// Maximum characters of a request in a message.
 const SHOWN_LIMIT: usize = 4_000;
 /// The command that lists the rules in force.
 pub(super) const RULES: &str = "kode.permissionRules";
@@ -52,21 +52,21 @@ pub(super) struct TrustArgument {
     op: TrustOp,
     /// The file that is meant, by its path, whole or in a workspace folder; all when it is left out.
     file: Option<String>,
-    /// What is meant of it, as it was listed.
+    /// The selected entries, as it was listed.
     digests: Option<Vec<String>>,
     session_id: Option<SessionId>,
 }
 
-/// What is done about what files of the workspace ask for.
+/// The action on requests of workspace files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum TrustOp {
     /// It is listed.
     #[default]
     List,
-    /// What was shown counts.
+    /// The shown texts are approved.
     Approve,
-    /// What was approved counts no more.
+    /// The approved texts are revoked.
     Revoke,
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn tell(front_end: &PlainFrontEnd, complaints: &IneffectiveSettings) 
     });
 }
 
-/// The diagnostics of all settings files that live sessions look at, and of the files of other problems.
+/// The diagnostics of all settings files that live sessions check, and of the files of other problems.
 pub(super) fn current(
     front_end: &PlainFrontEnd,
     others: &[SettingsProblem],
@@ -211,7 +211,7 @@ async fn ask_about(agent: &Arc<Agent>, roots: Vec<AbsPath>, waiting: &[PendingTr
         return client.show_message(MessageType::WARNING, readable(&format!("{text} {how}"))).await;
     }
     let lines: Vec<_> = waiting.iter().map(waiting_line).collect();
-    // Nobody says yes to what they were not shown.
+    // Users approve only shown texts.
     let whole = format!("{text}\n{}", lines.join("\n"));
     if whole.chars().count() <= SHOWN_LIMIT {
         if let Some(act) =
@@ -304,7 +304,7 @@ fn session(agent: &Arc<Agent>, id: Option<&SessionId>) -> Result<Arc<Session>, R
     .map_err(error::session)
 }
 
-/// Lists what files of the workspace ask for: `{text, waiting, approved, wishes}`; or has what was shown of it count or not:
+/// Lists what files of the workspace ask for: `{text, waiting, approved, wishes}`; or approves or revokes shown ones:
 /// `{changed}`.
 pub(super) async fn trust(agent: &Arc<Agent>, argument: TrustArgument) -> Result<Value, RequestError> {
     let roots = match &argument.session_id {
@@ -328,7 +328,7 @@ pub(super) async fn trust(agent: &Arc<Agent>, argument: TrustArgument) -> Result
     };
     let digests = match (argument.digests, act) {
         (Some(digests), _) => digests,
-        // Nothing is lost by taking back what was not shown.
+        // Revoking unseen entries loses nothing.
         (None, TrustDecision::Revoke) => there.iter().copied().cloned().collect(),
         (None, TrustDecision::Approve | TrustDecision::Dismiss) => {
             let message = "name the entries: `{\"op\": \"list\"}` lists each with its digest";

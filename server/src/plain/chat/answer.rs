@@ -2,7 +2,7 @@
 //!
 //! Rule: one edit at a time and never more often than [`PAUSE`], each made on the text as it is and counted only when
 //! the document has shown it; it touches nothing but the line that holds the answer's place. Where the document cannot
-//! be written any more, or not for long, the user is told, and hears the answer the plain way.
+//! be written any more, or not for long, the user is notified, and hears the answer the plain way.
 
 use std::pin::pin;
 use std::sync::{Arc, Weak};
@@ -33,7 +33,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(4);
 /// So often the editor may refuse an edit of the document in a row.
 const MAX_REFUSALS: u32 = 3;
 
-/// So many of a session's newest items are looked at for what was missed.
+/// Number of a session's newest items that are checked for missed ones.
 const LOOKED_AT: usize = 500;
 
 /// What begins an answer.
@@ -44,13 +44,13 @@ pub(super) struct AnswerStart {
     pub(super) turn: TurnId,
     /// The one item that is the answer, where the turn is not the prompt's own.
     pub(super) only: Option<ItemId>,
-    /// Events after this one are looked at.
+    /// Events after this one are checked.
     pub(super) since: u64,
-    /// What is done to the document first.
+    /// The first edit of the document.
     pub(super) first: FirstEdit,
 }
 
-/// What is done to a document before an answer is written into it.
+/// The edit of a document before an answer is written into it.
 pub(super) enum FirstEdit {
     /// A place for the answer is made behind the prompt, at this byte of this text.
     Prompt {
@@ -59,7 +59,7 @@ pub(super) enum FirstEdit {
         /// The edit that makes the place.
         edit: TextEdit,
     },
-    /// What stands of the answer is replaced by all of it.
+    /// The existing part of the answer is replaced by all of it.
     Again,
 }
 
@@ -84,7 +84,7 @@ struct AnswerWriter {
     words: AnswerText,
     /// Whether the last line in the document waits for more.
     mid_line: bool,
-    /// Whether what stands of the answer is to be replaced by the next edit.
+    /// Whether the existing part of the answer is replaced by the next edit.
     again: bool,
     /// Whether the turn is over.
     over: bool,
@@ -322,7 +322,7 @@ impl AnswerWriter {
                 Ok(Some(()))
             }
             DocumentEditOutcome::Stale => {
-                // Whoever types comes first.
+                // The typing user comes first.
                 self.pause = (self.pause * 2).min(MAX_PAUSE);
                 Ok(None)
             }
@@ -335,7 +335,7 @@ impl AnswerWriter {
                     Ok(None)
                 }
             }
-            // What was asked for may still come: asking again could write it twice.
+            // The requested edit may still come: asking again could write it twice.
             DocumentEditOutcome::Unconfirmed { reason } => Err(StopCause::Refused(reason)),
             DocumentEditOutcome::Closed => Err(StopCause::Closed),
         }
@@ -529,7 +529,7 @@ mod tests {
             self.show_text(request).await;
         }
 
-        /// Tells of the text and says that an edit was made.
+        /// Reports the text and says that an edit was made.
         async fn show_text(&mut self, request: &Value) {
             self.version += 1;
             let document = json!({ "uri": URI, "version": self.version });

@@ -70,7 +70,7 @@ fn command(offer: &ChatOffer) -> Command {
     Command { title, command: offer.command.to_owned(), arguments: Some(vec![offer.argument.clone()]) }
 }
 
-/// What can be done with a chat document; with `all` also what is seldom wanted.
+/// What can be done with a chat document; with `all` also rare actions.
 fn offers(
     front_end: &PlainFrontEnd,
     uri: &Url,
@@ -93,7 +93,7 @@ fn offers(
     if layout.prompt.is_empty() {
         return Vec::new();
     }
-    // The heading stands above the prompt; without one the first line of the document is the place.
+    // The heading is above the prompt; without one the first line of the document is the place.
     let above = line(at(layout.begin.saturating_sub(1)));
     let mut offers = vec![offer("Send", SEND, json!({ "uri": uri }), above)];
     if all && layout.session.is_some() {

@@ -1,7 +1,7 @@
-//! The command `kode.send`: what stands below the last heading of a chat document is sent.
+//! The command `kode.send`: sends the text below the last heading of a chat document.
 //!
-//! Rule: answers at once; a conversation that cannot be had is said and never silently begun anew, because whoever goes on
-//! with one must not find themselves in an empty one.
+//! Rule: answers at once; an unavailable conversation is an error and never silently restarted, because a user who
+//! continues with one must not find themselves in an empty one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ use crate::documents;
 use crate::plain::PlainFrontEnd;
 use crate::plain::queue::submitted;
 
-/// The command that sends what stands in a chat document.
+/// The command that sends a chat document.
 pub(crate) const SEND: &str = "kode.send";
 
 /// So often it is looked whether a turn has ended.
@@ -43,7 +43,7 @@ const ENDING_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) struct SendArgument {
     /// The document; the only chat document that is open when it is not said.
     uri: Option<Url>,
-    /// The place of the cursor, where the editor tells it: what was sent before is not sent again.
+    /// The place of the cursor, where the editor tells it: earlier prompts are not sent again.
     position: Option<Position>,
     /// Whether a new conversation begins, whatever the document is bound to.
     fresh: bool,
@@ -108,7 +108,7 @@ pub(crate) async fn send(
         SubmitOutcome::Started(turn) | SubmitOutcome::Steering { turn, .. } => (turn.clone(), None),
         SubmitOutcome::Answered { turn, item } => (turn.clone(), Some(item.clone())),
         SubmitOutcome::Queued(id) => {
-            // Somebody else was quicker. What waits would be answered where nobody looks.
+            // Another client was quicker. The queued prompt would be answered elsewhere.
             session.prompts().remove_queued(id).map_err(error::queue)?;
             return Err(busy("a turn of this conversation has just started"));
         }
@@ -171,7 +171,7 @@ async fn is_idle(session: &Session) -> bool {
     false
 }
 
-/// The conversation of a document, taken up where it is not live.
+/// The conversation of a document, resumed where it is not live.
 async fn conversation(agent: &Agent, id: &SessionId) -> Result<Arc<Session>, RequestError> {
     if let Ok(session) = agent.engine.session(id) {
         return Ok(session);

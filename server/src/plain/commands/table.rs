@@ -1,6 +1,6 @@
-//! The names of the `kode.*` commands, and what people are told of them.
+//! The names of the `kode.*` commands, and what people are notified of them.
 //!
-//! Rule: the one list. What is announced in `initialize` and what the reference says are made of it.
+//! Rule: the one list. The capabilities in `initialize` and the reference come from it.
 
 /// A command of `workspace/executeCommand`.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! `textDocument/codeAction`: what can be decided about the hunks under the cursor, in the file, in the session.
 //!
 //! Rule: an action carries a command and no edit, the preview of a proposed hunk apart, which the editor itself asks
-//! about; nothing that reaches beyond the cursor is offered unless somebody asked for actions.
+//! about; nothing that reaches beyond the cursor is offered unless the user asked for actions.
 
 use std::collections::HashMap;
 

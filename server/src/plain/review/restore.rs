@@ -24,13 +24,13 @@ use crate::connection::ClientConnection;
 use crate::convert::error::{self, RequestError};
 use crate::display::{both_ends, printable};
 
-/// So many checkpoints are offered to pick from, and named in an error; the newest.
+/// Maximum number of checkpoints to pick from, and in an error, the newest.
 const OFFERED: usize = 9;
 
-/// So many checkpoints are listed; the newest.
+/// Maximum number of listed checkpoints, the newest.
 const LISTED: usize = 200;
 
-/// A preview shows so many characters.
+/// Maximum characters of a preview.
 const PREVIEW_LIMIT: usize = 4_000;
 
 /// The choice that changes nothing; first, because a stray key takes the first.
@@ -116,7 +116,7 @@ fn pick(
                 None
             }
         };
-        // What is chosen is a checkpoint only behind the choice that changes nothing.
+        // A choice is a checkpoint only behind the choice that changes nothing.
         let place = titles.iter().position(|title| Some(title) == chosen.as_ref()).unwrap_or_default();
         let Some((session, checkpoint)) = place.checked_sub(1).and_then(|place| known.get(place)) else {
             return;

@@ -1,4 +1,4 @@
-//! How hunks and what became of them are said to people.
+//! The descriptions of hunks and their outcome for people.
 //!
 //! Rule: what comes from files, models or users goes through [`printable`] here and is cut to a named length.
 
@@ -12,10 +12,10 @@ use lsp_types::MessageType;
 use super::place::{HunkLocation, line_count};
 use crate::display::printable;
 
-/// So many characters of a session's or prompt's title are shown.
+/// Maximum characters of a session's or prompt's title.
 const TITLE_LIMIT: usize = 60;
 
-/// So many conflicts and failures are named one by one.
+/// Maximum number of conflicts and failures that are named one by one.
 const NAMED: usize = 5;
 
 /// The lines a hunk adds and removes: `+3 -1`.
