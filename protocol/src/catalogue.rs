@@ -81,7 +81,7 @@ pub struct ListModelsResult {
     /// The published catalog that overrides the built-in table, if the user has named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalog: Option<CatalogInfo>,
-    /// What is wrong with the descriptions of models beyond single profiles, for people.
+    /// The problems of the descriptions of models beyond single profiles, for people.
     #[serde(default)]
     pub problems: Vec<String>,
 }
@@ -119,7 +119,7 @@ pub struct ModelPointers {
 pub enum WireFormat {
     /// Anthropic Messages.
     AnthropicMessages,
-    /// OpenAI Chat Completions, and what is compatible with it.
+    /// OpenAI Chat Completions, and compatible servers.
     ChatCompletions,
     /// OpenAI Responses.
     Responses,
@@ -161,7 +161,7 @@ pub struct ModelPrices {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelProblem {
-    /// What is wrong.
+    /// The problem.
     pub message: String,
     /// What to do about it.
     pub hint: String,
@@ -224,7 +224,7 @@ pub struct ListAgentsResult {
     /// Types that others of the same name hide.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shadowed: Vec<ShadowedFile>,
-    /// What is wrong with files of sub-agents, skills, commands and output styles.
+    /// The problems of files of sub-agents, skills, commands and output styles.
     pub problems: Vec<FileProblem>,
 }
 
@@ -279,7 +279,7 @@ pub struct AgentInfo {
     /// The tools it may use; absent for all that the session has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// The tools it may not use, whatever else is said.
+    /// The tools it may not use, regardless of other keys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disallowed_tools: Vec<String>,
     /// The color to show it in, as its file names it.
@@ -317,7 +317,7 @@ pub struct ListStylesResult {
     /// Styles that others of the same name hide.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shadowed: Vec<ShadowedFile>,
-    /// What is wrong with files of output styles.
+    /// The problems of files of output styles.
     pub problems: Vec<FileProblem>,
 }
 
@@ -334,13 +334,13 @@ pub struct StyleInfo {
     /// The path of the file it is from; absent when it is built in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Whether the model is told how to go about code as well.
+    /// Whether the model learns how to go about code as well.
     pub keeps_coding_instructions: bool,
     /// Whether the session that was named answers in it now.
     pub active: bool,
 }
 
-/// What is looked at.
+/// The checked subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DoctorParams {
@@ -349,13 +349,13 @@ pub struct DoctorParams {
     pub session_id: Option<SessionId>,
 }
 
-/// What of the files of users is in use, from where, what hides what, and what is left out and why.
+/// The state of users' files: in use, with their origin, hidden by others, or left out with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DoctorResult {
-    /// What was found, by kind, then by name; instruction files in the order in which the model has them.
+    /// The findings, by kind, then by name; instruction files in the order in which the model has them.
     pub findings: Vec<Finding>,
-    /// What is wrong with files, settings included.
+    /// The problems of files, settings included.
     pub problems: Vec<FileProblem>,
     /// The same as Markdown, for people.
     pub text: String,

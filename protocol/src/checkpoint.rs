@@ -1,7 +1,7 @@
 //! Checkpoints: what stood before each prompt, and how to bring it back.
 //!
-//! Rule: a restore can be looked at before it is done and taken back afterwards, with `agent/edits/revert`; what it did
-//! is told by `edits_resolved`.
+//! Rule: a restore can be checked before it is done and taken back afterwards, with `agent/edits/revert`; what it did
+//! is reported by `edits_resolved`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub struct Checkpoint {
     pub uncovered: Vec<Uri>,
 }
 
-/// What is to be restored.
+/// The parts to restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RestoreCheckpointParams {
@@ -52,7 +52,7 @@ pub struct RestoreCheckpointParams {
     pub session_id: SessionId,
     /// The checkpoint.
     pub checkpoint_id: CheckpointId,
-    /// What is brought back.
+    /// The restored parts.
     pub what: RestoreWhat,
     /// What becomes of the user's own changes since the checkpoint.
     #[serde(default)]
@@ -123,7 +123,7 @@ pub struct RestoreFile {
     pub path: String,
     /// What would change, as a unified diff from the text as it is.
     pub unified: String,
-    /// The user's own changes since the checkpoint, as a unified diff; absent when there are none.
+    /// The user's own changes since the checkpoint, as a unified diff; absent if none exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_edits: Option<String>,
     /// Why it cannot be restored; absent when it can.

@@ -1,6 +1,6 @@
 //! The commands that can be typed after `/`: built-in ones, those of files, and skills.
 //!
-//! Rule: what is hidden or left out is listed as well, with the reason, so that nobody has to guess why a file does
+//! Rule: hidden and omitted files are listed as well, with the reason, so that users see why a file does
 //! nothing.
 
 use schemars::JsonSchema;
@@ -45,7 +45,7 @@ pub struct CommandInfo {
     pub description: String,
     /// What it takes, for people; may be empty.
     pub argument_hint: String,
-    /// How it is carried out; absent for what is not built in, which always asks the model.
+    /// How it is carried out; absent for commands that are not built in, which always asks the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<CommandEffect>,
     /// Whose file it is; absent when it is built in.
@@ -58,7 +58,7 @@ pub struct CommandInfo {
     pub user_invocable: bool,
     /// Whether the model may call it by itself.
     pub model_invocable: bool,
-    /// What is used instead of it, because that has its name: a file, or `built-in`.
+    /// The command that is used instead, because that has its name: a file, or `built-in`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shadowed_by: Option<String>,
     /// What its file asks for and the user has not approved: `shell`, `allowedTools`. Known for sessions alone.

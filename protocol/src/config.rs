@@ -1,6 +1,6 @@
 //! Settings: what counts and where it comes from, changing one, and what files of the workspace ask the user to trust.
 //!
-//! Rule: secrets never cross the wire; what is approved is what the client was shown, by its digest.
+//! Rule: secrets never cross the wire; an approval is for the shown text, by its digest.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,12 @@ use serde_json::Value;
 use crate::permission::RuleSource;
 use crate::text::SessionId;
 
-/// Which settings are told.
+/// The requested settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GetConfigParams {
-    /// The session whose workspace counts, and whose own mode and model are told; the client's workspace folders when absent.
+    /// The session whose workspace counts, and whose own mode and model are reported; the client's workspace folders when
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// One setting, or a section such as `permissions`; all when absent.
@@ -39,7 +40,7 @@ pub struct ConfigSetting {
     pub key: String,
     /// What it is about: `api`, `behavior`, `interface` or `session`.
     pub kind: String,
-    /// The value in force, secrets masked; absent when there is none.
+    /// The value in force, secrets masked; absent if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// Where it comes from; absent for a default.
@@ -56,7 +57,7 @@ pub struct ConfigSetting {
 pub struct ConfigStatement {
     /// The value, secrets masked; of a list, one item.
     pub value: Value,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
     /// What becomes of it.
     pub standing: ConfigStanding,
@@ -108,7 +109,7 @@ pub enum ConfigScope {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SetConfigResult {
-    /// The path of the file it stands in; absent for the scope `session`.
+    /// The path of the file it is in; absent for the scope `session`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Whether anything was changed; not where it was so already.
@@ -142,13 +143,13 @@ pub struct ListTrustResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingTrust {
-    /// What stands for exactly this text in this file of this workspace.
+    /// What represents exactly this text in this file of this workspace.
     pub digest: String,
     /// The setting, such as `hooks.PreToolUse`.
     pub key: String,
     /// Its text, and the digests of the workspace's files that it names.
     pub text: String,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
     /// What the user approved in its place before, or its beginning; absent when there was nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -161,13 +162,13 @@ pub struct PendingTrust {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovedTrust {
-    /// What stands for exactly this text in this file of this workspace.
+    /// What represents exactly this text in this file of this workspace.
     pub digest: String,
     /// The setting.
     pub key: String,
     /// Its text.
     pub text: String,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
 }
 

@@ -109,7 +109,7 @@ pub struct ContextUse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum TokenSource {
-    /// The provider has reported it, but for what was added since.
+    /// The provider has reported it, except for later additions.
     Reported,
     /// It was estimated by the kinds of text, corrected by earlier reports for the model.
     Estimated,
@@ -125,7 +125,7 @@ pub struct ContextParts {
     pub tools: u64,
     /// Instructions from files of the user and the project.
     pub memory_files: u64,
-    /// What the user said and what was told with it.
+    /// The user's prompt and the text sent with it.
     pub user_messages: u64,
     /// What the model said.
     pub assistant_messages: u64,
@@ -133,7 +133,7 @@ pub struct ContextParts {
     pub tool_results: u64,
     /// Pictures.
     pub images: u64,
-    /// What tells of messages that were compacted, with the files beside it.
+    /// What reports messages that were compacted, with the files beside it.
     pub summary: u64,
 }
 

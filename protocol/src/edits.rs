@@ -18,7 +18,7 @@ pub struct ListEditsParams {
     /// The only file or document that is wanted; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uri: Option<Uri>,
-    /// Whether to tell what each call changed as well; nothing of it is told of a session that another server writes.
+    /// Whether to tell what each call changed as well; nothing of it is reported a session that another server writes.
     #[serde(default)]
     pub history: bool,
 }
@@ -96,7 +96,7 @@ pub struct Hunk {
     #[schemars(with = "RangeShape")]
     pub range: lsp_types::Range,
     /// The whole lines around `range`, to be marked; empty when without the hunk there would be lines, and with it
-    /// there are none.
+    /// none exist.
     pub line_range: LineRange,
     /// These lines without the hunk.
     pub old_text: String,
@@ -133,13 +133,13 @@ pub enum HunkKind {
 pub enum HunkState {
     /// Asked for, not in the text.
     Proposed,
-    /// In the text, not looked at yet.
+    /// In the text, not checked yet.
     Applied,
     /// In the text for good: the user kept it, saved or committed the file.
     Kept,
     /// Not in the text: rejected or undone. It can be brought back.
     Undone,
-    /// In the text, was to be undone, and the user's own changes stand in it: the user decides.
+    /// In the text, was to be undone, and the user's own changes are in it: the user decides.
     Conflict,
 }
 
@@ -181,13 +181,13 @@ pub struct EditChange {
     pub unified: String,
 }
 
-/// What is to be done about which hunks.
+/// The action and its hunks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResolveEditsParams {
     /// The hunks.
     pub selection: EditSelection,
-    /// What is to be done about them.
+    /// The action on them.
     pub action: ReviewAction,
     /// What undoing does where the user has changed what a hunk put there.
     #[serde(default)]
@@ -274,7 +274,7 @@ pub enum Amended {
     /// Leaves the text alone and marks the hunk as a conflict.
     #[default]
     Ask,
-    /// Takes out what is left of the agent's text, puts back what it replaced, and leaves the user's text there.
+    /// Takes out the rest of the agent's text, puts back what it replaced, and leaves the user's text there.
     Undo,
 }
 
@@ -286,7 +286,7 @@ pub struct ProposeEditsParams {
     pub session_id: SessionId,
     /// The file or document: open, or in a folder of the workspace. A file that is not there is made.
     pub uri: Uri,
-    /// What the text takes the place of, in the document as the server knows it; all of it when absent.
+    /// What the text replaces, in the document as the server knows it; all of it when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<RangeShape>")]
     pub range: Option<lsp_types::Range>,
@@ -302,7 +302,7 @@ pub struct ProposeEditsResult {
     pub hunk_ids: Vec<HunkId>,
 }
 
-/// What was begun.
+/// The started act.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResolveEditsResult {
@@ -334,7 +334,7 @@ pub struct RefusedResolution {
     pub reason: String,
 }
 
-/// What is to be taken back.
+/// The act to undo.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RevertEditsParams {

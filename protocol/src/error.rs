@@ -57,7 +57,7 @@ pub enum ErrorKind {
     UnknownDocument,
     /// The request makes sense for none of what it names.
     NothingToDo,
-    /// Somebody was first with an answer.
+    /// Another client answered first.
     AlreadyResolved {
         /// Which surface or client was first, `cancel`, or `turn` for a prompt that has begun.
         by: String,

@@ -1,7 +1,7 @@
 //! The one stream: everything that happens in a session, numbered.
 //!
 //! Rule: all that a client shows is a fold over the snapshot and these events. Pieces of one text that are sent as
-//! one carry the number of the last, so numbers grow and may skip; what is lost is told by `gap`.
+//! one carry the number of the last, so numbers grow and may skip; `gap` reports lost events.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -109,7 +109,7 @@ pub enum Event {
     QueueChanged(QueueChanged),
     /// The session has another title.
     TitleChanged(TitleChanged),
-    /// The session was put away, or taken out again.
+    /// The session was archived, or taken out again.
     ArchivedChanged(ArchivedChanged),
     /// The unsent prompt changed.
     DraftChanged(DraftChanged),
@@ -144,7 +144,7 @@ pub enum Event {
     CheckpointCreated(CheckpointCreated),
     /// The conversation went back.
     Rewound(Rewound),
-    /// A file that this session has read was changed by somebody else.
+    /// A file that this session has read was changed by others.
     FileChanged(FileChanged),
     /// Settings have changed, or what of them cannot be used or waits for approval.
     ConfigChanged(ConfigChanged),
@@ -164,7 +164,7 @@ pub enum Event {
     ContextCompression(Box<ContextCompression>),
     /// A model call failed and is tried again.
     ModelRetry(ModelRetry),
-    /// A session was taken up again from its journal.
+    /// A session was resumed from its journal.
     AgentResumed(AgentResumed),
     /// Another server writes the session from now on, or none, or this one does.
     LeaseChanged(LeaseChanged),
@@ -282,7 +282,7 @@ pub struct ToolProgress {
     pub item_id: ItemId,
     /// The call.
     pub call_id: CallId,
-    /// The newest output, bounded; it replaces what was sent before.
+    /// The newest output, bounded; it replaces the earlier one.
     pub text: String,
 }
 
@@ -322,7 +322,7 @@ pub struct Done {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionRequired {
-    /// What is asked.
+    /// The question.
     pub prompt: PermissionPrompt,
 }
 
@@ -344,7 +344,7 @@ pub struct PermissionDecided {
     pub permission_id: PermissionId,
     /// The call.
     pub call_id: CallId,
-    /// What was decided.
+    /// The decision.
     pub outcome: PermissionOutcome,
     /// How far a yes reaches; `once` for everything else.
     pub scope: Scope,
@@ -359,7 +359,7 @@ pub struct PermissionDecided {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionAsked {
-    /// What is asked.
+    /// The question.
     pub question: Question,
 }
 
@@ -429,7 +429,7 @@ pub enum ReminderKind {
     ModeChanged,
     /// The user has said something to the running turn.
     Steered,
-    /// An edit failed for what stands in the file.
+    /// An edit failed because of the file's content.
     EditFailed,
     /// Files that were read were changed by others.
     FilesChanged,
@@ -491,11 +491,11 @@ pub struct TitleChanged {
     pub by: Option<TitledBy>,
 }
 
-/// The session was put away, or taken out again.
+/// The session was archived, or taken out again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ArchivedChanged {
-    /// Whether it is put away now.
+    /// Whether it is archived now.
     pub archived: bool,
 }
 
@@ -503,7 +503,7 @@ pub struct ArchivedChanged {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DraftChanged {
-    /// What it is now; absent when there is none.
+    /// What it is now; absent if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft: Option<Draft>,
 }
@@ -573,7 +573,7 @@ pub struct BackgroundEnded {
 }
 
 /// Hunks came, went, moved into another state, or the text under them changed other than by typing around them: what
-/// `agent/edits/list` told of these files is out of date.
+/// the listed hunks of these files are out of date.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EditsChanged {
@@ -587,12 +587,12 @@ pub struct EditsChanged {
 pub struct EditsResolved {
     /// The id that the request was answered with; it takes the act back.
     pub resolution_id: ResolutionId,
-    /// What was done to hunks; absent when a checkpoint was restored or an earlier act was taken back.
+    /// The action on hunks; absent when a checkpoint was restored or an earlier act was taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<ReviewAction>,
-    /// The hunks whose state is now what was asked for.
+    /// The hunks that have the requested state now.
     pub resolved: Vec<HunkId>,
-    /// The hunks that the user's own text stands in; their state is `conflict` now.
+    /// The hunks that the user's own text is in; their state is `conflict` now.
     pub conflicts: Vec<HunkId>,
     /// The files that could not be changed.
     pub failed: Vec<EditFailure>,
@@ -616,7 +616,7 @@ pub struct Rewound {
     pub item_id: ItemId,
 }
 
-/// A file that this session has read was changed by somebody else.
+/// A file that this session has read was changed by others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileChanged {
@@ -632,7 +632,7 @@ pub struct FileChanged {
 pub struct TrustRequired {
     /// How many settings wait, those included that were asked about before.
     pub count: u32,
-    /// The paths of the files they stand in.
+    /// The paths of the files they are in.
     pub files: Vec<String>,
     /// How many of what, for people: `2 hooks, 1 MCP server`.
     #[serde(default)]
@@ -664,7 +664,7 @@ pub struct ExtensionsChanged {
     pub commands: usize,
     /// How many output styles.
     pub styles: usize,
-    /// What is wrong with the files now; empty when all can be used.
+    /// The problems of the files now; empty when all can be used.
     pub problems: Vec<FileProblem>,
 }
 
@@ -796,18 +796,18 @@ pub struct SealedCall {
     pub state: Option<CallState>,
 }
 
-/// How a session was taken up.
+/// How a session was resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ResumeStrategy {
-    /// The server had ended in the middle of something: what was unfinished is sealed or asked again.
+    /// The server had ended in the middle of something: unfinished calls are sealed or asked again.
     Crash,
     /// Nothing was unfinished.
     Manual,
 }
 
-/// A session was taken up again from its journal. All that waited for the user before waits no more; what waits again is
-/// told again, under the same id.
+/// A session was resumed from its journal. All earlier prompts for the user are closed; those that still wait are
+/// sent again, under the same id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentResumed {
@@ -829,15 +829,15 @@ pub struct AgentResumed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LeaseChanged {
-    /// Who writes the session; absent when nobody does.
+    /// The writer of the session; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writer: Option<SessionWriter>,
     /// Whether that is this server.
     pub is_mine: bool,
 }
 
-/// The journal could not be written: what is missing is kept in memory and tried again until it is written. Told once
-/// when it begins and once, with `recovered`, when it is over.
+/// The journal could not be written: unwritten records stay in memory and are tried again until they are written. Reported
+/// once when it begins and once, with `recovered`, when it is over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StorageFailure {

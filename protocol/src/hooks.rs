@@ -1,6 +1,6 @@
 //! Hooks: what the user has run at certain moments of a session.
 //!
-//! Rule: a hook is told of by where it stands and how it ended; what it read and printed is not.
+//! Rule: a hook is reported by its place and how it ended; what it read and printed is not.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub struct ListHooksResult {
     pub disabled: bool,
     /// The hooks, the strongest source first.
     pub hooks: Vec<HookInfo>,
-    /// What is wrong with them, and where.
+    /// Their problems, and where.
     pub problems: Vec<SettingsProblem>,
 }
 
@@ -44,7 +44,7 @@ pub struct HookInfo {
     pub kind: String,
     /// The beginning of what it runs.
     pub name: String,
-    /// Where it stands, for people.
+    /// Its place, for people.
     pub source: String,
     /// The path of its file, if it is from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ pub struct HookInfo {
     /// The line in that file, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// What brings it along, where it stands in no settings file; absent for one that runs always.
+    /// What brings it along, where it is in no settings file; absent for one that runs always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bringer: Option<HookOwner>,
     /// Whether it may run.
@@ -96,7 +96,7 @@ pub enum HookOwnerKind {
 pub enum HookApproval {
     /// It is the user's own, or the administrator's.
     NotNeeded,
-    /// The user has approved it as it stands.
+    /// The user has approved it unchanged.
     Approved,
     /// It does not run until the user approves it.
     Waiting,
@@ -123,11 +123,11 @@ pub struct HookLastRun {
 pub enum HookOutcome {
     /// It had nothing against what happens.
     Ok,
-    /// It refused or held back what was about to happen, or had something done again.
+    /// It refused or held back the event, or had something done again.
     Blocked,
     /// It asked for a person's decision.
     Asked,
-    /// It changed something, or added to what the model is told.
+    /// It changed something, or added to what the model is notified.
     Changed,
     /// It stopped the turn.
     Stopped,

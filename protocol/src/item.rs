@@ -39,9 +39,9 @@ pub enum ItemBody {
     Thinking(Thinking),
     /// A tool call.
     ToolCall(Box<ToolCall>),
-    /// Something the user should know that nobody said.
+    /// Information for the user that is no message.
     Notice(Notice),
-    /// What a command has to say that no model is told of.
+    /// What a command has to say that no model is notified of.
     Command(CommandOutput),
     /// A kind of item that this build does not know.
     #[serde(other, skip_serializing)]
@@ -58,7 +58,7 @@ pub struct UserMessage {
     /// What went with it to the model; told when its turn has begun and it was looked up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// Whether it was said to a turn that ran: it began none, and there is no checkpoint before it.
+    /// Whether it went to a running turn: it started none, and there is no checkpoint before it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub steered: bool,
     /// The command that it was, told when its turn has begun; absent for a prompt in words.
@@ -78,7 +78,7 @@ pub struct CommandUse {
     pub source: CommandKind,
 }
 
-/// What a command has to say that no model is told of.
+/// What a command has to say that no model is notified of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandOutput {
@@ -128,7 +128,7 @@ pub struct Attachment {
 pub enum AttachmentKind {
     /// A file or document.
     File,
-    /// The list of what is in a folder.
+    /// The list of a folder's content.
     Folder,
     /// A definition in the code.
     Symbol,
@@ -177,7 +177,7 @@ pub struct Thinking {
     pub complete: bool,
 }
 
-/// Something the user should know that nobody said.
+/// Information for the user that is no message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Notice {
@@ -197,7 +197,7 @@ pub struct Notice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum NoticeKind {
-    /// A model could not be asked; the model itself is not told of it.
+    /// A model could not be asked; the model itself is not notified of it.
     ApiError,
     /// A model could not be asked, because its key is missing or was refused.
     ApiKey,

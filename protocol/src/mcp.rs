@@ -35,9 +35,9 @@ pub struct ListMcpResult {
 pub enum McpState {
     /// The user, or its entry, has switched it off.
     Disabled,
-    /// Its entry stands in a file of the workspace, and the user has not approved it.
+    /// Its entry is in a file of the workspace, and the user has not approved it.
     WaitingForApproval,
-    /// Nobody has needed it yet, or nobody does any more.
+    /// It was not needed yet, or is not needed any more.
     Stopped,
     /// It is being started or reached, for the first time or again.
     Starting,
@@ -55,7 +55,7 @@ pub enum McpState {
 pub enum McpFailureClass {
     /// It may go away by itself: it is tried again.
     Transient,
-    /// Somebody has to change something.
+    /// The user has to change something.
     Permanent,
     /// The user has to sign in.
     Auth,
@@ -87,18 +87,18 @@ pub struct McpServer {
     /// How it is reached: `stdio`, `http` or `sse`; absent where its entry cannot be read.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub transport: String,
-    /// What is started or reached, for people.
+    /// The program or address, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target: String,
-    /// Where its entry stands.
+    /// The place of its entry.
     pub source: RuleSource,
-    /// So many tools it has.
+    /// Number of its tools.
     pub tools: u32,
-    /// So many prompts.
+    /// Number of its prompts.
     pub prompts: u32,
-    /// So many resources.
+    /// Number of its resources.
     pub resources: u32,
-    /// So many attempts to connect have failed in a row.
+    /// Number of failed attempts to connect in a row.
     pub failed_attempts: u32,
     /// What went wrong last; absent once it is connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -30,7 +30,7 @@ pub enum Mode {
     Readonly,
 }
 
-/// What is asked of the user before a call runs.
+/// The prompt for the user before a call runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionPrompt {
@@ -64,7 +64,7 @@ pub struct PermissionPrompt {
     pub diagnostics: Option<ProposedDiagnostics>,
     /// How far a yes can reach; answers with another scope are refused.
     pub scopes: Vec<Scope>,
-    /// What a standing yes would cover, for each scope beyond this call; empty when none is offered.
+    /// What a permanent permission would cover, for each scope beyond this call; empty when none is offered.
     #[serde(default)]
     pub offers: Vec<Offer>,
     /// A mode in which the call runs without a prompt. An answer that allows it may set this mode; clients offer that as an
@@ -91,7 +91,7 @@ pub struct ProposedDiagnostics {
     pub lines: Vec<String>,
 }
 
-/// What a standing yes of one scope would cover.
+/// What a permanent permission of one scope would cover.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Offer {
@@ -99,7 +99,7 @@ pub struct Offer {
     pub scope: Scope,
     /// What runs unasked from then on, as rules in the form people write them.
     pub rules: Vec<String>,
-    /// What these rules would have spared the user in this session; absent when it was not looked at.
+    /// What these rules would have spared the user in this session; absent when it was not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spared: Option<RuleCoverage>,
 }
@@ -110,7 +110,7 @@ pub struct Offer {
 pub struct RuleCoverage {
     /// Calls that would have run unasked with the rules, and not without them.
     pub matched: u32,
-    /// Calls looked at, the newest of the session.
+    /// Calls checked, the newest of the session.
     pub of: u32,
 }
 
@@ -124,7 +124,7 @@ pub enum Preview {
     Diff(DiffPreview),
     /// Reads files or folders.
     Paths(PathsPreview),
-    /// A kind of preview that this build does not know; `title` and `input` still tell what is asked.
+    /// A kind of preview that this build does not know; `title` and `input` still describe the request.
     #[serde(other, skip_serializing)]
     #[schemars(skip)]
     Unknown,
@@ -198,8 +198,8 @@ pub struct RespondPermissionParams {
     /// With a yes that is kept in settings: the rules to keep instead of those offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Vec<String>>,
-    /// With a yes to a change: the hunks of it that are meant, as they stand in the ledger under this prompt; all of
-    /// them when absent. The model is told what was left out.
+    /// With a yes to a change: the hunks of it that are meant, as they are in the ledger under this prompt; all of
+    /// them when absent. The model learns the omitted part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hunks: Option<Vec<HunkId>>,
     /// With `allow`: the new mode of the session, the one that the prompt offers.
@@ -246,7 +246,7 @@ pub struct ListPermissionsResult {
     pub permissions: Vec<PermissionPrompt>,
 }
 
-/// What a rule says about what it speaks of.
+/// What a rule says about what it refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RuleBehavior {
@@ -288,11 +288,11 @@ pub struct RuleEntry {
     pub behavior: RuleBehavior,
     /// Its text.
     pub rule: String,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
 }
 
-/// Where a setting stands.
+/// The place of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleSource {
@@ -312,9 +312,9 @@ pub struct RuleSource {
 pub struct WithheldSetting {
     /// The setting, such as `permissions.allow`.
     pub key: String,
-    /// Its value as it stands in the file.
+    /// Its value unchanged in the file.
     pub value: String,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
 }
 
@@ -324,7 +324,7 @@ pub struct WithheldSetting {
 pub struct SettingsProblem {
     /// Whether something that should protect does not; otherwise something is merely ignored.
     pub severe: bool,
-    /// What is wrong and what to do.
+    /// The problem and the next step.
     pub message: String,
     /// The path of the file, if it is in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -362,7 +362,7 @@ pub struct AddRuleResult {
 pub struct RemoveRuleParams {
     /// The session whose project is meant.
     pub session_id: SessionId,
-    /// The path of the file it stands in, as listed.
+    /// The path of the file it is in, as listed.
     pub file: String,
     /// What it says.
     pub behavior: RuleBehavior,
@@ -402,7 +402,7 @@ pub struct ExplainPermissionResult {
     /// The rule that decided; absent when none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// Where that rule stands, for people.
+    /// The place of that rule, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Why, for people.

@@ -27,7 +27,7 @@ pub struct Question {
     /// The call's item in the transcript.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item_id: Option<ItemId>,
-    /// What is asked, one to four things; all of them are answered at once.
+    /// One to four questions; all of them are answered at once.
     pub questions: Vec<Inquiry>,
     /// The whole plan as Markdown, when the question is whether to carry it out. Its options are then to keep planning,
     /// to accept the plan, and to accept it and edit without asking, in this order. Who does not accept it and
@@ -101,7 +101,7 @@ pub struct Inquiry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionOption {
-    /// What is chosen; no two of a question are the same.
+    /// The option; no two of a question are the same.
     pub label: String,
     /// What choosing it means; may be empty.
     pub description: String,
@@ -139,8 +139,8 @@ pub struct RespondQuestionParams {
     /// The mode in which the accepted plan is carried out, instead of the one that the option names; not `plan`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// With the choice of a candidate: whether exactly its calls run without a prompt of their own. It speaks for what is
-    /// asked only because nothing allows it; deny rules, ask rules and guarded places count as ever.
+    /// With the choice of a candidate: whether exactly its calls run without a prompt of their own. It applies to calls
+    /// that are asked only because nothing allows it; deny rules, ask rules and guarded places count as ever.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip_permission_asks: bool,
 }

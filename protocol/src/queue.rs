@@ -1,7 +1,7 @@
 //! What waits: prompts for their turn, words for the running turn, and the unsent prompt.
 //!
-//! Rule: a prompt that was handed in is changed, moved or dropped only until it begins; who comes too late is told so
-//! by `alreadyResolved`.
+//! Rule: a prompt that was handed in is changed, moved or dropped only until it begins; a late request gets
+//! `alreadyResolved`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,11 +15,11 @@ use crate::turn::InputPart;
 pub struct UpdateQueueParams {
     /// The session.
     pub session_id: SessionId,
-    /// What is to be done.
+    /// The change.
     pub op: QueueOp,
 }
 
-/// What is to be done with something that waits.
+/// The change of a queued prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum QueueOp {
@@ -73,11 +73,11 @@ pub struct PromoteQueued {
     pub queue_id: QueueId,
 }
 
-/// What became of a change of the queue; `queue_changed` tells how the queue stands.
+/// The result of a change of the queue; `queue_changed` has its new state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateQueueResult {
-    /// The turn that was begun, or that is told, by a promotion; absent otherwise.
+    /// The turn that was begun, or that is reported, by a promotion; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<TurnId>,
 }

@@ -18,7 +18,7 @@ use crate::text::{AgentId, ItemId, SessionId, TurnId, Uri};
 use crate::todo::Todo;
 use crate::turn::{QueuedPrompt, Usage};
 
-/// What a session begins with; what is left out comes from the user's settings.
+/// The initial options of a session; absent ones come from the user's settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NewSessionParams {
@@ -102,13 +102,13 @@ pub struct Snapshot {
     /// Whether the queue waits for a person, see `queue_changed`.
     #[serde(default)]
     pub queue_paused: bool,
-    /// The unsent prompt; absent when there is none.
+    /// The unsent prompt; absent if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft: Option<Draft>,
     /// The background commands that run, oldest first.
     #[serde(default)]
     pub tasks: Vec<BackgroundTask>,
-    /// The sub-agents that work at this moment, as `subagent_started` told of them.
+    /// The sub-agents that work at this moment, as in `subagent_started`.
     #[serde(default)]
     pub subagents: Vec<SubagentStarted>,
     /// How hard models think, where the user has said so for this session.
@@ -138,7 +138,7 @@ pub struct Snapshot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FollowedSession {
-    /// Who writes it; absent when nobody does: the next prompt makes it this server.
+    /// Its writer; absent without one: the next prompt makes it this server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<SessionWriter>,
 }
@@ -232,7 +232,7 @@ pub struct CloseSessionParams {
     pub session_id: SessionId,
 }
 
-/// What changes in a session; what is left out stays.
+/// The changes of a session; absent fields stay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigureSessionParams {
@@ -276,7 +276,7 @@ pub enum EditDelivery {
     Apply,
 }
 
-/// What is in force in a session.
+/// The state in force in a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigureSessionResult {
@@ -319,7 +319,7 @@ pub struct SessionUsage {
     pub turns: Vec<TurnUsage>,
 }
 
-/// What was taken of one model.
+/// The usage of one model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelUsage {

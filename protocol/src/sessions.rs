@@ -25,18 +25,18 @@ pub struct ListSessionsParams {
     /// `nextCursor` of the answer before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Whether sessions that were put away are listed.
+    /// Whether sessions that are archived are listed.
     #[serde(default, skip_serializing_if = "ArchivedFilter::is_default")]
     pub archived: ArchivedFilter,
     /// Sessions that work in this folder, as a `file:` URI, instead of those of the workspace's folders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<Uri>,
-    /// Whether the answer says what all sessions take together; it costs a look at every file.
+    /// Whether the answer says what all sessions take together; it costs a check of every file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub totals: bool,
 }
 
-/// Whether sessions that were put away are listed.
+/// Whether sessions that are archived are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ArchivedFilter {
@@ -69,7 +69,7 @@ pub struct ListSessionsResult {
     pub totals: Option<SessionTotals>,
 }
 
-/// What sessions take together, those that were put away included.
+/// What sessions take together, those that are archived included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionTotals {
@@ -103,7 +103,7 @@ pub struct SessionSummary {
     /// Why it cannot be read; absent unless `state` is `unreadable`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// Whether it was put away.
+    /// Whether it was archived.
     #[serde(default)]
     pub archived: bool,
     /// Its turns so far, those that the conversation went back before included; absent where a large journal was not
@@ -125,7 +125,7 @@ pub struct SessionSummary {
     /// What it cost in US dollars; absent where a part is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// The first words of its last answer; absent where there is none.
+    /// The first words of its last answer; absent if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_answer: Option<String>,
 }
@@ -164,13 +164,13 @@ pub struct RenameSessionParams {
     pub title: String,
 }
 
-/// Whether a session is put away.
+/// Whether a session is archived.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ArchiveSessionParams {
     /// The session, live or not.
     pub session_id: SessionId,
-    /// Whether it is put away from now on.
+    /// Whether it is archived from now on.
     pub archived: bool,
 }
 
@@ -182,7 +182,7 @@ pub struct DeleteSessionParams {
     pub session_id: SessionId,
 }
 
-/// What is searched for.
+/// The search text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchSessionsParams {
@@ -199,11 +199,11 @@ pub struct SearchSessionsParams {
     pub folder: Option<Uri>,
 }
 
-/// A page of what was found.
+/// A page of hits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchSessionsResult {
-    /// What was found: the session last used first, and in it the newest first.
+    /// The hits: the session last used first, and in it the newest first.
     pub hits: Vec<SessionHit>,
     /// What to ask with for more; absent when all was searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -213,7 +213,7 @@ pub struct SearchSessionsResult {
     pub out_of_time: bool,
 }
 
-/// What was found where.
+/// A hit and its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionHit {

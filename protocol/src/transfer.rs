@@ -56,7 +56,7 @@ pub struct ExportSessionResult {
     pub title: String,
     /// A name for the file, without a folder.
     pub file_name: String,
-    /// What was asked for.
+    /// The requested document.
     pub document: ExportedDocument,
 }
 
@@ -124,19 +124,19 @@ pub struct ExportedSubagent {
     pub items: Vec<Item>,
 }
 
-/// What is imported.
+/// The source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportSessionParams {
     /// The folder of an agent of the Kode SDK, as a `file:` URI: with `messages.json`, `tools.json` and `info.json`, or
     /// with these in `runtime/` and `meta.json`.
     pub from: Uri,
-    /// The workspace folder that the new session works in; the first one when there is none.
+    /// The workspace folder that the new session works in; the first one if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace_folder: Option<Uri>,
 }
 
-/// What was imported.
+/// The imported session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportSessionResult {

@@ -1,6 +1,6 @@
 //! Turns: hand in a prompt, cancel a turn or one call of it.
 //!
-//! Rule: requests are answered at once and with an id; everything that comes of them is told by events.
+//! Rule: requests are answered at once and with an id; everything that comes of them is reported by events.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ pub struct TextPart {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MentionPart {
-    /// What is named.
+    /// The named thing.
     pub uri: Uri,
     /// The part of it that is meant; all of it when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,7 +125,7 @@ pub struct DiagnosticsPart {
     pub message: Option<String>,
 }
 
-/// What has changed in the repository: the working tree against the last commit, unless something else is said.
+/// The changes in the repository: the working tree against the last commit, by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DiffPart {
@@ -194,7 +194,7 @@ pub enum Delivery {
     /// after a restart, it waits for a person: until another prompt comes, after which it begins, or it is promoted.
     #[default]
     Queue,
-    /// The running turn is told it before its next model call, after the results of the calls that run; it goes on with
+    /// It goes to the running turn before its next model call, after the results of the calls that run; it continues with
     /// it where it would have ended. What it cannot be told any more waits in the queue, before all else.
     Steer,
 }
@@ -207,7 +207,7 @@ pub enum StartTurnResult {
     Started(StartedTurn),
     /// It waits.
     Queued(QueuedTurn),
-    /// The running turn is told it.
+    /// It goes to the running turn.
     Steering(SteeredTurn),
     /// It is a command that is answered at once.
     Answered(AnsweredTurn),
@@ -231,7 +231,7 @@ pub struct StartedTurn {
     pub turn_id: TurnId,
 }
 
-/// A prompt that the running turn is told.
+/// A prompt for the running turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SteeredTurn {
@@ -275,7 +275,7 @@ pub struct RetryTurnParams {
     pub session_id: SessionId,
 }
 
-/// Whether a turn runs; a model that nobody waits for is asked no sooner.
+/// Whether a turn runs; a model that no caller waits for is asked no sooner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RetryTurnResult {
@@ -305,7 +305,7 @@ pub struct CancelToolParams {
     pub call_id: CallId,
 }
 
-/// Whether there was something to cancel. What is cancelled ends by its events, shortly after.
+/// Whether there was something to cancel. Cancelled work ends by its events, shortly after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelResult {
@@ -331,7 +331,7 @@ pub enum StopReason {
     Cancelled,
     /// A fault ended it; an `error` event or a notice says which.
     Error,
-    /// The same call had the same result over and over, and nobody wanted it to go on.
+    /// The same call had the same result over and over, and the user did not continue it.
     Repetition,
     /// The answer only announced what it was going to do, and the settings say to stop there.
     IncompleteIntent,
