@@ -9,7 +9,7 @@ local render = require('kode.render')
 ---@field key string The key that gives this answer while the cursor is on the prompt.
 ---@field label string
 ---@field detail? string What the answer covers beyond this call.
----@field note? string What is known about it, for lists that have room.
+---@field note? string Details about it, for lists that have room.
 ---@field act fun(surface: kode.Surface)
 
 ---@class kode.StyledLine
