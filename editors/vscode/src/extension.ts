@@ -1,7 +1,7 @@
 // Where the extension begins and ends: makes its parts, and starts the server beside the editor's own start.
 //
-// Rule: activation waits for nothing; what fails later is told by the connection. Parts know each other only through what
-// they are given here.
+// Rule: activation waits for nothing; what fails later is reported by the connection. Parts know each other only
+// through what they are given here.
 
 import * as vscode from "vscode";
 import { EditorTracker } from "./host/activeEditor.ts";

@@ -71,7 +71,7 @@ const HANDLERS: Handlers = {
         const folder = vscode.workspace.workspaceFolders?.find(({ uri }) => uri.scheme === "file")?.uri;
         const terminal = vscode.window.createTerminal({ name: "Kode", ...(folder ? { cwd: folder } : {}) });
         terminal.show(false);
-        // A line break in it would run what stands before.
+        // A line break in it would run what precedes.
         terminal.sendText(command.replace(/[\r\n]+/g, " ").replace(/\p{Cc}/gu, ""), false);
         return null;
     },

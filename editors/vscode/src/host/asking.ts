@@ -1,7 +1,7 @@
 // What the server's code actions ask: "fix this problem", "explain the selection", the user's own commands on a place.
 //
-// Rule: it is a prompt like one that is typed, in a session that the user sees. What is meant goes beside the words, as it stands
-// in the buffer at this moment.
+// Rule: it is a prompt like one that is typed, in a session that the user sees. The target goes beside the text,
+// unchanged in the buffer at this moment.
 
 import type { InputPart, Range } from "kode-protocol";
 import * as vscode from "vscode";

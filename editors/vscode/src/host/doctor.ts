@@ -1,4 +1,4 @@
-// The server's doctor: what keeps commands in check on this machine, which models there are, what is missing.
+// The server's doctor: the sandbox of this machine, the models and missing parts.
 //
 // Rule: the program says it all, and is asked in the environment that the server runs in; nothing is judged here.
 

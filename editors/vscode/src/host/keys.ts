@@ -58,7 +58,7 @@ export class Keys {
         return true;
     }
 
-    /** Adds what was found on this machine. */
+    /** Adds a model that was found on this machine. */
     async use(found: FoundModel): Promise<void> {
         const provider = PROVIDERS.find(({ name }) => name === found.provider);
         if (!provider) throw new Error(`There is no provider \`${plain(found.provider)}\`.`);
@@ -109,13 +109,13 @@ export class Keys {
         await this.store([...profiles, profile].slice(-MOST_PROFILES));
     }
 
-    /** Whether conversations have a model without what is added now. */
+    /** Whether conversations have a model without the new one. */
     private async hasModel(): Promise<boolean> {
         try {
             const { models } = await this.server.request("agent/models/list", {});
             return models.some(({ active, problem }) => active && problem === undefined);
         } catch {
-            // The server does not run: what is added will be needed.
+            // The server does not run: the new one will be needed.
             return false;
         }
     }

@@ -1,16 +1,16 @@
 // The process of the server: started, watched, and asked why it ended.
 //
-// Rule: it has the user's environment and what the settings add, and no shell between. How it ended is told once, with
+// Rule: it has the user's environment and what the settings add, and no shell between. Its end is reported once, with
 // the last it said; what it says beyond a bound is dropped here and kept in the log.
 
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { accessSync, constants, statSync } from "node:fs";
 import { createInterface } from "node:readline";
 
-/** The most of its last words. */
+/** Maximum length of its last output. */
 const LAST_WORDS = 2_000;
 
-/** Lines of its log that tell of nothing bad. */
+/** Lines of its log that report nothing bad. */
 const CHATTER = /^\S+Z\s+(INFO|DEBUG|TRACE)\b/;
 
 /** How long it may take from the end of the connection to the end of the process. */
@@ -35,7 +35,7 @@ export class ServerProcess {
     private readonly ended: Promise<string>;
 
     /**
-     * Starts it; `onLine` is told each line it writes into its log.
+     * Starts it; `onLine` gets each line it writes into its log.
      *
      * @throws when the program cannot be started at all.
      */

@@ -1,6 +1,6 @@
 // The connection to the server: one process, one LSP connection with the `agent/*` methods in it.
 //
-// Rule: what the connection is, is said in one value, and all that happens goes through `set`. Each start is a run of its
+// Rule: one value has the state of the connection, and all that happens goes through `set`. Each start is a run of its
 // own; what an older run still says is not listened to.
 
 import * as os from "node:os";
@@ -68,7 +68,7 @@ export class Server implements vscode.Disposable {
         return this.file;
     }
 
-    /** Starts the server; how it went is told by the connection. */
+    /** Starts the server; how it went is reported by the connection. */
     async start(): Promise<void> {
         if (this.disposed || this.run) return;
         clearTimeout(this.timer);
@@ -118,7 +118,7 @@ export class Server implements vscode.Disposable {
         if (this.run === run) await this.greet(run);
     }
 
-    /** Ends the server and starts it anew, also after it was given up. */
+    /** Ends the server and starts it again, also after it was given up. */
     async restart(): Promise<void> {
         this.policy.forgive();
         await this.stop();

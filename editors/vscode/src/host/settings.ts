@@ -55,7 +55,7 @@ export function initializationOptions(): Record<string, unknown> {
     return options;
 }
 
-/** When a permission prompt is told of by a notification. */
+/** When a permission prompt is reported by a notification. */
 export function notifies(): "auto" | "always" | "never" {
     return section().get("notifications.permissions", "auto");
 }

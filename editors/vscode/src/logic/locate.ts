@@ -5,9 +5,9 @@
 
 import path from "node:path";
 
-/** What the search may look at. */
+/** What the search may check. */
 export interface Surroundings {
-    /** `kode.server.path` as it stands in the settings; empty when it is not set. */
+    /** `kode.server.path` unchanged in the settings; empty when it is not set. */
     setting: string;
     /** The folder of the extension. */
     extensionFolder: string;

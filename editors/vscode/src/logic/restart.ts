@@ -2,7 +2,7 @@
 //
 // Rule: the waits grow and there is an end to them; a server that ran well for a while starts with a clean slate.
 
-/** So many ends within the window, and it is not started again by itself. */
+/** Number of exits within the window after which it is not restarted. */
 export const MAX_CRASHES = 5;
 
 /** How far back ends count. */
@@ -28,7 +28,7 @@ export class RestartPolicy {
         return { again: true, delayMs, attempt };
     }
 
-    /** The user wants it started: what was, counts no more. */
+    /** The user wants it started: earlier exits count no more. */
     forgive(): void {
         this.crashes = [];
     }

@@ -1,7 +1,7 @@
 // Colors of code, read from a color theme of the editor.
 //
-// Rule: a theme is a file of others: what is not a hexadecimal color is left out. A selector with several scopes behind one another
-// is for grammars and is not used here.
+// Rule: a theme is a file of others: values that are not hexadecimal colors are left out. A selector with several
+// scopes behind one another is for grammars and is not used here.
 
 /** A rule of a theme as its file has it. */
 export interface ThemeRule {

@@ -1,4 +1,4 @@
-// Words of the server, the model and the file system, made safe to stand in the editor's own messages.
+// Words of the server, the model and the file system, made safe to be in the editor's own messages.
 //
 // Rule: the editor reads links, commands and icons out of the texts of messages, status bar and quick picks; whatever is
 // not ours passes through here first.

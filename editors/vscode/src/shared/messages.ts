@@ -97,7 +97,7 @@ export interface Failure {
 
 /**
  * The page is drawn and takes messages from now on; everything that was sent before it was drawn is lost. One in an editor
- * tab keeps `{ sessionId }` with `setState`, to be shown again after a restart of the editor; every page keeps what is written
+ * tab keeps `{ sessionId }` with `setState`, to be shown again after a restart of the editor; every page keeps its draft
  * while there is no server.
  */
 export interface Ready {
@@ -150,7 +150,7 @@ export interface HostActions {
     openDiff: { payload: { sessionId: SessionId; uri: Uri }; result: null };
     /** Opens all files the session has changed as one diff. */
     reviewChanges: { payload: { sessionId: SessionId }; result: null };
-    /** Reads an image of the workspace as a data URL; null for a file that is none, is elsewhere, or is too large. */
+    /** Reads an image of the workspace as a data URL; null for a file that is not an image, is elsewhere, or is too large. */
     readImage: { payload: { uri: Uri }; result: { url: string | null } };
     /** Opens a text that is in no file, such as the whole output of a command. */
     openText: { payload: { title: string; text: string; languageId?: string }; result: null };
@@ -159,7 +159,7 @@ export interface HostActions {
     /** Puts text in place of the selection of the editor used last. */
     insert: { payload: { text: string }; result: null };
     /**
-     * Puts text in place of what was selected, as a change of the session that is reviewed like the agent's; refused when the
+     * Puts text in place of the selection, as a change of the session that is reviewed like the agent's; refused when the
      * place is another text than it was.
      */
     replace: { payload: { sessionId: SessionId; place: SelectionPart; text: string }; result: null };
@@ -175,7 +175,7 @@ export interface HostActions {
     editorContext: { payload: Record<never, never>; result: EditorContext };
     /** Symbols that a name matches; those of the active file for an empty one. */
     findSymbols: { payload: { query: string }; result: { symbols: FoundSymbol[] } };
-    /** What is selected now, to go with the prompt; null when nothing is. */
+    /** The current selection, to go with the prompt; null when nothing is. */
     selection: { payload: Record<never, never>; result: SelectionPart | null };
     /** Where in an open document a text was copied from; null when that cannot be told for sure. */
     findCopied: { payload: { text: string }; result: SelectionPart | null };
@@ -202,7 +202,7 @@ export interface HostActions {
     showLogs: { payload: Record<never, never>; result: null };
     /** Runs the server's doctor and shows what it says. */
     doctor: { payload: Record<never, never>; result: null };
-    /** Starts the server anew, also after it was given up. */
+    /** Starts the server again, also after it was given up. */
     restart: { payload: Record<never, never>; result: null };
     /** Opens a session in an editor tab; a new one without an id. */
     openInEditor: { payload: { sessionId?: SessionId }; result: null };
@@ -246,9 +246,9 @@ export interface ListChangedMessage {
 export type Connection =
     /** It is being started, for the first time or again; requests fail. */
     | { state: "starting" }
-    /** It answers. Sessions are followed anew by `agent/session/load`. */
+    /** It answers. Sessions are followed again by `agent/session/load`. */
     | { state: "ready"; serverVersion: string }
-    /** It ended by itself and is started again in so many milliseconds; what was followed is taken up then. */
+    /** It ended by itself and is started again in this many milliseconds; followed sessions are resumed then. */
     | { state: "crashed"; reason: string; restartInMs: number; attempt: number }
     /** It is not started again by itself. */
     | { state: "stopped"; reason: string; hint: string; setup: Setup | null };
@@ -257,7 +257,7 @@ export type Connection =
 export type Setup =
     /** No program of the server was found. */
     | "serverMissing"
-    /** What was found does not run, or is no server that this extension can talk to. */
+    /** The found program does not run, or is no server that this extension can talk to. */
     | "serverUnusable";
 
 /** The editor used last, as far as a page needs it for its chip. */
@@ -325,7 +325,7 @@ export type Command =
     | { name: "addFiles"; uris: Uri[] }
     /** Text is to be put into the prompt where the cursor is, unsent. */
     | { name: "insertText"; text: string }
-    /** This is to be handed in as a prompt of the session that is shown; what is being written stays. */
+    /** This is to be handed in as a prompt of the session that is shown; the draft stays. */
     | { name: "ask"; input: InputPart[] }
     /** The permission prompt or question that waits longest is to be shown and get the focus. */
     | { name: "focusWaiting" }

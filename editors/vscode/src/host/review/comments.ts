@@ -1,8 +1,8 @@
 // Rounds of comments: the user writes on changed lines, sends all of it at once, and the agent's answers come back to where they
 // were asked.
 //
-// Rule: nothing is sent before the user says so. Answers of the model are shown as plain text. What was not sent is kept for the
-// next window.
+// Rule: nothing is sent before the user says so. Answers of the model are shown as plain text. Unsent comments are kept
+// for the next window.
 
 import type { AgentEventParams, SessionId, TurnId } from "kode-protocol";
 import * as vscode from "vscode";
@@ -28,7 +28,7 @@ interface Draft {
     sessionId: SessionId;
 }
 
-/** What was sent together. */
+/** Comments that were sent together. */
 interface Round {
     drafts: Draft[];
     text: string;
@@ -52,7 +52,7 @@ export class Comments implements vscode.Disposable {
     private readonly drafts = new Set<Draft>();
     private readonly rounds = new Map<SessionId, Round[]>();
     private readonly subscriptions: vscode.Disposable[];
-    /** What is being sent: a second press of the button sends nothing twice. */
+    /** Comments that are being sent: a second press of the button sends nothing twice. */
     private sending: Promise<number> | undefined;
 
     constructor(
@@ -144,7 +144,7 @@ export class Comments implements vscode.Disposable {
         this.keep();
     }
 
-    /** Hears which turn a round is, what is said in it, and its end. */
+    /** Hears which turn a round is, its text, and its end. */
     private fold({ sessionId, event }: AgentEventParams): void {
         const rounds = this.rounds.get(sessionId);
         if (!rounds) return;

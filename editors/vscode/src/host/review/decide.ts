@@ -52,7 +52,7 @@ export class Decisions implements vscode.Disposable {
         await this.some(decision, entries, (hunks) => hunks.filter((hunk) => hunk.hunkId === hunkId));
     }
 
-    /** Decides on all hunks of a file: that of a list, or the one that is being looked at. */
+    /** Decides on all hunks of a file: that of a list, or the one that is being viewed. */
     async file(decision: Decision, files: readonly ChangedFile[]): Promise<void> {
         const active = activeFile();
         const entries = files.length > 0 ? files.map(({ entry }) => entry) : active ? this.ledger.ofFile(active) : [];

@@ -51,7 +51,7 @@ export class Diffs {
     }
 }
 
-/** What stands on the two sides of a changed file. */
+/** The two sides of a changed file. */
 export function sides(file: EditedFile): Sides {
     const uri = vscode.Uri.parse(file.uri);
     const isProposed = file.hunks.some(({ state }) => state === "proposed");

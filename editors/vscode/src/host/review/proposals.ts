@@ -14,7 +14,7 @@ const SCHEME = "kode-proposal";
 /** The most proposals that are open at a time. */
 const MOST = 50;
 
-/** A proposal that is being looked at. */
+/** A proposal that is being viewed. */
 interface Proposal {
     readonly sessionId: SessionId;
     readonly prompt: PermissionPrompt;
@@ -70,7 +70,7 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
         return true;
     }
 
-    /** Answers the prompt of the proposal that is being looked at, with what the user has made of it. */
+    /** Answers the prompt of the proposal that is being viewed, with what the user has made of it. */
     async answer(decision: "allow" | "deny", uri: vscode.Uri | undefined): Promise<void> {
         const active = uri?.scheme === SCHEME ? uri : shownProposal();
         const id = active?.query ?? "";

@@ -1,4 +1,4 @@
-// What users of screen readers are told without asking.
+// Announcements for users of screen readers.
 //
 // Rule: discrete things only, each in one sentence. Text that streams is never announced.
 

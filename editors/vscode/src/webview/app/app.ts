@@ -82,7 +82,7 @@ export class App {
         });
     }
 
-    /** The session that is shown; fails when there is none. */
+    /** The session that is shown; fails if absent. */
     session(): SessionView {
         const view = activeSession(this.state);
         if (!view) throw new Error("No session is open. Send a prompt to start one.");

@@ -14,12 +14,12 @@ const REST_MS = 400;
 /** What the server is known to have. */
 let stored = "";
 
-/** What is on its way to the server. */
+/** Drafts on their way to the server. */
 let sending: { readonly draft: string } | undefined;
 
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Takes what is typed. */
+/** Takes the typed text. */
 export function write(app: App, change: Partial<Prompt>): void {
     app.set({ prompt: { ...app.state.prompt, ...change } });
     clearTimeout(timer);
@@ -54,7 +54,7 @@ export function unsaved({ host, prompt }: AppState): Draft | undefined {
 export function saveDraft(app: App): void {
     clearTimeout(timer);
     const { prompt, active } = app.state;
-    // Words that are to take the place of others are no draft of the session. While there is no server, or it has not loaded
+    // Words that are to replace others are no draft of the session. While there is no server, or it has not loaded
     // the session, the draft waits: it is sent when the session is there.
     if (prompt.instead || app.state.host?.connection.state !== "ready") return;
     if (active !== undefined && isArriving(active)) return;

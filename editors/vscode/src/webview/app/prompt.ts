@@ -59,7 +59,7 @@ export function isHandedIn({ handedIn, prompt }: AppState): boolean {
     return written(handedIn.prompt) === written(prompt);
 }
 
-/** Hands in what has waited for the server. What was changed since is the user's to send. */
+/** Submits the prompt that has waited for the server. A changed one is left to the user. */
 export function handInWaiting(app: App): void {
     const { handedIn } = app.state;
     const holds = isHandedIn(app.state);
@@ -70,7 +70,7 @@ export function handInWaiting(app: App): void {
 
 let handing: Promise<unknown> = Promise.resolve();
 
-/** Hands in what is asked from elsewhere than the prompt; where that fails, it stands in the prompt. */
+/** Submits a request from elsewhere than the prompt; where that fails, it is in the prompt. */
 export async function ask(app: App, input: readonly InputPart[]): Promise<void> {
     const before = handing;
     const done = app.attempt(async () => {
@@ -128,7 +128,7 @@ export async function goBackTo(app: App, instead: { itemId: ItemId; files: "keep
     offerUndo(app, "The conversation went back.", begun.resolutionId);
 }
 
-/** Resolves when an act on a checkpoint was told as done; fails when it cannot be told any more. */
+/** Resolves when an act on a checkpoint was reported as done; fails when the report cannot come any more. */
 function restored(app: App, resolutionId: string): Promise<void> {
     return new Promise((resolve, reject) => {
         let leave: (() => void) | undefined;

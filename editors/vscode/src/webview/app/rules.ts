@@ -1,6 +1,6 @@
 // The rules in force and what waits for the user's approval: asked of the server, changed by it.
 //
-// Rule: nothing is kept here; what is shown is what the server listed last, and what is approved is named by the digest that
+// Rule: nothing is kept here; the page shows the last list of the server, and an approval names the digest that
 // was listed with the shown text.
 
 import type { ListRulesResult, ListTrustResult, RuleBehavior, RuleEntry, Scope } from "kode-protocol";
@@ -24,7 +24,7 @@ export async function loadRuling(app: App): Promise<Ruling> {
     return { trust, rules };
 }
 
-/** Approves, takes back, or puts off what was listed under some digests; answers whether all of it was still there. */
+/** Approves, takes back, or dismisses entries by their digests; answers whether all of it was still there. */
 export async function decideTrust(
     app: App,
     what: "approve" | "revoke" | "dismiss",
@@ -41,7 +41,7 @@ export async function decideTrust(
     return changed === digests.length;
 }
 
-/** Writes a rule; answers the file it stands in. */
+/** Writes a rule; answers the file it is in. */
 export async function addRule(app: App, behavior: RuleBehavior, rule: string, scope: Scope): Promise<string> {
     const { sessionId } = app.session();
     const { file } = await app.host.request("agent/permission/addRule", { sessionId, scope, behavior, rule });

@@ -47,7 +47,7 @@ export async function showSession(app: App, id: SessionId): Promise<void> {
         shown(app, known);
         return;
     }
-    // What is typed from now on is meant for this one.
+    // The typed text from now on is meant for this one.
     takeDraft(app, undefined);
     await loadSession(app, id);
 }
@@ -89,7 +89,7 @@ export async function loadSession(app: App, id: SessionId): Promise<void> {
     }
 }
 
-/** Puts a snapshot in the place of what was known, with the events that came while it was on its way. */
+/** Replaces the known state by a snapshot, with the events that came while it was on its way. */
 export function adopt(app: App, snapshot: Snapshot): void {
     const waiting = takeWaiting(snapshot.sessionId);
     if (waiting.length >= MAX_WAITING) {
@@ -209,7 +209,7 @@ async function loadCosts(app: App, sessionId: SessionId): Promise<void> {
     }
 }
 
-/** Shows a session that was on its way: what was typed meanwhile comes behind its draft. */
+/** Shows a session that was on its way: the typed text meanwhile comes behind its draft. */
 function arrived(app: App, view: SessionView): void {
     const { text, parts } = app.state.prompt;
     shown(app, view);
@@ -219,7 +219,7 @@ function arrived(app: App, view: SessionView): void {
     put(app, { text: lines.join("\n"), parts: [...prompt.parts, ...parts] });
 }
 
-/** Goes on with a session that was loaded anew: what is being typed stays. */
+/** Continues with a session that was loaded again: the draft stays. */
 function shownAgain(app: App, view: SessionView): void {
     adoptDraft(app, view.draft);
     saveDraft(app);

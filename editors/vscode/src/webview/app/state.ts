@@ -1,7 +1,7 @@
 // All that the page knows.
 //
-// Rule: what the server keeps is here as the server told it; beside it stand only things of the page itself: what is being
-// typed, what is open, what failed last.
+// Rule: what the server keeps is here as received; beside it is only the page's own state: the
+// draft, open parts, the last failure.
 
 import type {
     CallId,
@@ -24,9 +24,9 @@ import type { SessionView } from "../store/session.ts";
 export interface Prompt {
     readonly text: string;
     readonly parts: readonly InputPart[];
-    /** The message that it is to take the place of; absent for a new one. */
+    /** The message that it is to replace; absent for a new one. */
     readonly instead?: { readonly itemId: ItemId; readonly files: "keep" | "restore" };
-    /** Counts changes that did not come from typing, after which the cursor stands at the end. */
+    /** Counts changes that did not come from typing, after which the cursor is at the end. */
     readonly revision: number;
 }
 
@@ -46,7 +46,7 @@ export interface Undoable {
     readonly resolutionId: string;
 }
 
-/** Code of an answer that waits for the user's yes to take the place of something. */
+/** Code of an answer that waits for the user's yes to replace something. */
 export interface Applying {
     readonly place: SelectionPart;
     readonly code: string;
@@ -84,16 +84,16 @@ export interface AppState {
     readonly models: ListModelsResult | undefined;
     readonly list: SessionList;
     readonly listOpen: boolean;
-    /** What is shown in the place of the conversation; absent for the conversation, or the list of sessions. */
+    /** The pane instead of the conversation; absent for the conversation, or the list of sessions. */
     readonly pane: Pane | undefined;
     readonly trouble: Trouble | undefined;
     readonly undoable: Undoable | undefined;
     readonly applying: Applying | undefined;
     /** What of the transcript is open or closed against its habit, by a key of the row. */
     readonly toggled: ReadonlyMap<string, boolean>;
-    /** The message whose checkpoint is being looked at. */
+    /** The message whose checkpoint is being viewed. */
     readonly checkpoint: ItemId | undefined;
-    /** What screen readers are told, with a number so that the same words are told again. */
+    /** The announcement for screen readers, with a number so that the same text is read again. */
     readonly announcement: { readonly text: string; readonly number: number };
 }
 

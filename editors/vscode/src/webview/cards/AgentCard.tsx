@@ -1,6 +1,6 @@
 // A sub-agent: its task, what it does now, and what it came to.
 //
-// Rule: the task is named first and never gives way. The result stands once, as the last of what the sub-agent said.
+// Rule: the task is named first and never gives way. The result is shown once, as the last of what the sub-agent said.
 
 import type { Item } from "kode-protocol";
 import type { ComponentChild } from "preact";

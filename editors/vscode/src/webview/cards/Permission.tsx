@@ -1,7 +1,8 @@
 // A call that needs the user's yes: exactly what will happen, why it is asked, how far a yes reaches.
 //
-// Rule: Allow works only once what is allowed was in sight. The card takes the focus only after another card was answered by the
-// keyboard; where it has it, Enter allows, the arrows choose how far, Escape denies, and typed words turn a no into advice.
+// Rule: Allow works only once the allowed text was in sight. The card takes the focus only after another card was
+// answered by the keyboard; where it has it, Enter allows, the arrows choose how far, Escape denies, and typed words
+// turn a no into advice.
 
 import type { PermissionPrompt, ProposedDiagnostics } from "kode-protocol";
 import { useRef } from "preact/hooks";
@@ -86,18 +87,18 @@ function About({ prompt: { input } }: { prompt: PermissionPrompt }) {
     return <p class="about">{exact(description.trim())}</p>;
 }
 
-/** Whether Allow can be given: something is left of the change, and what is allowed was in sight or is being written. */
+/** Whether Allow can be given: something is left of the change, and the allowed text was in sight or is being written. */
 function isAllowable(state: PermissionState, sight: Sight): boolean {
     const { busy, hunks } = state;
     return !busy && hunks?.length !== 0 && !isHidden(state, sight);
 }
 
-/** Whether a part of what is asked was not in sight yet. */
+/** Whether a part of the request was not in sight yet. */
 function isHidden({ input }: PermissionState, { seen }: Sight): boolean {
     return !seen && input === undefined;
 }
 
-/** Scrolls to what was not in sight yet. */
+/** Scrolls to the part that was not in sight yet. */
 function readOn(body: HTMLElement | null): void {
     body?.scrollBy({ top: Math.max(40, body.clientHeight - 40) });
 }

@@ -89,7 +89,7 @@ function doingNow({ body }: Item): string {
     }
 }
 
-/** When the running turn began: as it was told, or by its prompt where the page came later. */
+/** When the running turn began: as reported, or by its prompt where the page came later. */
 function startOf(view: SessionView): string | undefined {
     if (view.turn && view.turn.stopReason === undefined && view.turn.startedAt !== "") return view.turn.startedAt;
     const prompt = itemsOf(view.transcript).findLast(({ body }) => body.type === "userMessage" && !body.steered);

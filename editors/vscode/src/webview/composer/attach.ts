@@ -1,4 +1,4 @@
-// What is pasted or dropped into the prompt, and what parts of a prompt are called.
+// Pasted and dropped parts of the prompt, and the labels of parts.
 //
 // Rule: only pictures of the four kinds that models take, within the server's bounds, become parts; everything that is too
 // large is refused with a reason before it is sent anywhere.

@@ -71,7 +71,7 @@ export function useCompletion(app: App) {
     return { open, ask, close, move, point };
 }
 
-/** Whether a command stands there whole already, so that choosing it would only add a space. */
+/** Whether a command is there whole already, so that choosing it would only add a space. */
 export function isWholeCommand(completion: Completion): boolean {
     const choice = completed(completion, completion.chosen);
     return completion.text.startsWith("/") && choice?.text.trimEnd() === completion.text;

@@ -1,7 +1,7 @@
-// The rules in force with where each stands, and what files of the workspace ask for and the user has not approved.
+// The rules in force with their places, and unapproved requests of workspace files.
 //
 // Rule: every rule and every text is shown exactly and whole, with its file and line, before anything can be said about it;
-// an approval names what was shown and nothing else.
+// an approval names the shown texts and nothing else.
 
 import type {
     ListRulesResult,
@@ -309,7 +309,7 @@ function Problems({ problems }: { problems: readonly SettingsProblem[] }) {
     );
 }
 
-/** Where something stands; a file opens at the line. */
+/** The place of an entry; a file opens at the line. */
 function Source({ source }: { source: RuleSource }) {
     const app = useApp();
     const { layer, file, line } = source;

@@ -1,7 +1,7 @@
 // The rows of a transcript: one for each item that shows something, one for each run of reads and searches, and one where a turn
 // ended.
 //
-// Rule: rows of a page are kept as long as the page is, so a piece of text makes the rows of one page anew.
+// Rule: rows of a page are kept as long as the page is, so a piece of text makes the rows of one page again.
 
 import type { Item, ToolCall, TurnId } from "kode-protocol";
 
