@@ -219,7 +219,7 @@ fn peak(client: &Client) -> f64 {
     kib.unwrap_or_else(|| panic!("{path} names no VmHWM")) * 1024.0
 }
 
-/// Types into a document, past the editor, which would look at all of it for each key.
+/// Types into a document, past the editor, which would check all of it for each key.
 struct Keyboard<'a> {
     client: &'a Client,
     uri: String,

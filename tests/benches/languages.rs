@@ -23,7 +23,7 @@ use kode_e2e::measure::{figure, heading};
 use kode_e2e::{Client, Offer, Project, Script, Step, call, copy_folder, results_of, say};
 use serde_json::{Value, json};
 
-/// Symbols of the VS Code client that stand in at least ten files, or are named by a common word.
+/// Symbols of the VS Code client that are in at least ten files, or are named by a common word.
 const SYMBOLS: [&str; 10] =
     ["count", "act", "told", "step", "SessionView", "stop", "ask", "messageOf", "keyOf", "toRange"];
 /// Calls whose time is taken.

@@ -58,7 +58,7 @@ struct Floor {
 
 impl Floor {
     fn new() -> Self {
-        // The crate wants to be told whose cryptography it is; an error only says that it was told already.
+        // The crate needs a cryptography provider; an error only says that one is set already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { runtime, http: Http::builder().no_proxy().tcp_nodelay(true).build().unwrap() }
@@ -99,7 +99,7 @@ fn bodies(mut last: Value) -> Receiver<Vec<u8>> {
     thread::spawn(move || {
         for count in (1..=messages.len()).step_by(2) {
             let body = format!("{head}{}{tail}", messages[..count].join(","));
-            // The floor has panicked when nobody wants it.
+            // The floor has panicked when it is not in use.
             if made.send(body.into_bytes()).is_err() {
                 break;
             }
@@ -175,7 +175,7 @@ fn one_round(floor: &Floor) {
     }
 }
 
-/// The places in a long turn that are looked at: their names, and the gaps that count there.
+/// The places in a long turn that are checked: their names, and the gaps that count there.
 fn places(rounds: usize) -> Vec<(usize, std::ops::Range<usize>)> {
     let mut ends: Vec<usize> = [1, 10, 100, 500].into_iter().filter(|end| *end < rounds).collect();
     ends.push(rounds);

@@ -100,7 +100,7 @@ fn in_new_server(project: &Project, prepare: &dyn Fn()) -> Duration {
 
 fn cold(project: &Project, folder: &Path) {
     let nothing_known = || {
-        // What is missing is what is wanted here.
+        // The missing files are the expected result.
         drop(fs::remove_file(folder.join("index.json")));
     };
     let [floor, ours] =

@@ -1,4 +1,4 @@
-//! The sessions there are, over the wire and on the command line: listed, named, put away, deleted, searched.
+//! The sessions there are, over the wire and on the command line: listed, named, archived, deleted, searched.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Chat documents in editors without a plugin: a prompt is written into a Markdown file, sent, and answered there.
 //!
-//! Rule: what is checked is the text on the screen; nothing the user has typed may be missing from it or moved in it.
+//! Rule: the tests check the text on the screen; nothing the user has typed may be missing from it or moved in it.
 
 use kode_e2e::{
     Client, Encoding, Offer, Policy, Project, RpcError, Script, Typing, call, offset_of, position_of, say,
@@ -265,7 +265,7 @@ fn an_editor_that_takes_no_edits_shows_the_answer_and_says_so() {
     shown(&client, "applyEdit");
     shown(&client, "Hello to you.");
     assert_eq!(client.editor.text(&uri), "## You\nhello\n");
-    // The document cannot name its conversation, and goes on with it all the same.
+    // The document cannot name its conversation, and continues with it all the same.
     assert_eq!(send(&client, &uri)["sessionId"], sent["sessionId"]);
 }
 

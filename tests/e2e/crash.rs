@@ -2,7 +2,7 @@
 //! session goes on.
 //!
 //! Rule: what a session does follows from the seed and its number alone; only at which of its moments the kill comes
-//! does not. Every life of the server is looked at as the next one begins.
+//! does not. Every life of the server is checked as the next one begins.
 
 mod mirror;
 
@@ -21,7 +21,7 @@ use mirror::{Mirror, is_of};
 /// How many kills there are, unless the variable [`KILLS`] says otherwise.
 const DEFAULT_KILLS: u64 = 500;
 
-/// So many kills when this variable holds a number.
+/// Number of kills when this variable holds a number.
 const KILLS: &str = "KODE_LS_KILLS";
 
 /// The same sessions are found again by this, unless the variable [`SEED`] says otherwise.
@@ -33,10 +33,10 @@ const SEED: &str = "KODE_E2E_SEED";
 /// So often a session is killed before it is looked through as a whole.
 const KILLS_OF_SESSION: u64 = 25;
 
-/// So many sessions are played at once.
+/// Number of sessions that are played at once.
 const PLAYERS: u64 = 3;
 
-/// After so many events at the latest the kill comes.
+/// Maximum number of events before the kill.
 const MOST_EVENTS: u64 = 90;
 
 /// The most milliseconds between the event that was waited for and the kill.
@@ -93,7 +93,7 @@ fn script() -> Script {
         .otherwise([say("Yes.").repeat(9)])
 }
 
-/// A session that is killed and taken up again.
+/// A session that is killed and resumed.
 struct Player {
     project: Project,
     dice: Dice,
@@ -102,17 +102,17 @@ struct Player {
     mirror: Mirror,
     /// The text of the document that is open.
     text: String,
-    /// What was asked, and taken.
+    /// The accepted prompts.
     accepted: BTreeSet<String>,
     asked: u64,
     /// Whether the conversation may have gone back without anybody having been told.
     is_going_back: bool,
 }
 
-/// What is done in a life of the server.
+/// The acts in a run of the server.
 struct Life<'a> {
     session: Session<'a>,
-    /// Events that were looked at.
+    /// Events that were checked.
     seen: usize,
     /// Turns that have begun and must end.
     begun: Vec<String>,
@@ -243,7 +243,7 @@ impl Player {
         let Ok(taken) =
             life.session.request("agent/turn/start", json!({ "input": input, "delivery": delivery }))
         else {
-            // So much waits already.
+            // The number of waiting prompts.
             return;
         };
         self.accepted.insert(text);

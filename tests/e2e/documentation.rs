@@ -1,7 +1,7 @@
 //! What the documentation tells people to type works: every shell block of every page is run, line by line. Links lead to
 //! files and headings that exist.
 //!
-//! Rule: a block of commands is a block of `sh`. A command that cannot be run here stands in a table with what runs it
+//! Rule: a block of commands is a block of `sh`. A command that cannot be run here is in a table with what runs it
 //! instead; one that is neither run nor in the table fails the test, and so does an entry that no page has.
 
 use std::collections::BTreeSet;
@@ -78,7 +78,7 @@ fn text_of(page: &str) -> String {
     fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
 }
 
-/// The fenced blocks of a page: what each is said to be, and its text.
+/// The fenced blocks of a page: their language, and their text.
 fn blocks(text: &str) -> Vec<(String, String)> {
     let mut blocks = Vec::new();
     let mut open: Option<(String, String)> = None;

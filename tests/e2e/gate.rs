@@ -1,6 +1,6 @@
 //! The gate from outside: settings files, rules and standing answers, and what they make of calls.
 //!
-//! Rule: every test has a home folder of its own; what a call did is told from the transcript, the model's requests and
+//! Rule: every test has a home folder of its own; what a call did differs from the transcript, the model's requests and
 //! the disk, and never from what the gate says of itself alone.
 
 mod command_line;

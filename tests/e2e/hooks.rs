@@ -1,6 +1,6 @@
-//! Hooks from outside: real scripts, what they are told, and what becomes of what they say.
+//! Hooks from outside: real scripts, their input, and the effect of their output.
 //!
-//! Rule: every test has a home folder of its own with the hooks of its user; what a hook was told stands in files that it
+//! Rule: every test has a home folder of its own with the hooks of its user; a hook's input is in files that it
 //! wrote itself.
 
 mod brought;
@@ -69,7 +69,7 @@ impl Desk {
         path.to_str().unwrap().to_owned()
     }
 
-    /// A command that notes what it is told under a name.
+    /// A command that records its input under a name.
     fn note(&self, name: &str) -> String {
         format!("{{ cat; echo; }} >> '{}'", self.log(name).display())
     }
@@ -78,7 +78,7 @@ impl Desk {
         self.project.outside().join("log").join(name)
     }
 
-    /// What was noted under a name, one value for each run.
+    /// The records under a name, one value for each run.
     fn noted(&self, name: &str) -> Vec<Value> {
         let text = fs::read_to_string(self.log(name)).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -263,7 +263,7 @@ fn hooks_are_told_why_a_session_ends_and_how_another_begins() {
     assert_eq!(told("end", "reason"), ["clear", "resume", "prompt_input_exit"]);
 }
 
-/// What became of a call that a hook has looked at: whether it ran, what the model was told, and what the user was.
+/// The outcome of a call that a hook has checked: whether it ran, and the texts for the model and the user.
 fn outcome(hook: impl FnOnce(&Desk) -> Value) -> (bool, String, String, Value) {
     let desk = Desk::new(&Script::new([bash("expr 40 + 2"), say("Done.")]));
     let handler = hook(&desk);
@@ -427,7 +427,7 @@ fn what_a_hook_answers_in_the_users_place_is_decided_anew_and_guarded_places_are
         format!("echo '{output}'")
     };
     let write = |path: &str| json!({ "file_path": format!("{{{{cwd}}}}/{path}"), "content": "x\n" });
-    // The hook leads a harmless call to a guarded place, to what an ask rule speaks of, and says yes to a guarded place.
+    // The hook leads a harmless call to a guarded place, to what an ask rule refers to, and says yes to a guarded place.
     let asked = json!({ "permissions": { "ask": ["Bash(touch asked)"] } });
     for (call_of_model, output, shown, settings) in [
         (

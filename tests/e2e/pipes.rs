@@ -1,4 +1,4 @@
-//! `kode-ls run` in scripts: what is piped in, what programs read, what was refused, and what is kept.
+//! `kode-ls run` in scripts: piped input, output for programs, refusals, and stored sessions.
 
 use kode_e2e::{Output, Project, Script, call, say};
 use serde_json::{Value, json};

@@ -179,7 +179,7 @@ fn an_editor_without_message_requests_is_told_how_to_answer() {
     assert_eq!(client.look(|received| received.of("$/progress").count()), 0);
 }
 
-/// The diagnostics that stand in a document.
+/// The diagnostics that are in a document.
 fn diagnostics(client: &Client, uri: &str) -> Vec<Value> {
     client.look(|received| {
         let all = received.of("textDocument/publishDiagnostics");

@@ -1,7 +1,7 @@
 //! Plugins: from adding a marketplace to all that they bring, and what never counts.
 //!
-//! Rule: what runs is told from what it leaves behind. A marketplace is a folder, a repository or a server on this machine, and
-//! nothing of it is changed but in a copy.
+//! Rule: what runs differs from what it leaves behind. A marketplace is a folder, a repository or a server on this machine,
+//! and nothing of it is changed but in a copy.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -161,7 +161,7 @@ fn a_plugin_works_from_the_adding_of_its_marketplace_on() {
         street.done(&["plugin", "install", ID, "--yes"]);
         assert_eq!(street.noted(), 0, "nothing runs because it is installed");
         assert!(street.done(&["plugin"]).starts_with("on       house@street 1.0.0"));
-        // What becomes of the place it came from is no concern of what is installed.
+        // Changes of its source do not affect the installed one.
         fs::remove_dir_all(street.market()).unwrap();
 
         let client = street.open();
@@ -312,7 +312,7 @@ fn a_project_switches_a_plugin_on_only_as_far_as_it_is_installed_and_approved() 
         "extraKnownMarketplaces": { "street": { "source": { "source": "directory", "path": market } } },
     });
     street.project.write(".claude/settings.json", settings.to_string());
-    // The exit code speaks of the model, of which there is none.
+    // The exit code refers to the model, which is missing.
     let told = street.cli(&["doctor"]).stdout;
     assert!(told.contains("`kode-ls plugin install house@street` installs it"), "{told}");
     let add = format!("`kode-ls plugin marketplace add {}` adds it", market.display());
@@ -513,7 +513,7 @@ impl Files {
                     "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
                     body.len()
                 );
-                // Whoever leaves early has said so.
+                // Early exits are announced.
                 let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
             }
         });
@@ -578,7 +578,7 @@ fn a_plugin_comes_from_npm_by_a_list_at_a_web_address() {
     assert_eq!(client.shut_down(), 0);
     assert!(!street.installed().join("evil").exists());
 
-    // An update asks the list and the registry again, and what fails leaves what is there.
+    // An update asks the list and the registry again, and a failure leaves the installed one.
     assert_eq!(street.done(&["plugin", "update"]), "house@street is up to date\n");
     let spoiled = |command: &str| {
         street.packed(&files, command);

@@ -271,7 +271,7 @@ fn hints_are_for_those_who_have_nothing_else_unless_the_user_says_otherwise() {
         if expected {
             hints(&client, &uri, &["kode.applied", "kode.applied"]);
         } else {
-            // What is told of diagnostics is told before the refresh.
+            // Diagnostics are published before the refresh.
             let told = client.look(|received| received.of("textDocument/publishDiagnostics").count());
             assert_eq!(told, 0);
         }

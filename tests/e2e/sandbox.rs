@@ -1,7 +1,7 @@
 //! The sandbox for commands, by trying to get out of it.
 //!
-//! Rule: the tests run the program's own helper in both kinds, as whoever runs them and as a user without rights, and
-//! fail where the machine has no sandbox: `tests/tools/install-bubblewrap.sh` installs what is missing.
+//! Rule: the tests run the program's own helper in both kinds, as the current user and as a user without rights, and
+//! fail where the machine has no sandbox: `tests/tools/install-bubblewrap.sh` installs missing programs.
 
 mod calls;
 pub(crate) mod fixture;

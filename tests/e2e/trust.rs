@@ -1,6 +1,6 @@
 //! What files of a workspace ask for, and the user's word on it: asked once, by content, and taken back.
 //!
-//! Rule: what counts is told from what a command does or prints, and never from what the server says of itself alone.
+//! Rule: what counts differs from what a command does or prints, and never from what the server says of itself alone.
 
 use std::path::PathBuf;
 
@@ -145,7 +145,7 @@ fn an_editor_without_a_plugin_asks_with_a_message_and_not_now_is_kept() {
         client.wait_for("the question", |received| received.of("window/showMessageRequest").next().cloned());
     assert!(request["params"]["message"].as_str().unwrap().contains("1 variable"), "{request}");
     assert!(!request["params"]["message"].as_str().unwrap().contains("allow rule"), "{request}");
-    // Nobody says yes to what they were not shown.
+    // Users approve only shown texts.
     assert!(request["params"]["message"].as_str().unwrap().contains("env.ASKED \"two\""), "{request}");
     client.answer(&request, json!({ "title": "Trust" }));
     while client.call("agent/trust/list", json!({}))["approved"] == json!([]) {}
@@ -200,7 +200,7 @@ fn what_agents_and_skills_ask_for_is_told_as_well_and_no_secret_in_it_leaves() {
     for shown in shown {
         assert!(!shown.to_string().contains(SECRET), "{shown:#}");
     }
-    // What was approved is the whole text all the same.
+    // The approval is for the whole text all the same.
     desk.project.write(".claude/agents/dear.md", agent.replace("dear-9", "dear-10"));
     let before = client.call("agent/trust/list", json!({}));
     assert!(before.to_string().contains("dear-10"), "{before}");

@@ -1,6 +1,6 @@
 //! Sub-agents with a git worktree of their own: what they do is on their branch, and the workspace stays as it is.
 //!
-//! Rule: the workspace is looked at by its bytes, and the worktrees as git itself lists them.
+//! Rule: the workspace is checked by its bytes, and the worktrees as git itself lists them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 use crate::LIMIT;
 use crate::process::{LOG_VARIABLE, Process};
 
-/// So much of what was received is shown when a wait fails.
+/// Amount of the received messages that is shown when a wait fails.
 const SHOWN_MESSAGES: usize = 40;
-/// So many bytes of each message are shown.
+/// Number of bytes of each message that are shown.
 const SHOWN_BYTES: usize = 600;
 
 /// What to do with a request of the server.
@@ -273,16 +273,16 @@ impl Connection {
         received.answers.clear();
     }
 
-    /// Looks at what was received so far.
+    /// Checks the messages received so far.
     pub fn look<T>(&self, look: impl FnOnce(&Received) -> T) -> T {
         look(&self.lock())
     }
 
-    /// Waits until `find` finds what it looks for in what was received.
+    /// Waits until `find` finds a match in the received messages.
     ///
     /// # Panics
     /// When it is not found within [`LIMIT`], when the server has ended, and when something other than frames came;
-    /// the message shows what was received instead.
+    /// the message shows the received ones instead.
     pub fn wait_for<T>(&self, what: &str, mut find: impl FnMut(&Received) -> Option<T>) -> T {
         let deadline = Instant::now() + LIMIT;
         let mut received = self.lock();
@@ -441,7 +441,7 @@ fn default_reply(method: &str) -> Reply {
     }
 }
 
-/// Reads one message of a line; the error says what was found instead.
+/// Reads one message of a line; the error shows the bytes found instead.
 fn read_line(reader: &mut impl BufRead) -> Result<Option<Value>, String> {
     let mut line = Vec::new();
     let count = reader.read_until(b'\n', &mut line).map_err(|error| error.to_string())?;
@@ -453,7 +453,7 @@ fn read_line(reader: &mut impl BufRead) -> Result<Option<Value>, String> {
     serde_json::from_str(body).map(Some).map_err(|error| format!("a line that is no JSON: {error}: {body:?}"))
 }
 
-/// Reads one frame; the error says what was found instead.
+/// Reads one frame; the error shows the bytes found instead.
 fn read_frame(reader: &mut impl BufRead) -> Result<Option<Value>, String> {
     let mut length = None;
     loop {

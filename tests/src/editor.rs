@@ -133,7 +133,7 @@ pub enum SaveReason {
     Manual = 1,
     /// Some time has passed.
     AfterDelay = 2,
-    /// The document is no longer looked at.
+    /// The document is no longer checked.
     FocusOut = 3,
 }
 
@@ -374,7 +374,7 @@ impl Editor {
         self.lock().always = Some(policy);
     }
 
-    /// Forgets what [`Editor::next`] was told, what arrived and what was typed.
+    /// Forgets what [`Editor::next`] reported, received messages and the typed text.
     pub fn forget(&self) {
         let mut state = self.lock();
         state.next.clear();

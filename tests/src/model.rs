@@ -82,7 +82,7 @@ impl ScriptedModel {
     /// The newest request for an answer.
     ///
     /// # Panics
-    /// When there is none.
+    /// If absent.
     #[must_use]
     pub fn last_request(&self) -> Value {
         let mut newest = self.control("GET", "newest");

@@ -30,7 +30,7 @@ impl Encoding {
     /// The encoding of that name.
     ///
     /// # Panics
-    /// When there is none.
+    /// If absent.
     #[must_use]
     pub fn of(name: &str) -> Self {
         [Self::Utf8, Self::Utf16, Self::Utf32]

@@ -1,6 +1,6 @@
 //! A session as a client with a panel sees it.
 //!
-//! Rule: only sugar over `agent/*`; every wait is for an event that tells of what is waited for.
+//! Rule: only sugar over `agent/*`; every wait is for the event that reports the change.
 
 use serde_json::{Value, json};
 

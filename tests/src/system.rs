@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A look at one process.
+/// A check of one process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     /// Its memory, shared pages by their share, in bytes.
@@ -39,7 +39,7 @@ impl Usage {
     }
 }
 
-/// The number of a line of a file of `/proc`; 0 where there is none.
+/// The number of a line of a file of `/proc`; 0 if absent.
 fn kib(file: &Path, name: &str) -> u64 {
     let text = fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name));

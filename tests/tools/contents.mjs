@@ -1,10 +1,10 @@
-// Says what is in the program beside its own code: the licenses with the texts that have to go with it, or a list for
+// Lists the parts of the program beside its own code: the licenses with the texts that have to go with it, or a list for
 // machines (SBOM, CycloneDX 1.5).
 //
 //   cargo metadata --locked --format-version 1 --filter-platform HOST | node contents.mjs licenses
 //   cargo metadata --locked --format-version 1 --filter-platform HOST | node contents.mjs sbom Cargo.lock
 //
-// Rule: what is linked into the program counts, and what only builds or tests it does not. A package without a text is
+// Rule: linked packages count, and packages for builds and tests do not. A package without a text is
 // listed with the name of its license, and never left out. The same input gives the same output.
 import { readFileSync, readdirSync } from "node:fs";
 import path from "node:path";

@@ -37,7 +37,7 @@ function sizes() {
     line("webview.js", ["webview.js"]);
 }
 
-/** Prints a line of the table: a figure and, where it has a budget, how it stands to that. */
+/** Prints a line of the table: a figure and, where it has a budget, its ratio to that. */
 function row(name, figure, budget, isMet) {
     const mark = budget ? `  ${budget}  ${isMet ? "ok" : "OVER"}` : "";
     console.log(`${name.padEnd(42)} ${figure.padEnd(26)}${mark}`.trimEnd());
@@ -50,7 +50,7 @@ function print(name, values) {
     row(name, `${medianOf(values).toFixed(0)} ms (${least.toFixed(0)} to ${most.toFixed(0)})`);
 }
 
-/** What stands beside its floor, and how much more than that it takes, in milliseconds. */
+/** A figure beside its floor, and how much more than that it takes, in milliseconds. */
 function beside(name, values, floorName, floor, budget) {
     print(name, values);
     print(floorName, floor);

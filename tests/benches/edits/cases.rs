@@ -1,6 +1,6 @@
 //! The cases: a passage of a file, what should stand there, and the request as a model sends it.
 //!
-//! Rule: a case follows from the seed and its number alone. The passage stands in its file once, byte for byte.
+//! Rule: a case follows from the seed and its number alone. The passage is in its file once, byte for byte.
 
 use std::ops::Range;
 

@@ -129,7 +129,7 @@ impl Mirror {
         self.lost_in(other).is_none()
     }
 
-    /// Sees that all that this shows is in the other one too: every item, with at least its text, and what is over as it
+    /// Sees that all that this shows is in the other one too: every item, with at least its text, and finished ones as it
     /// was.
     pub(super) fn assert_kept_in(&self, other: &Self) {
         if let Some(lost) = self.lost_in(other) {

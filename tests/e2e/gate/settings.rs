@@ -1,7 +1,7 @@
-//! Settings files: what they allow, ask for and refuse, and what is told when something is wrong with them.
+//! Settings files: what they allow, ask for and refuse, and the reports about errors in them.
 //!
 //! Rule: what a workspace's own files loosen waits for approval, what they deny counts at once; what cannot be read makes
-//! nothing looser, and is told where it stands.
+//! nothing looser, and gets its place.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn execute(client: &Client, command: &str, argument: Value) -> Value {
     client.call("workspace/executeCommand", json!({ "command": command, "arguments": [argument] }))
 }
 
-/// Waits until the newest diagnostics of a file are so many; gives them.
+/// Waits until the newest diagnostics of a file are this many; gives them.
 fn diagnostics(client: &Client, uri: &str, count: usize) -> Vec<Value> {
     client.wait_for(&format!("{count} diagnostics of {uri}"), |received| {
         let newest =

@@ -76,14 +76,14 @@ pub(super) struct Attempt {
     pub(super) distortions: Vec<Distortion>,
     /// What a refusal has to show: the lines of the passage as they stand there.
     pub(super) shown: Vec<String>,
-    /// What is sent after a refusal.
+    /// The request after a refusal.
     pub(super) retry: Option<Box<Attempt>>,
 }
 
 /// What the user types between the model's reading and its call.
 #[derive(Clone, Debug)]
 pub(super) enum Meanwhile {
-    /// Nothing: what the model knows is what stands there.
+    /// Nothing: the model knows the current text.
     Nothing,
     /// The next characters of a comment.
     Characters,
@@ -331,7 +331,7 @@ impl RightRequests<'_> {
 }
 
 impl Passage {
-    /// Whether a comment may stand behind its first line, before and after, and the line stands nowhere else.
+    /// Whether a comment may stand behind its first line, before and after, and the line is unique.
     fn may_be_stale(&self, exercise: &Exercise) -> bool {
         let opens = |lines: &[String]| lines.len() > 1 && lines[0].ends_with([':', '{']);
         let first = &self.old[0];
@@ -453,7 +453,7 @@ impl Attempt {
 }
 
 impl Plan {
-    /// Adds the answers of the model to a script, and a last look at the file.
+    /// Adds the answers of the model to a script, and a last check the file.
     pub(super) fn add_to(&self, script: Script, exercise: &Exercise) -> Script {
         let look = [call("Read", json!({ "file_path": path(exercise) })), say("Seen.")];
         let script = self.attempts.iter().fold(script, |script, attempt| attempt.add_to(script, exercise));

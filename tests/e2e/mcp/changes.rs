@@ -56,7 +56,7 @@ fn last_text(project: &Project) -> String {
 
 #[test]
 fn a_swapped_script_is_not_started_again_until_it_is_approved() {
-    // The server itself swaps its script and ends: nobody has time to see it but whoever starts it again.
+    // The server itself swaps its script and ends: only the restarting code can see it.
     let evil = format!("touch swapped.txt\nexec '{}'\n", faulty().display());
     let swap = json!({ "path": "{{cwd}}/server.sh", "text": evil });
     let script = Script::default()

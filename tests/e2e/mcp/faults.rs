@@ -24,7 +24,7 @@ fn entry(how: &str, log: &Path) -> Value {
     entry
 }
 
-/// Waits until a state of the server is told that fits.
+/// Waits until a state of the server is reported that fits.
 fn wait_state(session: &Session<'_>, what: &str, mut fits: impl FnMut(&Value) -> bool) -> Value {
     let event = session.wait_event(what, |event| {
         event["type"] == "mcp_changed" && event["servers"].as_array().unwrap().iter().any(&mut fits)
@@ -394,7 +394,7 @@ fn a_server_in_the_sandbox_writes_in_the_workspace_alone_and_ends_with_a_killed_
     let client = start(&project, &[]);
     let session = unasked(&client);
     session.run("go");
-    // What is written there may be in a folder of the sandbox that is called the same.
+    // Files written there may be in a folder of the sandbox that is called the same.
     assert_eq!(project.read("inside.txt"), "written\n");
     assert!(!project.outside().join("outside.txt").exists());
     client.kill();

@@ -1,6 +1,6 @@
 //! Every provider by every ability: the cells of the table in server/docs/models.md.
 //!
-//! Rule: one conversation for each provider, and one test for each ability that looks at it. The table names all of these
+//! Rule: one conversation for each provider, and one test for each ability that checks it. The table names all of these
 //! tests and no other.
 
 use std::collections::BTreeSet;
@@ -56,7 +56,7 @@ struct Run {
     usage: Value,
     /// What the second request of the first turn gave the model as the result of its call.
     results: Vec<String>,
-    /// What was on the screen while the answer was held in its middle.
+    /// The screen while the answer was held in its middle.
     in_the_middle: String,
     /// The whole of it.
     whole: String,
@@ -178,7 +178,7 @@ impl Provider {
             request[field].as_array().cloned().unwrap_or_default()
         };
         let (before, now) = (history(&run.requests[1]), history(&run.requests[2]));
-        // The newest messages carry what is said with one request alone.
+        // The newest messages carry texts for a single request.
         let same = before.len() - 1;
         assert_eq!(before[..same], now[..same]);
         for field in ["tools", "systemInstruction", "instructions", "system"] {
@@ -199,7 +199,7 @@ impl Provider {
         let models: Vec<&Value> = run.discovered["models"].as_array().unwrap().iter().collect();
         match self.list {
             Some(_) => assert!(models.iter().any(|model| model["name"].is_string()), "{}", run.discovered),
-            // It is told that there is no list.
+            // It is reported that there is no list.
             None => {
                 assert!(run.discovered["problem"]["message"].as_str().unwrap().contains("lists no models"))
             }

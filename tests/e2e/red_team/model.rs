@@ -49,7 +49,7 @@ impl Rules {
     }
 }
 
-/// A server, its hostile model and what is around it.
+/// A server, its hostile model and its surroundings.
 struct Stage {
     scene: Scene,
     model: ScriptedModel,

@@ -18,7 +18,7 @@ const fn bypass(name: &'static str, calls: &'static [(&'static str, &'static str
     plot(name, "bypassPermissions", calls)
 }
 
-/// An attempt to change what is outside or what steers other programs, where edits of the workspace are allowed.
+/// An attempt to change files outside or files that steer other programs, where edits of the workspace are allowed.
 const fn edits(name: &'static str, calls: &'static [(&'static str, &'static str)]) -> Plot {
     plot(name, "acceptEdits", calls)
 }
@@ -456,7 +456,7 @@ pub(super) const PLOTS: &[Plot] = &[
         "default",
         &[("WebFetch", r#"{"url":"http://example.com\u202e@127.0.0.1/","prompt":"x"}"#)],
     ),
-    // The web: what is private is never asked for by a name.
+    // The web: private addresses are never requested by a name.
     bypass(
         "the address of a cloud",
         &[("WebFetch", r#"{"url":"http://169.254.169.254/latest/","prompt":"x"}"#)],

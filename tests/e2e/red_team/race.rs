@@ -124,7 +124,7 @@ fn ten_thousand_reads_in_a_race_return_nothing_from_outside() {
 /// What a file outside holds in the races of writes: what the model leaves in the file inside, so that no comparison of texts
 /// holds a write back.
 const SAME: &str = "inside A\n";
-/// How often the calls stand in one answer of the model.
+/// How often the calls are in one answer of the model.
 const TIMES: usize = 6;
 /// Sessions of changes.
 const WRITERS: usize = 4;

@@ -1,6 +1,6 @@
 //! Listed hosts: reached through the proxy and in no other way.
 //!
-//! Rule: the hosts are servers of the test on loopback, listed by their address; what comes through is looked at where
+//! Rule: the hosts are servers of the test on loopback, listed by their address; what comes through is checked where
 //! it arrives, and what must not come through is tried at a server that is there.
 
 use std::io::{BufRead, BufReader, Write};
@@ -64,7 +64,7 @@ fn answer(mut stream: TcpStream, counter: &AtomicUsize) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
     if lines.any(|line| line.is_ok_and(|line| line.is_empty())) {
         let length = PAGE.len();
-        // Whoever asked may be gone.
+        // The caller may be gone.
         let _ =
             write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{PAGE}");
     }

@@ -13,7 +13,7 @@ use targets::{
     shell, sse, sync,
 };
 
-/// What is fuzzed: its name, and what is done with any bytes.
+/// A target: its name, and its function of bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All there are.

@@ -315,7 +315,7 @@ test("comments on changes are sent together, and answered where they were asked"
     const request = await (await fetch(`${workbench.modelUrl}/scripted/newest`)).text();
     for (const words of ["Make it louder.", "> TWO", "Why this one?", "> EIGHT"]) assert.ok(request.includes(words), words);
     const answer = window.page.locator(".review-widget", { hasText: "Make it louder." });
-    // What was written closes when it is sent, and an answer opens nothing by itself.
+    // The input closes when it is sent, and an answer opens nothing by itself.
     await answer.waitFor({ state: "hidden" });
     await window.command("workbench.action.expandAllComments");
     await answer.getByText("It is [louder](command:x) now.").waitFor();

@@ -213,7 +213,7 @@ export class Workbench {
         for (const window of this.windows) await window.close();
     }
 
-    /** Takes pictures of what is open. */
+    /** Takes pictures of the open parts. */
     async failed(name) {
         const safe = name.replace(/[^a-z0-9]+/gi, "-").slice(0, 60);
         for (const window of this.windows) await window.shot(`fail-${safe}`).catch(() => {});

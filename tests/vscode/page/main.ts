@@ -1,6 +1,7 @@
-// A page for tests of the extension's host side: it shows what comes in and sends what it is told to, and nothing more.
+// A page for tests of the extension's host side: it shows what comes in and sends what it is reported to, and nothing
+// more.
 //
-// Rule: what a test looks at stands in elements with ids; what a test does, it does with `window.send` and `window.ask`.
+// Rule: what a test checks is in elements with ids; what a test does, it does with `window.send` and `window.ask`.
 
 import type { AgentEventParams, HostState, Item, Snapshot } from "./types.ts";
 import "./style.css";

@@ -54,7 +54,7 @@ const programs: Program[] = [
     {
         when: "^slow",
         steps: [
-            // Only the first piece comes before the gate, so that what is broken off is always the same.
+            // Only the first piece comes before the gate, so that the interrupted part is always the same.
             { content: [text("one two three four five six")], chunk: 8, gate: "slow", gate_after_events: 4 },
         ],
     },

@@ -24,7 +24,7 @@ const ORIGIN = "http://kode.test";
 
 const TYPES: Record<string, string> = { ".js": "text/javascript", ".css": "text/css", ".woff2": "font/woff2" };
 
-/** A file of the built page: webview.js, webview.css and what they read later; undefined when there is none. */
+/** A file of the built page: webview.js, webview.css and what they read later; undefined if absent. */
 function built(name: string): { contentType: string; body: Buffer } | undefined {
     const folder = process.env["KODE_WEBVIEW_DIST"];
     if (!folder) throw new Error("KODE_WEBVIEW_DIST names no folder: set it to where the page was built");
@@ -38,7 +38,7 @@ export interface HostOptions {
     width?: number;
     height?: number;
     state?: Partial<HostState>;
-    /** Whether the page is told that the list of sessions is another one; it is unless this says otherwise. */
+    /** Whether the page learns that the list of sessions has changed; the default is true. */
     tellsOfList?: boolean;
 }
 

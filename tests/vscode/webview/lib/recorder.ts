@@ -1,6 +1,6 @@
 // Drives a session of the real server and keeps all it tells.
 //
-// Rule: what is kept is what the server said, in its order; every step waits for the event it brings.
+// Rule: the recording has the server's messages, in its order; every step waits for the event it brings.
 
 import type { AgentEventParams, ListEditsResult, Snapshot } from "../../../../protocol/generated/kode";
 import type { Server } from "./server";
@@ -38,7 +38,7 @@ export class Recorder {
         );
     }
 
-    /** Waits for an event that what is done brings. */
+    /** Waits for an event that the act causes. */
     async until(type: EventType, act: () => Promise<unknown>): Promise<AgentEventParams> {
         const happened = this.server.event((event) => event.event.type === type, type);
         await act();

@@ -361,7 +361,7 @@ test("going back is shown before it is done, done, and taken back", () =>
         await chat.page.waitForFunction(
             () => !document.querySelector(".rows")?.textContent?.includes("It is changed."),
         );
-        // The conversation goes first and the files follow; what is offered to be taken back is done.
+        // The conversation goes first and the files follow; an act that can be taken back is done.
         await chat.page.getByText("Take back").waitFor();
         assert.equal(project.read("a.txt"), "one\n");
         await chat.page.getByText("Take back").click();
