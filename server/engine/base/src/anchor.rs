@@ -43,7 +43,7 @@ pub struct Anchor {
     place: PathBuf,
 }
 
-/// What a name represents, links not followed.
+/// The target of a name, links not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryFacts {
     /// The kind.
@@ -87,7 +87,7 @@ impl Anchor {
         now.is_some() && now == identity(&self.folder)
     }
 
-    /// What the name represents.
+    /// The target of the name.
     ///
     /// # Errors
     /// The system's; `NotFound` for nothing.

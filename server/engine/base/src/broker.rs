@@ -1,4 +1,4 @@
-//! What waits for the user, and the one answer each of it gets: permission prompts and questions alike.
+//! Open prompts for the user, and the one answer of each: permission prompts and questions alike.
 //!
 //! Rule: the first answer wins and the others learn who gave it; cancelling answers too; an unanswered prompt
 //! blocks nothing but its own call.
@@ -18,7 +18,7 @@ const CLOSED_REMEMBERED: usize = 256;
 pub trait UserRequest: Clone + fmt::Debug {
     /// Names it in the answer.
     type Id: Clone + Ord + fmt::Debug + fmt::Display;
-    /// What the user says to it.
+    /// The user's answer.
     type Answer: fmt::Debug;
     /// Why an answer does not fit it.
     type Unfit: fmt::Debug + fmt::Display;
@@ -32,7 +32,7 @@ pub trait UserRequest: Clone + fmt::Debug {
     /// Why the answer does not fit; the prompt stays open then.
     fn check(&self, answer: &Self::Answer) -> Result<(), Self::Unfit>;
 
-    /// Who has closed it; without an answer it was cancelled.
+    /// The party that closed it; without an answer it was cancelled.
     fn closed_by(&self, answer: Option<&Self::Answer>) -> String;
 }
 
@@ -48,7 +48,7 @@ pub trait BrokerListener<A: UserRequest>: Send + Sync {
     fn closed(&self, asked: &A, answer: Option<&A::Answer>);
 }
 
-/// What one session asks of one kind.
+/// The open prompts of one session, of one kind.
 pub struct Broker<A: UserRequest> {
     announcer: Arc<dyn BrokerListener<A>>,
     state: Mutex<BrokerState<A>>,
@@ -86,7 +86,7 @@ pub enum RespondError<I: fmt::Debug + fmt::Display, U: fmt::Debug + fmt::Display
     AlreadyResolved {
         /// The answer.
         id: I,
-        /// Who was first.
+        /// The first one to answer.
         by: String,
     },
     /// The answer does not fit the prompt.
@@ -110,7 +110,7 @@ impl<A: UserRequest> Broker<A> {
         }
     }
 
-    /// What waits, oldest first.
+    /// The open prompts, oldest first.
     #[must_use]
     pub fn pending(&self) -> Vec<A> {
         self.state.lock().pending.values().map(|pending| pending.asked.clone()).collect()

@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::paths::{AbsPath, Target};
 
-/// What a tool does to the world; drives the permission matrix.
+/// The effect of a tool on the world; drives the permission matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ToolKind {
@@ -54,7 +54,7 @@ pub enum Touch {
     Foreign {
         /// The canonical name of the tool.
         tool: String,
-        /// Whose it is and what it is given, exactly, for people.
+        /// The server and the exact arguments, for people.
         shown: String,
         /// Whether it is believed to look only.
         only_looks: bool,
@@ -123,9 +123,9 @@ pub enum ToolErrorKind {
 pub struct ToolError {
     /// The class.
     pub kind: ToolErrorKind,
-    /// What happened and where.
+    /// The failure and its place.
     pub message: String,
-    /// What to do next; never empty.
+    /// The next step; never empty.
     pub hint: String,
     /// A number some clients and reminders know: 1 means more than one match.
     pub code: Option<u32>,
@@ -146,7 +146,7 @@ impl ToolError {
     }
 }
 
-/// What of a file a search shows.
+/// The lines of a file that a search shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exposure {
     /// That it exists.

@@ -12,10 +12,10 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use parking_lot::Mutex;
 
-/// Who learns of what happens. Called on the system's thread: it must neither wait nor take long.
+/// The listener. Called on the system's thread: it must neither wait nor take long.
 type FolderListener = dyn Fn(notify::Result<Event>) + Send + Sync;
 
-/// What tells a folder from another of its name.
+/// The identity of a folder under its name.
 type FolderIdentity = (u64, u64);
 
 /// The watch of this program, while there is one.
@@ -86,7 +86,7 @@ impl FolderWatch {
         settle(&mut watcher, folder, left);
         let watched = watcher.watch(folder, RecursiveMode::NonRecursive);
         if watched.is_err() {
-            // What the system watched under that name is gone.
+            // The folder that the system watched under that name is gone.
             self.shared.known.lock().leave(self.id, folder);
         }
         watched
@@ -108,7 +108,7 @@ impl Drop for FolderWatch {
     }
 }
 
-/// What becomes of a folder that is left under one of its names.
+/// The handling of a folder that is left under one of its names.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NameChange {
     /// Others learn of it by that name.
@@ -153,7 +153,7 @@ fn is_reading(event: &Event) -> bool {
 }
 
 impl ListenerTable {
-    /// What becomes of the folder that had that name before.
+    /// The handling of the folder that had that name before.
     fn enter(&mut self, hearer: u64, name: &Path) -> NameChange {
         let identity = identity_of(name);
         let folder = self
@@ -196,7 +196,7 @@ impl ListenerTable {
         heard.into_iter().map(leave).collect()
     }
 
-    /// What becomes of a folder without this name.
+    /// The handling of a folder without this name.
     fn forget_name(&mut self, identity: Option<FolderIdentity>, name: &Path) -> NameChange {
         let Some(identity) = identity else { return NameChange::Unheard };
         let Some(names) = self.names.get_mut(&identity) else { return NameChange::Unheard };
@@ -250,7 +250,7 @@ impl ListenerTable {
     }
 }
 
-/// What tells a folder from another that took its name; `None` where it is not there.
+/// The identity of a folder; `None` where it is missing.
 fn identity_of(folder: &Path) -> Option<FolderIdentity> {
     #[cfg(unix)]
     {

@@ -83,7 +83,7 @@ pub fn masked_variable(name: &str, value: &Value) -> Value {
     }
 }
 
-/// What a file asks for under a key, without the secrets in it.
+/// The request of a file under a key, without the secrets in it.
 #[must_use]
 pub fn masked_wish(key: &str, text: &str) -> String {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
@@ -107,7 +107,7 @@ pub fn masked_text(text: &str) -> String {
     for (pattern, replace) in PATTERNS.iter() {
         match pattern.try_replacen(&masked, 0, |found: &Captures<'_, str>| replace(found)) {
             Ok(replaced) => masked = replaced.into_owned(),
-            // What cannot be looked through is not shown.
+            // Values that cannot be searched are not shown.
             Err(_) => return MASK.to_owned(),
         }
     }
@@ -157,7 +157,7 @@ static PATTERNS: LazyLock<Vec<SecretPattern>> = LazyLock::new(|| {
                 }
             },
         ),
-        // What follows an option.
+        // The text after an option.
         (r#"(?<![^\s"'(])(--?[A-Za-z][A-Za-z0-9_-]*)(\s+["']?)([^\s"'()-][^\s"'()]*)"#, |found| {
             let is_open = !is_secret_name(&found[1]) || is_reference(&found[3]) || says_nothing(&found[3]);
             if is_open { found[0].to_owned() } else { format!("{}{}{MASK}", &found[1], &found[2]) }

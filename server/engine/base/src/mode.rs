@@ -68,7 +68,7 @@ pub fn known_or_none<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Mode
     Ok(written.and_then(|mode| mode.known()))
 }
 
-/// What a call does, as far as modes tell one thing from another.
+/// The action of a call, as far as modes distinguish it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActionClass {
     /// Checks files of the workspace, or runs a command that is known to do no more.
@@ -81,7 +81,7 @@ pub enum ActionClass {
     Reach,
 }
 
-/// What a mode says of an act.
+/// The verdict of a mode on an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stance {
     /// It runs.
@@ -157,7 +157,7 @@ impl Mode {
         if acts.iter().all(|act| limit.stance(*act) >= self.stance(*act)) { limit } else { self }
     }
 
-    /// What the mode says of an act when no rule speaks.
+    /// The verdict of the mode on an action without a rule.
     #[must_use]
     pub fn stance(self, act: ActionClass) -> Stance {
         use Stance::{Allow, Ask, Refuse};

@@ -1,7 +1,7 @@
 //! Questions that the user is asked: a choice among options, a plan to be accepted, whether a long turn goes on, which of
 //! two answers counts.
 //!
-//! Rule: an answer names only what was offered or, where the model asks, says it in the user's own words. There is
+//! Rule: an answer names only offered options or, where the model asks, says it in the user's own words. There is
 //! one answer, from any surface, and refusing to answer is one.
 
 use std::fmt::Write as _;
@@ -34,7 +34,7 @@ pub const REST_RETRY: &str = "Try again now";
 /// The answer by which it ends.
 pub const REST_STOP: &str = "Stop here";
 
-/// What the two answers to one prompt are called.
+/// The labels of the two answers to one prompt.
 pub const CANDIDATES: [&str; 2] = ["Answer A", "Answer B"];
 
 /// The questions of one session.
@@ -62,11 +62,11 @@ pub struct Question {
     pub timestamp: Timestamp,
 }
 
-/// What the user is to be asked.
+/// The question for the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionDraft {
-    /// What it is about.
+    /// Its topic.
     pub kind: QuestionKind,
     /// The questions, one after the other; never empty.
     pub questions: Vec<Inquiry>,
@@ -85,7 +85,7 @@ pub struct QuestionDraft {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Candidate {
-    /// What it says.
+    /// Its text.
     pub text: String,
     /// The calls it makes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -102,7 +102,7 @@ pub struct CandidateCall {
     pub input: Value,
 }
 
-/// What a question is about.
+/// The topic of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum QuestionKind {
@@ -134,7 +134,7 @@ impl QuestionKind {
 pub struct Inquiry {
     /// The question, for people.
     pub question: String,
-    /// What it is about in a word or two.
+    /// Its topic in a word or two.
     pub header: String,
     /// The answers on offer; the user may always say something else.
     pub options: Vec<QuestionOption>,
@@ -148,7 +148,7 @@ pub struct Inquiry {
 pub struct QuestionOption {
     /// The option; no two of a question are the same.
     pub label: String,
-    /// What choosing it means; may be empty.
+    /// The meaning of the option; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
 }
@@ -160,12 +160,12 @@ pub struct InquiryAnswer {
     /// The labels of the chosen options.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// What the user says in words of their own.
+    /// The user's own text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// What the user says to a question.
+/// The user's answer to a question.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Reply {
@@ -184,7 +184,7 @@ pub struct Reply {
     pub by: String,
 }
 
-/// What became of a question.
+/// The outcome of a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionResolution {
@@ -319,7 +319,7 @@ impl QuestionDraft {
 }
 
 impl Question {
-    /// What becomes of the question with this answer; without one it is cancelled.
+    /// The outcome of the question with this answer; without one it is cancelled.
     #[must_use]
     pub fn resolved(&self, reply: Option<&Reply>) -> QuestionResolution {
         let (id, call) = (self.id.clone(), self.call.clone());

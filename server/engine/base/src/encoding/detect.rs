@@ -77,7 +77,7 @@ fn head<E>(pass: &mut Pass<'_, E>) -> Result<Vec<u8>, E> {
     Ok(head)
 }
 
-/// What the bytes are like when they are read as UTF-8.
+/// The properties of the bytes when they are read as UTF-8.
 #[derive(Default)]
 struct Census {
     bytes: usize,
