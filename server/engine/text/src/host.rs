@@ -20,7 +20,7 @@ pub struct DocumentEdit {
     pub base: DocumentSnapshot,
     /// Edits in byte offsets of the base text, sorted, not overlapping.
     pub edits: Vec<TextEdit>,
-    /// What the editor shows as the name of the undo step.
+    /// The editor's label of the undo step.
     pub label: String,
 }
 
@@ -46,7 +46,7 @@ pub enum DocumentEditOutcome {
     Closed,
 }
 
-/// What happened to an open document.
+/// An event of an open document.
 #[derive(Clone, Debug)]
 pub enum DocumentEvent {
     /// It was opened, or opened again with another text.
@@ -57,7 +57,7 @@ pub enum DocumentEvent {
         before: DocumentSnapshot,
         /// The document after.
         after: DocumentSnapshot,
-        /// What changed, in byte offsets of the text before, sorted, neither overlapping nor touching; `None` when the
+        /// The changes, in byte offsets of the text before, sorted, neither overlapping nor touching; `None` when the
         /// editor sent a whole text and only a comparison can tell.
         edits: Option<Vec<TextEdit>>,
     },
@@ -106,14 +106,14 @@ pub enum SaveOutcome {
     },
 }
 
-/// What the editor's language servers say about one file.
+/// The diagnostics of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileDiagnostics {
     /// The file or document.
     pub target: Target,
     /// Whether it is about an older text than the document has now.
     pub is_outdated: bool,
-    /// What they say, in no certain order.
+    /// The diagnostics, in no certain order.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -158,7 +158,7 @@ pub enum DiagnosticsError {
     Failed(String),
 }
 
-/// What the engine needs from an editor. Implemented by the language server, and by headless runs with no
+/// The engine's interface to an editor. Implemented by the language server, and by headless runs with no
 /// documents at all.
 #[async_trait]
 pub trait Host: Send + Sync + 'static {

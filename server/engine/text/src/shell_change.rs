@@ -1,4 +1,4 @@
-//! What a command has done to a file, as values that a journal can hold.
+//! The effect of a command on a file, as values that a journal can hold.
 //!
 //! Rule: an image either suffices to restore a file byte for byte or says plainly why it does not. Names that are
 //! not Unicode survive being written as JSON.
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use kode_base::paths::AbsPath;
 use kode_journal::BlobId;
 
-/// What a command has done to one path. A renamed file is deleted at one and created at the other.
+/// The effect of a command on one path. A renamed file is deleted at one and created at the other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShellChange {
@@ -39,7 +39,7 @@ pub enum FileImage {
     },
     /// A symbolic link.
     Symlink {
-        /// What it says, not followed.
+        /// Its text, not followed.
         #[serde(with = "lossless")]
         target: PathBuf,
     },
@@ -72,7 +72,7 @@ pub enum NotKeptReason {
     NotAFile,
     /// The system failed to read it or to keep its bytes.
     Failed {
-        /// What the system said.
+        /// The error of the system.
         error: String,
     },
 }

@@ -30,13 +30,13 @@ pub struct TextEdit {
 pub struct ChangeSet {
     /// The name of the undo step, for example `Kode: Edit src/main.rs`.
     pub label: String,
-    /// What the tool wants said first in its result, for example `Replaced 3 occurrences`.
+    /// The first text of the tool's result, for example `Replaced 3 occurrences`.
     pub summary: String,
     /// The files, each at most once.
     pub files: Vec<FileChange>,
     /// The files that are removed once the others are changed.
     pub removals: Vec<FileRemoval>,
-    /// Who changes them.
+    /// The author of the changes.
     pub author: Author,
 }
 
@@ -51,7 +51,7 @@ pub struct FileRemoval {
     pub moved_to: Option<Target>,
 }
 
-/// Who changes a text.
+/// The author of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Author {
     /// The agent: it knows the text afterwards as well as it knew it before.
@@ -85,7 +85,7 @@ impl FileChange {
     }
 }
 
-/// What became of one file of a change set.
+/// The outcome of one file of a change set.
 #[derive(Clone, Debug)]
 pub struct AppliedFile {
     /// The target of the change.

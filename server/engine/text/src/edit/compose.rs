@@ -44,7 +44,7 @@ pub fn compose_edits(first: &[TextEdit], second: &[TextEdit]) -> Vec<TextEdit> {
 
 /// Edits of both sides that touch each other.
 struct EditGroup<'a> {
-    /// What the first edits have put into the text between the two, by its place there. Whatever of the group the second
+    /// The insertions of the first edits into the text between the two, by its place there. Whatever of the group the second
     /// edits leave is in here, for one edit touches the next.
     middle: VecDeque<(usize, &'a str)>,
     /// How far the second edits, and what they left, have been taken over.

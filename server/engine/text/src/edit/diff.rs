@@ -74,7 +74,7 @@ impl Patch {
                 continue;
             }
             let mut hunk = DiffHunk::new(&group, &old, &new);
-            // What fits of a long hunk is shown: who is asked about it must see how it begins.
+            // The beginning of a long hunk is shown: the user who judges it must see it.
             patch.truncated = hunk.cut(MAX_PATCH_LINES - kept_lines);
             kept_lines += hunk.lines.len();
             if !hunk.lines.is_empty() {

@@ -9,7 +9,7 @@ use crate::edit::TextEdit;
 use crate::edit::diff::{common_ends, split_lines, without_break};
 use kode_base::encoding::LineEnding;
 
-/// What languages begin a comment with.
+/// The comment marks of languages.
 const COMMENT_MARKS: [&str; 5] = ["//", "#", "--", ";", "%"];
 
 /// A passage of which lines were left out, found in a text.

@@ -59,7 +59,7 @@ struct LedgerHunk {
     told: Vec<HunkNotice>,
 }
 
-/// What the model was notified of a hunk.
+/// The state of a hunk that the model knows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct HunkNotice {
     /// The turn whose prompt told it; `None` when that is not known.
@@ -79,7 +79,7 @@ struct TrackedText {
     hunks: Vec<HunkId>,
 }
 
-/// What became of the hunks of one resolution.
+/// The outcome of the hunks of one resolution.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct LedgerResolution {
     id: ResolutionId,
@@ -191,7 +191,7 @@ impl Ledger {
         self.modes.get(target).copied()
     }
 
-    /// What the files were that a turn has changed.
+    /// The files of a turn before its changes.
     #[must_use]
     pub fn before(&self, turn: &TurnId) -> Option<&BTreeMap<Target, FileBefore>> {
         self.before.get(turn)
@@ -232,7 +232,7 @@ impl Ledger {
         }
     }
 
-    /// What the user did to a text: the typed text, and hunks that were switched by an undo or redo in the editor, with
+    /// The user's changes of a text: the typed text, and hunks that were switched by an undo or redo in the editor, with
     /// their states now.
     #[must_use]
     pub fn tell_apart(

@@ -9,7 +9,7 @@ use crate::edit::TextEdit;
 use crate::edit::change::apply_edits;
 use crate::edit::diff::{common_ends, split_lines, word_changes};
 
-/// What became of edits that met a changed text.
+/// The outcome of edits that met a changed text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rebase {
     /// The edits in byte offsets of the text as it is now, without those that are already in it.

@@ -206,7 +206,7 @@ impl Weave {
         let active = &self.active;
         let is_retired = |run: &LayerRun| layers.contains(&run.layer);
         self.spans.retain_mut(|span| {
-            // What the user has deleted between layers may still come back with them.
+            // Text that the user has deleted between layers may still come back with them.
             let is_touched = span.runs().any(is_retired);
             if let Some(run) = span.inserted.filter(is_retired) {
                 if !active[run.layer as usize] {

@@ -36,7 +36,7 @@ const MAX_READ_AT_ONCE: u64 = 1 << 20;
 /// Changed files that the model is reported by name.
 const MAX_NAMED: usize = 20;
 
-/// Who is reported changes, at once and from any thread.
+/// The listener for changes, called at once and from any thread.
 type ChangeListener = Box<dyn Fn(WatchReport) + Send + Sync>;
 
 /// The changes that are reported at once.
@@ -87,7 +87,7 @@ pub(super) enum TargetContent {
     Unreadable,
 }
 
-/// What a look has found.
+/// The result of a check.
 #[derive(Debug)]
 pub(super) struct OutsideText {
     pub(super) content: TargetContent,
@@ -99,7 +99,7 @@ pub(super) struct OutsideText {
 pub(super) struct Tracker {
     host: Arc<dyn Host>,
     reads: Mutex<Reads>,
-    /// What the session is writing at this moment, and how often.
+    /// The writes of the session at this moment, with their number.
     writing: Mutex<HashMap<Target, usize>>,
     pub(super) agent_changes: Mutex<AgentChanges>,
     listener: OnceLock<ChangeListener>,
@@ -112,7 +112,7 @@ pub(super) struct OwnWrite<'a> {
     target: Target,
 }
 
-/// What a look is for.
+/// The purpose of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PollReason {
     /// Something happened to the file: it is read whatever its date. Open documents speak for themselves later.
@@ -121,7 +121,7 @@ enum PollReason {
     TurnStart,
 }
 
-/// What came of a look.
+/// The result of a look.
 enum PollOutcome {
     /// As before, or nothing that counts.
     Nothing,
@@ -182,7 +182,7 @@ impl Workspace {
         untold.into_iter().map(change).collect()
     }
 
-    /// What the model is notified of changes by others; `None` if none exist.
+    /// The text for the model about changes by others; `None` if none exist.
     pub fn reminder(&self, changes: &[OutsideChange]) -> Option<String> {
         if changes.is_empty() {
             return None;
@@ -246,7 +246,7 @@ impl Drop for OwnWrite<'_> {
         }
         self.tracker.reads().outdate(&self.target);
         drop(writing);
-        // What others did meanwhile was not checked.
+        // Other changes meanwhile were not checked.
         self.tracker.watch.look_again(self.target.clone());
     }
 }

@@ -282,9 +282,9 @@ pub trait LanguageServers: Send + Sync {
 /// The diagnostics of a file before and after a proposed change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TriedFile {
-    /// Those of the text as it is.
+    /// The diagnostics of the current text.
     pub before: FileDiagnostics,
-    /// Those of the proposed text.
+    /// The diagnostics of the proposed text.
     pub after: FileDiagnostics,
 }
 
@@ -304,6 +304,6 @@ pub struct DiagnosticsRequest<'a> {
 pub enum ServerStart {
     /// All that it needs.
     All,
-    /// Those that the user has configured: the others run only after a call that asks for them.
+    /// The servers that the user has configured: the others run only after a call that asks for them.
     Configured,
 }

@@ -1,4 +1,4 @@
-//! What a path contains as the user sees it.
+//! The content of a path as the user sees it.
 //!
 //! Rule: an open document wins over the disk, saved or not and under whatever name the file is reached; a path is
 //! inside the workspace only if both its name and what it leads to are.

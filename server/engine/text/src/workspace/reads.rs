@@ -1,4 +1,4 @@
-//! What this session has read: which text of which file, how much of it, and when.
+//! The reads of this session: which text of which file, how much of it, and when.
 //!
 //! Rule: "read" is a fact of one session and one content; a session that has seen a part of a text has not seen the text.
 //! A date or a version is only a reason not to look again, the hash decides. Memory is bounded: the text
@@ -22,7 +22,7 @@ const MAX_TRACKED_READS: usize = 4_096;
 /// The most separate parts of one text that are remembered; with more, the text must be read in larger parts.
 const MAX_PARTS: usize = 256;
 
-/// What the session knows of a text compared with the current text.
+/// The session's state of a text compared with the current text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
     /// Never read in this session.
@@ -50,7 +50,7 @@ pub enum Portion {
 /// A text the session has read or edited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessedText {
-    /// What it is the text of.
+    /// The place of the text.
     pub target: Target,
     /// When it was last read or edited.
     pub at: Timestamp,
@@ -58,11 +58,11 @@ pub struct AccessedText {
     pub modified: Option<SystemTime>,
 }
 
-/// What the session knew of a text, as it is kept over the end of the program.
+/// The session's state of a text, as stored beyond the end of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KnownText {
-    /// What it is the text of.
+    /// The place of the text.
     pub target: Target,
     /// SHA-256 of the text as the model has seen or made it.
     pub hash: [u8; 32],
@@ -73,9 +73,9 @@ pub struct KnownText {
 /// Which of the accessed texts come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessOrder {
-    /// Those the session came upon first.
+    /// The texts that the session read first.
     First,
-    /// Those it used last, newest first.
+    /// The texts that it used last, newest first.
     Latest,
 }
 
@@ -109,7 +109,7 @@ enum SeenLines {
     Parts(Vec<Range<usize>>),
 }
 
-/// What others made of a text.
+/// The result of others' changes in a text.
 struct OutsideVersion {
     content: TargetContent,
     by: ChangeAuthor,
@@ -137,7 +137,7 @@ impl Workspace {
         self.tracker.reads().is_whole(target)
     }
 
-    /// What the session knows of the text of a target; `None` when it has not read it.
+    /// The session's state of a target's text; `None` when it has not read it.
     pub fn known_text(&self, target: &Target) -> Option<KnownText> {
         let reads = self.tracker.reads();
         let (hash, is_whole) = (reads.hash_of(target)?, reads.is_whole(target));
@@ -165,7 +165,7 @@ impl Workspace {
         forgotten.into_iter().for_each(|target| self.tracker.watch.release(target));
     }
 
-    /// What counts is the text: the same text is current whether it comes from the disk or from the document that
+    /// The text decides: the same text is current whether it comes from the disk or from the document that
     /// was opened on it since.
     pub(super) fn freshness_of(&self, target: &Target, text: &str) -> Freshness {
         match self.tracker.reads().hash_of(target) {
@@ -256,7 +256,7 @@ impl Reads {
         }
     }
 
-    /// What a check of a target starts from: its revision, and the stamp of the last look. `None` when it is not
+    /// The starting point of a target's check: its revision, and the stamp of the last look. `None` when it is not
     /// known.
     pub(super) fn begin_look(&self, target: &Target) -> Option<(u64, Option<TextStamp>)> {
         self.known.get(target).map(|known| (known.revision, known.stamp.clone()))

@@ -48,7 +48,7 @@ const MAX_WALK_TIME: Duration = Duration::from_secs(3);
 /// How long files are read. The rest is read before the next command.
 const MAX_READ_TIME: Duration = Duration::from_secs(3);
 
-/// What a shadow may cost.
+/// The limits of a shadow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShadowLimits {
     /// Files and links checked.
@@ -80,7 +80,7 @@ impl Default for ShadowLimits {
 pub struct Coverage {
     /// Files and links that were checked.
     pub files: usize,
-    /// Those of them that could be restored.
+    /// The changed files that could be restored.
     pub kept: usize,
     /// Unchecked places. Changes there may be missing.
     pub gaps: Vec<CoverageGap>,
@@ -100,17 +100,17 @@ pub enum CoverageGap {
     Unreadable {
         /// The folder.
         path: AbsPath,
-        /// What the system said.
+        /// The error of the system.
         error: String,
     },
     /// The system failed, and did not say where.
     Failed {
-        /// What it said.
+        /// Its error.
         error: String,
     },
     /// Contents could not be kept. Changes are reported nevertheless.
     Storage {
-        /// What the system said.
+        /// The error of the system.
         error: String,
     },
 }
@@ -143,7 +143,7 @@ impl Scan {
     }
 }
 
-/// What a command has changed.
+/// The changes of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShellChanges {
     /// The changed files and links: first those that were there before, then the created ones, each by name. To

@@ -66,7 +66,7 @@ enum WatchStage {
     Ended,
 }
 
-/// What the thread does next.
+/// The next job of the thread.
 enum WatchWork {
     /// The set of watched folders changes.
     Arrange { wanted: Vec<Target>, released: Vec<Target>, lost: Vec<PathBuf> },

@@ -381,7 +381,7 @@ impl Workspace {
     }
 }
 
-/// Who changes a file, and by which verdict.
+/// The author of a file change, and its verdict.
 struct ChangeSource<'c> {
     label: &'c str,
     author: Author,

@@ -4,7 +4,7 @@
 
 use super::*;
 
-/// What an action comes to for the hunks of one file.
+/// The effect of an action on the hunks of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolutionPlan {
     /// The states hunks will have.
@@ -50,7 +50,7 @@ impl Ledger {
         selected
     }
 
-    /// What an action comes to for hunks of one file. With `force` what the user has changed is taken out as well, and
+    /// The effect of an action on hunks of one file. With `force` the user's changes are taken out as well, and
     /// the user's own text stays.
     #[must_use]
     pub fn plan(&self, target: &Target, ids: &[HunkId], action: ReviewAction, force: bool) -> ResolutionPlan {
@@ -61,7 +61,7 @@ impl Ledger {
         self.plan_moves(target, wanted.collect(), force)
     }
 
-    /// What it comes to to bring hunks of one file into states.
+    /// The steps that bring hunks of one file into states.
     #[must_use]
     pub fn plan_moves(
         &self,
@@ -121,7 +121,7 @@ impl Ledger {
         moves
     }
 
-    /// What an action on one resolution of the past comes to: the moves that take it back, by file.
+    /// The effect of an action on one resolution of the past: the moves that take it back, by file.
     #[must_use]
     pub fn moves_to_revert(
         &self,

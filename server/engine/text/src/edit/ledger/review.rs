@@ -26,7 +26,7 @@ pub enum HunkState {
     Conflict,
 }
 
-/// What a hunk does to its file.
+/// The effect of a hunk on its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum HunkKind {
@@ -49,7 +49,7 @@ pub struct HunkView {
     pub turn: TurnId,
     /// The call that made it.
     pub call: CallId,
-    /// What it does to the file.
+    /// Its effect on the file.
     pub kind: HunkKind,
     /// Where it is in its life.
     pub state: HunkState,
@@ -94,7 +94,7 @@ pub enum Selection {
     Session,
 }
 
-/// What the user does about hunks.
+/// The user's action on hunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ReviewAction {

@@ -54,7 +54,7 @@ impl Ledger {
         !self.hunks.contains_key(hunk) && self.text_hunk(hunk).is_some()
     }
 
-    /// What has to become of files for hunks that are files as a whole to be in these states.
+    /// The wanted files for hunks that are files as a whole to be in these states.
     #[must_use]
     pub fn replacements(&self, moves: &[(HunkId, HunkState)]) -> Vec<FileReplacement> {
         let replacement = |(id, state): &(HunkId, HunkState)| {

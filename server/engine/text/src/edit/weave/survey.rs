@@ -10,7 +10,7 @@ use ropey::Rope;
 
 use super::{LayerId, LayerPlace, LayerRun, Weave, WeaveSpan};
 
-/// What there is to know of the layers of a weave.
+/// The data about the layers of a weave.
 pub struct WeaveSurvey<'weave> {
     weave: &'weave Weave,
     /// The byte of the text at which each span starts.
@@ -20,7 +20,7 @@ pub struct WeaveSurvey<'weave> {
     supports: OnceCell<Vec<Vec<LayerId>>>,
 }
 
-/// What a layer reaches over, from the first of its spans to the last.
+/// The range of a layer, from the first of its spans to the last.
 #[derive(Clone, Debug)]
 struct Footprint {
     spans: Range<usize>,

@@ -25,7 +25,7 @@ pub enum RestoreError {
     /// It differs from the expected content: it was changed since.
     #[error("`{0}` has changed since and was left as it is")]
     Changed(AbsPath),
-    /// What it was, or what it is expected to be, is not known well enough.
+    /// Its former or expected state is not known well enough.
     #[error("`{path}` cannot be restored: {reason}")]
     NotKept {
         /// The file.
@@ -49,7 +49,7 @@ pub enum RestoreError {
     Io {
         /// The file.
         path: AbsPath,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }

@@ -21,7 +21,7 @@ struct Fixture {
     folder: TempDir,
 }
 
-/// What a snapshot has of a file or link.
+/// The entry of a file or link in a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Entry {
     File(Vec<u8>, u32),

@@ -1,4 +1,4 @@
-//! What a shadow knows of the workspace at one moment, and how it learns that with as little reading as possible.
+//! A shadow's knowledge of the workspace at one moment, gathered with as little reading as possible.
 //!
 //! Rule: a content is carried over only while nothing says that the file may have changed: its stat is the same and
 //! was older than the clock's granularity when the content was read. Unknown state is reported as unknown.
@@ -54,7 +54,7 @@ pub(super) enum EntryContent {
     Unknown(NotKeptReason),
 }
 
-/// What becomes of a known file that exists and that the walk has not come by, because it is ignored by now.
+/// The handling of a known file that exists and that the walk has not come by, because it is ignored by now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HiddenFiles {
     /// It is checked nevertheless: it was covered when the command began.
@@ -72,7 +72,7 @@ pub(super) enum Absence {
     Unknown,
 }
 
-/// What looking costs at most, and where contents are kept.
+/// The limits of a check, and where contents are kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScanResources<'m> {
     pub(super) roots: &'m [AbsPath],
@@ -237,7 +237,7 @@ impl FileTree {
             failure: None,
         };
         for file in unread {
-            // What has vanished meanwhile is absent.
+            // Files that have vanished meanwhile are absent.
             if let Some(held) = reader.held(&file) {
                 self.files.insert(file.path, held);
             }
@@ -287,7 +287,7 @@ struct ContentReader<'m> {
 }
 
 impl ContentReader<'_> {
-    /// What can be known of a file; `None` when it is gone.
+    /// The knowledge of a file; `None` when it is gone.
     fn held(&mut self, file: &UnreadFile) -> Option<TreeEntry> {
         // Before the stat that counts, so that a write in between is noticed.
         let now = clock(SystemTime::now());

@@ -25,7 +25,7 @@ const BATCH: usize = 256;
 /// Files of a folder with the ignore rules for it and below.
 pub(super) const RULE_FILES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
 
-/// What the system says about a file without opening it. Equal ones mean the same content, unless the file was
+/// The metadata of a file without opening it. Equal ones mean the same content, unless the file was
 /// written within the clock's granularity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stat {
@@ -52,7 +52,7 @@ pub(super) enum PathKind {
 /// The ignore files of a folder.
 pub(super) type IgnoreStamps = [Option<Stat>; RULE_FILES.len()];
 
-/// What a walk has found.
+/// The findings of a walk.
 #[derive(Debug, Default)]
 pub(super) struct WalkResult {
     pub(super) files: HashMap<OsString, (PathKind, Stat)>,
@@ -151,7 +151,7 @@ pub(super) fn find(roots: &[AbsPath], limit: usize, deadline: Instant) -> WalkRe
     found
 }
 
-/// What one thread has found and not handed over yet.
+/// The findings of one thread that are not handed over yet.
 struct Batch<'f> {
     own: WalkResult,
     all: &'f Mutex<WalkResult>,
@@ -163,7 +163,7 @@ impl Batch<'_> {
             self.own.folders.insert(entry.path().into(), rules(entry.path()));
             return;
         }
-        // What vanishes between being listed and being checked is absent.
+        // A file that vanishes between the listing and its check is absent.
         let Ok(metadata) = entry.path().symlink_metadata() else { return };
         if let Some(kind) = kind(&metadata) {
             self.own.files.insert(entry.path().into(), (kind, Stat::of(&metadata)));

@@ -42,7 +42,7 @@ fn deleted(target: Target) -> WatchReport {
     WatchReport::Changed { target, deleted: true }
 }
 
-/// What the model learns when a turn begins.
+/// The report for the model at the start of a turn.
 fn told(workspace: &Workspace) -> Option<String> {
     workspace.look_for_changes();
     workspace.reminder(&workspace.take_changes())
