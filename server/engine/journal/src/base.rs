@@ -32,7 +32,7 @@ pub struct BaseMark {
     tail: u32,
 }
 
-/// What precedes the content of a base: one line of JSON.
+/// The text before the content of a base: one line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BaseHeader {
     /// The form of the content.
@@ -50,7 +50,7 @@ pub struct BaseHeader {
 /// A base as it was read.
 #[derive(Debug)]
 pub struct Base {
-    /// What precedes the content.
+    /// The text before the content.
     pub header: BaseHeader,
     content: Vec<u8>,
 }
@@ -171,7 +171,7 @@ impl Base {
         self.header.len
     }
 
-    /// What it holds.
+    /// Its content.
     ///
     /// # Errors
     /// [`BaseError::Content`].

@@ -102,7 +102,7 @@ pub struct Blobs {
     unkept: Arc<Mutex<PendingBlobs>>,
 }
 
-/// What the disk does not have, or may not have.
+/// Data that is not, or may not be, on the disk.
 #[derive(Debug, Default)]
 struct PendingBlobs {
     /// Contents that wait to be kept.

@@ -1,4 +1,4 @@
-//! What a journal and its blobs ask of the file system: a thin layer, so that tests can put a bad disk below them.
+//! The operations of a journal and its blobs on the file system: a thin layer, so that tests can put a bad disk below them.
 //!
 //! Rule: everything that must outlive a crash goes through here; an error says what the system said and nothing is
 //! retried or hidden, except that an interrupted write goes on. Files and folders that are made are their user's alone.

@@ -1,4 +1,5 @@
-//! Who writes a session: the note beside its journal, how another process asks for it, and the relay of requests to the user.
+//! The writer of a session: the note beside its journal, how another process asks for it, and the relay of requests to the
+//! user.
 //!
 //! Rule: the lock of the journal is the truth; all files here are notes. Each is written whole by a rename and readable by
 //! the user alone. A request addresses one lease: the holder of a later one ignores it. The caller has
@@ -184,7 +185,7 @@ impl Lease {
         }
     }
 
-    /// Who writes, as noted.
+    /// The writer, as noted.
     pub fn writer(&self) -> Option<SessionWriter> {
         get(&self.note())
     }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::JournalEntry;
 
-/// What precedes the hash, in the place of the payload. No base64 has a colon.
+/// The text before the hash, in the place of the payload. No base64 has a colon.
 const REFERENCE: &str = "sha256:";
 
 /// Replaces every `known` payload by its hash. Returns the hashes of the others.

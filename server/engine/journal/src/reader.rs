@@ -24,18 +24,18 @@ const READ_STEP: usize = 64 << 10;
 /// Number of lines that are recognized: a writer writes again what no sync has covered, and that is never more.
 const MAX_SEEN: usize = 20_000;
 
-/// What a journal held.
+/// The content of a journal.
 #[derive(Debug)]
 pub struct ReadJournal<E> {
     /// The records, oldest first.
     pub records: Vec<E>,
-    /// What the lines say beside their records, in the order of these.
+    /// The fields of the lines beside their records, in the order of these.
     pub stamps: Vec<LineStamp>,
     /// Lines that were no record this build can read.
     pub skipped: u64,
 }
 
-/// What a line says beside its record.
+/// The fields of a line beside its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineStamp {
     /// The number of the newest event before those that the record tells.

@@ -28,7 +28,7 @@ pub struct ShelfSlot {
     check: u32,
 }
 
-/// What of a session has left memory. One process writes it: the one that writes the journal.
+/// The part of a session that has left memory. One process writes it: the one that writes the journal.
 #[derive(Debug)]
 pub struct Shelf {
     inner: Mutex<ShelfFile>,

@@ -25,7 +25,7 @@ fn journal_path() -> PathBuf {
     PathBuf::from("/state/sessions/w/s/journal.jsonl")
 }
 
-/// What a run was promised.
+/// The promises of a run.
 #[derive(Debug, Default)]
 struct Promise {
     /// How many records were handed in.

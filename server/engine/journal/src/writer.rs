@@ -37,15 +37,15 @@ pub struct JournalError {
     pub path: PathBuf,
     /// Records that are not written yet, this one included.
     pub waiting: usize,
-    /// What the system said.
+    /// The error of the system.
     #[source]
     pub source: io::Error,
 }
 
-/// What people are notified of the disk below a journal.
+/// Notices for people about the disk below a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageNews {
-    /// What happened, where, how much waits, and what to do.
+    /// The failure, its place, how much waits, and what to do.
     pub message: String,
     /// Whether all is well again.
     pub recovered: bool,
@@ -405,7 +405,7 @@ impl Journal {
         match &synced {
             Ok(()) => {
                 writer.end.note_synced(&point);
-                // What came meanwhile may have failed: then it is not over.
+                // Later records may have failed: then it is not over.
                 let is_rest_kept = !self.shared.blobs.as_ref().is_some_and(Blobs::has_waiting);
                 if writer.is_failing && writer.end.waiting() == 0 && is_rest_kept {
                     let dropped = self.shared.blobs.as_ref().map_or(0, Blobs::take_dropped);
@@ -419,7 +419,7 @@ impl Journal {
                 self.note_failure(&mut writer, error, "journal");
             }
         }
-        // What names a content that is not kept is not safe, though the record is.
+        // A record that names an unsaved content is not safe, though it is written.
         synced.and(contents)
     }
 

@@ -13,7 +13,7 @@ use crate::disk::{Disk, DiskFile, OpenMode, make_folders, read_some_at, remove_u
 /// Maximum number of records that wait in memory while the disk refuses them; more are refused until it takes some.
 pub(super) const UNWRITTEN_LIMIT: usize = 10_000;
 
-/// What later records tell again takes at most this part of the room: the rest is for what nothing tells again.
+/// Repeatable records take at most this part of the room: the rest is for unrepeatable ones.
 const TRANSIENT_PART: usize = 2;
 
 /// Maximum bytes of them; a single record may be as long as a line may be.
@@ -64,7 +64,7 @@ pub(super) struct JournalEnd {
     failures: u64,
 }
 
-/// What a sync covers.
+/// The range of a sync.
 #[derive(Debug)]
 pub(super) struct SyncPoint {
     disk: Arc<dyn Disk>,
@@ -252,7 +252,7 @@ impl JournalEnd {
         Ok(true)
     }
 
-    /// What a sync has to cover now.
+    /// The pending range of a sync.
     pub(super) fn sync_point(&self) -> SyncPoint {
         SyncPoint {
             disk: Arc::clone(&self.disk),
