@@ -1,4 +1,4 @@
-//! What a compaction did, as the journal keeps it, and the history as it was before.
+//! The result of a compaction in the journal, and the history before it.
 //!
 //! Rule: nothing of a conversation is lost by compacting it: what the model is sent from then on is in the record,
 //! and the window it names gives back what it was sent before.
@@ -28,7 +28,7 @@ pub enum Cause {
     TooLong,
 }
 
-/// What a compaction did.
+/// The result of a compaction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Compaction {
@@ -38,7 +38,7 @@ pub struct Compaction {
     pub turn: TurnId,
     /// Why.
     pub cause: Cause,
-    /// What the user wanted kept above all, in their own words.
+    /// The most important content for the summary, in the user's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub focus: Option<String>,
     /// Messages before and after.
@@ -51,7 +51,7 @@ pub struct Compaction {
     /// The model that summarized, as the provider knows it; `None` when none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What that took.
+    /// Its usage.
     #[serde(default)]
     pub usage: Usage,
     /// Milliseconds from its start.

@@ -20,7 +20,7 @@ pub enum HookOutcome {
     Stopped,
     /// It failed, and nothing came of it.
     Failed,
-    /// What it is to run is not there or cannot be started.
+    /// Its program is missing or cannot be started.
     NotSetUp,
     /// It took too long.
     TimedOut,

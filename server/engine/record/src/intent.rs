@@ -1,4 +1,4 @@
-//! What a change of files was about to write, recorded before it writes.
+//! The planned writes of a change of files, recorded before it writes.
 //!
 //! Rule: written ahead of the effect, so that a restart knows the done work. A change counts as made only where each of its
 //! edits is found at exactly one place; what the user typed around or within it since is left to the user.
@@ -23,13 +23,13 @@ const MAX_CONTEXT: usize = 200;
 pub struct Intent {
     /// The target of the change.
     pub target: Target,
-    /// Whose it is.
+    /// Its owner.
     pub change: ChangeOrigin,
     /// Whether the file is made by it.
     pub created: bool,
     /// The edits, of the text before.
     pub edits: Vec<TextEdit>,
-    /// What they take out, edit by edit.
+    /// The removed text, edit by edit.
     pub removed: Vec<String>,
     /// The text around each edit afterwards. Journals of earlier versions have none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

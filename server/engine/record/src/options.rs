@@ -1,4 +1,4 @@
-//! What a prompt sets for its own turn.
+//! The options of a prompt for its own turn.
 //!
 //! Rule: `None` means the settings decide.
 
@@ -16,7 +16,7 @@ pub struct TurnOptions {
     /// Whether the prompt is answered twice, for the user to choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidate_answers: Option<bool>,
-    /// What the turn may take.
+    /// The budget of the turn.
     #[serde(flatten)]
     pub budget: Budget,
 }

@@ -46,7 +46,7 @@ pub enum PromptPart {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lines: Option<LineSpan>,
     },
-    /// What the editor's language servers say.
+    /// Diagnostics.
     Diagnostics {
         /// About this file; about all files when `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,13 +58,13 @@ pub enum PromptPart {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
-    /// What has changed in the repository.
+    /// The changes in the repository.
     Diff {
         /// Against what.
         #[serde(default)]
         of: DiffOf,
     },
-    /// What another conversation came to.
+    /// The outcome of another conversation.
     Session {
         /// Its id, or a part of its title.
         session: String,
@@ -92,7 +92,7 @@ pub enum PromptPart {
         /// The text.
         text: String,
     },
-    /// What the editor shows.
+    /// The editor's state.
     Editor(EditorContext),
 }
 
@@ -103,13 +103,13 @@ pub enum DiffOf {
     /// The working tree against the last commit.
     #[default]
     Head,
-    /// What the next commit would hold, against the last one.
+    /// The staged changes, against the last commit.
     Staged,
     /// The working tree against a revision, or the two ends of a range.
     Revision(String),
 }
 
-/// What the editor shows.
+/// The editor's state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EditorContext {
@@ -146,7 +146,7 @@ impl EditorContext {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attachment {
-    /// What it is.
+    /// Its kind.
     pub kind: AttachmentKind,
     /// Its name: a path with its lines, a symbol, a revision, a title.
     pub label: String,
@@ -177,7 +177,7 @@ pub enum AttachmentKind {
     Folder,
     /// A definition in the code.
     Symbol,
-    /// What language servers say.
+    /// Diagnostics.
     Diagnostics,
     /// Changes in the repository.
     Diff,
@@ -189,7 +189,7 @@ pub enum AttachmentKind {
     Image,
     /// Pasted text.
     Pasted,
-    /// What the editor shows.
+    /// The editor's state.
     Editor,
 }
 

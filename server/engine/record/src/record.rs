@@ -59,21 +59,21 @@ pub enum Record {
         prompt: QueuedPrompt,
         /// Its words as the model will get them; in older journals, with what went with them.
         content: Vec<Block>,
-        /// What goes with it; looked up when its turn begins.
+        /// Its attachments; looked up when its turn begins.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parts: Vec<PromptPart>,
         /// Whether it waits for the running turn, and not for one of its own.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         steering: bool,
     },
-    /// What waits was changed.
+    /// A queued prompt was changed.
     QueueChanged {
         /// How.
         change: QueueChange,
     },
     /// The unsent prompt is another one.
     Drafted {
-        /// What it is; `None` once it is gone.
+        /// Its kind; `None` once it is gone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         draft: Option<PromptDraft>,
     },
@@ -88,20 +88,20 @@ pub enum Record {
         item: Item,
         /// The prompt as the model gets it; in older journals, with what went with it.
         content: Vec<Block>,
-        /// What goes with it; [`Record::Attached`] says what became of it.
+        /// Its attachments; [`Record::Attached`] says what became of it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parts: Vec<PromptPart>,
         /// The options of the turn.
         #[serde(default, skip_serializing_if = "TurnOptions::is_default")]
         options: TurnOptions,
     },
-    /// What goes with a prompt was looked up.
+    /// The attachments of a prompt were looked up.
     Attached {
         /// The turn.
         turn: TurnId,
         /// The item of the prompt.
         item: ItemId,
-        /// What the model gets behind the prompt.
+        /// The text for the model behind the prompt.
         content: Vec<Block>,
         /// The attachments, as users see them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -119,7 +119,7 @@ pub enum Record {
         /// The command; absent for words that only looked like one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command: Option<CommandUse>,
-        /// What the model gets in the prompt's place; empty when no model is asked.
+        /// The text for the model in the prompt's place; empty without a request.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         content: Vec<Block>,
     },
@@ -127,7 +127,7 @@ pub enum Record {
     Equipped {
         /// The turn.
         turn: TurnId,
-        /// What.
+        /// The subject.
         equipment: Equipment,
     },
     /// A skill or command brings hooks along that count from now on.
@@ -143,7 +143,7 @@ pub enum Record {
     },
     /// The user has allowed something for the rest of the session, without being asked.
     Granted {
-        /// What.
+        /// The subject.
         grants: Vec<Grant>,
     },
     /// Something the user said while a turn ran reached it.
@@ -156,7 +156,7 @@ pub enum Record {
         item: Item,
         /// The message, as the model gets it.
         content: Vec<Block>,
-        /// What goes with it; [`Record::Attached`] says what became of it.
+        /// Its attachments; [`Record::Attached`] says what became of it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parts: Vec<PromptPart>,
     },
@@ -168,7 +168,7 @@ pub enum Record {
         message: Message,
         /// The answer as shown: text, thinking, and the calls that are now pending.
         items: Vec<Item>,
-        /// What the provider reported.
+        /// The usage that the provider reported.
         #[serde(default)]
         usage: Usage,
         /// The items that were shown while they grew.
@@ -191,7 +191,7 @@ pub enum Record {
     Grown {
         /// The item.
         item: ItemId,
-        /// What came to its end.
+        /// The ended item.
         text: String,
     },
     /// An item outside the message flow, or the state of an item after an interrupted answer; the last record of an item
@@ -211,7 +211,7 @@ pub enum Record {
         at: Timestamp,
         /// The state it is in now.
         state: CallState,
-        /// What it does, in one line for people.
+        /// Its effect, in one line for people.
         title: String,
         /// The permission prompt it waits for; absent where it waits for something else, and in older journals.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -269,7 +269,7 @@ pub enum Record {
     Decided {
         /// The decision.
         decision: PermissionResolution,
-        /// What it allows from now on without asking.
+        /// The calls that it allows from now on without asking.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         grants: Vec<Grant>,
     },
@@ -280,7 +280,7 @@ pub enum Record {
     },
     /// A question was answered or withdrawn.
     Replied {
-        /// What became of it.
+        /// Its outcome.
         resolved: QuestionResolution,
     },
     /// The todo list was written.
@@ -296,7 +296,7 @@ pub enum Record {
         reason: TurnEnd,
         /// Tokens of all its model calls.
         usage: Usage,
-        /// What else is known of it.
+        /// Further details.
         #[serde(default)]
         figures: TurnFigures,
     },
@@ -308,7 +308,7 @@ pub enum Record {
         model: String,
         /// The tokens, as the provider reported them.
         usage: Usage,
-        /// What they cost by the prices of the day, in US dollars; absent where the price was unknown.
+        /// Their cost by the prices of the day, in US dollars; absent where the price was unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<f64>,
         /// How full the context window was then, where that was measured.
@@ -333,7 +333,7 @@ pub enum Record {
     },
     /// Something became of the agent's changes. Folded by the ledger.
     Edits {
-        /// What.
+        /// The subject.
         entry: LedgerEntry,
     },
     /// Texts are about to be changed: an edit without an entry was not made, or is not entered any more. Replaces the
@@ -345,9 +345,9 @@ pub enum Record {
     },
     /// The session was given a title.
     Titled {
-        /// What people call it from now on.
+        /// Its new title.
         title: String,
-        /// Who named it so.
+        /// The author of the title.
         by: TitledBy,
     },
     /// The session was archived, or taken out again.
@@ -390,7 +390,7 @@ pub enum Record {
         call: CallId,
         /// The name of its type.
         kind: String,
-        /// What it is about, in a few words.
+        /// Its topic, in a few words.
         description: String,
         /// The name of its model profile, where it is not that of the session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -401,7 +401,7 @@ pub enum Record {
     },
     /// Something became of a background command.
     Background {
-        /// What.
+        /// The subject.
         entry: TaskEntry,
     },
     /// The session was resumed from its journal.
@@ -426,12 +426,12 @@ pub enum Record {
     InAgent {
         /// The sub-agent.
         agent: AgentId,
-        /// What, as it is recorded of the session's own conversation.
+        /// The value, as recorded in the session's own conversation.
         record: Box<Record>,
     },
 }
 
-/// What the model gets in the place of an image that is lost.
+/// The text for the model in the place of a lost image.
 const LOST: &str = "[A picture that was here is lost: a line of the session's journal was damaged.]";
 
 impl JournalEntry for Record {
@@ -494,7 +494,7 @@ pub struct ExecutedCall {
     pub duration_ms: u64,
 }
 
-/// What a turn took, beside tokens.
+/// The usage of a turn, beside tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TurnFigures {

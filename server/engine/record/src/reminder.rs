@@ -4,7 +4,7 @@
 
 use kode_base::todo::TodoReminderReason;
 
-/// What the model can be reminded of, the most important first.
+/// The reminders for the model, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReminderKind {
     /// The mode is another one since the model last answered.
@@ -26,7 +26,7 @@ pub enum ReminderKind {
 /// Kinds that share their bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReminderCategory {
-    /// What the user has changed about the work.
+    /// The user's changes of the work.
     User,
     /// The content of files.
     Files,

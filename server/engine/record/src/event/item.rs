@@ -25,12 +25,12 @@ pub struct Item {
     pub agent: Option<AgentId>,
     /// When it was added.
     pub timestamp: Timestamp,
-    /// What it is.
+    /// Its kind.
     pub body: ItemBody,
 }
 
 impl ItemBody {
-    /// What the user asked, in words alone.
+    /// The user's prompt, in words alone.
     #[must_use]
     pub fn user_message(text: impl Into<String>) -> Self {
         Self::UserMessage { text: text.into(), attachments: Vec::new(), steered: false, command: None }
@@ -63,15 +63,15 @@ impl Item {
     }
 }
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ItemBody {
-    /// What the user asked.
+    /// The user's prompt.
     UserMessage {
         /// The text.
         text: String,
-        /// What went with it to the model.
+        /// Its attachments for the model.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
         /// Whether it went to a running turn instead of starting one.
@@ -81,7 +81,7 @@ pub enum ItemBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command: Option<CommandUse>,
     },
-    /// What the model said.
+    /// The model's text.
     AgentMessage {
         /// The text so far.
         text: String,
@@ -96,7 +96,7 @@ pub enum ItemBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_ms: Option<u64>,
     },
-    /// What the model thought.
+    /// The model's reasoning.
     Thinking {
         /// The text so far.
         text: String,
@@ -109,23 +109,23 @@ pub enum ItemBody {
     Notice {
         /// How serious it is.
         level: NoticeLevel,
-        /// What happened.
+        /// The event.
         text: String,
-        /// What to do next, if anything.
+        /// The next step, if anything.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
-        /// What it is about, for what more than a person may want to know.
+        /// Its topic, for what more than a person may want to know.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kind: Option<NoticeKind>,
     },
-    /// What a command has to say that no model is notified of.
+    /// The output of a command that no model gets.
     Command {
         /// Its name, without the `/`.
         name: String,
-        /// What stood behind it.
+        /// The text behind it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         arguments: String,
-        /// What it says, in Markdown.
+        /// Its text, in Markdown.
         text: String,
         /// The same for machines, in the command's own form.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,7 +139,7 @@ pub enum ItemBody {
     },
 }
 
-/// What a notice is about.
+/// The topic of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum NoticeKind {
@@ -187,7 +187,7 @@ pub struct ToolCallItem {
     pub name: String,
     /// One line for people.
     pub title: String,
-    /// What the tool does to the world; `None` for an unknown tool.
+    /// The effect of the tool on the world; `None` for an unknown tool.
     pub kind: Option<ToolKind>,
     /// The arguments.
     pub input: Value,
