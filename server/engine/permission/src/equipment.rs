@@ -1,4 +1,4 @@
-//! What a skill or command declares for the turn that uses it: rules, a model, how hard it thinks.
+//! The equipment of a skill or command for the turn that uses it: rules, a model, how hard it thinks.
 //!
 //! Rule: it counts until the turn ends and never longer (for a sub-agent that works on, until that one has ended), is recorded
 //! when it begins to count, and takes no refusal away: rules that deny and ask come before those that allow.
@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 use crate::rules::{Behavior, PlacedRule, Rule, RuleSource, SettingsLayer};
 use kode_base::effort::Effort;
 
-/// What a skill or command declares.
+/// The equipment of a skill or command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Equipment {
-    /// What runs unasked.
+    /// The calls that run unasked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
     /// Calls that always ask.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ask: Vec<String>,
-    /// What does not run.
+    /// The forbidden calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
     /// The name of the model profile of the session's own conversation.

@@ -61,7 +61,7 @@ pub struct Verdict {
 pub struct CitedRule {
     /// Its text, without secrets.
     pub text: String,
-    /// What it does.
+    /// Its effect.
     pub behavior: Behavior,
     /// Its place.
     pub source: crate::rules::RuleSource,
@@ -83,15 +83,15 @@ impl Confinement {
 pub struct GateCase<'a> {
     /// The tool's canonical name.
     pub tool: &'a str,
-    /// What it does to the world.
+    /// Its effect on the world.
     pub kind: ToolKind,
     /// The arguments.
     pub input: &'a Value,
-    /// What the call touches.
+    /// The touches of the call.
     pub touches: &'a [Touch],
 }
 
-/// What holds a command back while it runs.
+/// The sandbox of the commands while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Confinement {
     /// Nothing, and the user wants it so.
@@ -109,7 +109,7 @@ pub enum Confinement {
     Missing(String),
 }
 
-/// What the gate knows besides the call.
+/// The context of the gate besides the call.
 pub struct Circumstances<'a> {
     /// The session's mode.
     pub mode: Mode,
@@ -119,7 +119,7 @@ pub struct Circumstances<'a> {
     pub grants: &'a [Grant],
     /// Which files hold secrets.
     pub sensitive: &'a Sensitive,
-    /// What holds commands back.
+    /// The sandbox of the commands.
     pub confinement: &'a Confinement,
     /// Why the rules protect less than the user thinks, if they do.
     pub lost: Option<&'a str>,
@@ -164,7 +164,7 @@ pub fn judge(case: &GateCase<'_>, circumstances: &Circumstances<'_>) -> Verdict 
     if let (Some(lost), GateDecision::Allow, false) =
         (circumstances.lost, verdict.decision, case.touches.is_empty())
     {
-        // What cannot be read may have forbidden this.
+        // An unreadable rule may have forbidden this.
         verdict = Verdict::ask(format!("settings cannot be read in full ({lost})")).within_session();
     }
     match (verdict.decision, circumstances.mode) {
@@ -278,7 +278,7 @@ pub fn may_read(target: &Target, look: Exposure, circumstances: &Circumstances<'
     }
 }
 
-/// What speaks against handing the model a file that the user has named themselves. That it lies outside the workspace does
+/// The objections to giving the model a file that the user has named themselves. That it lies outside the workspace does
 /// not.
 #[must_use]
 pub fn judge_named(target: &Target, circumstances: &Circumstances<'_>) -> Verdict {

@@ -32,12 +32,12 @@ pub enum Grant {
     Write(Target),
     /// Reading this file, document or folder, links followed.
     Read(Target),
-    /// What this rule allows, in the form people write rules.
+    /// The permission of this rule, in the form people write rules.
     Rule(String),
 }
 
 impl Grant {
-    /// What a permanent permission to the very same call would be: one grant for each thing it touches that there can be
+    /// The permanent permission for exactly this call: one grant for each thing it touches that there can be
     /// such a yes to.
     #[must_use]
     pub fn for_touches(touches: &[Touch], real: &dyn Fn(&Target) -> Target) -> Vec<Self> {

@@ -32,7 +32,7 @@ pub use rule::{NamePattern, Rule, RuleError, RuleNote, Specifier};
 /// A name that no pattern but one for all names matches.
 const ANY_NAME: &str = ".\u{1}kode-ls\u{1}";
 
-/// What a rule says about what it refers to.
+/// The verdict of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Behavior {
     /// It is refused.
@@ -77,7 +77,7 @@ pub enum SettingsLayer {
     CommandLine,
     /// An answer to a prompt, for this session.
     Session,
-    /// What the editor says.
+    /// The editor's settings.
     Editor,
     /// The user's own file in the workspace.
     Local,
@@ -161,9 +161,9 @@ impl fmt::Display for RuleSource {
 /// A rule in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedRule {
-    /// What it says.
+    /// Its text.
     pub behavior: Behavior,
-    /// What it refers to.
+    /// Its subject.
     pub rule: Rule,
     /// Where it comes from.
     pub source: RuleSource,
@@ -195,7 +195,7 @@ pub struct SettingsProblem {
     pub message: String,
 }
 
-/// What a rule may refer to.
+/// The subjects of rules.
 #[derive(Clone, Copy, Debug)]
 pub enum RuleSubject<'a> {
     /// A call of a tool: for rules on the tool as a whole or on its arguments.
@@ -238,7 +238,7 @@ pub enum RuleSubject<'a> {
 pub enum Commands<'a> {
     /// All of them.
     All,
-    /// Those of a pattern.
+    /// The subjects of a pattern.
     Pattern(&'a CommandPattern),
 }
 
@@ -318,7 +318,7 @@ impl RuleSet {
         self.0.deny.find_tool(tool).map(|number| &self.0.rules[number])
     }
 
-    /// Those of these rules that keep files from being read, made ready for use.
+    /// The rules that hide files, made ready for use.
     #[must_use]
     pub fn against_reading(rules: &[PlacedRule], places: &PathBases<'_>) -> Option<Unreadable> {
         let is_one = |rule: &&PlacedRule| {
@@ -350,7 +350,7 @@ impl RuleSet {
     }
 }
 
-/// What rules keep from being read, whichever tool or program would read it.
+/// The files that rules hide from every tool and program.
 #[derive(Clone, Debug)]
 pub struct Unreadable {
     rules: RuleSet,

@@ -1,4 +1,4 @@
-//! What a permanent permission could be: the narrowest useful rules for a call, and what they would have spared.
+//! The possible permanent permissions: the narrowest useful rules for a call, and what they would have spared.
 //!
 //! Rule: an offered rule covers the call it is offered for and is shown as the text that will be written; nothing is
 //! offered for calls that are not understood.

@@ -19,7 +19,7 @@ use kode_command::{Analysis, Effect, FileAccess, FileTouch, SimpleCommand, Touch
 /// Maximum characters of a command in a reason.
 const QUOTE_LIMIT: usize = 60;
 
-/// What the shell does itself.
+/// The shell's own work.
 const BUILTINS: [&str; 14] = [
     "[", "break", "cd", "command", "continue", "echo", "exit", "false", "printf", "pwd", "set", "test",
     "true", "type",
@@ -84,7 +84,7 @@ enum TouchReach {
 }
 
 impl LineJudge<'_> {
-    /// What rules, the floor, secrets and guarded places say against it.
+    /// The objections of rules, the floor, secrets and guarded places.
     fn held_back(&self) -> Verdict {
         if let Some(excess) = &self.analysis.excess {
             return Verdict::deny(format!(
@@ -142,7 +142,7 @@ impl LineJudge<'_> {
         (!self.is_granted()).then(|| Verdict::ask(reason).within_session())
     }
 
-    /// What speaks against one file; what the user has allowed for the session is not asked for again.
+    /// The objections to one file; files allowed for the session do not ask again.
     fn file_held_back(&self, with: FileAccess, path: AbsPath) -> Verdict {
         let key = (with, path, TouchReach::Itself);
         if let Some(known) = self.known.borrow().get(&key) {
@@ -169,7 +169,7 @@ impl LineJudge<'_> {
         verdict
     }
 
-    /// What speaks against what lies beneath a folder that is read, changed or deleted as a whole.
+    /// The objections to the files beneath a folder that is read, changed or deleted as a whole.
     fn beneath_held_back(&self, command: &SimpleCommand, touch: &FileTouch, folder: &AbsPath) -> Verdict {
         let nothing = Verdict::allowed("nothing beneath speaks against it");
         let program = command.argv.first().map(|word| word.text.rsplit('/').next().unwrap_or_default());
@@ -256,7 +256,7 @@ impl LineJudge<'_> {
             && !self.circumstances.confinement.excludes(self.analysis)
     }
 
-    /// What of the line nothing covers, for people; `None` when all is covered.
+    /// The uncovered parts of the line, for people; `None` when all is covered.
     fn open_end(&self) -> Option<String> {
         if self.allowed.is_some() {
             return None;
@@ -301,7 +301,7 @@ impl LineJudge<'_> {
         }
     }
 
-    /// What the shell itself writes and reads for the line is judged like a tool's work.
+    /// Reads and writes of the shell itself are judged like a tool's.
     fn redirections(&self) -> Verdict {
         let nothing = Verdict::allowed("nothing is redirected");
         if self.allowed.is_some() || self.is_granted() {

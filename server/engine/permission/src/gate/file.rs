@@ -52,7 +52,7 @@ pub(super) fn judge(
     }
 }
 
-/// What rules, secrets and guarded places say against it; allowed when they say nothing.
+/// The objections of rules, secrets and guarded places; allowed without any.
 pub(super) fn held_back(
     access: TargetAccess,
     given: &Target,

@@ -66,7 +66,7 @@ pub(super) fn beneath(folder: &AbsPath, visible_only: bool) -> (Vec<AbsPath>, bo
         }
         match entry {
             Ok(entry) => found.extend(AbsPath::new(entry.path()).ok()),
-            // What cannot be listed cannot be read by a command of the same user either.
+            // An unlistable folder is unreadable for a command of the same user too.
             Err(error) => tracing::debug!(%error, "a folder beneath could not be listed"),
         }
     }
@@ -150,7 +150,7 @@ fn matcher(part: &str) -> Option<GlobSet> {
     GlobSet::builder().add(glob).build().ok()
 }
 
-/// What one part of a pattern matches in a folder; false when that cannot be told.
+/// The matches of one part of a pattern in a folder; false when that cannot be told.
 fn step(folder: &Path, part: &str, next: &mut Vec<PathBuf>) -> bool {
     if !part.contains(['*', '?', '[', '{']) {
         next.push(folder.join(part));

@@ -109,7 +109,7 @@ impl RuleIndex {
         self.add_doings(number, tool);
     }
 
-    /// What a tool does, whichever tool does it.
+    /// The action of a tool.
     fn add_doings(&mut self, number: usize, tool: &str) {
         match tool {
             "Read" => {
@@ -138,7 +138,7 @@ impl RuleIndex {
         placed: &PlacedRule,
         places: &PathBases<'_>,
     ) {
-        // Who may change a file may read it, and what may not be read may not be changed.
+        // A permission to change a file includes reading it, and a denial to read it includes changes.
         let (reads, writes) = match (tool, self.behavior) {
             ("Read", Behavior::Deny) | ("Edit", Behavior::Allow) => (true, true),
             ("Read", Behavior::Ask | Behavior::Allow) => (true, false),

@@ -3,7 +3,7 @@
 //! Rule: everything past this table speaks canonical names; an alias never means two tools. The names of MCP tools are
 //! unknown beforehand, so a rule for one is compared with every form such a name has.
 
-/// What the text in the parentheses of a rule means for a tool.
+/// The meaning of the text in the parentheses of a rule for a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpecifierKind {
     /// Nothing but `parameter:value`.
@@ -24,7 +24,7 @@ struct RuleTool {
     name: &'static str,
     aliases: &'static [&'static str],
     takes: SpecifierKind,
-    /// What `parameter:value` can refer to. Those that could as well begin a command are left out of Bash's.
+    /// The parameters of `parameter:value`. Those that could begin a command are left out of Bash's.
     parameters: &'static [&'static str],
 }
 
@@ -301,7 +301,7 @@ pub fn built_in() -> impl Iterator<Item = &'static str> {
     TOOLS.iter().map(|tool| tool.name)
 }
 
-/// What the text in parentheses means for a tool; `None` for one that is not built in.
+/// The meaning of the text in parentheses for a tool; `None` for one that is not built in.
 pub(crate) fn takes(name: &str) -> Option<SpecifierKind> {
     find(name).map(|tool| tool.takes)
 }

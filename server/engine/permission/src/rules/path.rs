@@ -64,7 +64,7 @@ pub(super) enum PathSegment {
     Glob(NameGlob),
 }
 
-/// What a pattern covers.
+/// The range of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Cover {
     /// The matching path, and its content.

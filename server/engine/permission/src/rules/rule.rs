@@ -22,7 +22,7 @@ pub struct Rule {
     specifier: Option<Specifier>,
 }
 
-/// What of a tool's doings a rule refers to: the text in its parentheses.
+/// The calls of a tool that a rule refers to: the text in its parentheses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Specifier {
     /// Commands.
@@ -78,7 +78,7 @@ pub enum RuleError {
     /// It is longer than any rule.
     #[error("the rule is longer than {MAX_LENGTH} bytes; write several")]
     TooLong,
-    /// What precedes the parentheses is no name.
+    /// The text before the parentheses is no name.
     #[error("`{0}` is no tool name; write a name of letters, digits, `_` and `-` right before the `(`")]
     Name(String),
     /// No `)` at the end.
@@ -113,7 +113,7 @@ pub enum RuleError {
         tool: String,
         /// The text in the parentheses.
         name: String,
-        /// What precedes the blank.
+        /// The text before the blank.
         first: String,
     },
     /// An unknown tool, with a text of unknown meaning.
@@ -220,7 +220,7 @@ impl Rule {
         &self.tool
     }
 
-    /// What of the tool's doings it refers to; `None` for all.
+    /// The calls of the tool that it refers to; `None` for all.
     #[must_use]
     pub fn specifier(&self) -> Option<&Specifier> {
         self.specifier.as_ref()

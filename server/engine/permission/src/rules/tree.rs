@@ -22,9 +22,9 @@ struct TreeNode {
     ends: Vec<(usize, Cover)>,
     /// Patterns that continue with a wildcard here.
     tails: Vec<PatternTail>,
-    /// Those that continue with `**/name`, by that name; the tail is what follows it.
+    /// The patterns that continue with `**/name`, by that name; the tail is what follows it.
     names: HashMap<String, Vec<PatternTail>>,
-    /// Those that continue with `**/*.extension` and end there, by that extension.
+    /// The patterns that continue with `**/*.extension` and end there, by that extension.
     extensions: HashMap<String, Vec<(usize, Cover)>>,
 }
 
@@ -165,7 +165,7 @@ impl PatternTail {
 }
 
 struct PathMatch {
-    /// Those of the whole path.
+    /// The patterns of the whole path.
     letters: Letters,
     has_contents: bool,
     rule: Option<usize>,
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
     use crate::rules::PathPattern;
 
-    /// What a pattern in a file of ignore rules in the root says about a path.
+    /// The verdict of a pattern in an ignore file of the root on a path.
     fn is_ignored(pattern: &str, path: &str) -> bool {
         let mut builder = ignore::gitignore::GitignoreBuilder::new("/");
         builder.add_line(None, pattern).unwrap();
