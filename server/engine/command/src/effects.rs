@@ -1,4 +1,4 @@
-//! What a command does beyond the files it touches, and whether a rule for a prefix may cover it.
+//! The effects of a command beyond its files, and whether a rule for a prefix may cover it.
 //!
 //! Rule: allow-lists. A program or option that is not listed here is never treated as one that only looks.
 
@@ -25,7 +25,7 @@ const VERSIONED: [&str; 34] = [
     "python3", "pip", "pip3", "uv", "go", "java", "javac", "ruby", "gem", "php", "perl", "gcc", "g++",
     "clang", "cmake", "make", "docker", "git", "bash", "rg", "jq", "kubectl",
 ];
-/// Those of them that `-v` asks for it.
+/// The ones of them with `-v`.
 const SHORT_VERSIONED: [&str; 12] =
     ["node", "npm", "npx", "pnpm", "bun", "tsc", "ruby", "php", "perl", "gcc", "clang", "make"];
 const FIND_FLAGS: [&str; 16] = [

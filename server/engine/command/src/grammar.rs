@@ -13,7 +13,7 @@ use super::reader::{WordRole, WordSpan};
 /// How long the parser may take.
 const TIME_LIMIT: Duration = Duration::from_millis(500);
 
-/// What tree-sitter makes of a script.
+/// The syntax tree of a script.
 #[derive(Debug, Default)]
 pub(super) struct GrammarParse {
     /// The words in source order.

@@ -9,7 +9,7 @@ pub(super) struct RawWord {
     /// Where it begins and ends, in bytes.
     pub start: usize,
     pub end: usize,
-    /// What it means once quotes are gone; for a word that expands, an approximation.
+    /// Its text without quotes; for a word that expands, an approximation.
     pub text: String,
     /// Unchanged in the script.
     pub source: String,
@@ -19,7 +19,7 @@ pub(super) struct RawWord {
     pub open: bool,
     /// Whether any of it is quoted.
     pub quoted: bool,
-    /// What cannot be judged.
+    /// The parts that cannot be judged.
     pub problems: Vec<&'static str>,
     /// Scripts inside substitutions.
     pub scripts: Vec<String>,
@@ -310,7 +310,7 @@ impl Lexer<'_> {
                 b'\'' => {
                     self.at += 1;
                     let text = self.word.text.get(before..).unwrap_or_default();
-                    // What a terminal or a program could take for something else is not treated as text.
+                    // Text that a terminal or a program could misread is not treated as text.
                     if text.chars().any(|letter| letter.is_control() && !matches!(letter, '\n' | '\t')) {
                         self.word.problems.push(ANSI_QUOTES);
                     }

@@ -36,7 +36,7 @@ pub use warnings::warnings;
 /// The longest line, in bytes, that can count as understood.
 pub const MAX_LINE: usize = 64 * 1024;
 
-/// What a command line would do.
+/// The effects of a command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Analysis {
     /// Every simple command that can run, in source order; a wrapper precedes what it runs.
@@ -66,7 +66,7 @@ pub struct Unknown {
 pub struct Danger {
     /// The command unchanged in the line.
     pub text: String,
-    /// What it would do, for people; without a final period.
+    /// Its effect, for people; without a final period.
     pub what: String,
 }
 
@@ -83,7 +83,7 @@ pub struct SimpleCommand {
     pub directory: Option<AbsPath>,
     /// The files it touches by its redirections, and by its operands where the program is well known.
     pub touches: Vec<FileTouch>,
-    /// What it does beyond its touches.
+    /// Its effects beyond its touches.
     pub effect: Effect,
     /// Whether it was found inside a wrapper, a `-c` script, `find -exec`, `xargs` and the like.
     pub wrapped: bool,
@@ -97,7 +97,7 @@ pub struct SimpleCommand {
 /// One argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandWord {
-    /// What the program is given when `literal`; otherwise the argument unchanged in the line.
+    /// The argument of the program when `literal`; otherwise the argument unchanged in the line.
     pub text: String,
     /// Whether no variable, pattern or tilde is in it.
     pub literal: bool,
@@ -110,7 +110,7 @@ pub struct CommandWord {
 pub struct VariableAssignment {
     /// The variable.
     pub name: String,
-    /// What it is set to.
+    /// Its value.
     pub value: CommandWord,
 }
 
@@ -146,7 +146,7 @@ pub enum TouchedPath {
     Unknown(String),
 }
 
-/// What a command does beyond the files it touches.
+/// The effects of a command beyond its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing: it only looks, or it is a wrapper that does nothing but run what follows it in the list.

@@ -30,7 +30,7 @@ pub(super) struct SplitArguments<'a> {
     pub doubtful: bool,
 }
 
-/// What an option takes.
+/// The argument of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OptionValue {
     Nothing,

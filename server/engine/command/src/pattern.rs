@@ -296,7 +296,7 @@ impl CommandPattern {
     }
 }
 
-/// What follows a program's name, where a text names it.
+/// The text after a program's name, where a text names it.
 fn after_name<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let ends = |c: Option<char>| !c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     let mut places = text.match_indices(name);

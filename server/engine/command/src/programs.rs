@@ -14,7 +14,7 @@ pub(super) struct ProgramFacts {
     pub known: OptionTable,
 }
 
-/// What a call with none but listed options does.
+/// The effect of a call with listed options only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallEffect {
     /// It only looks.

@@ -62,7 +62,7 @@ pub(super) enum WordRole {
     Target,
 }
 
-/// What follows a command.
+/// The text after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Continuation {
     Always,

@@ -226,7 +226,7 @@ fn copies(name: &str, operands: &[&CommandWord], recursive: bool, finder: &mut T
     }
 }
 
-/// What `curl` and `wget` send and keep.
+/// The data that `curl` and `wget` send and keep.
 fn fetches(name: &str, split: &SplitArguments<'_>, finder: &mut TouchFinder<'_>) {
     for (_, value) in &split.options {
         // `-d @file`, `-F field=@file` and `-F field=<file` send a file.

@@ -199,7 +199,7 @@ impl LineWalker {
         } else {
             return;
         }
-        // What only the other reader sees as a command is judged too.
+        // Commands that only the other reader finds are judged too.
         for (start, end) in opinion.commands {
             if self.is_past_bound() {
                 return;
@@ -401,7 +401,7 @@ impl LineWalker {
         }
     }
 
-    /// What a variable set earlier in the line names is judged as well.
+    /// The value of a variable set earlier in the line is judged as well.
     fn resolve_name(&mut self, name: &RawWord, argv: &mut [CommandWord], slice: &str, place: &WorkingFolder) {
         let variable = name.text.trim_start_matches('$').trim_matches(['{', '}', '"']);
         let value = self.variables.iter().rev().find(|(set, _)| name.expands && set == variable);
@@ -431,7 +431,7 @@ impl LineWalker {
         }
     }
 
-    /// What redirections without a command do, as if `:` had them.
+    /// The effect of redirections without a command, as of `:`.
     fn redirected(
         &mut self,
         text: &str,

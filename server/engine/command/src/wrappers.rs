@@ -7,7 +7,7 @@ use super::lexer::word;
 use super::reader::{is_assignment, is_variable};
 use super::{CommandWord, VariableAssignment};
 
-/// What a wrapper runs.
+/// The command of a wrapper.
 #[derive(Debug)]
 pub(super) enum InnerCommand {
     Command {
@@ -15,7 +15,7 @@ pub(super) enum InnerCommand {
         argv: Vec<CommandWord>,
     },
     Script(String),
-    /// What the text does not tell.
+    /// The unknown parts.
     Anything(&'static str),
 }
 
@@ -333,7 +333,7 @@ fn through(wrapper: &WrapperSyntax, arguments: &[CommandWord], found: &mut Wrapp
     }
 }
 
-/// What `xargs -I` puts its input in place of.
+/// The placeholder of `xargs -I`.
 fn replaced(options: &[CommandWord]) -> Option<&str> {
     options.iter().enumerate().find_map(|(at, word)| match word.text.strip_prefix("-I")? {
         "" => options.get(at + 1).map(|mark| mark.text.as_str()),
@@ -507,7 +507,7 @@ fn daemon(arguments: &[CommandWord]) -> Vec<InnerCommand> {
     inner
 }
 
-/// What a package manager's launcher runs, in every reading of its options; `None` for any other command.
+/// The commands of a package manager's launcher, in every reading of its options; `None` for any other command.
 fn launched(name: &str, arguments: &[CommandWord]) -> Option<Vec<InnerCommand>> {
     const MOST: usize = 16;
     let (_, verbs) = LAUNCHERS.iter().find(|(launcher, _)| *launcher == name)?;
@@ -581,7 +581,7 @@ fn git(arguments: &[CommandWord]) -> Vec<InnerCommand> {
     inner
 }
 
-/// What the aliases stand for that `git -c alias.x=...` sets.
+/// The aliases of `git -c alias.x=...`.
 fn aliases(arguments: &[CommandWord]) -> Vec<InnerCommand> {
     let settings = arguments.iter().filter_map(|word| {
         let text = word.text.strip_prefix("-c").unwrap_or(&word.text);

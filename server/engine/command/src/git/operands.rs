@@ -42,7 +42,7 @@ const NAMING: [&str; 12] = [
     "cherry",
 ];
 
-/// What a command shows of the files it is given.
+/// The output of a command about its files.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OutputDetail {
     Content,
