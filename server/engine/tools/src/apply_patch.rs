@@ -65,7 +65,7 @@ impl Tool for ApplyPatch {
     }
 }
 
-/// What a patch comes to, file by file.
+/// The changes of a patch, file by file.
 struct PatchPlan<'session> {
     workspace: &'session Workspace,
     files: Vec<FileChange>,

@@ -161,7 +161,7 @@ async fn look(
     Ok(shown(&task, tasks.look(&task), filter.as_ref()))
 }
 
-/// What the model gets of a look.
+/// The text for the model after a read.
 pub(super) fn shown(task: &ShellTask, seen: TaskView, filter: Option<&RegexMatcher>) -> ToolOutput {
     let TaskView { output, state, duration, guarded } = seen;
     let seconds = duration.as_secs_f64();

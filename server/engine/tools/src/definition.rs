@@ -36,7 +36,7 @@ pub struct DefinitionInput {
     /// A line of that file with the symbol, from 1. Its declaration in the file, or its first use there, if left out.
     #[serde(default)]
     pub line: Option<u32>,
-    /// What is wanted of it. The definition if left out.
+    /// The wanted part of it. The definition if left out.
     #[serde(default)]
     pub kind: Option<KindInput>,
 }

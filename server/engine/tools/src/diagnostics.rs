@@ -96,7 +96,7 @@ impl Tool for Diagnostics {
                 let workspace = &context.workspace;
                 let asked: Vec<Target> = target.into_iter().collect();
                 let mut files = workspace.diagnostics(&asked).await.map_err(|error| unknown(&error))?;
-                // What lies outside the workspace is not this session's to read, unless it was asked for by name.
+                // Files outside the workspace are not for this session to read, unless they were requested by name.
                 files.retain(|file| asked.contains(&file.target) || workspace.contains(&file.target));
                 Ok(report(files, mildest, workspace))
             }

@@ -284,7 +284,7 @@ impl FolderListing {
 }
 
 impl FolderEntry {
-    /// What a walk from the root has found; `None` for what went away meanwhile.
+    /// The findings of a walk from the root; `None` for entries that vanished meanwhile.
     fn found(root: &AbsPath, found: &DirEntry) -> Option<Self> {
         let metadata = found.metadata().ok()?;
         let kind = match found.file_type()? {

@@ -133,7 +133,7 @@ Changes one cell of a Jupyter notebook (.ipynb): replaces its source, inserts a 
 - Replacing the source of a code cell clears its outputs and execution count, which belong to the old source.
 - Everything else stays: other cells, metadata and the layout of the file.";
 
-/// What a call comes to.
+/// The result of a call.
 struct CellChange {
     edits: Vec<TextEdit>,
     title: String,

@@ -451,7 +451,7 @@ mod tests {
     async fn of_a_huge_file_no_more_is_read_than_is_shown() {
         let rig = ToolRig::new();
         rig.write("huge.log", long_text(60_000));
-        // What follows is no text: reading it would be an error.
+        // Text follows: reading it would be an error.
         let file = std::fs::File::options().write(true).open(rig.path("huge.log")).unwrap();
         file.set_len(500 << 20).unwrap();
         let output = rig.call("Read", json!({"file_path": "huge.log", "limit": 100})).await.unwrap();

@@ -20,7 +20,7 @@ use kode_tool::{CallAction, CallContext, CallPlan, OfferContext, Tool, ToolFacts
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskInput {
-    /// What it is about, in three to five words.
+    /// Its topic, in three to five words.
     pub description: String,
     /// The task, with everything the sub-agent has to know: it sees nothing of this conversation.
     pub prompt: String,
@@ -53,7 +53,7 @@ pub enum Isolation {
     None,
 }
 
-/// What git is asked to do for a worktree.
+/// The request to git for a worktree.
 const ADD: &str = "git worktree add";
 
 /// Whether a worktree cannot be made without git running programs that the repository names, with nothing that holds them.

@@ -33,7 +33,7 @@ const CELL_DEPTH: usize = 2;
 const MEMBER_DEPTH: usize = 3;
 const LINE_DEPTH: usize = 4;
 
-/// What a cell is.
+/// The kind of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CellType {
@@ -68,7 +68,7 @@ pub(super) enum NotebookError {
     BrokenCell {
         /// The cell.
         cell: String,
-        /// What it lacks.
+        /// The missing part.
         member: &'static str,
     },
 }
@@ -180,7 +180,7 @@ impl<'text> Notebook<'text> {
         })
     }
 
-    /// What a cell is called: its id, else its place.
+    /// The name of a cell: its id, else its place.
     pub(super) fn name(&self, at: usize) -> String {
         let id = self.cells[at].id.clone().filter(|id| !id.is_empty() && id.len() <= MAX_ID_BYTES);
         id.unwrap_or_else(|| format!("cell-{at}"))
@@ -371,7 +371,7 @@ impl<'text> JsonLayout<'text> {
         }
     }
 
-    /// What begins a line at this depth.
+    /// The indentation of a line at this depth.
     fn line(&self, depth: usize) -> String {
         self.line_break
             .map(|line_break| format!("{line_break}{}", self.indent.repeat(depth)))
