@@ -150,7 +150,7 @@ fn has_plain_hooks(folder: &Path) -> bool {
 #[cfg(unix)]
 fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    // What cannot be checked may be anything.
+    // An unchecked program may be anything.
     fs::metadata(path).map_or(true, |metadata| metadata.permissions().mode() & 0o111 != 0)
 }
 

@@ -58,12 +58,12 @@ const PROXY: &str = "proxy";
 /// Folders of the session are its user's alone.
 const PRIVATE: u32 = 0o700;
 
-/// What a sandbox is made of.
+/// The parts of a sandbox.
 #[derive(Clone, Debug)]
 pub struct SandboxOptions {
     /// The program that is the helper when it is started with [`ARGUMENT`]: the server itself.
     pub helper: PathBuf,
-    /// What holds the commands, as [`SandboxSupport::best`] gives it.
+    /// The sandbox of the commands, as [`SandboxSupport::best`] gives it.
     pub kind: SandboxKind,
     /// The folders commands may write in: the workspace's, and others the user has allowed.
     pub writable: Vec<AbsPath>,
@@ -71,7 +71,7 @@ pub struct SandboxOptions {
     pub read_only: Vec<AbsPath>,
     /// Files they may not see, besides those that are hidden everywhere.
     pub hidden: Vec<AbsPath>,
-    /// What else of the writable folders they may not see.
+    /// Further parts of the writable folders they may not see.
     pub hides: Option<HiddenFilter>,
     /// The user's home folder.
     pub home: Option<AbsPath>,
@@ -91,7 +91,7 @@ pub struct Sandbox {
     hides: Option<HiddenFilter>,
     /// The folder of files that are set aside.
     store: Quarantine,
-    /// Those that watch over its folders, and know them from one command to the next.
+    /// The watches of its folders, which know them from one command to the next.
     guards: Mutex<Vec<Arc<FileGuard>>>,
     /// Whether its commands check out commits for the server.
     is_for_checkouts: bool,
@@ -107,7 +107,7 @@ pub struct PreparedCommand {
     pub command: Command,
     /// Its standard input, where its policy is.
     pub input: Stdio,
-    /// What has to be kept until it has ended, and then gives the report.
+    /// The resources that live until it has ended, and then give the report.
     pub pending: SandboxRun,
 }
 
@@ -115,13 +115,13 @@ pub struct PreparedCommand {
 #[derive(Debug)]
 pub struct SandboxRun {
     control: PathBuf,
-    /// What watches over guarded files until it has ended.
+    /// The watch over guarded files until it has ended.
     watched: Option<GuardLease>,
     /// Nothing where it is the command's standard input.
     _alive: Option<PipeWriter>,
 }
 
-/// What a program needs that runs on beside the user and is spoken to over its standard input.
+/// The sandbox of a program that runs on beside the user and is spoken to over its standard input.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceAccess {
     /// Variables it gets besides those that commands keep.
@@ -183,7 +183,7 @@ impl Sandbox {
             && self.policy == SandboxPolicy { scratch, ..other.policy.clone() }
     }
 
-    /// What its commands may do.
+    /// The limits of its commands.
     #[must_use]
     pub fn policy(&self) -> &SandboxPolicy {
         &self.policy
@@ -313,7 +313,7 @@ impl Sandbox {
         }
     }
 
-    /// What commands have made that steers other programs, and the user has not decided about yet.
+    /// Files of commands that steer other programs, without the user's decision yet.
     #[must_use]
     pub fn undecided(&self) -> Vec<QuarantinedFile> {
         let guards = self.guards.lock();

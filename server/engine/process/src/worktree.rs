@@ -26,7 +26,7 @@ use kode_base::paths::AbsPath;
 /// How long git may take for one step. A large repository is written out whole.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// What the branches of worktrees begin with.
+/// The prefix of worktree branches.
 const BRANCHES: &str = "kode-ls/";
 
 /// Number of characters of a commit's name that are shown.
@@ -48,12 +48,12 @@ pub struct Worktree {
     pub base: String,
 }
 
-/// What a worktree is made with.
+/// The parameters of a worktree.
 #[derive(Clone, Copy, Debug)]
 pub struct WorktreeSpec<'a> {
     /// Where commands run.
     pub shell: &'a Shell,
-    /// What holds commands in the workspace.
+    /// The sandbox of the commands in the workspace.
     pub sandbox: Option<&'a Arc<Sandbox>>,
     /// Whether the user has let git run what the repository's settings name, where nothing holds it.
     pub may_run_foreign: bool,
@@ -71,7 +71,7 @@ pub enum WorktreeError {
     NoRepository {
         /// The folder.
         folder: AbsPath,
-        /// What git says.
+        /// The output of git.
         reason: String,
     },
     /// Git would run programs that the repository names, and nothing holds them.
@@ -87,7 +87,7 @@ pub enum WorktreeError {
     Failed {
         /// Where it was to be.
         path: AbsPath,
-        /// What git or the system says.
+        /// The error of git or the system.
         reason: String,
     },
 }
@@ -280,7 +280,7 @@ impl Worktree {
         runner.run(&self.of, &forget, &never).await.map(drop)
     }
 
-    /// What its sub-agent is notified of it.
+    /// The text about it for its sub-agent.
     pub fn told(&self, cwd: &AbsPath) -> String {
         format!(
             "# Your worktree\nYou work in a git worktree of your own, on the branch `{}`, which begins at the commit {}. Your \

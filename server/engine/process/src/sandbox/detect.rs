@@ -24,7 +24,7 @@ const MAX_SAID: u64 = 4096;
 /// The oldest Landlock that can hold a command alone.
 const LEAST_LANDLOCK: u32 = 3;
 
-/// What this machine offers.
+/// The support of this machine.
 #[derive(Clone, Debug)]
 pub struct SandboxSupport {
     /// Bubblewrap, or why it cannot be used.
@@ -40,7 +40,7 @@ pub struct SandboxSupport {
 pub struct Bubblewrap {
     /// The program.
     pub program: AbsPath,
-    /// What it says its version is.
+    /// Its version, as it prints it.
     pub version: String,
 }
 
@@ -115,14 +115,14 @@ fn bubblewrap() -> Result<Bubblewrap, String> {
     let mut arguments = super::helper::namespaces(&Network::Off);
     arguments.extend(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", "--"]);
     arguments.extend([program.as_path().to_str().unwrap_or_default(), "--version"]);
-    // What it holds is itself again: so the trial tells the version as well.
+    // Its content is itself again: so the trial reports the version as well.
     let version =
         said(&program, &arguments).map_err(|error| format!("bubblewrap does not work here: {error}"))?;
     let version = version.trim().trim_start_matches("bubblewrap ").to_owned();
     Ok(Bubblewrap { program, version })
 }
 
-/// What a program says, if it ends well and in time.
+/// The output of a program, if it ends well and in time.
 #[cfg(target_os = "linux")]
 fn said(program: &AbsPath, arguments: &[&str]) -> Result<String, String> {
     let output = limited(program, arguments).map_err(|error| error.to_string())?;

@@ -71,7 +71,7 @@ struct GuardState {
     unattended: usize,
     /// Dropping it ends the thread that watches.
     watching: Option<PipeWriter>,
-    /// What the user has not decided about yet.
+    /// The undecided files.
     undecided: Vec<QuarantinedFile>,
     /// The actions since commands run without a pause.
     done: GuardOutcome,
@@ -95,7 +95,7 @@ pub struct GuardLease {
     guard: Arc<FileGuard>,
     /// The guarded files while it runs.
     survey: Arc<GuardSurvey>,
-    /// What can be changed by other names although it is held.
+    /// Held files that can be changed by other names.
     linked: GuardSnapshot,
     /// How many entries had been set aside, and how many put back, when it began.
     since: (usize, usize),
@@ -297,7 +297,7 @@ impl GuardLease {
         Arc::make_mut(&mut self.survey).release_worktrees();
     }
 
-    /// What the helper needs to know, written to a file.
+    /// The input of the helper, written to a file.
     ///
     /// # Errors
     /// When it cannot be written.

@@ -34,9 +34,9 @@ use super::{ARGUMENT, REPORT};
 
 pub(crate) use bubblewrap::namespaces;
 
-/// What makes it the process inside.
+/// The argument of the inner process.
 const INNER: &str = "--inner";
-/// What makes it the bridge to the proxy.
+/// The argument of the bridge to the proxy.
 const BRIDGE: &str = "--bridge";
 /// The exit code when the command was not run; the report says why.
 pub const EXIT_NOT_RUN: u8 = 125;
@@ -71,7 +71,7 @@ struct HelperPlan {
     weaker: Vec<String>,
 }
 
-/// What the process inside answers.
+/// The answer of the inner process.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct HelperStatus {

@@ -14,7 +14,7 @@ pub const WEB_PORTS: [u16; 2] = [80, 443];
 /// The most characters of a host name, and of what lies between its dots.
 const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
-/// What begins an entry for all names beneath another.
+/// The prefix of an entry for all names beneath another.
 const BENEATH: &str = "*.";
 
 /// A host: a name in lower case without the dot of the root, or an address.
@@ -183,7 +183,7 @@ fn host_of(text: &str) -> Result<ProxyHost, HostError> {
     if let Ok(address) = name.parse::<Ipv4Addr>() {
         return Ok(ProxyHost::Address(address.into()));
     }
-    // What ends in a number is an address to the system, in one of many notations.
+    // A name that ends in a number is an address to the system, in one of many notations.
     let last = name.rsplit('.').next().unwrap_or_default();
     let is_hexadecimal =
         last.strip_prefix("0x").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));

@@ -70,7 +70,7 @@ const FOR_THE_PROXY: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// What a proxy lets through.
+/// The hosts that a proxy lets through.
 pub struct ProxyRules {
     /// The hosts that may be reached. Empty means no host is allowed.
     pub allowed: Vec<HostEntry>,
@@ -140,7 +140,7 @@ async fn connection(stream: UnixStream, rules: Arc<ProxyRules>) {
     }
 }
 
-/// What lies behind a connection.
+/// The peer of a connection.
 #[derive(Default)]
 struct ProxyConnection {
     /// A tunnel that was granted.

@@ -40,7 +40,7 @@ pub enum HelperFailure {
     NoText,
 }
 
-/// What a command prints to standard output; what it says on standard error is dropped.
+/// The standard output of a command; its standard error is dropped.
 ///
 /// # Errors
 /// [`HelperFailure`], which holds nothing of the output. Dropping the future kills the command.
@@ -116,7 +116,7 @@ async fn read(output: impl AsyncRead + Unpin, max_bytes: usize) -> Result<Vec<u8
     if bytes.len() > max_bytes { Err(HelperFailure::TooLong(max_bytes)) } else { Ok(bytes) }
 }
 
-/// What it means that a program has ended so.
+/// The meaning of a program's end.
 fn not_run(ended: ServiceEnd) -> HelperFailure {
     match ended {
         ServiceEnd::Ran(Exit::Code(code)) => HelperFailure::Failed(format!("exit status: {code}")),

@@ -53,7 +53,7 @@ impl OutputBudget {
         self.0 * 30 / 100
     }
 
-    /// What the end needs room for until it is known whether the output goes over the budget.
+    /// The room for the end until it is known whether the output exceeds the budget.
     fn tail_room(self) -> usize {
         self.0 - self.head()
     }

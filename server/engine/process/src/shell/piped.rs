@@ -45,7 +45,7 @@ pub struct PipedSpec {
     pub directory: AbsPath,
     /// Variables it gets besides the usual ones.
     pub variables: BTreeMap<String, String>,
-    /// What it can read.
+    /// Its standard input.
     pub input: Vec<u8>,
     /// How long it may take.
     pub limit: Duration,
@@ -55,7 +55,7 @@ pub struct PipedSpec {
     pub sandbox: Option<Arc<Sandbox>>,
 }
 
-/// What became of a command that was started.
+/// The outcome of a command that was started.
 #[derive(Clone, Debug)]
 pub struct PipedOutcome {
     /// How it ended.

@@ -41,7 +41,7 @@ pub struct ServedSpec {
     pub directory: AbsPath,
     /// Variables it gets besides the usual ones.
     pub variables: BTreeMap<String, String>,
-    /// What none of its variables holds unless it is given them.
+    /// The variables that it lacks unless they are given to it.
     pub secrets: Vec<Secret>,
     /// The sandbox it runs in; without one it runs with the user's rights.
     pub sandbox: Option<Arc<Sandbox>>,

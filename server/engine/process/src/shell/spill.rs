@@ -180,7 +180,7 @@ impl Outputs {
 }
 
 impl SpillShelf {
-    /// What an earlier process has left.
+    /// The leftovers of an earlier process.
     fn find(folder: &AbsPath) -> io::Result<Self> {
         let mut found = Vec::new();
         for entry in fs::read_dir(folder)? {

@@ -68,7 +68,7 @@ impl fmt::Display for TaskEnd {
     }
 }
 
-/// What a background command is doing.
+/// The state of a background command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskState {
     /// It runs.
@@ -80,13 +80,13 @@ pub enum TaskState {
 /// The result of reading a background command.
 #[derive(Clone, Debug)]
 pub struct TaskView {
-    /// What it wrote since the last look.
+    /// Its output since the last read.
     pub output: CapturedOutput,
-    /// What it is doing.
+    /// Its state.
     pub state: TaskState,
     /// How long it has run.
     pub duration: Duration,
-    /// What became of guarded files, once it has ended.
+    /// The outcome of guarded files, once it has ended.
     pub guarded: GuardReport,
 }
 
@@ -125,13 +125,13 @@ pub enum StartError {
     /// The session has enough of them.
     #[error("{MAX_TASKS} background commands of this session run already, which is the most: {}", running.join(", "))]
     TooMany {
-        /// Those that run, as people name them.
+        /// The running ones, by their names for people.
         running: Vec<String>,
     },
     /// The server has enough of them.
     #[error("{MAX_TASKS_OVERALL} background commands run already in all sessions, which is the most; of this session: {}", if running.is_empty() { "none".to_owned() } else { running.join(", ") })]
     TooManyOverall {
-        /// Those of this session that run, as people name them.
+        /// The running ones of this session, by their names for people.
         running: Vec<String>,
     },
     /// The session is closed.
@@ -249,7 +249,7 @@ impl Tasks {
         *self.observer.lock() = Some(Arc::new(observer));
     }
 
-    /// Those that run.
+    /// The running ones.
     #[must_use]
     pub fn running(&self) -> Vec<Arc<ShellTask>> {
         self.known().running().cloned().collect()

@@ -55,7 +55,7 @@ pub struct QuarantinedFile {
     pub path: PathBuf,
     /// Where it is now.
     pub kept: PathBuf,
-    /// What obeys it, for people: "git", "the editor".
+    /// The program that obeys it, for people: "git", "the editor".
     pub obeyed_by: String,
     /// Whether it is complete and can be put back.
     pub is_complete: bool,

@@ -50,7 +50,7 @@ type FolderIdentity = (u64, u64);
 #[derive(Debug)]
 struct FolderWatches {
     queue: OwnedFd,
-    /// What each watch is on.
+    /// The target of each watch.
     folders: HashMap<i32, (PathBuf, FolderRole)>,
     watches: BTreeMap<PathBuf, i32>,
     /// The topmost folders without a watch.
@@ -158,7 +158,7 @@ impl FolderWatches {
         })
     }
 
-    /// What has changed since it was asked last; `None` when the kernel could not keep all of it.
+    /// The changes since the last query; `None` when the kernel could not keep all of it.
     fn changed(&mut self, hides: &dyn Fn(&Path) -> bool) -> Option<ChangedEntries> {
         let mut changed = ChangedEntries::default();
         let mut buffer = vec![MaybeUninit::uninit(); BUFFER];

@@ -21,7 +21,7 @@ const MAX_BYTES: u64 = 64 << 20;
 const MAX_FILES: usize = 20_000;
 /// The end of the names of hooks that git never runs.
 const SAMPLE: &str = ".sample";
-/// What obeys a file that is put back, for people.
+/// The program that obeys a restored file, for people.
 const OBEYED_BY: &str = "other programs";
 
 /// Guarded files as they were.

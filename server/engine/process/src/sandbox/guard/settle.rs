@@ -22,7 +22,7 @@ pub(super) struct GuardOutcome {
     pub set_aside: Vec<QuarantinedFile>,
     /// Links that lead again where they led.
     pub restored: Vec<PathBuf>,
-    /// What could neither be set aside nor put back, with the reason.
+    /// Files that could neither be set aside nor be restored, with the reason.
     pub failed: Vec<(PathBuf, String)>,
 }
 
@@ -196,7 +196,7 @@ fn is_acceptable(
     !lies_in_git && !steering::is_steering(name) && !is_at_home
 }
 
-/// What obeys a guarded file, for people.
+/// The program that obeys a guarded file, for people.
 fn obeyed_by(path: &Path, survey: &GuardSurvey) -> &'static str {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
     let is_of_git = path.ancestors().any(|folder| survey.repositories.contains(folder))

@@ -1,4 +1,4 @@
-//! What tells a file from itself after a change.
+//! The identity of a file before and after a change.
 //!
 //! Rule: the time of the last change of the inode is part of it, because a command cannot set that time.
 

@@ -21,7 +21,7 @@ use kode_base::{beneath, regular};
 use super::repository::{self, EntryRole, OF_BARE};
 use super::settings::{NamedPaths, SettingsPlace, hooks};
 
-/// What makes a folder a repository without a `.git`.
+/// The entries that make a folder a repository without a `.git`.
 const HEAD: &str = "HEAD";
 const COMMON: &str = "commondir";
 const BARE: [&str; 2] = ["objects", "refs"];
@@ -29,7 +29,7 @@ const BARE: [&str; 2] = ["objects", "refs"];
 const MAX_ENTRIES: usize = 8_000_000;
 /// How much of a file that names a folder is read, in bytes.
 const MAX_POINTER: u64 = 4096;
-/// What a guarded path is.
+/// The kind of a guarded path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum GuardedPath {
@@ -60,7 +60,7 @@ pub(crate) struct GuardSurvey {
     /// The git folder whose settings apply in each folder with files of a repository.
     #[serde(skip)]
     worktrees: BTreeMap<PathBuf, PathBuf>,
-    /// What the settings that apply in each of them name.
+    /// The names in the settings that apply in each of them.
     #[serde(skip)]
     named: BTreeMap<PathBuf, NamedPaths>,
 }
@@ -125,7 +125,7 @@ pub(crate) struct GuardScope {
     pub(crate) home: Option<PathBuf>,
     /// Folders that commands do not see, resolved.
     pub(crate) unseen: BTreeSet<PathBuf>,
-    /// What else they do not see.
+    /// Further parts they do not see.
     pub(crate) hides: Option<HiddenFilter>,
 }
 

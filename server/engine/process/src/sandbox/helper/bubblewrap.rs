@@ -12,7 +12,7 @@ use crate::sandbox::Network;
 
 /// Where the helper and its files are inside.
 pub(super) const INSIDE: &str = "/run/kode-ls";
-/// What of `/run` programs need: where some systems keep all programs, and the address of the name server.
+/// The part of `/run` that programs need: where some systems keep all programs, and the address of the name server.
 const OF_RUN: [&str; 4] =
     ["/run/current-system", "/run/opengl-driver", "/run/systemd/resolve/stub-resolv.conf", "/run/resolvconf"];
 

@@ -148,7 +148,7 @@ impl<'a> HelperFront<'a> {
         // Orphans come here, so that they can be ended.
         set_child_subreaper(Some(getpid()))?;
         let is_bubblewrap = matches!(self.policy.kind, SandboxKind::Bubblewrap { .. });
-        // What an earlier command of the session has found out.
+        // The findings of an earlier command of the session.
         let outside = self.control.with_file_name(MOUNTED_OUTSIDE);
         if is_bubblewrap && outside.exists() {
             return self.try_to_run(command, is_grouped, false);
@@ -320,7 +320,7 @@ fn inner_of(bubblewrap: Pid) -> Option<Pid> {
     children(init).into_iter().next()
 }
 
-/// What the command gets of the environment.
+/// The environment of the command.
 fn environment() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| OsStr::to_str(name).is_some_and(keeps))
 }

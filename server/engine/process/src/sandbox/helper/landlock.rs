@@ -1,4 +1,4 @@
-//! What a command may do with files, by Landlock: the only wall of the weaker kind, the second one of the other.
+//! The file permissions of a command, by Landlock: the only wall of the weaker kind, the second one of the other.
 //!
 //! Rule: what the kernel offers is used to the full; without what the weaker kind cannot do without it is refused.
 
@@ -13,7 +13,7 @@ use landlock::{
 
 /// The newest rules this knows.
 const NEWEST: ABI = ABI::V7;
-/// What a sandbox made of Landlock alone needs: rules for cutting files too.
+/// The needs of a sandbox made of Landlock alone: rules for cutting files too.
 const LEAST: ABI = ABI::V3;
 /// Versions that can be told apart from outside, the newest first.
 const VERSIONS: [(ABI, u32); 6] =
@@ -153,7 +153,7 @@ fn beside(files: &FileRules<'_>) -> io::Result<Vec<PathBuf>> {
         let Ok(entries) = fs::read_dir(folder) else { continue };
         for entry in entries {
             let path = entry?.path();
-            // What a link points to has a rule of its own, or none.
+            // The target of a link has a rule of its own, or none.
             if above.contains(path.as_path()) || hidden.contains(path.as_path()) || path.is_symlink() {
                 continue;
             }

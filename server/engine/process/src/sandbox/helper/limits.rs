@@ -1,4 +1,4 @@
-//! What a command may use: limits of its processes, a limit on their number, and no capabilities.
+//! The limits of a command: limits of its processes, a limit on their number, and no capabilities.
 //!
 //! Rule: limits are only ever lowered.
 

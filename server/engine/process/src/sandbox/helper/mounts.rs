@@ -67,7 +67,7 @@ pub(super) fn of(places: &PolicyPaths, survey: &GuardSurvey) -> Mounts {
     };
     let held = places.held(survey);
     let hidden = places.hidden.iter().chain(&survey.hidden);
-    // What the user opened as a workspace is to be seen.
+    // The folder that the user opened as a workspace stays visible.
     let hidden = hidden.filter(|path| !places.writable.contains(*path) && places.is_seen(path));
     let hidden: BTreeSet<_> = hidden.cloned().collect();
     for path in &hidden {

@@ -112,7 +112,7 @@ const NAMESPACES: [i32; 7] = [
 const TERMINAL: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
 /// The families of sockets of the internet.
 const INTERNET: [i32; 2] = [libc::AF_INET, libc::AF_INET6];
-/// Those of the bridge to the proxy.
+/// The calls of the bridge to the proxy.
 const UNIX: [i32; 1] = [libc::AF_UNIX];
 /// Calls from this number on are in the numbering of another machine (x32).
 const FOREIGN: u32 = 0x4000_0000;
@@ -123,16 +123,16 @@ const ALLOW: u32 = 0x7fff_0000;
 /// Which sockets may be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sockets {
-    /// Those of the internet; the network is empty, or allowed.
+    /// The calls of the internet; the network is empty, or allowed.
     Internet,
-    /// Those to processes of this machine.
+    /// The calls to processes of this machine.
     Unix,
     /// None but pairs.
     None,
 }
 
 impl Sockets {
-    /// What a network needs where there is no namespace around it.
+    /// The calls of a network without a namespace around it.
     pub(super) fn without_namespace(network: &Network) -> Self {
         match network {
             Network::Off | Network::Allowed { .. } => Self::None,
