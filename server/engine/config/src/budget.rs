@@ -1,4 +1,4 @@
-//! What a turn may cost, and how long it may run.
+//! The limits of a turn in money and time.
 //!
 //! Rule: an absent limit is no limit; amounts are finite and above zero.
 

@@ -18,13 +18,13 @@ pub use table::BUILT_INS;
 pub struct BuiltInCommand {
     /// Which one it is.
     pub which: BuiltInId,
-    /// What it is called by, without the `/`.
+    /// Its name, without the `/`.
     pub name: &'static str,
     /// Other names of it.
     pub aliases: &'static [&'static str],
-    /// What it takes, for people; may be empty.
+    /// Its arguments, for people; may be empty.
     pub argument_hint: &'static str,
-    /// What it does, for people.
+    /// Its effect, for people.
     pub description: &'static str,
     /// How it is carried out.
     pub effect: CommandEffect,
@@ -130,7 +130,7 @@ impl BuiltInCommand {
 pub struct TypedCommand<'a> {
     /// Its name, without the `/`.
     pub name: &'a str,
-    /// What follows it, without blanks around it.
+    /// The text after it, without blanks around it.
     pub arguments: &'a str,
 }
 
@@ -159,7 +159,7 @@ impl<'a> TypedCommand<'a> {
 pub struct CommandUse {
     /// Its name, without the `/`.
     pub name: String,
-    /// What stood behind it.
+    /// The text behind it.
     pub arguments: String,
     /// Where it comes from.
     pub source: CommandSource,
@@ -177,7 +177,7 @@ pub enum CommandSource {
     Skill,
 }
 
-/// What a command has to say.
+/// The output of a command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CommandReport {
     /// For people, in Markdown.

@@ -51,7 +51,7 @@ const RULES: &str = "rules";
 /// The folders of settings in a project that rules are looked for in.
 const WITH_RULES: [&str; 3] = [".kode-ls", ".kode", ".claude"];
 
-/// Whose a file is.
+/// The owner of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstructionScope {
     /// The administrator's.
@@ -62,7 +62,7 @@ pub enum InstructionScope {
     Project,
 }
 
-/// What became of a file.
+/// The outcome of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstructionFate {
     /// The model has all of it.
@@ -78,11 +78,11 @@ pub enum InstructionFate {
 pub struct InstructionFile {
     /// The file.
     pub path: AbsPath,
-    /// Whose it is.
+    /// Its owner.
     pub scope: InstructionScope,
     /// How many bytes of it the model has.
     pub bytes: usize,
-    /// What became of it.
+    /// Its outcome.
     pub fate: InstructionFate,
 }
 
@@ -182,7 +182,7 @@ impl Memory {
         loader.done()
     }
 
-    /// What may be given with the first check a file: the folders between where the work is done and the file, the
+    /// Files that come with the first read of a file: the folders between where the work is done and the file, the
     /// nearest to it last, and the rules that refer to it. Checks no file.
     #[must_use]
     pub fn beside(&self, places: &InstructionFolders, file: &AbsPath) -> Vec<AbsPath> {
@@ -217,7 +217,7 @@ impl Memory {
         loader.done()
     }
 
-    /// What the model is given; empty when there is nothing.
+    /// The text for the model; may be empty.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -235,7 +235,7 @@ impl Memory {
         &self.folders
     }
 
-    /// What the user should be told.
+    /// The remarks for the user.
     #[must_use]
     pub fn problems(&self) -> &[String] {
         &self.problems
@@ -450,7 +450,7 @@ impl<'a> Loader<'a> {
         if !self.memory.text.is_empty() {
             self.memory.text.push_str("\n\n");
         }
-        // What a file says must not be able to end what it is in.
+        // The text of a file must not be able to end its frame.
         let text = text.replace("</instructions", "<\u{200b}/instructions");
         let cut = if is_cut { "\n[The file is longer]" } else { "" };
         let shown = self.shown(path);

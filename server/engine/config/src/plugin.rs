@@ -92,7 +92,7 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// What a name in a text of the plugin represents.
+    /// The value of a name in a text of the plugin.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<String> {
         let of = |names: [&str; 2], folder: &AbsPath| names.contains(&name).then(|| folder.to_string());
@@ -120,7 +120,7 @@ pub struct Plugin {
     pub folders: Arc<Folders>,
     /// Its version, if it says one.
     pub version: Option<String>,
-    /// What it is for; may be empty.
+    /// Its purpose; may be empty.
     pub description: String,
     /// Its manifest; `None` where it has none.
     pub manifest: Option<AbsPath>,
@@ -159,7 +159,7 @@ pub struct PluginListing {
     pub version: Option<String>,
     /// Where it is installed; `None` when it is not.
     pub root: Option<AbsPath>,
-    /// What says that it is on or off; `None` where nothing says anything.
+    /// The setting that switches it; `None` without one.
     pub source: Option<RuleSource>,
     /// Its state.
     pub state: PluginState,

@@ -1,4 +1,4 @@
-//! What users, projects and administrators have settled about permissions, as the gate takes it.
+//! The permissions of users, projects and administrators, as the gate takes it.
 //!
 //! Rule: a policy is read whole and never changed; a newer one replaces it between two calls.
 
@@ -25,7 +25,7 @@ pub struct Policy {
     pub order: Order,
     /// Which files hold secrets.
     pub sensitive: Sensitive,
-    /// What holds commands back.
+    /// The sandbox of the commands.
     pub confinement: Confinement,
     /// The sandbox, where commands are held back by one.
     pub sandbox: Option<Arc<Sandbox>>,
@@ -39,17 +39,17 @@ pub struct Policy {
     pub preferences: Preferences,
     /// Why the rules protect less than the user thinks, if they do; nothing runs unasked then.
     pub lost: Option<String>,
-    /// What files of the workspace ask for and the user has not approved.
+    /// The unapproved trust requests of workspace files.
     pub withheld: Vec<WithheldSetting>,
-    /// What represents that of it which the user has not put off.
+    /// The digest of the requests that the user has not dismissed.
     pub to_ask: Vec<String>,
-    /// What represents the contents of the files the policy was made from.
+    /// The digest of the contents of the files the policy was made from.
     pub contents: Vec<(AbsPath, u64)>,
     /// Scripts of the workspace that hooks run outside of the sandbox.
     pub hook_scripts: Vec<AbsPath>,
     /// Entries that other modules run, start or pass on.
     pub declared: Arc<Declarations>,
-    /// What of the settings cannot be used, and its place.
+    /// The invalid entries of the settings, and their places.
     pub problems: Vec<SettingsProblem>,
 }
 
@@ -77,7 +77,7 @@ impl Default for Policy {
     }
 }
 
-/// What sessions begin with by default.
+/// The default state of new sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionDefaults {
     /// The mode, if the settings name one.
@@ -202,7 +202,7 @@ pub trait PolicySource: Send + Sync {
         Err(KeepRuleError::NoSettings)
     }
 
-    /// What files of the workspace ask for, what waits of it and what counts.
+    /// The trust requests of workspace files, what waits of it and what counts.
     fn trust(&self) -> TrustState {
         TrustState::default()
     }

@@ -71,7 +71,7 @@ pub struct Preferences {
     pub todo_reminder_rounds: u32,
 }
 
-/// What the agent puts at the end of messages of commits and descriptions of pull requests.
+/// The texts at the end of commit messages and pull request descriptions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attribution {
     /// `attribution.commit`.
@@ -80,7 +80,7 @@ pub struct Attribution {
     pub pull_request: Option<String>,
 }
 
-/// What commits end with where the agent is to be named without a text of its own.
+/// The default text at the end of commit messages.
 const USUAL_TRAILER: &str = "Assisted-by: kode-ls";
 
 impl Attribution {

@@ -100,7 +100,7 @@ pub struct SettingsSources {
     variable: fn(&str) -> Option<String>,
 }
 
-/// What the settings say, as they were when they were loaded.
+/// The settings as of their last load.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The files that were found, the strongest first.
@@ -113,18 +113,18 @@ pub struct Settings {
     pub untrusted: Vec<PlacedRule>,
     /// Everything, those rules included, that waits for the user's approval.
     pub withheld: Vec<WithheldSetting>,
-    /// What counts because the user has approved it.
+    /// Entries in effect by approval.
     pub approved: Vec<WithheldSetting>,
-    /// What each file says, key by key, the strongest first.
+    /// The statements of each file, key by key, the strongest first.
     pub statements: Vec<Statement>,
     /// Entries that other modules run, start or pass on.
     pub declared: Declarations,
     /// The problems.
     pub problems: Vec<SettingsProblem>,
     has_lost: bool,
-    /// What files say of plugins, until it is settled.
+    /// The statements of files about plugins, until they are settled.
     switches: Vec<plugins::PluginSwitch>,
-    /// What represents the contents of the files.
+    /// The digest of the contents of the files.
     contents: Vec<(AbsPath, u64)>,
     /// How often the editor had said something else.
     editor: u64,
@@ -143,7 +143,7 @@ pub struct WithheldSetting {
 }
 
 impl WithheldSetting {
-    /// What a file of the workspace asks for that is no file of settings.
+    /// The trust requests of a workspace file that is no file of settings.
     #[must_use]
     pub fn of_file(wish: TrustRequest) -> Self {
         let source = RuleSource { layer: SettingsLayer::Project, file: Some(wish.file.clone()), place: None };
@@ -205,7 +205,7 @@ pub enum SettingsError {
     },
 }
 
-/// What a file looked like from outside.
+/// The stamp of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SettingsStamp {
     modified: Option<SystemTime>,
@@ -401,7 +401,7 @@ impl SettingsSources {
         read::read(&origin, &text, settings);
     }
 
-    /// What the editor says: as the user's own what the client says is, and the rest where it narrows.
+    /// The editor's settings: as the user's own what the client says is, and the rest where it narrows.
     fn take_editor(&self, installed: &InstalledPlugins, settings: &mut Settings) {
         let word = self.editor.word();
         // Without a folder of its own, relative paths in it mean nothing.
@@ -481,7 +481,7 @@ impl Settings {
         self.values.stated.preferences().cleanup_days.filter(|_| !self.has_lost)
     }
 
-    /// What represents the contents of the files, so that a change of them can be told from a mere read of them.
+    /// The digest of the contents of the files, so that a change of them can be told from a mere read of them.
     #[must_use]
     pub fn contents(&self) -> &[(AbsPath, u64)] {
         &self.contents

@@ -38,15 +38,15 @@ const BUILT_IN: [(&str, &str, &str); 5] = [
 /// How the agent answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it is for; may be empty.
+    /// Its purpose; may be empty.
     pub description: String,
-    /// What the model is notified.
+    /// The text for the model.
     pub text: String,
     /// Whether the model learns how to go about code as well.
     pub keeps_coding: bool,
-    /// Whose it is.
+    /// Its owner.
     pub origin: ExtensionOrigin,
     /// The file it is from; `None` for a built-in one.
     pub file: Option<AbsPath>,
@@ -63,7 +63,7 @@ pub struct Styles {
     pub problems: Vec<SettingsProblem>,
 }
 
-/// What a file says of itself.
+/// The header of a file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 struct StyleFrontMatter {
@@ -80,7 +80,7 @@ impl Default for Style {
 }
 
 impl Default for Styles {
-    /// Those built in.
+    /// The built-in styles.
     fn default() -> Self {
         Self::load(&ExtensionFolders::default())
     }

@@ -38,7 +38,7 @@ const MAX_NAME: usize = 64;
 /// The most characters of the name of a color.
 const MAX_COLOR: usize = 32;
 
-/// What `isolation` says where each sub-agent works in a worktree of its own.
+/// The value of `isolation` for a worktree for each sub-agent.
 const WORKTREE: &str = "worktree";
 
 /// As it is written.
@@ -146,7 +146,7 @@ fn read(file: AbsPath, place: &ExtensionFolder) -> AgentFile {
     AgentFile { agent, problems, file }
 }
 
-/// What the file of a project asks for.
+/// The trust requests of a project file.
 fn wishes(agent: &AgentType, at: &FrontMatterFile) -> Vec<TrustRequest> {
     if at.origin != ExtensionOrigin::Project {
         return Vec::new();
@@ -245,7 +245,7 @@ pub(super) fn parse(text: &str, file: &FrontMatterFile) -> Result<(AgentType, Ve
 }
 
 impl RawAgent {
-    /// What of the head is understood and does not count.
+    /// The known keys of the front matter without an effect.
     fn faults(&self, head: &str) -> Vec<FileFault> {
         let mut faults = Vec::new();
         let mut warn = |key: &str, message: &str| faults.push(FileFault::warning(message).at_key(head, key));

@@ -336,7 +336,7 @@ fn head(text: &str, bare: Extension) -> Result<(Extension, Template), String> {
     };
     let at = FrontMatterFile { file: bare.path.clone(), root: bare.root.clone(), origin };
     let hooks = front.hooks.and_then(|hooks| {
-        // What a plugin runs is shown before it is installed, and that is the content of its own file of hooks.
+        // The programs of a plugin are shown before it is installed, and that is the content of its own file of hooks.
         let read = match bare.plugin {
             Some(_) => {
                 Err("`hooks` of what a plugin brings do not run; they belong in its `hooks/hooks.json`"

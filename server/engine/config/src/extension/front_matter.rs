@@ -9,7 +9,7 @@ use super::CommandShell;
 use crate::agents::DEFAULT_TYPE;
 use kode_base::effort::Effort;
 
-/// What skills and commands say of themselves.
+/// The front matter of skills and commands.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FrontMatter {
     pub(super) description: Option<String>,
@@ -59,7 +59,7 @@ impl Default for FrontMatter {
     }
 }
 
-/// What of the head of a skill's or command's file is not followed, for people.
+/// The unsupported keys of a skill's or command's front matter, for people.
 ///
 /// # Errors
 /// Why the file is left out, for people, as it goes on after the file's name.

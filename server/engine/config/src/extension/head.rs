@@ -20,7 +20,7 @@ pub struct FrontMatterFile {
     pub file: AbsPath,
     /// The folder that its relative paths are relative to.
     pub root: AbsPath,
-    /// Whose it is.
+    /// Its owner.
     pub origin: ExtensionOrigin,
 }
 
@@ -38,7 +38,7 @@ impl FrontMatterFile {
         RuleSource { layer, file: Some(self.file.clone()), place }
     }
 
-    /// What it asks for with this; nothing where it is not the project's. Blocks on the disk.
+    /// Its trust request; nothing where it is not the project's. Blocks on the disk.
     pub(crate) fn wish(&self, key: String, value: &Value) -> Option<TrustRequest> {
         (self.origin == ExtensionOrigin::Project).then(|| {
             let (root, file) = (self.root.clone(), self.file.clone());

@@ -1,4 +1,4 @@
-//! What users' files add to the agent in one workspace, kept ready and renewed when a file changes.
+//! The users' files for the agent in one workspace, kept ready and renewed when a file changes.
 //!
 //! Rule: files are read in the background and only when one of them has come, gone or changed; readers get the
 //! last result. A turn checks the stamps first, so that no change is missed where nothing can be watched.
@@ -31,7 +31,7 @@ pub type HasModel = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 /// The plugins that are on, as settings are now. Blocks on the disk.
 pub type PluginsInUse = Arc<dyn Fn() -> Vec<Arc<Plugin>> + Send + Sync>;
 
-/// What users' files add in one workspace. Clones are the same one; the last one dropped ends the watching.
+/// The users' files of one workspace. Clones are the same one; the last one dropped ends the watching.
 #[derive(Clone)]
 pub struct Extensions {
     shared: Arc<SharedExtensions>,
@@ -104,7 +104,7 @@ impl Extensions {
         WeakExtensions(Arc::downgrade(&self.shared), Arc::downgrade(&self.stop))
     }
 
-    /// What there is now: looks whether a file has changed, and reads only then.
+    /// The current state: checks whether a file has changed, and reads only then.
     pub async fn now(&self) -> Arc<LoadedExtensions> {
         self.shared.renew().await
     }
@@ -165,7 +165,7 @@ impl LoadedExtensions {
         loaded
     }
 
-    /// What files of the workspace ask for that needs the user's approval.
+    /// The trust requests of workspace files that needs the user's approval.
     pub fn wishes(&self) -> impl Iterator<Item = &TrustRequest> {
         self.catalog.wishes().chain(self.agents.wishes())
     }
@@ -213,7 +213,7 @@ impl SharedExtensions {
                 watch
             });
             watch = arranged.await;
-            // What happened before the folders were watched; there may be other folders by then.
+            // Events before the folders were watched; there may be other folders by then.
             let now = self.renew().await;
             if now.generation == read.generation {
                 settled(&self.changed).await;

@@ -44,7 +44,7 @@ impl ExtensionPart {
     }
 }
 
-/// Whose something is.
+/// The owner of something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ExtensionOrigin {
@@ -79,7 +79,7 @@ impl ExtensionOrigin {
 pub struct ExtensionFolder {
     /// The folder, or of a plugin the file; mostly absent.
     pub folder: AbsPath,
-    /// Whose files lie in it.
+    /// The session of the files lie in it.
     pub origin: ExtensionOrigin,
     /// The folder that links must not lead out of; `None` for files that may lie anywhere.
     pub within: Option<AbsPath>,
@@ -88,7 +88,7 @@ pub struct ExtensionFolder {
 }
 
 impl ExtensionFolder {
-    /// What something from there is called by: a plugin's name precedes it.
+    /// The name of an item from there: a plugin's name precedes it.
     #[must_use]
     pub fn name_of(&self, own: &str) -> String {
         match &self.plugin {

@@ -57,7 +57,7 @@ impl FindingSubject {
         Self::Helper,
     ];
 
-    /// What several of them are called.
+    /// The common name.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ impl FindingSubject {
     }
 }
 
-/// What became of something that was found.
+/// The outcome of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FindingFate {
     /// It is in use.
@@ -92,15 +92,15 @@ pub enum FindingFate {
 /// Something that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is.
+    /// Its kind.
     pub subject: FindingSubject,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Whose it is, as people are notified.
+    /// Its owner, as people are notified.
     pub origin: String,
     /// Its file; `None` when it is built in.
     pub file: Option<AbsPath>,
-    /// What became of it.
+    /// Its outcome.
     pub fate: FindingFate,
 }
 
@@ -114,7 +114,7 @@ pub struct ExtensionReport {
 }
 
 impl ExtensionReport {
-    /// What these files and settings come to.
+    /// The report on these files and settings.
     #[must_use]
     pub fn of(loaded: &LoadedExtensions, memory: &Memory, policy: &Policy) -> Self {
         let mut findings = Vec::new();

@@ -1,4 +1,4 @@
-//! What the files of users look like from outside: which there are and when they were changed.
+//! The stamps of users' files: their names and times.
 //!
 //! Rule: looking opens no file, and a file that comes, goes or changes makes the survey stale; bounded, whatever lies in
 //! the folders.

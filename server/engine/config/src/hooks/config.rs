@@ -1,4 +1,4 @@
-//! What settings files say of hooks, read once: groups, handlers, conditions, and their problems.
+//! The hooks of settings files, read once: groups, handlers, conditions, and their problems.
 //!
 //! Rule: one bad handler disables itself alone and is reported at its place; a group that waits for the user's approval has
 //! no handler that could run. Nothing in here is run or reached.
@@ -63,7 +63,7 @@ pub struct HookHandler {
     pub timeout: Duration,
     /// Whether the file says how long it may take.
     pub has_own_timeout: bool,
-    /// What people are shown while it runs.
+    /// The text for people while it runs.
     pub status_message: Option<String>,
     /// Whether it runs once in a session.
     pub once: bool,
@@ -81,7 +81,7 @@ pub struct HookHandler {
     condition: Option<HookCondition>,
 }
 
-/// What a handler has run.
+/// The output of a handler.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HookAction {
     /// A command.
@@ -115,7 +115,7 @@ pub enum HookAction {
 #[derive(Debug)]
 pub(super) struct HookCondition(EffectivePolicy);
 
-/// What relative patterns are relative to.
+/// The base of relative patterns.
 #[derive(Clone, Copy)]
 pub(super) struct PatternBase<'a> {
     /// The working directory.
@@ -263,7 +263,7 @@ impl Hooks {
         self.is_disabled || self.of_event(event).is_empty()
     }
 
-    /// Those that run at a moment, added to those that were `found` to do so already, each once.
+    /// The handlers of an event, added to the `found` ones, each once.
     pub fn at(
         &self,
         event: HookEvent,

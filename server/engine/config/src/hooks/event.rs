@@ -118,7 +118,7 @@ impl HookEvent {
         )
     }
 
-    /// What exit code 2, and a decision to block, bring about.
+    /// The effect of exit code 2, and of a decision to block.
     pub fn blocking(self) -> BlockEffect {
         match self {
             Self::PreToolUse | Self::UserPromptSubmit | Self::PreCompact | Self::Compaction => {
@@ -139,7 +139,7 @@ impl HookEvent {
     }
 }
 
-/// What it means at an event that a hook blocks.
+/// The effect of a blocking hook at an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockEffect {
     /// The event is blocked.

@@ -28,9 +28,9 @@ pub(super) enum Matcher {
     Always,
     /// These, exactly.
     Names(Vec<String>),
-    /// Those in which this is found; `is_negative` when it looks for a missing text.
+    /// The texts in which this is found; `is_negative` when it looks for a missing text.
     Regex { regex: Box<Regex>, is_negative: bool },
-    /// Those that this covers from end to end.
+    /// The texts that this covers from end to end.
     Glob(GlobSet),
     /// Calls that a permission rule refers to.
     Call(Box<HookCondition>),

@@ -1,4 +1,4 @@
-//! What an entry of a settings file says of a server, made ready for use.
+//! An entry of a settings file for a server, made ready for use.
 //!
 //! Rule: an entry that cannot be used costs its own server alone and says what to put right; a variable that is not set is
 //! never sent or started with an empty text in its place.
@@ -51,7 +51,7 @@ const MAX_SERVER_NAME: usize = 100;
 /// A server as it is started or reached.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerDefinition {
-    /// What the user calls it.
+    /// Its name in the settings.
     pub name: String,
     /// How it is reached.
     pub link: ServerLink,
@@ -469,7 +469,7 @@ fn time(milliseconds: f64) -> Option<Duration> {
     Some(time.clamp(MIN_TIME, MAX_TIME))
 }
 
-/// What the environment says of times and sizes.
+/// The times and sizes of the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct McpLimits {
     /// How long a server may take to start: `MCP_TIMEOUT`, in milliseconds.
@@ -487,7 +487,7 @@ pub struct McpLimits {
 pub const OUTPUT_TOKENS: usize = 25_000;
 
 impl McpLimits {
-    /// Those of an environment. A number that cannot be read counts as not set.
+    /// The values of an environment. A number that cannot be read counts as not set.
     #[must_use]
     pub fn of(variable: &dyn Fn(&str) -> Option<String>) -> Self {
         let number = |name: &str| {

@@ -22,13 +22,13 @@ pub enum McpFailureClass {
 pub struct McpFailure {
     /// Whether trying again can help.
     pub class: McpFailureClass,
-    /// What happened.
+    /// The event.
     pub message: String,
-    /// What to do about it.
+    /// The next step.
     pub hint: String,
     /// The end of what the server wrote to its standard error.
     pub stderr: String,
-    /// What the server wants to be signed in for, as its answer said; empty where it said nothing.
+    /// The scopes of the server's answer for a sign-in; may be empty.
     pub challenge: String,
 }
 

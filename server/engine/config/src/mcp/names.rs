@@ -1,4 +1,4 @@
-//! What MCP tools are called: to the model, to rules, and to people.
+//! The names of MCP tools: for the model, for rules, and for people.
 //!
 //! Rule: a canonical name is `mcp__server__tool`, at most [`MAX_NAME`] characters that every provider takes; different tools
 //! never share one, and the part of the server never holds `__`, so that it can be told from the tool's.

@@ -26,12 +26,12 @@ pub(super) struct InstructionRule {
     pub(super) path: AbsPath,
     pub(super) scope: InstructionScope,
     patterns: Vec<String>,
-    /// What the patterns are relative to.
+    /// The base of the patterns.
     base: AbsPath,
     set: GlobSet,
 }
 
-/// What a rule says of itself.
+/// The header of a rule.
 #[derive(Default, Deserialize)]
 struct RuleFrontMatter {
     paths: Option<Patterns>,

@@ -54,7 +54,7 @@ pub(super) fn without_comments(text: &str) -> String {
     kept
 }
 
-/// What a text imports with `@`, in order.
+/// The imports of a text with `@`, in order.
 pub(super) fn imports(text: &str) -> Vec<String> {
     let mut fence = FenceTracker::default();
     let lines = text.lines().filter(|line| !fence.holds(line)).map(without_spans);

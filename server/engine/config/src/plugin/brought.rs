@@ -1,4 +1,4 @@
-//! What a plugin's folder brings: the usual folders and files, and those its manifest names besides.
+//! The content of a plugin's folder: the usual folders and files, and those its manifest names besides.
 //!
 //! Rule: a path begins with `./` and stays in the plugin, links followed; any other path is reported and left out alone.
 //! Names are made here, so that no plugin takes the name of anything that is not its own.
@@ -30,7 +30,7 @@ const SERVERS: &str = ".mcp.json";
 /// The file of language servers without a path in the manifest.
 const LANGUAGE_SERVERS: &str = ".lsp.json";
 
-/// What a file of hooks or of servers may have around them.
+/// The wrapper of a file of hooks or of servers.
 const AROUND_HOOKS: &str = "hooks";
 const AROUND_SERVERS: &str = "mcpServers";
 const AROUND_LANGUAGE_SERVERS: &str = "lspServers";
@@ -73,7 +73,7 @@ impl Plugin {
         }
     }
 
-    /// What it brings, line by line, for people who decide about it: names, and whatever it has run. With it comes the
+    /// Its content, line by line, for people who decide about it: names, and whatever it has run. With it comes the
     /// problems of any of its files. Blocks on the disk.
     #[must_use]
     pub fn contents(self: &Arc<Self>) -> (Vec<String>, Vec<SettingsProblem>) {
@@ -113,7 +113,7 @@ impl Plugin {
     }
 }
 
-/// What a handler or a server runs or reaches.
+/// The program or address of a handler or a server.
 fn words(value: &Value) -> String {
     let text = |name: &str| value.get(name).and_then(Value::as_str);
     let first = ["command", "url", "prompt"].iter().find_map(|name| text(name));

@@ -50,7 +50,7 @@ pub struct InstalledPlugin {
     pub root: AbsPath,
     /// Its version, where it is known.
     pub version: Option<String>,
-    /// What its files were when it was installed; `None` where another agent has installed it.
+    /// The digest of its files when it was installed; `None` where another agent has installed it.
     pub digest: Option<String>,
 }
 

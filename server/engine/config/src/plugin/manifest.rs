@@ -48,7 +48,7 @@ pub(super) enum PathOrInline {
     Inline(Vec<(String, Value, FileRange)>),
 }
 
-/// What a plugin says of itself.
+/// The manifest of a plugin.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Manifest {
     pub(super) name: Option<String>,

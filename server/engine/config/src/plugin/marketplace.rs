@@ -62,9 +62,9 @@ pub enum PluginSource {
 /// A list of plugins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Marketplace {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Who keeps it; may be empty.
+    /// Its maintainer; may be empty.
     pub owner: String,
     /// The plugins, in its order.
     pub plugins: Vec<PluginOffer>,
@@ -75,9 +75,9 @@ pub struct Marketplace {
 /// A plugin that a marketplace offers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PluginOffer {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it is for; may be empty.
+    /// Its purpose; may be empty.
     pub description: String,
     /// Its version, if the marketplace says one.
     pub version: Option<String>,

@@ -36,7 +36,7 @@ pub use unpack::unpack;
 const PLUGINS_FOLDER: &str = "store";
 const MARKETPLACES_FOLDER: &str = "marketplaces";
 
-/// What folders begin with that are not whole yet.
+/// The prefix of unfinished folders.
 const UNFINISHED: &str = ".new-";
 
 /// The mode of the records.
@@ -85,7 +85,7 @@ pub enum StoreError {
     /// It cannot be used.
     #[error("{what} cannot be used: {reason}")]
     Unusable {
-        /// What.
+        /// The subject.
         what: String,
         /// Why, without a period.
         reason: String,
@@ -100,7 +100,7 @@ pub enum StoreError {
     },
 }
 
-/// What the user has fetched.
+/// The fetched plugins and marketplaces of the user.
 #[derive(Clone, Debug)]
 pub struct Store {
     places: PluginPaths,
@@ -111,7 +111,7 @@ pub struct Store {
 /// A marketplace that was added.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AddedMarketplace {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Where it is to be had.
     pub source: PluginSource,
@@ -380,7 +380,7 @@ impl Store {
         Ok((offer, list.root, is_fetched))
     }
 
-    /// What has to be fetched of a marketplace.
+    /// The parts of a marketplace to fetch.
     async fn fetched(&self, source: &PluginSource) -> Result<Option<TempDir>, StoreError> {
         match source {
             PluginSource::Inside(_)

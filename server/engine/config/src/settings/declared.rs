@@ -1,5 +1,5 @@
-//! What settings files declare for other parts of the engine to run, start or pass on: hooks, MCP servers, language servers,
-//! variables of the environment, helper commands, plugins.
+//! Declarations of settings files for other parts of the engine to run, start or pass on: hooks, MCP servers, language
+//! servers, variables of the environment, helper commands, plugins.
 //!
 //! Rule: what a file in the workspace declares waits until the user has approved that very text and the very contents of the
 //! workspace's files it names; what waits is neither run nor started nor passed on. A switch in the workspace may turn
@@ -42,9 +42,9 @@ pub struct Declarations {
 /// One thing that a file declares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declaration {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What the file says of it.
+    /// The declaration of the file.
     pub value: Value,
     /// Its place.
     pub source: RuleSource,

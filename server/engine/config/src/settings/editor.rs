@@ -1,4 +1,4 @@
-//! What the editor says: settings of its own, and whether it trusts the workspace.
+//! The editor's settings: settings of its own, and whether it trusts the workspace.
 //!
 //! Rule: an editor's settings may be the repository's (`.vscode/settings.json`), so they only narrow; what loosens counts from
 //! what the client says is the user's own. Where the editor distrusts the workspace, no approval counts.
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-/// What the editor has said last. Clones are the same one.
+/// The last settings of the editor. Clones are the same one.
 #[derive(Clone, Debug, Default)]
 pub struct EditorSettings(Arc<Mutex<LatestUpdate>>);
 
@@ -18,7 +18,7 @@ struct LatestUpdate {
     word: Arc<EditorUpdate>,
 }
 
-/// What an editor says. `Null` is nothing.
+/// The settings of an editor. `Null` is nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EditorUpdate {
     /// Settings of unknown origin: an object as a settings file holds it.

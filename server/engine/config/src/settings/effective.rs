@@ -1,4 +1,4 @@
-//! What counts of all settings, key by key, with the place it comes from.
+//! The effective settings, key by key, with the place it comes from.
 //!
 //! Rule: the output is the stated values that the reader accepts; secrets are masked before anything leaves here.
 
@@ -10,7 +10,7 @@ use super::statement::{Statement, StatementStanding};
 use kode_base::mask::{masked, masked_variable};
 use kode_permission::rules::RuleSource;
 
-/// What counts of one key, or of one name in it.
+/// The effective value of one key, or of one name in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EffectiveSetting {
     /// The key.
@@ -32,7 +32,7 @@ pub struct SettingStatement {
     pub value: Value,
     /// Its place.
     pub source: RuleSource,
-    /// What becomes of it.
+    /// Its state.
     pub standing: StatementStanding,
 }
 
@@ -47,7 +47,7 @@ impl EffectiveSetting {
     }
 }
 
-/// What counts by these settings, in the order of the table of keys.
+/// The effective settings, in the order of the table of keys.
 #[must_use]
 pub fn effective(settings: &Settings) -> Vec<EffectiveSetting> {
     let mut all = Vec::new();

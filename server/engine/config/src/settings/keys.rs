@@ -23,19 +23,19 @@ const MIN_SLIP_LENGTH: usize = 4;
 pub struct Key {
     /// Its name, with those of the objects it is in before it: `permissions.allow`.
     pub path: &'static str,
-    /// What it holds.
+    /// Its content.
     pub shape: KeyShape,
-    /// What it is about.
+    /// Its topic.
     pub kind: KeyTopic,
     /// From which files it counts.
     pub reach: KeyReach,
-    /// What it does, in a sentence without a period.
+    /// Its effect, in a sentence without a period.
     pub doc: &'static str,
-    /// What counts by default anything, as JSON; empty where that is nothing.
+    /// The default value, as JSON; empty where that is nothing.
     pub default: &'static str,
 }
 
-/// What a key holds.
+/// The type of a key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KeyShape {
     /// True or false.
@@ -76,14 +76,14 @@ pub enum KeyShape {
     Anything,
 }
 
-/// What a key is about.
+/// The topic of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyTopic {
     /// Which models are asked, where, with which keys.
     Api,
-    /// What the agent does and may do.
+    /// Behavior and permissions of the agent.
     Behavior,
-    /// What people see.
+    /// Appearance.
     Interface,
 }
 
@@ -115,7 +115,7 @@ pub enum KeyReach {
     Ignored(&'static str),
 }
 
-/// What there is under a name in a settings file.
+/// The type of a name in a settings file.
 #[derive(Clone, Copy, Debug)]
 pub enum KeyMatch {
     /// A key.
@@ -133,7 +133,7 @@ impl Key {
         self.path.rsplit('.').next().unwrap_or(self.path)
     }
 
-    /// What counts by default anything.
+    /// The default value.
     #[must_use]
     pub fn default_value(&self) -> Option<Value> {
         serde_json::from_str(self.default).ok()
@@ -237,7 +237,7 @@ pub fn key_of(path: &str) -> Option<(&'static Key, Option<&str>)> {
         .map(|(key, name)| (key, Some(name)))
 }
 
-/// What there is under a path.
+/// The type of a path.
 #[must_use]
 pub fn find(path: &str) -> KeyMatch {
     if let Some(key) = key(path) {

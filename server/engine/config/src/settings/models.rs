@@ -23,7 +23,7 @@ use kode_permission::rules::ProblemSeverity;
 
 /// The file in which Kode keeps its profiles, in the home folder.
 const KODE: &str = ".kode.json";
-/// What other agents note beside a profile; it means nothing here.
+/// Keys of other agents beside a profile, without an effect here.
 const FOREIGN: [&str; 12] = [
     "createdAt",
     "lastUsed",
@@ -39,7 +39,7 @@ const FOREIGN: [&str; 12] = [
     "timeout",
 ];
 
-/// What the files say of models.
+/// The models of the files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelValues {
     /// `modelProfiles` and `modelPointers` of the user and the administrator, by file, the strongest first.
@@ -270,7 +270,7 @@ fn profile(value: Value, lenient: bool) -> Option<Result<ProfileOptions, String>
     for foreign in FOREIGN {
         object.remove(foreign);
     }
-    // What other agents leave empty is not said.
+    // Empty values of other agents are ignored.
     object.retain(|_, value| !matches!(value, Value::Null) && *value != Value::String(String::new()));
     if lenient {
         object.retain(|name, _| IMPORTED.contains(&name.as_str()));
@@ -336,7 +336,7 @@ fn of_kode(file: &AbsPath, settings: &Map<String, Value>) -> ProfileLayer {
     for value in settings.get("modelProfiles").and_then(Value::as_array).into_iter().flatten() {
         let Some(name) = value["name"].as_str().or_else(|| value["modelName"].as_str()) else { continue };
         let mut value = value.clone();
-        // What Kode says for all of them.
+        // Kode's values for all of them.
         if let (Value::Object(own), Some(proxy)) = (&mut value, settings.get("proxy")) {
             own.entry("proxy").or_insert_with(|| proxy.clone());
         }

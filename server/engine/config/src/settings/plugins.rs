@@ -1,4 +1,4 @@
-//! What settings say of plugins: which are on, and what those bring to run and to start.
+//! The plugins of settings: the enabled ones, and their programs and servers.
 //!
 //! Rule: the user's own settings apply at once, as long as the plugin equals the installed one. A file of the workspace
 //! switches a plugin off at once, and on only when the user has installed it and approved it with the very files it has
@@ -14,7 +14,7 @@ use crate::plugin::installed::{InstalledPlugin, InstalledPlugins};
 use crate::plugin::{FolderTree, Plugin, PluginId, PluginListing, PluginState, marketplace};
 use kode_permission::rules::{ProblemSeverity, RuleSource, SettingsProblem};
 
-/// What a file says of one plugin.
+/// The statement of a file about one plugin.
 #[derive(Clone, Debug)]
 pub(super) struct PluginSwitch {
     id: PluginId,

@@ -136,7 +136,7 @@ impl FileReader<'_, '_> {
         field: fn(&mut StatedPreferences) -> &mut Option<T>,
     ) {
         let value = value_of(property);
-        // What a file of the workspace says at once may reach the model, which is not to be told the environment.
+        // An unapproved value of a workspace file may reach the model, which must not see the environment.
         let value =
             if self.is_of_workspace() { value } else { self.expanded_in(value, property.value.range()) };
         self.take(property, value, field);

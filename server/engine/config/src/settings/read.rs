@@ -29,7 +29,7 @@ pub(super) struct FileOrigin<'a> {
     /// `None` for what the editor says.
     pub(super) file: Option<&'a AbsPath>,
     pub(super) layer: SettingsLayer,
-    /// What `/x` in its rules is relative to.
+    /// The base of `/x` in its rules.
     pub(super) root: &'a AbsPath,
     pub(super) owner: FileOwner<'a>,
     pub(super) home: Option<&'a AbsPath>,
@@ -40,12 +40,12 @@ pub(super) struct FileOrigin<'a> {
     pub(super) variable: fn(&str) -> Option<String>,
 }
 
-/// Whose settings they are.
+/// The session of the settings they are.
 #[derive(Clone, Copy)]
 pub(super) enum FileOwner<'a> {
     /// The user's or the administrator's.
     Person,
-    /// Those of a workspace folder, of which what loosens waits for approval.
+    /// The settings of a workspace folder; loosening values wait for approval.
     Workspace(&'a AbsPath),
     /// Of unknown origin, so that they narrow and never loosen.
     Unknown,
@@ -457,7 +457,7 @@ impl FileReader<'_, '_> {
     /// As [`Self::string`], with variables put in.
     pub(super) fn text(&mut self, node: &Node<'_>) -> Option<String> {
         let text = self.string(node)?;
-        // What a workspace says counts here before anybody has approved it: it gets nothing out of the environment.
+        // An unapproved value of a workspace applies here: it gets nothing out of the environment.
         if self.is_of_workspace() {
             return Some(text);
         }
@@ -541,12 +541,12 @@ impl FileReader<'_, '_> {
         self.origin.installed
     }
 
-    /// Whose settings they are.
+    /// The session of the settings they are.
     pub(super) fn owner(&self) -> FileOwner<'_> {
         self.origin.owner
     }
 
-    /// What relative paths in the file are relative to.
+    /// The base of relative paths in the file.
     pub(super) fn root(&self) -> &AbsPath {
         self.origin.root
     }

@@ -22,7 +22,7 @@ const MAX_BYTES: u64 = 4 << 20;
 /// The ends of names of scripts that an interpreter runs.
 const SCRIPTS: [&str; 13] =
     ["sh", "bash", "zsh", "fish", "py", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "lua"];
-/// What represents the workspace in front of a file's name.
+/// The placeholder of the workspace in front of a file's name.
 const PREFIXES: [&str; 6] =
     ["${CLAUDE_PROJECT_DIR}/", "$CLAUDE_PROJECT_DIR/", "${KODE_PROJECT_DIR}/", "${PWD}/", "$PWD/", "./"];
 
@@ -122,7 +122,7 @@ pub(super) fn named_files(workspace: &AbsPath, value: &Value) -> Vec<ReferencedF
     names.sort_unstable();
     names.dedup_by(|next, kept| next.0 == kept.0);
     let is_script = |(name, is_data): &(String, bool)| !is_data || is_program(&workspace.join(name));
-    // What looks like a path may come into being after the approval.
+    // Text that looks like a path may exist only after the approval.
     let is_path = |name: &str| name.contains(['/', '.']) && !name.contains(char::is_whitespace);
     let names = names.into_iter().filter(is_script).map(|(name, _)| name);
     let files = names.map(|name| ReferencedFile { path: workspace.join(&name), name });

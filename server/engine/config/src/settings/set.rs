@@ -20,7 +20,7 @@ pub enum SetError {
     Unknown {
         /// The named value.
         path: String,
-        /// What may be meant.
+        /// The likely key.
         near: Option<&'static Key>,
     },
     /// It does nothing.
@@ -36,7 +36,7 @@ pub enum SetError {
     Value {
         /// The named value.
         path: String,
-        /// What has to be written.
+        /// The text to write.
         wanted: String,
     },
     /// It does not count from there.

@@ -1,4 +1,4 @@
-//! What each file says, key by key: for people who want to know what counts and why, and for slips of the pen.
+//! The statements of each file, key by key, for effective values, their sources, and typos.
 //!
 //! Rule: it goes by the table of keys and by what the reader made of each value, and decides nothing itself.
 
@@ -21,11 +21,11 @@ pub struct Statement {
     pub value: Value,
     /// Its place.
     pub source: RuleSource,
-    /// What becomes of it.
+    /// Its state.
     pub standing: StatementStanding,
 }
 
-/// What becomes of something that a file states.
+/// The state of a statement in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatementStanding {
     /// It counts, unless something stronger says otherwise.
@@ -134,7 +134,7 @@ impl FileReader<'_, '_> {
         self.settings.statements.push(Statement { key, name, value, source, standing });
     }
 
-    /// What the reader made of a value.
+    /// The reader's result for a value.
     fn standing(&self, key: &Key, range: Range, before: ReadMark) -> StatementStanding {
         let place = self.source(range).place;
         let is_here = |found: &RuleSource| found.file.as_ref() == self.origin_file() && found.place == place;

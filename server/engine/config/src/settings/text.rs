@@ -16,7 +16,7 @@ use kode_permission::rules::FileRange;
 const MAX_BYTES: u64 = 1 << 20;
 const BOM: char = '\u{feff}';
 
-/// What a settings file may be written in.
+/// The syntax of a settings file.
 pub(crate) const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_loose_object_property_names: false,

@@ -1,4 +1,4 @@
-//! What the user has approved of what a workspace's own settings files ask for.
+//! The user's approvals of a workspace's own settings files.
 //!
 //! Rule: an approval is for one text in one file of one workspace. Any other text, file or workspace needs its own, and
 //! what cannot be read approves nothing. Where the editor distrusts the workspace, no approval counts.
@@ -50,14 +50,14 @@ pub struct TrustRequest {
     pub text: String,
 }
 
-/// What the user says about all that files of a workspace ask for.
+/// The user's decision about all trust requests of a workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustState {
     /// Whether the editor distrusts the workspace: then all of it waits, whatever was approved.
     pub is_distrusted: bool,
-    /// What waits, the strongest first.
+    /// The waiting requests, the strongest first.
     pub waiting: Vec<PendingTrust>,
-    /// What counts because the user has approved it.
+    /// Entries in effect by approval.
     pub approved: Vec<ApprovedTrust>,
 }
 
@@ -117,7 +117,7 @@ pub fn summary<'k>(keys: impl Iterator<Item = &'k str>) -> String {
 /// Something that is not in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingTrust {
-    /// What represents it, for [`Trust::approve_digests`].
+    /// Its digest, for [`Trust::approve_digests`].
     pub digest: String,
     /// The request.
     pub wish: TrustRequest,
@@ -132,7 +132,7 @@ pub struct PendingTrust {
 /// Something that is in force because the user has approved it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovedTrust {
-    /// What represents it, for [`Trust::revoke_digests`].
+    /// Its digest, for [`Trust::revoke_digests`].
     pub digest: String,
     /// The request.
     pub wish: TrustRequest,
@@ -143,10 +143,10 @@ pub struct ApprovedTrust {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct TrustFile {
     approved: BTreeSet<String>,
-    /// What of the approved was shown, to be shown again beside what has become of it.
+    /// The beginning of an approved text, to show it again beside its change.
     #[serde(default)]
     texts: BTreeMap<String, ApprovedText>,
-    /// What the user does not want to be asked again.
+    /// Requests that the user has dismissed.
     #[serde(default)]
     dismissed: BTreeSet<String>,
 }
@@ -161,8 +161,8 @@ struct ApprovedText {
 }
 
 impl TrustRequest {
-    /// What represents the wish, in the file of approvals and in what clients are notified: the length of each part goes in
-    /// with it, so that no two wishes look alike.
+    /// The digest of the trust request, in the file of approvals and in what clients are notified: the length of each part
+    /// goes in with it, so that no two wishes look alike.
     #[must_use]
     pub fn digest(&self) -> String {
         let root = places::real_on_disk(&self.root);
@@ -257,13 +257,13 @@ impl Trust {
         self.editor.is_distrusted()
     }
 
-    /// What of these settings waits for the user, and what counts because they have said so.
+    /// The waiting and the approved requests of these settings.
     #[must_use]
     pub fn state(&self, settings: &Settings) -> TrustState {
         let stored = self.stored.lock().clone();
         let waiting = settings.withheld.iter().map(|WithheldSetting { wish, source }| {
             let digest = wish.digest();
-            // What still is in the file is not what this was before.
+            // An entry that is still in the file is not the former one.
             let stands = |kept: &ApprovedText| {
                 settings.approved.iter().any(|known| known.wish.key == kept.key && known.wish.kept() == *kept)
             };
@@ -296,7 +296,7 @@ impl Trust {
         }
     }
 
-    /// What waits that the user has not put off: what they have to be asked about.
+    /// Waiting requests that the user has not dismissed.
     #[must_use]
     pub fn to_ask(&self, settings: &Settings) -> Vec<String> {
         let digests: Vec<_> = settings.withheld.iter().map(|withheld| withheld.wish.digest()).collect();

@@ -50,7 +50,7 @@ pub struct SettingsValues {
     pub web_search: Option<Value>,
 }
 
-/// What the files say of how the agent is to work; each is a field of [`Preferences`].
+/// The preferences in the files; each is a field of [`Preferences`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StatedPreferences {
     /// `model`.

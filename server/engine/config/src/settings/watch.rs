@@ -43,7 +43,7 @@ struct FileWatchState {
 /// Files as they looked from outside.
 type FileStamps = BTreeMap<AbsPath, Option<SettingsStamp>>;
 
-/// What the thread does next.
+/// The next job of the thread.
 enum FileWatchWork {
     Files(FileStamps),
     Look,

@@ -16,7 +16,7 @@ use kode_base::atomic;
 use kode_base::paths::AbsPath;
 use kode_permission::rules::{Behavior, Rule, places};
 
-/// What a new file begins with.
+/// The initial text of a new file.
 const NEW_FILE: &str = "{\n  \"permissions\": {}\n}\n";
 /// How often a write begins again because the file changed at the last moment.
 const ATTEMPTS: usize = 5;
@@ -44,7 +44,7 @@ impl SettingsScope {
     }
 }
 
-/// What became of a file.
+/// The outcome of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteOutcome {
     /// The file.

@@ -44,7 +44,7 @@ const MAX_TARBALL: usize = tree::MAX_BYTES as usize;
 /// The version that is meant where none is named.
 const LATEST: &str = "latest";
 
-/// What a registry knows of a package.
+/// The data of a registry about a package.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct PackageDocument {

@@ -298,7 +298,7 @@ pub const KEYS: &[Key] = &[
     foreign("topP", KeyReach::Ignored("set it in a model profile")),
     foreign("debug", ELSEWHERE),
     foreign("telemetry", ELSEWHERE),
-    // What other programs have and this one has not.
+    // The keys of other programs that this one lacks.
     // The source to add one from is reported for each.
     foreign("extraKnownMarketplaces", ELSEWHERE),
     foreign("agent", LATER),

@@ -1,4 +1,4 @@
-//! What settings say of plugins, on the disk of a temporary folder.
+//! The plugins of settings, on the disk of a temporary folder.
 
 use super::super::tests::Fixture;
 use super::*;
@@ -17,7 +17,7 @@ fn with_plugin() -> Fixture {
     files
 }
 
-/// What a file of settings says: that it is on or off.
+/// The statement of a settings file: on or off.
 fn switch(files: &Fixture, file: &str, is_on: bool) {
     files.write(file, &serde_json::json!({ "enabledPlugins": { ID: is_on } }).to_string());
 }

@@ -1,4 +1,4 @@
-//! What files say together, and the reports about broken ones.
+//! The merged files, and the reports about broken ones.
 
 use serde_json::json;
 
