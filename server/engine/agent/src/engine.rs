@@ -189,7 +189,7 @@ impl Engine {
         Self { disk, ..self }
     }
 
-    /// What users' files add in a workspace of these folders; read and watched while anybody has it. Must be called in a
+    /// The users' files in a workspace of these folders; read and watched while anybody has it. Must be called in a
     /// runtime.
     #[must_use]
     pub fn extensions(&self, roots: &[AbsPath]) -> Extensions {

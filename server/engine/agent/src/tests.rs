@@ -75,7 +75,7 @@ use kode_tool::languages::NoLanguages;
 use kode_tool::{CallAction, CallContext, CallPlan, Registry, Tool, ToolFacts, ToolOutput};
 use kode_tools::built_in::built_in;
 
-/// What the model does when it is asked.
+/// The behavior of the model.
 pub(super) enum Say {
     Answer(Vec<Block>),
     /// Answers after so long.
@@ -91,7 +91,7 @@ pub(super) enum Say {
 struct FakeModel {
     script: Mutex<VecDeque<Say>>,
     requests: Mutex<Vec<ModelRequest>>,
-    /// What it says instead in conversations that begin with a text: those of sub-agents.
+    /// Its text in conversations that begin with a given text: those of sub-agents.
     tasks: Mutex<HashMap<String, VecDeque<Say>>>,
 }
 
@@ -175,7 +175,7 @@ fn answered(content: Vec<Block>, stop_reason: StopReason, on_delta: &mut DeltaSi
     ModelResponse { id: None, content, stop_reason, usage: Usage { input_tokens: 1, ..Usage::default() } }
 }
 
-/// What every provider demands: roles alternate from the user on, every call is answered once, right after it.
+/// The demands of every provider: roles alternate from the user on, every call is answered once, right after it.
 fn assert_sendable(messages: &[Message]) {
     let mut open: Vec<String> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
@@ -214,7 +214,7 @@ struct Probe {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ProbeInput {
-    /// What to do: `return`, `wait`, `panic`.
+    /// The behavior: `return`, `wait`, `panic`.
     what: String,
 }
 

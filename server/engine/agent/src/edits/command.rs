@@ -53,7 +53,7 @@ impl Edits {
     pub(crate) async fn before_command(&self) -> CommandBaseline {
         let documents = || self.workspace.documents().into_iter().filter(|document| document.path.is_some());
         let watch = self.feed.watch(documents().map(|document| document.target()).collect());
-        // Those opened meanwhile are not waited for.
+        // Documents that were opened meanwhile are not waited for.
         let open = documents().map(|document| (document.target(), document.text)).collect();
         let shadow = Arc::clone(&self.shadow);
         let scan = blocking(move || shadow.before()).await;
@@ -292,7 +292,7 @@ fn shown(document: &DocumentSnapshot, began: Option<&Rope>, before: &str, after:
     }
 }
 
-/// What becomes of a file as a whole.
+/// The fate of a file as a whole.
 pub(crate) fn kind_of(before: &FileImage, after: &FileImage) -> HunkKind {
     match (before, after) {
         (FileImage::Absent, _) => HunkKind::Created,

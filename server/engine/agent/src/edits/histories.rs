@@ -57,7 +57,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// What the model knows: each character comes once, and says by its code whose it is.
+/// The model's knowledge: each character comes once, and its code identifies its owner.
 #[derive(Default)]
 struct Model {
     next: u32,

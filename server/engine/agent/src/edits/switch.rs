@@ -137,7 +137,7 @@ impl Edits {
         Err(format!("`{}` kept changing; nothing was done", self.workspace.display(target)))
     }
 
-    /// What has to be done to a text as it is. Of a file that is gone the ledger keeps the last text: only the states
+    /// The edits of the current text. Of a file that is gone the ledger keeps the last text: only the states
     /// of its hunks change, and no file is made of what they are a part of.
     fn plan_switch(
         &self,

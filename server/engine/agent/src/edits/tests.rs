@@ -167,7 +167,7 @@ impl EditBench {
         self.session.edits().take_news()
     }
 
-    /// What the ledger says is so.
+    /// The state of the ledger is true.
     pub(crate) async fn check(&self, names: &[&str]) {
         for name in names {
             let target = self.target(name);

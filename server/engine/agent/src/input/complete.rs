@@ -1,4 +1,4 @@
-//! What can be meant by the word at the cursor of a prompt: files and folders after `@`, commands and skills after `/`,
+//! The completions of the word at the cursor of a prompt: files and folders after `@`, commands and skills after `/`,
 //! those that are built in among them.
 //!
 //! Rule: the list of files is made beside everything else, is bounded, and is at most some seconds old; a question is

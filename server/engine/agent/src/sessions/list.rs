@@ -22,7 +22,7 @@ use kode_record::title::TitledBy;
 /// A query for the list.
 #[derive(Clone, Debug)]
 pub struct ListSessions {
-    /// Whose sessions.
+    /// The session of the sessions.
     pub workspaces: WorkspaceFilter,
     /// Whether sessions that are archived are listed.
     pub archived: ArchiveFilter,
@@ -68,7 +68,7 @@ pub struct SessionSummary {
     pub id: SessionId,
     /// The title; empty before the first prompt.
     pub title: String,
-    /// Who named it so; `None` for the first line of its first prompt.
+    /// The author of the title; `None` for the first line of its first prompt.
     pub titled: Option<TitledBy>,
     /// Whether it was archived.
     pub archived: bool,

@@ -211,7 +211,7 @@ fn search_session(
     let lines = search_lines(words, &found.folder.join(JOURNAL), before, cancel, |hit| {
         newest.retain(|known: &LineHit| (&known.item, known.kind) != (&hit.item, hit.kind));
         newest.push_back(hit);
-        // Those of one line stay together, so that the next page can begin before it.
+        // Hits of one line stay together, so that the next page can begin before it.
         while newest.len() > room && newest.front().map(|hit| hit.line) != newest.back().map(|hit| hit.line) {
             newest.pop_front();
             next = newest.front().map_or(0, |hit| hit.line);

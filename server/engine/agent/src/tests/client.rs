@@ -9,7 +9,7 @@ use kode_record::background::BackgroundTask;
 use kode_record::draft::PromptDraft;
 use kode_record::event::{CallState, EventLog};
 
-/// What a client shows.
+/// The display of a client.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     pub(super) bookmark: u64,
@@ -34,7 +34,7 @@ impl Client {
         Self::showing(session.snapshot(usize::MAX))
     }
 
-    /// What it shows of a snapshot.
+    /// The display of a snapshot.
     pub(super) fn showing(now: Snapshot) -> Self {
         Self {
             bookmark: now.bookmark.seq,
@@ -77,13 +77,13 @@ impl Client {
         }
     }
 
-    /// What it shows must be what a fresh snapshot shows.
+    /// The display equals that of a fresh snapshot.
     #[track_caller]
     pub(super) fn assert_shows(&self, session: &Session) {
         self.assert_shows_as(&Self::of(session));
     }
 
-    /// What it shows must be what another shows.
+    /// The display equals that of another client.
     #[track_caller]
     pub(super) fn assert_shows_as(&self, other: &Self) {
         let look = |client: &Self| {

@@ -20,7 +20,7 @@ struct Copyist {
     name: &'static str,
     wire: Wire,
     script: Mutex<VecDeque<(Vec<Block>, u64)>>,
-    /// What requests that are no summaries had.
+    /// The content of requests that are no summaries.
     requests: Mutex<Vec<Vec<Message>>>,
     asked: Mutex<Vec<String>>,
     fails: bool,
@@ -211,7 +211,7 @@ async fn a_conversation_is_compacted_before_the_call_that_comes_to_the_threshold
     assert!(request.contains(&long("prompt ")[8..]), "the newest prompt is whole");
     let window = session.history().window(None, &compaction.window).await.unwrap();
     assert_eq!(window[..before.len()], before[..], "the journal gives back what was there");
-    // What a later process folds is what this one has.
+    // The fold of a later process equals the current one.
     let now = history(&session);
     session.close();
     session.closed().await;

@@ -94,7 +94,7 @@ async fn record_corpus() -> Corpus {
     Corpus { lines, place, root, id, home: bench.home }
 }
 
-/// What happens to a file.
+/// The damage of a file.
 #[derive(Clone, Debug)]
 enum Damage {
     Cut(Index),
@@ -365,7 +365,7 @@ async fn goes_on(bytes: &[u8]) -> Option<u64> {
     let notices = items
         .iter()
         .filter(|item| matches!(&item.body, ItemBody::Notice { kind: Some(NoticeKind::Damaged), .. }));
-    // What its clients were told, as the journal has it.
+    // The events of its clients, by the journal.
     let records = read(&path).unwrap().records;
     let skipped = records.iter().rev().find_map(|record| match record {
         Record::Resumed { skipped_records, .. } => Some(*skipped_records),

@@ -235,7 +235,7 @@ async fn after_every_fault_the_session_goes_on() {
         json!({ "when": when, "steps": [step, say("Done."), say("Done.")] })
     };
     let mut programs: Vec<Value> = table.iter().enumerate().map(program).collect();
-    // What continues a cut answer of the others ends well; that of the last does not.
+    // The other cut answers end well after their continuation; the last one does not.
     let endless = programs.pop().unwrap();
     programs.push(json!({ "steps": many(say("All is well.")) }));
     let served = Served::new(programs, None).await;

@@ -1,4 +1,4 @@
-//! What goes with a prompt, and the system prompt, as a model gets it.
+//! The attachments of a prompt, and the system prompt, as a model gets it.
 
 use super::waiting::Settings;
 use super::*;
@@ -172,7 +172,7 @@ async fn what_the_editor_shows_is_told_again_when_it_was_summarized_or_taken_bac
     }
     assert_eq!(told(), 1);
     ask(&session, prompt("/compact")).await;
-    // What the newest prompt of the user had with it stays with it; of the others only a summary is left.
+    // The attachments of the newest prompt stay; only a summary of the others is left.
     ask(&session, prompt("go on")).await;
     assert_eq!(told(), 0);
     ask(&session, shows("again")).await;
@@ -401,7 +401,7 @@ async fn instruction_files_are_counted_apart_from_the_rest_of_the_system_prompt(
     bench.write("AGENTS.md", &"use tabs, and nothing else\n".repeat(100));
     ask(&session, prompt("two")).await;
     let after = session.context_use().unwrap().parts;
-    // What the machine's own instruction files add is there before and after.
+    // The machine's own instruction files are there before and after.
     assert!(after.memory > before.memory + 300, "{before:?} {after:?}");
     assert!(after.system.abs_diff(before.system) < 20, "{before:?} {after:?}");
     assert_eq!(after.tools, before.tools);

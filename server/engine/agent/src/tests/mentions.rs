@@ -1,4 +1,4 @@
-//! What prompts name beside plain files: definitions, diagnostics, changes, other conversations, and items that are not
+//! References in prompts beside plain files: definitions, diagnostics, changes, other conversations, and items that are not
 //! files to be read.
 
 use std::process::Command;

@@ -86,7 +86,7 @@ pub(super) fn turns() -> impl Strategy<Value = Vec<Turn>> {
     prop::collection::vec(turn, 1..8)
 }
 
-/// What the model does, with calls of ids of their own.
+/// The behavior of the model, with calls of ids of their own.
 pub(super) fn script(turns: &[Turn]) -> Vec<Say> {
     let mut number = 0;
     let mut block = |piece: &Piece| {

@@ -126,7 +126,7 @@ async fn what_waits_survives_a_kill_and_goes_on_when_asked() {
     session.prompts().move_queued(&two, Some(&session.snapshot(0).queue[0].id)).unwrap();
     session.drafts().set(Some(PromptDraft { text: "half".into(), parts: json!([1]) })).unwrap();
     tokio::time::sleep(crate::session::drafts::WRITE_INTERVAL * 2).await;
-    // What the server leaves behind when it is killed here.
+    // The state that a killed server leaves.
     let journal = std::fs::read(journal_of(bench.home.path())).unwrap();
     let id = session.id().clone();
     bench.engine.shutdown().await;

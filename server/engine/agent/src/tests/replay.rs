@@ -1,4 +1,4 @@
-//! What clients show: a snapshot and the events after it, live and in the next life of a session, from any bookmark.
+//! The display of clients: a snapshot and the events after it, live and in the next run of a session, from any bookmark.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::edits::review::{RestoreWhat, UserEdits};
 use kode_record::draft::PromptDraft;
 use kode_record::event::log::LIFE_JUMP;
 
-/// What a user does.
+/// The acts of a user.
 #[derive(Clone, Debug)]
 enum Act {
     Submit,

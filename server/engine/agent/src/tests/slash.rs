@@ -50,7 +50,7 @@ struct Said {
     go_to: Option<SessionId>,
 }
 
-/// What commands have said, oldest first.
+/// The output of commands, oldest first.
 fn answers(session: &Session) -> Vec<Said> {
     let state = session.core().state();
     let answers = state.main.items.newest().iter().filter_map(|item| match &item.body {
@@ -323,7 +323,7 @@ async fn what_a_skill_brings_along_counts_in_the_sub_agent_that_uses_it_alone() 
     let offers = |request: &ModelRequest| request.tools.iter().any(|tool| tool.name == "WebFetch");
     let offered: Vec<_> = bench.requests().iter().map(offers).collect();
     assert_eq!(offered, [true, true, false, false]);
-    // Who takes the session up finds it as it was.
+    // A process that resumes the session finds it unchanged.
     let id = session.id().clone();
     bench.engine.shutdown().await;
     let policies = Arc::new(NoPolicyProvider);

@@ -246,7 +246,7 @@ fn links(plan: &CallPlan, workspace: &Workspace) -> Vec<String> {
     }
     files.sort();
     files.dedup();
-    // What the workspace itself is reached by is no news.
+    // Access to the workspace itself is no news.
     let leads = |target: &Target| {
         let (name, real) = (target.file()?, workspace.real(target));
         let folder = name.parent().map(Target::File).map(|folder| workspace.real(&folder));

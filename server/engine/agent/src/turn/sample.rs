@@ -63,7 +63,7 @@ pub(crate) struct ModelToolCall {
     pub(super) input: Value,
     /// Why the arguments could not be read, when they could not.
     pub(super) input_error: Option<String>,
-    /// Who has seen the call in an answer they chose and said that it runs unasked.
+    /// The user has seen the call in a chosen answer and allowed it.
     pub(super) spared_by: Option<String>,
     /// The request that it waited for when the server ended; `None` where it waited for none.
     pub(super) pending: Option<PendingRequest>,

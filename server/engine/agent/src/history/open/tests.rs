@@ -95,7 +95,7 @@ impl Stored {
     }
 }
 
-/// What an opened session is, with the events it tells after a number.
+/// The kind of an opened session, with the events it tells after a number.
 fn told(opening: OpenedJournal, since: u64) -> (Vec<u8>, Vec<EventRecord>) {
     let Replay { state, kept } = opening.replay.unwrap();
     let content =

@@ -1,4 +1,4 @@
-//! What the output and exit code of a hook decide, event by event.
+//! The decisions by the output and exit code of a hook, event by event.
 
 use serde_json::json;
 

@@ -49,7 +49,7 @@ pub(crate) struct Kept {
     pub(crate) records: Vec<Record>,
     /// The history before each turn that is in it.
     befores: Befores,
-    /// What an unwinding brings back.
+    /// The turns that an undo of a rewind brings back.
     cut: Option<(ResolutionId, History, Befores)>,
     calls: usize,
 }
@@ -105,7 +105,7 @@ impl Kept {
                 text: None,
             }));
         }
-        // What a prompt closes belongs to the turn before.
+        // Items that a prompt closes belong to the turn before.
         let mut closed = self.state.main.clone();
         closed.close_calls();
         let item = new_item(&turn, ItemBody::user_message(said));

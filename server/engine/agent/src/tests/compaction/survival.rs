@@ -1,4 +1,4 @@
-//! What a compaction must not harm: the boundary, steering, attachments, calls, other models, sub-agents.
+//! Parts that a compaction must not harm: the boundary, steering, attachments, calls, other models, sub-agents.
 
 use super::*;
 use crate::tests::agents::Trusting;

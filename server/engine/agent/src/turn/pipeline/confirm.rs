@@ -37,7 +37,7 @@ pub(super) struct ConfirmedPlan {
     pub(super) remark: String,
     /// The names under which the hunks of the change were proposed.
     pub(super) names: Vec<HunkId>,
-    /// What it may reach, whatever the settings and the disk are by now.
+    /// Its confinement, independent of later changes of settings and disk.
     pub(super) bounds: CallBounds,
 }
 

@@ -37,7 +37,7 @@ const CANCEL_GRACE: Duration = Duration::from_secs(5);
 pub(super) type RunningQuestion = (QuestionDraft, oneshot::Sender<Option<Reply>>);
 
 impl Pipeline<'_> {
-    /// Whose a change of this call is.
+    /// The session of the a change of this call is.
     pub(super) fn change(&self, permission: Option<&PermissionId>) -> ChangeOrigin {
         ChangeOrigin {
             id: ChangeId::generate(),
@@ -190,7 +190,7 @@ impl Pipeline<'_> {
             ask = asked.recv() => {
                 if let Some((draft, answer)) = ask {
                     let reply = ask_while_running(self.turn, &self.call.id, &self.call.item, draft, self.cancel);
-                    // Who asked may have given up meanwhile.
+                    // The caller may have given up meanwhile.
                     drop(answer.send(reply.await));
                 }
                 continue;

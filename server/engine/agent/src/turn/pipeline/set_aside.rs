@@ -56,7 +56,7 @@ impl Pipeline<'_> {
         }
     }
 
-    /// Those that the user wants to keep, with what came of putting them back.
+    /// The files that the user wants to keep, with the results of their restore.
     async fn ask_to_keep(&self, files: &[QuarantinedFile]) -> Vec<(QuarantinedFile, Result<(), String>)> {
         let groups: Vec<&[QuarantinedFile]> = match files.len() {
             0..=MAX_ASKED => files.chunks(1).collect(),
