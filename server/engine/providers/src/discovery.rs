@@ -241,7 +241,7 @@ async fn ollama(profile: &Profile) -> Result<Vec<ServedModel>, ModelError> {
     Ok(models)
 }
 
-/// What precedes the path of a profile's address.
+/// The text before the path of a profile's address.
 fn root(profile: &Profile) -> String {
     let base = profile.base_url.trim_end_matches('/');
     base.strip_suffix("/v1").unwrap_or(base).to_owned()

@@ -86,7 +86,7 @@ pub(super) trait StreamedAnswer: Send {
     /// The whole answer, after its end.
     fn into_response(self) -> ModelResponse;
 
-    /// What had arrived of an answer that broke off: text and reasoning. None if it had not begun.
+    /// The received part of an interrupted answer: text and reasoning. None if it had not begun.
     fn into_partial(self) -> Option<ModelResponse>;
 }
 
@@ -122,7 +122,7 @@ pub(super) struct ModelExchange {
     /// Host and port, for messages.
     host: String,
     headers: HeaderMap,
-    /// What no message may show, even if the server repeats it.
+    /// Text that no message may show, even if the server repeats it.
     secrets: Vec<Secret>,
     idle_timeout: Duration,
     http: HttpOptions,
@@ -412,7 +412,7 @@ impl<'a> EventReader<'a> {
         Ok(furthest)
     }
 
-    /// What it means that no more bytes come.
+    /// The meaning of the end of the bytes.
     fn end(&self, answer: &impl StreamedAnswer) -> Result<(), ModelError> {
         if answer.is_whole() {
             return Ok(());

@@ -26,10 +26,10 @@ use kode_model::{
 
 pub(super) use self::answer::OllamaAnswer;
 
-/// What follows the base URL.
+/// The text after the base URL.
 const PATH: &str = "/api/chat";
 
-/// What a refusal says of a model that does not think.
+/// The text of a refusal of a model that does not think.
 const NO_THINKING: &str = "does not support thinking";
 
 /// A model behind an Ollama server.

@@ -96,7 +96,7 @@ fn read(response: ModelResponse, ids: CallIds) -> ModelResponse {
     ModelResponse { content, stop_reason, ..response }
 }
 
-/// What had come of an answer that broke off, without what represents calls.
+/// The received part of an interrupted answer, without the texts of calls.
 fn without_calls(partial: ModelResponse) -> ModelResponse {
     let mut content = blocks(partial.content, CallIds::default(), false);
     content.retain(|block| !is_call(block));

@@ -12,7 +12,7 @@ const BLANK_LINE: &str = "\n\n";
 /// The name of documents, where a provider wants one.
 pub(super) const FILE_NAME: &str = "document.pdf";
 
-/// What a model reads in place of a picture or document that it does not take.
+/// The text for a model in place of an image or document that it does not accept.
 pub(super) fn note(image: &Image) -> String {
     match &image.text {
         Some(text) if image.is_pdf() => format!("[The text of a PDF document]\n{}", text.trim_end()),

@@ -14,7 +14,7 @@ use crate::failure::ReportedError;
 use kode_model::{Block, Delta, DeltaSink, Message, ModelResponse, StopReason, Usage};
 use kode_net::sse::SseEvent;
 
-/// What represents the end of a stream.
+/// The marker of the end of a stream.
 const END: &str = "[DONE]";
 
 /// The name that servers give to events that are errors, if they give names.
@@ -26,13 +26,13 @@ const FUNCTION: &str = "function";
 /// Ends that say that the server gave up; the request may be tried again.
 const GIVEN_UP: [&str; 3] = ["insufficient_system_resource", "error", "abort"];
 
-/// What has arrived of an answer.
+/// The received part of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct ChatAnswer {
     id: Option<String>,
     blocks: Vec<ChatContent>,
     call_ids: CallIds,
-    /// What the provider wants back with the message.
+    /// The sealed data that the provider wants back with the message.
     extra: ProviderFields,
     reasoning_details: Vec<Value>,
     finish_reason: Option<String>,
@@ -63,7 +63,7 @@ struct OpenChatCall {
     json: String,
     /// Whether it is of a kind that can be run.
     runnable: bool,
-    /// What the provider wants back with the call.
+    /// The sealed data that the provider wants back with the call.
     extra: Box<ProviderFields>,
 }
 

@@ -22,7 +22,7 @@ const NO_TEXT: &str = "(no output)";
 /// The result of a call that gave pictures alone; they follow in a message of their own.
 const PICTURES_FOLLOW: &str = "(see the picture that follows)";
 
-/// What goes back with an answer beside its texts and calls.
+/// The data that goes back with an answer beside its texts and calls.
 #[derive(Clone, Copy)]
 struct ReturnedParts {
     /// The model itself gave the answer, at this host: its sealed data goes back.

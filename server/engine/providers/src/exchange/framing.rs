@@ -116,7 +116,7 @@ fn unpacked(message: &EventMessage) -> Result<Option<SseEvent>, String> {
     }
 }
 
-/// What the Messages format calls an exception of Bedrock.
+/// The name of a Bedrock exception in the Messages format.
 fn class(exception: &str) -> &'static str {
     match exception {
         "throttlingException" => "rate_limit_error",

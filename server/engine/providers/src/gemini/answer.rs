@@ -19,7 +19,7 @@ const FILTERED: [&str; 6] = ["SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CO
 /// Ends at which the model wrote a call that the server could not read. Asked again, it mostly writes a good one.
 const BAD_CALL: [&str; 2] = ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"];
 
-/// What has arrived of an answer.
+/// The received part of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct GeminiAnswer {
     id: Option<String>,

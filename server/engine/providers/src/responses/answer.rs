@@ -26,7 +26,7 @@ const MAX_ITEMS: usize = 4096;
 /// The end some servers send after the last event, as they do in another wire format.
 const DONE_MARK: &str = "[DONE]";
 
-/// What has arrived of an answer.
+/// The received part of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct ResponsesAnswer {
     id: Option<String>,

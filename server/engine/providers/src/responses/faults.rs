@@ -193,7 +193,7 @@ fn an_answer_that_ends_at_any_byte_is_interrupted_and_has_no_call() {
     }
 }
 
-/// What a broken or odd stream means.
+/// The meaning of a broken or odd stream.
 enum ExpectedResult {
     /// The text, why it stopped, the calls, and whether the conversation can go on from the server's copy.
     Answer(&'static str, StopReason, &'static [&'static str], bool),

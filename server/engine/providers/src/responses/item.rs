@@ -54,7 +54,7 @@ enum ItemContent {
 /// Which part of an item a piece belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ItemPart {
-    /// What the model says.
+    /// The text of the model.
     Text,
     /// Why it says nothing.
     Refusal,
@@ -247,7 +247,7 @@ impl AnswerItem {
         self.done = whole.status != "incomplete";
     }
 
-    /// What it is in a message: nothing, or one block or two.
+    /// Its blocks in a message: none, one or two.
     pub(super) fn into_blocks(self, keeps_calls: bool) -> Vec<Block> {
         match self.content {
             ItemContent::Message { text, .. } => {

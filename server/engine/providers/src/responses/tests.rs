@@ -14,7 +14,7 @@ use kode_model::profile::Credentials;
 use kode_model::provider::Provider;
 use kode_model::{AnswerOrigin, Block};
 
-/// What a server answers to one request: status, headers and body, or nothing at all.
+/// The answer of a server to one request: status, headers and body, or nothing at all.
 enum Reply {
     Http(String, String),
     Silence,

@@ -1,4 +1,4 @@
-//! What a scripted model remembers of its requests, and the gates at which it holds answers.
+//! The requests of a scripted model, and the gates at which it holds answers.
 //!
 //! Rule: everything is bounded; of requests the oldest bodies go first, their times stay longer.
 
@@ -57,7 +57,7 @@ impl LoggedExchange {
     }
 }
 
-/// What has been asked so far.
+/// The requests so far.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     exchanges: VecDeque<LoggedExchange>,

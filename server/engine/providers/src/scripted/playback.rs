@@ -69,7 +69,7 @@ pub(super) struct ScriptedAnswer<'a> {
     chunk: usize,
 }
 
-/// What an answer looks like on its wire.
+/// The form of an answer on its wire.
 pub(super) struct WireAnswer {
     /// The whole, for requests that are not streamed.
     pub(super) whole: Value,

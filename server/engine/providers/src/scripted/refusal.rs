@@ -1,4 +1,4 @@
-//! What the scripted model refuses, and how each wire writes it.
+//! The refusals of the scripted model, in the form of each wire.
 //!
 //! Rule: status, type and code are those of the API that is imitated, for clients decide by them.
 

@@ -34,7 +34,7 @@ pub(super) struct ScriptedRoute {
     streams: Option<bool>,
 }
 
-/// Whose address it is.
+/// The session of the address it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RoutePlace {
     Api,

@@ -64,7 +64,7 @@ impl Scenes {
     }
 }
 
-/// What the templates of a request stand for.
+/// The values of a request's templates.
 pub(super) struct Templates {
     values: [(&'static str, String); 4],
 }

@@ -76,7 +76,7 @@ struct ScriptedState {
     log: Mutex<Log>,
     memory: Mutex<ConversationStore>,
     clock: ServerClock,
-    /// What tells the ids of this server from those of another one.
+    /// The mark of this server's ids.
     number: u64,
 }
 

@@ -38,7 +38,7 @@ pub(super) struct Times {
     pub(super) sent: AtomicU64,
 }
 
-/// Whose answer a connection writes.
+/// The session of the answer a connection writes.
 pub(super) type CurrentTimes = Arc<Mutex<Option<Arc<Times>>>>;
 
 /// Counts bytes on a connection for an answer from now on.

@@ -1,4 +1,4 @@
-//! What the real APIs would refuse.
+//! The refusals of the real APIs.
 //!
 //! Rule: at least as strict as the API, so that a test that passes here sends histories the API accepts.
 

@@ -10,19 +10,19 @@ use crate::arguments;
 use crate::call_ids::CallIds;
 use kode_model::{Block, Delta, DeltaSink};
 
-/// What begins a call.
+/// The beginning of a call.
 pub(super) const CALL_OPEN: &str = "<tool_call>";
 
-/// What ends a call.
+/// The end of a call.
 pub(super) const CALL_CLOSE: &str = "</tool_call>";
 
-/// What begins a result. Models that were not made for tools continue with what they expect it to be.
+/// The beginning of a result. Models that were not made for tools continue with what they expect it to be.
 const RESULT_OPEN: &str = "<tool_result";
 
 /// The name of a call that says none.
 const NAMELESS: &str = "tool_call";
 
-/// What models call the arguments of a call.
+/// The names of models for the arguments of a call.
 const ARGUMENT_KEYS: [&str; 4] = ["arguments", "parameters", "input", "args"];
 
 /// The most characters of a call that name it although it cannot be read.
@@ -48,7 +48,7 @@ pub(super) struct TextualReader<'a, 'b> {
     fence: Option<OpenFence>,
 }
 
-/// What a code fence began with, and how often that stood there.
+/// The mark of a code fence, and its length.
 #[derive(Clone, Copy)]
 struct OpenFence {
     mark: char,
@@ -65,7 +65,7 @@ enum ReaderPlace {
     Dropped,
 }
 
-/// What a line begins with.
+/// The beginning of a line.
 enum LineMark {
     Call,
     Result,
@@ -142,7 +142,7 @@ impl<'a, 'b> TextualReader<'a, 'b> {
         self.fence = None;
     }
 
-    /// What the answer says and calls.
+    /// The text and calls of the answer.
     pub(super) fn into_blocks(self) -> Vec<Block> {
         self.blocks
     }
@@ -187,7 +187,7 @@ impl<'a, 'b> TextualReader<'a, 'b> {
         }
     }
 
-    /// What the line that begins with the held text begins with.
+    /// The beginning of the line with the held text.
     fn mark(&self) -> LineMark {
         if self.fence.is_some() {
             return LineMark::None;

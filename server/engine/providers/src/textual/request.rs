@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use super::reader::{CALL_CLOSE, CALL_OPEN};
 use kode_model::{Block, History, Message, ModelRequest, Role, ToolDeclaration};
 
-/// What the model reads of how to call tools.
+/// The model's instructions for calls of tools.
 const MANUAL: &str = include_str!("../prompts/tool-manual.md");
 
 /// The result of a call that gave no text.

@@ -1,4 +1,4 @@
-//! What the Chat Completions API would refuse.
+//! The refusals of the Chat Completions API.
 //!
 //! Rule: every call is answered by a message with the role `tool` before anything else. Servers that are
 //! compatible put histories into templates of their own, so arguments must be JSON and prompts must not be empty,

@@ -1,4 +1,4 @@
-//! What the Responses API would refuse.
+//! The refusals of the Responses API.
 //!
 //! Rule: the kept and the sent items are one list of items, in which every call has one output, and reasoning precedes
 //! what it led to.
