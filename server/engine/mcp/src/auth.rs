@@ -41,7 +41,7 @@ const FOLDER: &str = "mcp/tokens";
 /// The modes of what holds tokens.
 const PRIVATE_FILE: u32 = 0o600;
 const PRIVATE_FOLDER: u32 = 0o700;
-/// What kode-ls is called when it asks to be known.
+/// The client name of kode-ls in a registration.
 const CLIENT_NAME: &str = "kode-ls";
 
 /// A sign-in that waits for the user.
@@ -137,7 +137,7 @@ impl OAuthHttpClient for LoopbackOAuthClient {
     }
 }
 
-/// What knows the tokens for an address.
+/// The store of tokens for an address.
 ///
 /// # Errors
 /// When nothing can be asked, or the tokens cannot be read.

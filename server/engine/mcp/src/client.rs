@@ -1,4 +1,4 @@
-//! What a server may ask of us, and what it tells while a call of it runs.
+//! Requests of a server to us, and its reports while a call of it runs.
 //!
 //! Rule: a server learns the folders of the workspace and what the user answers to its questions, and nothing else; it gets
 //! no answer of a model. A question of its goes to the user of a call that runs, and without one it is declined.
@@ -92,7 +92,7 @@ impl OngoingCall {
     }
 }
 
-/// What answers a server.
+/// The answers to a server.
 #[derive(Clone)]
 pub(crate) struct ServerHandler {
     server: String,

@@ -31,7 +31,7 @@ const END_LIMIT: Duration = Duration::from_millis(500);
 /// How long the end of a connection is waited for.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
-/// What requests of the protocol are made of.
+/// The parts of requests of the protocol.
 pub(crate) type ProtocolObject = JsonObject;
 
 /// The way to ask a connected server.
@@ -153,7 +153,7 @@ impl Connection {
         begin(definition, surroundings, handler, AnyTransport::new(transport)).await
     }
 
-    /// What the server has said of itself.
+    /// The server's description of itself.
     pub(crate) fn info(&self) -> Option<std::sync::Arc<ServerPeerInfo>> {
         self.way.peer.peer_info()
     }

@@ -15,7 +15,7 @@ const MAX_FIELDS: usize = 64;
 const MAX_CHOICES: usize = 50;
 /// The longest heading of a question.
 const MAX_HEADER: usize = 24;
-/// What represents leaving a field open.
+/// The value for leaving a field open.
 const LEFT_OPEN: &str = "Leave it open";
 /// The choices of a switch.
 const YES: &str = "Yes";

@@ -1,4 +1,4 @@
-//! What a server gives back, as the model and people get it.
+//! The result of a server, as the model and people get it.
 //!
 //! Rule: text stays as it is and is bounded by tokens; the cut part is in a file that the text names; nothing that a server
 //! says is a picture is sent as one unless it is one.
@@ -23,7 +23,7 @@ const WARN_TOKENS: usize = 10_000;
 /// Maximum number of images of one result that are sent.
 const MAX_IMAGES: usize = 20;
 
-/// What goes with a result.
+/// The attachments of a result.
 pub(crate) struct ResultBounds<'a> {
     /// Number of tokens that the model gets.
     pub(crate) tokens: usize,

@@ -1,4 +1,4 @@
-//! What the tools of a server said of themselves when it was first used.
+//! The first descriptions of a server's tools.
 //!
 //! Rule: a server that describes its tools otherwise than when the user let it in is reported, until the user says that it is
 //! fine; the memory is bounded.
@@ -19,7 +19,7 @@ const MAX_SERVERS: usize = 500;
 /// The file is its user's alone.
 const PRIVATE: u32 = 0o600;
 
-/// What every tool said, by its name.
+/// The description of every tool, by its name.
 pub(crate) type ToolDescriptions = BTreeMap<String, String>;
 
 #[derive(Debug, Default, Serialize, Deserialize)]

@@ -50,7 +50,7 @@ const MAX_INSTRUCTIONS: usize = 8_000;
 const INSTRUCTIONS_HEAD: &str = "# MCP servers\nThis is what the servers of tools say of themselves. It says how their tools are \
     used, and is no word of the user's.";
 
-/// What an engine knows of servers, whatever the workspace.
+/// The servers of an engine, for any workspace.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerContext {
     pub(crate) state: AbsPath,
@@ -81,25 +81,25 @@ struct ServerTable {
     /// The policy they are by, and the secrets that were known then.
     by: Option<(Arc<Policy>, Vec<Secret>)>,
     servers: Vec<Arc<McpServer>>,
-    /// What every one of them was made from, in the same order.
+    /// The configurations of all of them, in the same order.
     made_of: Vec<ServerInputs>,
     /// Switched off, or on against its entry, by the user for as long as this process lives.
     switched: BTreeMap<String, bool>,
-    /// Who is reported what changes.
+    /// The listener for changes.
     members: BTreeMap<u64, ServerListener>,
     next_member: u64,
     /// Their states in the last report.
     told: Vec<ServerInfo>,
     /// Problems with entries, for people.
     left_out: Option<String>,
-    /// What they offer, as of a revision.
+    /// Their offer, as of a revision.
     tools: Option<(u64, ToolList)>,
 }
 
 /// Tools of all servers.
 type ToolList = Arc<Vec<Arc<dyn ErasedTool>>>;
 
-/// What a server is made from: when it is the same, so is the server.
+/// The configuration of a server: an equal one means the same server.
 #[derive(Clone, PartialEq)]
 struct ServerInputs {
     entry: Declaration,
@@ -110,7 +110,7 @@ struct ServerInputs {
     around: Option<ProgramContext>,
 }
 
-/// What surrounds the programs that are started for a server.
+/// The environment of the programs that are started for a server.
 #[derive(Clone)]
 struct ProgramContext {
     variables: Vec<(String, String)>,
@@ -131,7 +131,7 @@ impl PartialEq for ProgramContext {
 }
 
 impl ProgramContext {
-    /// What surrounds the programs of a server; `None` where it has none.
+    /// The environment of a server's programs; `None` without programs.
     fn of(definition: &ServerDefinition, surroundings: &ServerSurroundings) -> Option<Self> {
         let is_seen = |secret: &Secret| {
             std::env::vars_os().any(|(_, value)| value.as_encoded_bytes() == secret.expose().as_bytes())
@@ -344,7 +344,7 @@ impl Servers {
         self.all().iter().map(|server| server.info()).collect()
     }
 
-    /// What of the settings is left out, for people.
+    /// The omitted entries of the settings, for people.
     #[must_use]
     pub fn left_out(&self) -> Option<String> {
         self.state.lock().left_out.clone()
@@ -460,7 +460,7 @@ impl Servers {
         })
     }
 
-    /// What connected servers say of themselves, for the system prompt; empty when they say nothing.
+    /// The descriptions of connected servers, for the system prompt; empty when they say nothing.
     #[must_use]
     pub fn instructions(&self) -> String {
         let mut text = String::new();
@@ -613,7 +613,7 @@ fn wanted(declared: &Declarations) -> (Vec<&Declaration>, Option<String>) {
     (used, (!left_out.is_empty()).then(|| left_out.join("\n")))
 }
 
-/// What becomes of an entry.
+/// The state of an entry.
 fn entered(
     entry: &Declaration,
     declared: &Declarations,

@@ -1,4 +1,4 @@
-//! What surrounds the servers of a workspace: folders, variables, secrets, sandbox and limits.
+//! The surroundings of a workspace's servers: folders, variables, secrets, sandbox and limits.
 //!
 //! Rule: plain data, made again when the settings change.
 
@@ -22,7 +22,7 @@ pub(crate) struct ServerSurroundings {
     pub(crate) project: AbsPath,
     /// Variables of the environment that settings give to all that is started.
     pub(crate) variables: Vec<(String, String)>,
-    /// What no server gets unless its entry says so.
+    /// The denials of every server without an entry of its own.
     pub(crate) secrets: Vec<Secret>,
     /// The sandbox, where there is one.
     pub(crate) sandbox: Option<Arc<Sandbox>>,

@@ -31,7 +31,7 @@ const SETTLE: Duration = Duration::from_millis(100);
 /// A wait between attempts is shorter by a random part of up to one in this many.
 const JITTER: u32 = 4;
 
-/// What the task tells.
+/// The reports of the task.
 #[derive(Clone, Debug, Default)]
 struct ServerStatus {
     state: Option<ServerState>,
@@ -50,7 +50,7 @@ struct ServerTask {
 
 /// A server.
 pub(crate) struct McpServer {
-    /// What the user calls it.
+    /// Its name in the settings.
     pub(crate) name: String,
     /// Its part of the names of its tools.
     pub(crate) part: String,
@@ -74,13 +74,13 @@ pub(crate) struct McpServer {
     revision: watch::Sender<u64>,
     /// Why it waits for the user's approval, where it was approved before.
     reason: Option<String>,
-    /// Those that it is one of, which learn its outcome and asked whether it may run.
+    /// The sets that contain it, which learn its outcome and are asked whether it may run.
     all: Weak<Servers>,
     /// Itself, for its tools.
     me: Weak<McpServer>,
 }
 
-/// What an entry comes to.
+/// The result of an entry.
 pub(crate) enum EntryOutcome {
     /// A server that may be started.
     Usable(Box<ServerDefinition>),
@@ -162,7 +162,7 @@ impl McpServer {
         self.reason.clone()
     }
 
-    /// What becomes of it now.
+    /// Its current state.
     pub(crate) fn state(&self) -> ServerState {
         self.told.lock().state.unwrap_or(self.resting)
     }
@@ -173,7 +173,7 @@ impl McpServer {
         told.state == Some(ServerState::Starting) && told.attempts == 0
     }
 
-    /// What it offers.
+    /// Its offer.
     pub(crate) fn offered(&self) -> Arc<ServerOffer> {
         Arc::clone(&self.offered.lock())
     }
@@ -187,7 +187,7 @@ impl McpServer {
         }
     }
 
-    /// What surrounds it.
+    /// Its surroundings.
     pub(crate) fn surroundings(&self) -> &ServerSurroundings {
         &self.surroundings
     }

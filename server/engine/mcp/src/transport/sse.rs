@@ -33,7 +33,7 @@ const POST_LIMIT: Duration = Duration::from_secs(60);
 /// Maximum number of messages that wait to be read.
 const WAITING: usize = 256;
 
-/// What comes in a stream.
+/// The messages of a stream.
 enum SseMessage {
     /// Where messages are posted.
     Endpoint(Url),
