@@ -37,7 +37,7 @@ pub struct ModelCatalog {
     /// The published catalog that the user has named.
     #[serde(skip)]
     published: Option<Arc<PublishedCatalog>>,
-    /// What the user has entered.
+    /// The user's entries.
     #[serde(skip)]
     own: Vec<CatalogEntry>,
 }
@@ -46,16 +46,16 @@ pub struct ModelCatalog {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct CatalogEntry {
-    /// What the names begin with.
+    /// The prefix of the names.
     #[serde(rename = "match")]
     pub beginning: String,
     /// How many tokens they can read.
     pub context_window: Option<u64>,
     /// How many tokens an answer may have.
     pub max_output: Option<u32>,
-    /// What they can do.
+    /// Their abilities.
     pub capabilities: CapabilityOptions,
-    /// What they cost.
+    /// Their cost.
     pub prices: Option<Prices>,
     /// The domains at which they cost that; everywhere if none exist.
     pub hosts: Vec<String>,
@@ -120,7 +120,7 @@ pub struct KnownProvider {
     name: String,
     #[serde(default)]
     aliases: Vec<String>,
-    /// What it speaks.
+    /// Its wire format.
     pub provider: Provider,
     /// Where it is.
     pub base_url: String,
@@ -159,12 +159,12 @@ pub struct ModelFacts {
     pub max_output: Option<u32>,
     /// Its abilities, as far as known, else the usual ones.
     pub capabilities: Capabilities,
-    /// What it costs, if known.
+    /// Its cost, if known.
     pub prices: Option<Prices>,
 }
 
 impl ModelCatalog {
-    /// What this build knows.
+    /// The models that this build knows.
     #[must_use]
     pub fn built_in() -> &'static Self {
         static CATALOG: OnceLock<ModelCatalog> = OnceLock::new();
@@ -176,7 +176,7 @@ impl ModelCatalog {
         })
     }
 
-    /// What this build knows, and before it what the user has entered.
+    /// The models that this build knows, after the user's entries.
     #[must_use]
     pub fn with(own: Vec<CatalogEntry>) -> Self {
         Self { own, ..Self::built_in().clone() }
@@ -250,7 +250,7 @@ impl CatalogEntry {
     }
 }
 
-/// What models can usually do that `host` serves in a wire format.
+/// The usual abilities of models that `host` serves in a wire format.
 fn usual(wire: Wire, host: &str) -> Capabilities {
     match wire {
         Wire::AnthropicMessages | Wire::Responses | Wire::Gemini => Capabilities::ALL,

@@ -38,7 +38,7 @@ pub enum BadImage {
     OtherType {
         /// The declared kind.
         said: String,
-        /// What its first bytes say.
+        /// The kind by its first bytes.
         found: &'static str,
     },
     /// It is not base64.

@@ -27,7 +27,7 @@ pub use sources::{ModelSources, ProfileLayer, PublishedSource};
 /// The longest that a first request waits for its server to tell how it serves the model.
 const LOOK_UP_WAIT: Duration = Duration::from_secs(1);
 
-/// What a profile is used for.
+/// The purposes of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pointer {
@@ -56,7 +56,7 @@ impl Pointer {
         }
     }
 
-    /// What a name or alias means: its own name, or what other agents' files call their strong and their quick model.
+    /// The meaning of a name or alias: its own name, or what other agents' files call their strong and their quick model.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         match name {
@@ -112,7 +112,7 @@ pub struct Serving {
 /// A profile that cannot be used.
 #[derive(Clone, Debug)]
 pub struct UnusableProfile {
-    /// What users call it.
+    /// Its name for users.
     pub name: String,
     /// Where it is described.
     pub source: String,
@@ -157,7 +157,7 @@ impl CurrentModels {
         Self(Arc::new(parking_lot::Mutex::new(Arc::new(models))), Arc::default())
     }
 
-    /// Those that count now. Who holds them continues with them, whatever takes their place.
+    /// The current models. A holder continues with them after a replacement.
     #[must_use]
     pub fn now(&self) -> Arc<Models> {
         Arc::clone(&self.0.lock())
@@ -270,7 +270,7 @@ pub struct Models {
     sources: BTreeMap<String, String>,
     unusable: BTreeMap<String, UnusableProfile>,
     default: String,
-    /// What the pointers but `main` point to, where set.
+    /// The targets of the pointers but `main`, where set.
     pointers: BTreeMap<Pointer, String>,
     /// Why the default profile cannot be used, told when a turn wants it.
     missing: Option<ModelError>,
@@ -396,7 +396,7 @@ impl Models {
         &self.problems
     }
 
-    /// What the model of a profile costs, if that is known.
+    /// The prices of a profile's model, if known.
     #[must_use]
     pub fn prices(&self, name: &str) -> Option<&Prices> {
         self.profiles.get(name)?.prices.as_ref()

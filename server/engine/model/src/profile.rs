@@ -65,14 +65,14 @@ pub enum WindowSource {
 /// Everything needed to ask one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// What users call it.
+    /// Its name for users.
     pub name: String,
-    /// Who serves it.
+    /// Its provider.
     pub provider: Provider,
     /// The server, without a trailing slash: for the Messages format what precedes `/v1/messages`, for the
     /// others what precedes `/chat/completions` and `/responses`.
     pub base_url: String,
-    /// What follows the `?` of every request, if anything does.
+    /// The text after the `?` of every request, if anything does.
     pub query: Option<String>,
     /// The model's name as the provider knows it.
     pub model: String,
@@ -100,13 +100,13 @@ pub struct Profile {
     pub idle_timeout: Duration,
     /// How the server is reached.
     pub http: HttpOptions,
-    /// What the model can do.
+    /// The abilities of the model.
     pub capabilities: Capabilities,
     /// Whether the user said if the model calls tools.
     pub tools_are_set: bool,
-    /// What it costs, if that is known.
+    /// Its cost, if that is known.
     pub prices: Option<Prices>,
-    /// Who is asked when it fails, if anybody.
+    /// The fallback when it fails, if anybody.
     pub fallback: Option<Fallback>,
     /// Whether the provider may keep answers, so that the next request goes on from them. Only the Responses format
     /// has a say in it.

@@ -25,7 +25,7 @@ pub struct ProfileLayer {
     pub source: String,
     /// The profiles by name, or why the value is invalid.
     pub profiles: BTreeMap<String, Result<ProfileOptions, String>>,
-    /// What the pointers point to: names of profiles or models.
+    /// The targets of the pointers: names of profiles or models.
     pub pointers: BTreeMap<Pointer, String>,
 }
 
@@ -38,7 +38,7 @@ pub struct ModelSources {
     pub fallback: Option<String>,
     /// The helper for Anthropic's key, where neither profile nor environment has one.
     pub helper: Option<KeyHelper>,
-    /// What the user knows of models.
+    /// The user's model data.
     pub catalog: Vec<CatalogEntry>,
     /// The published catalog that the user has named.
     pub published: Option<PublishedSource>,

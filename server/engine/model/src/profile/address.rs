@@ -11,9 +11,9 @@ use crate::{ModelError, Wire};
 /// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerAddress {
-    /// What precedes the paths of the wire format, without a trailing slash.
+    /// The text before the paths of the wire format, without a trailing slash.
     pub base: String,
-    /// What follows the `?` of every request, as Azure wants its version there.
+    /// The text after the `?` of every request, as Azure wants its version there.
     pub query: Option<String>,
 }
 
