@@ -10,7 +10,7 @@ use kode_permission::equipment::Equipment;
 pub struct Delegation {
     /// The name of the type.
     pub kind: String,
-    /// What it is about, in a few words.
+    /// Its topic, in a few words.
     pub description: String,
     /// The task.
     pub prompt: String,
@@ -24,6 +24,6 @@ pub struct Delegation {
     pub may_run_foreign: bool,
     /// Whether no caller waits for it.
     pub in_background: bool,
-    /// What the skills of the turn bring along that begins it, where it works on after that turn.
+    /// The equipment by skills of the turn that starts it, if it continues after that turn.
     pub carried: Equipment,
 }

@@ -53,21 +53,21 @@ pub const TIMEOUT: Duration = Duration::from_secs(60);
 pub struct ToolFacts {
     /// Canonical name, the only one shown to the model.
     pub name: &'static str,
-    /// What it does to the world.
+    /// Its effect on the world.
     pub kind: ToolKind,
     /// Whether calls may run beside each other.
     pub concurrency_safe: bool,
-    /// What it does and when to use it, for the model.
+    /// Its purpose and use, for the model.
     pub description: &'static str,
 }
 
-/// What a call will do, known before anything is asked or done.
+/// The plan of a call, made before any prompt or action.
 pub struct CallPlan {
     /// One line for people, for example `Edit src/main.rs`.
     pub title: String,
     /// Everything it touches.
     pub touches: Vec<Touch>,
-    /// What happens once it may.
+    /// The action once it is allowed.
     pub action: CallAction,
 }
 
@@ -102,13 +102,13 @@ pub enum CallAction {
 /// A skill or command that the model wants to use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtensionUse {
-    /// What it is.
+    /// Its kind.
     pub extension: Extension,
     /// Its arguments, as one text.
     pub arguments: String,
 }
 
-/// What decides which tools the model is notified of, and what of them.
+/// The conditions that decide which tools the model gets, and in which form.
 #[derive(Clone, Copy)]
 pub struct OfferContext<'a> {
     /// The mode of the conversation.
@@ -151,7 +151,7 @@ pub type ProgressReporter = Arc<dyn Fn(String) + Send + Sync>;
 /// Asks the user something for a running call; gives nothing when the call is cancelled first, or no user can be asked.
 pub type QuestionAsker = Arc<dyn Fn(QuestionDraft) -> BoxFuture<'static, Option<Reply>> + Send + Sync>;
 
-/// What a call may use while it plans and runs.
+/// The context of a call while it plans and runs.
 #[derive(Clone)]
 pub struct CallContext {
     /// The call.
@@ -160,7 +160,7 @@ pub struct CallContext {
     pub workspace: Arc<Workspace>,
     /// Where commands run.
     pub shell: Arc<Shell>,
-    /// What holds the commands of this call back, as it was judged.
+    /// The sandbox of the commands of this call back, as it was judged.
     pub sandbox: Option<Arc<Sandbox>>,
     /// Where the paths of this call led when it was judged: what lies elsewhere by now is not opened.
     pub resolved: ResolvedPaths,
@@ -168,7 +168,7 @@ pub struct CallContext {
     pub agents: Arc<KnownAgents>,
     /// The skills and commands that can be used: those that the model was notified of.
     pub catalog: Arc<Catalog>,
-    /// What a search may show. Denied places are left out silently: a count would reveal the content of a file.
+    /// The places that a search may show. Denied places are left out silently: a count would reveal the content of a file.
     pub may_read: ReadCheck,
     /// Fires when the call, the turn or the session is cancelled.
     pub cancel: CancellationToken,
@@ -189,7 +189,7 @@ pub trait Tool: Send + Sync + 'static {
     /// The constant facts.
     fn facts(&self) -> ToolFacts;
 
-    /// What the model is notified of the tool as things are; `None` when it has no use now and is not offered.
+    /// The text for the model about the tool as things are; `None` when it has no use now and is not offered.
     fn describe(&self, _offer: &OfferContext<'_>) -> Option<String> {
         Some(self.facts().description.to_owned())
     }
@@ -217,7 +217,7 @@ pub trait Tool: Send + Sync + 'static {
 pub trait ErasedTool: Send + Sync {
     /// The constant facts.
     fn facts(&self) -> ToolFacts;
-    /// What the model is notified of the tool as things are; `None` when it is not offered.
+    /// The text for the model about the tool as things are; `None` when it is not offered.
     fn describe(&self, offer: &OfferContext<'_>) -> Option<String>;
     /// A Lark grammar of the only argument `input`, for APIs that take a call as free text.
     fn grammar(&self) -> Option<&'static str> {
@@ -344,7 +344,7 @@ impl Registry {
         self.tools.values().cloned().chain(others)
     }
 
-    /// Those whose name `keep` wants.
+    /// The tools whose name `keep` wants.
     #[must_use]
     pub fn only(&self, keep: impl Fn(&'static str) -> bool) -> Self {
         let tools = self.iter().map(|tool| (tool.facts().name, tool)).filter(|(name, _)| keep(name));
@@ -377,7 +377,7 @@ impl Registry {
         let refused: Vec<_> = kind.disallowed_tools.iter().filter_map(canonical).collect();
         Ok(self.only(|name| {
             let is_allowed = match &allowed {
-                // Who does not ask for it does not delegate.
+                // A call without it does not delegate.
                 None => name != TASK,
                 Some(allowed) => {
                     let is_named = allowed.contains(&name)
@@ -391,7 +391,7 @@ impl Registry {
         }))
     }
 
-    /// What the model is notified of the tools as things are. Modes that refuse all edits are notified of nothing that makes
+    /// The text for the model about the tools as things are. Modes that refuse all edits are notified of nothing that makes
     /// them; commands stay, for the gate lets those run that only look.
     #[must_use]
     pub fn declarations_for(&self, offer: &OfferContext<'_>) -> Vec<ToolDeclaration> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kode_config::mcp::fault::McpFailure;
 use kode_permission::rules::RuleSource;
 
-/// What becomes of a server.
+/// The state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerState {
     /// The user, or its entry, has switched it off.
@@ -29,23 +29,23 @@ pub enum ServerState {
 /// A server, for people.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerInfo {
-    /// What the user calls it.
+    /// Its name in the settings.
     pub name: String,
     /// How it is reached: `stdio`, `http` or `sse`; empty where its entry cannot be read.
     pub kind: &'static str,
     /// The program or address.
     pub target: String,
-    /// What becomes of it.
+    /// Its state.
     pub state: ServerState,
     /// The place of its entry.
     pub source: RuleSource,
     /// Number of failed attempts in a row.
     pub attempts: u32,
-    /// What went wrong last; nothing once it is connected again.
+    /// The last error; nothing once it is connected again.
     pub failure: Option<McpFailure>,
     /// How long it took to answer when it was asked last whether it is there.
     pub latency: Option<Duration>,
-    /// What it calls itself, with its version.
+    /// Its own name, with its version.
     pub title: Option<String>,
     /// Number of its tools.
     pub tools: usize,
