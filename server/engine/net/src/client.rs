@@ -39,7 +39,7 @@ pub const MAX_REDIRECTS: usize = 5;
 /// The accepted types: text that needs no conversion first.
 const ACCEPTED: &str = "text/markdown, text/plain;q=0.9, text/html;q=0.8, application/xhtml+xml;q=0.8, application/json;q=0.7, */*;q=0.1";
 
-/// What a request leads to.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FetchOutcome {
     /// A page.
@@ -78,7 +78,7 @@ impl Lookup for SystemLookup {
     }
 }
 
-/// What a client is made of.
+/// The parts of a client.
 pub struct WebOptions {
     /// Which addresses may be connected to.
     pub policy: AddressPolicy,

@@ -102,7 +102,7 @@ pub(super) fn plain_text(html: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What a page says.
+/// The text of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ConvertedPage {
     /// The text, as Markdown.

@@ -1,4 +1,4 @@
-//! What can go wrong between a URL and its text.
+//! The errors between a URL and its text.
 //!
 //! Rule: an error says what happened and where; the caller knows the next step.
 
@@ -33,7 +33,7 @@ pub enum WebError {
     Unreachable {
         /// The host.
         host: String,
-        /// What the system said.
+        /// The error of the system.
         reason: String,
     },
     /// The server says no.
@@ -69,7 +69,7 @@ pub enum WebError {
     /// The conversion to text broke off.
     #[error("the page could not be turned into text: {reason}")]
     Unreadable {
-        /// What happened.
+        /// The event.
         reason: String,
     },
     /// It took too long.
@@ -84,7 +84,7 @@ pub enum WebError {
     /// No client can be set up.
     #[error("the HTTP client could not be set up: {reason}")]
     Setup {
-        /// What the system said.
+        /// The error of the system.
         reason: String,
     },
 }

@@ -5,7 +5,7 @@
 
 /// How deep lists and quotes are indented; what lies deeper is written at this depth.
 const MAX_INDENT: usize = 12;
-/// What separates the cells of a row.
+/// The separator of the cells of a row.
 const CELL_SEPARATOR: &str = " | ";
 
 /// How much space is between two pieces of text.

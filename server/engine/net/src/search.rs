@@ -62,7 +62,7 @@ pub enum SearchError {
     Unreachable {
         /// The service.
         service: &'static str,
-        /// What the system said.
+        /// The error of the system.
         reason: String,
     },
     /// The service says no.
