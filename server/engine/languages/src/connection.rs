@@ -52,7 +52,7 @@ pub(crate) struct LanguageConnection {
     tasks: [tokio::task::AbortHandle; 2],
 }
 
-/// What the tasks of a connection share with it.
+/// The state that the tasks of a connection share.
 struct ConnectionState {
     pending: Mutex<HashMap<i64, oneshot::Sender<Result<Value, RequestFailure>>>>,
     closed: CancellationToken,

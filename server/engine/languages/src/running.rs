@@ -258,7 +258,7 @@ impl RunningLanguageServer {
                 }
             }
         };
-        // What it has not read by then is named in the result.
+        // Files that it has not read by then are named in the result.
         drop(timeout(READY_LIMIT, idle).await);
     }
 

@@ -30,7 +30,7 @@ use kode_text::workspace::language::{
     DiagnosticsRequest, LanguageError, LanguageServers, PlaceKind, ServerStart, TextPosition, TriedFile,
 };
 
-/// What the server does about a message.
+/// The reaction of the server to a message.
 enum Act {
     /// It answers a request.
     Answer(Value),
