@@ -45,7 +45,7 @@ fn picture() -> Image {
     Image { media_type: "image/png".into(), data: "cA==".into(), text: None }
 }
 
-/// What a model says, its reasoning in the form of its wire format.
+/// The output of a model, its reasoning in the form of its wire format.
 fn answer_block(wire: Option<Wire>) -> impl Strategy<Value = Block> {
     let signature = if wire == Some(Wire::Responses) { "" } else { "[s]{0,1}" };
     let thinking =

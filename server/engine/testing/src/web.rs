@@ -39,7 +39,7 @@ pub struct Answer {
 
 type Pieces = stream::BoxStream<'static, Result<Frame<Bytes>, Infallible>>;
 
-/// What the server was asked: method, target and headers.
+/// The requests to the server: method, target and headers.
 pub type Asked = Request<()>;
 
 impl Answer {

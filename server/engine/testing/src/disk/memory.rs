@@ -37,7 +37,7 @@ enum Node {
 struct Content {
     now: Vec<u8>,
     safe: Vec<u8>,
-    /// What the disk was not made to take yet, oldest first.
+    /// The unsynced writes of the disk, oldest first.
     pending: Vec<Change>,
     /// The handle that has the lock.
     locked_by: Option<usize>,
@@ -131,7 +131,7 @@ impl Memory {
     }
 }
 
-/// What a power cut leaves of a file.
+/// The content of a file after a power cut.
 fn survivors(file: &Content, chance: &mut Chance) -> Vec<u8> {
     let mut left = file.safe.clone();
     // How far the disk got: what came after that is gone, of what came before any blocks may be missing.
