@@ -237,7 +237,7 @@ fn block_on(front: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Re
     outcome
 }
 
-/// What commands about the files of a workspace have in common.
+/// The common part of commands about the files of a workspace.
 #[derive(Debug, Args)]
 struct FolderArgs {
     /// JSON instead of text, at least for lists

@@ -1,4 +1,4 @@
-//! What the client told about itself in `initialize`.
+//! The client's data in `initialize`.
 //!
 //! Rule: read once, by capability and never by client name; whatever is missing or null counts as not
 //! offered, and so do capabilities of ours that cannot be read.
@@ -35,7 +35,7 @@ pub struct ClientFacts {
     pub trace: TraceValue,
     /// The user's settings as the client passes them; `Null` if none exist.
     pub initialization_options: Value,
-    /// What positions count.
+    /// The unit of positions.
     pub encoding: PositionEncoding,
     /// Whether `workspace/applyEdit` is understood.
     pub apply_edit: bool,
@@ -67,7 +67,7 @@ pub struct ClientFacts {
     pub hover_markdown: bool,
     /// Whether virtual documents are read by `workspace/textDocumentContent`.
     pub text_document_content: bool,
-    /// What a plugin of ours offers; all absent in other clients.
+    /// The offer of a plugin of ours; all absent in other clients.
     pub kode: ClientKode,
 }
 
@@ -76,7 +76,7 @@ pub struct ClientFacts {
 pub struct WorkspaceRoot {
     /// The folder.
     pub path: AbsPath,
-    /// What the user calls it.
+    /// Its name in the settings.
     pub name: String,
 }
 

@@ -77,7 +77,7 @@ impl Documents {
         self.lock().encoding = encoding;
     }
 
-    /// What positions count.
+    /// The unit of positions.
     #[must_use]
     pub fn encoding(&self) -> PositionEncoding {
         self.lock().encoding
@@ -254,7 +254,7 @@ impl Documents {
         Ok(expectation)
     }
 
-    /// What an edit of this document holds while it is under way, so that edits go one after the other; `None`
+    /// The lock of a running edit of this document, so that edits go one after the other; `None`
     /// when the document is not open.
     #[must_use]
     pub fn edit_turn(&self, document: &DocumentSnapshot) -> Option<Arc<tokio::sync::Mutex<()>>> {

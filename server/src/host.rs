@@ -59,7 +59,7 @@ pub struct LspHost {
     connection: Arc<ClientConnection>,
 }
 
-/// What the editor said about an edit.
+/// The editor's answer about an edit.
 enum EditAnswer {
     Applied,
     Refused(String),
@@ -255,7 +255,7 @@ impl Host for LspHost {
     }
 }
 
-/// What the editor said about one document it was asked to save.
+/// The editor's answer about one document it was asked to save.
 fn save_outcome(asked: &Target, result: wire::SaveDocumentsResult) -> SaveOutcome {
     let is_asked = |uri: &wire::Uri| Url::parse(uri.as_str()).is_ok_and(|uri| target(&uri) == *asked);
     if result.saved.iter().any(is_asked) {

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::home;
 
-/// What an engine is equipped with by the settings of the user and the administrator, whatever the workspace.
+/// The equipment of an engine by the settings of the user and the administrator, for any workspace.
 pub(crate) struct EngineSettings {
     /// The most calls of a session that run at once.
     pub(crate) concurrency: usize,
@@ -56,7 +56,7 @@ pub(crate) fn how_to_search() -> String {
     format!("{HOW_TO_ENABLE} That goes under `webSearch` into your own settings, ~/.kode/settings.json.")
 }
 
-/// What settings equip an engine with now. Reads the files; a setting that cannot be used is left out and told.
+/// The current equipment of an engine by settings. Reads the files; an invalid setting is left out and reported.
 pub(crate) fn equipment(policies: &SettingsPolicies) -> EngineSettings {
     let values = policies.values();
     let (search, provider) = match values.web_search.as_ref().map(provider) {

@@ -60,7 +60,7 @@ pub(crate) enum SetupError {
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         reason: String,
     },
     /// The settings cannot be written.
@@ -68,7 +68,7 @@ pub(crate) enum SetupError {
     Settings(String),
 }
 
-/// What became of a trial.
+/// The outcome of a trial.
 pub(crate) struct SetupTrial {
     /// The model that was asked, and how long it took; or why it did not answer.
     pub(crate) outcome: Result<(String, Duration), ModelError>,
@@ -304,7 +304,7 @@ pub(crate) fn save(
         .clone()
         .or(provider.model.clone())
         .ok_or_else(|| SetupError::BadOption("model".to_owned(), "name the model".to_owned()))?;
-    // What cannot be used is not kept.
+    // An unusable profile is not stored.
     profile(choice, &model, &environment)?;
     let key_file = match &choice.key {
         SetupKey::Value { value } => Some(write_key(state, &name, value)?),

@@ -143,7 +143,7 @@ where
 
 type HandlerOutcome = Result<Result<Option<Response>, ExitedError>, Box<dyn Any + Send>>;
 
-/// Who called, for the answers that no handler gives.
+/// The caller, for the answers that no handler gives.
 struct CallOrigin {
     method: String,
     id: Option<Id>,

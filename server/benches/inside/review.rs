@@ -191,7 +191,7 @@ impl File {
         })
     }
 
-    /// What any list must do: cut the lines of each hunk out of the text, and their old ones.
+    /// The minimal work of any list: cut the lines of each hunk out of the text, and their old ones.
     fn cut_lines(&self) -> Vec<(String, String)> {
         let text = self.ledger.text(&self.target).expect("it is followed");
         let mut shift = 0;

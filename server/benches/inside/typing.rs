@@ -156,7 +156,7 @@ impl Follower {
     }
 }
 
-/// What a session does with a change of a document that its ledger knows.
+/// The work of a session for a change of a document that its ledger follows.
 fn take_in(ledger: &mut Ledger, event: DocumentEvent) {
     let DocumentEvent::Changed { after, edits: Some(edits), .. } = event else {
         panic!("nothing but typing happens here")

@@ -23,7 +23,7 @@ pub(super) struct AcpClient {
     pub(super) name: Option<String>,
     /// Its name for people.
     pub(super) title: Option<String>,
-    /// What it can do.
+    /// Its abilities.
     pub(super) capabilities: ClientCapabilities,
 }
 

@@ -51,7 +51,7 @@ pub(super) struct UpdateSender {
     held: Option<Vec<SessionUpdate>>,
 }
 
-/// What a client was sent of an item.
+/// The sent part of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SentPart {
     /// Bytes of a text.

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::client::ClientFacts;
 
-/// What an editor can set in `initializationOptions`.
+/// The options of an editor in `initializationOptions`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct UserOptions {
@@ -25,7 +25,7 @@ pub struct UserOptions {
     pub model: ProfileOptions,
     /// Further profiles by name.
     pub models: BTreeMap<String, ProfileOptions>,
-    /// What profiles are used for: `main`, `task`, `compact`, `quick`.
+    /// The purposes of profiles: `main`, `task`, `compact`, `quick`.
     pub pointers: BTreeMap<Pointer, String>,
     /// The mode new sessions start in; that of the settings files when it is not given.
     #[serde(deserialize_with = "mode_of_any_name")]
@@ -36,7 +36,7 @@ pub struct UserOptions {
     pub save_before_commands: Option<bool>,
     /// Whether changes that wait for a decision are shown as diagnostics.
     pub review_diagnostics: ReviewDiagnostics,
-    /// What the client can do and does not tell in its capabilities, in the same form; read with those.
+    /// Abilities of the client that its capabilities lack, in the same form; read with those.
     pub client_capabilities: Value,
     /// Settings of unknown origin: they may restrict but never loosen.
     pub settings: Value,

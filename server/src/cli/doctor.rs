@@ -108,7 +108,7 @@ fn findings(support: &SandboxSupport, folder: &AbsPath) -> anyhow::Result<Value>
     }))
 }
 
-/// What the settings files of a folder say, and what they make of the sandbox.
+/// The settings files of a folder, and their effect on the sandbox.
 fn settings(folder: &AbsPath) -> anyhow::Result<Value> {
     let source = policies::of(folder)?;
     let (settings, policy) = (source.settings(), source.current());
@@ -150,7 +150,7 @@ fn loaded(settings: &Settings) -> Vec<Value> {
     settings.files.iter().map(of_file).collect()
 }
 
-/// What becomes of commands by the settings, in a sentence.
+/// The state of commands by the settings, in a sentence.
 fn commands(confinement: &Confinement) -> String {
     match confinement {
         Confinement::Off => "run outside a sandbox: `sandbox.enabled` is false".to_owned(),

@@ -11,7 +11,7 @@ use kode_engine::permission::NOBODY;
 use crate::cli::terminal;
 use crate::display::question_lines;
 
-/// Who answers permission prompts and questions.
+/// The answers to permission prompts and questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answerer {
     /// The person at the terminal.

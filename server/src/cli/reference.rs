@@ -32,7 +32,7 @@ pub enum ReferencePage {
     Settings,
     /// The typed text after `/`, what editors run, and the typed text in a terminal
     Commands,
-    /// What the model can do
+    /// The abilities of the model
     Tools,
 }
 
@@ -70,7 +70,7 @@ impl ReferencePage {
     }
 }
 
-/// What `which changes` represents, and what the commands about changes have in common.
+/// The meaning of `which changes`, and the common part of the commands about changes.
 const WHICH_CHANGES: &str = r#"
 The four commands that decide take one object that selects the changes: `{"hunkIds": ["…"]}`, `{"uri": "file:///…"}`,
 `{"turnId": "…"}` or `{"all": true}`, each with an optional `sessionId`. Without an argument they select all undecided
@@ -102,7 +102,7 @@ fn settings() -> String {
     text
 }
 
-/// What a key holds, for people.
+/// The type of a key, for people.
 fn holds(shape: KeyShape) -> String {
     match shape {
         KeyShape::Switch => "true or false".to_owned(),

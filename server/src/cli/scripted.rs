@@ -18,7 +18,7 @@ use crate::cli::terminal;
 /// The arguments of `kode-ls scripted-model`.
 #[derive(Debug, Args)]
 pub struct ScriptedArgs {
-    /// What to answer, as JSON [default: the built-in demo]
+    /// The script, as JSON [default: the built-in demo]
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
     /// Port on 127.0.0.1; 0 takes a free one

@@ -41,7 +41,7 @@ pub fn styles(styles: &Styles, active: Option<&str>) -> wire::ListStylesResult {
     }
 }
 
-/// What became of the files of users.
+/// The outcome of the files of users.
 #[must_use]
 pub fn report(report: &ExtensionReport) -> wire::DoctorResult {
     wire::DoctorResult {

@@ -61,7 +61,7 @@ pub(crate) fn no_home(message: &str) -> RequestError {
     failure(ErrorKind::StorageFailure, message.to_owned(), "Set KODE_LS_HOME to a folder you can write to.")
 }
 
-/// What a session has changed that another server writes cannot be read.
+/// The changes of a session that another server writes cannot be read.
 pub(crate) fn followed_changes(error: io::Error) -> RequestError {
     failure(
         ErrorKind::StorageFailure,
@@ -196,7 +196,7 @@ pub(crate) fn submit(error: SubmitError) -> RequestError {
     }
 }
 
-/// What waits was not changed.
+/// The queue was not changed.
 pub(crate) fn queue(error: QueueError) -> RequestError {
     let message = error.to_string();
     match error {

@@ -53,7 +53,7 @@ fn info(hook: HookInfo) -> wire::HookInfo {
     }
 }
 
-/// What a hook did, as news.
+/// The run of a hook, as an event.
 pub(super) fn ran(
     event: String,
     name: String,

@@ -14,7 +14,7 @@ pub fn servers(servers: Vec<ServerInfo>) -> Vec<wire::McpServer> {
     servers.into_iter().map(server).collect()
 }
 
-/// What becomes of servers, as news.
+/// The state of servers, as news.
 pub(super) fn changed(servers: Vec<ServerInfo>) -> wire::Event {
     wire::Event::McpChanged(wire::McpChanged { servers: self::servers(servers) })
 }

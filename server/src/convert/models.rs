@@ -164,7 +164,7 @@ pub fn effort_from_wire(effort: wire::EffortChoice) -> Option<Effort> {
     }
 }
 
-/// What a session has taken of its models.
+/// The usage of a session by model.
 #[must_use]
 pub fn spending(spending: &Spending) -> wire::SessionUsage {
     let mut usage = Usage::default();

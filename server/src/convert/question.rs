@@ -60,7 +60,7 @@ pub fn asked(session: &SessionId, asked: Question) -> wire::Event {
     wire::Event::QuestionAsked(Box::new(wire::QuestionAsked { question: question(session, asked) }))
 }
 
-/// What became of a question.
+/// The outcome of a question.
 #[must_use]
 pub fn resolved(resolved: QuestionResolution) -> wire::QuestionAnswered {
     let answer = |picked: InquiryAnswer| wire::QuestionAnswer { labels: picked.labels, text: picked.text };

@@ -52,13 +52,13 @@ pub fn summary(summary: SessionSummary) -> wire::SessionSummary {
     }
 }
 
-/// What sessions take together.
+/// The totals of sessions.
 #[must_use]
 pub fn totals(totals: SessionTotals) -> wire::SessionTotals {
     wire::SessionTotals { sessions: totals.sessions, bytes: totals.bytes }
 }
 
-/// Who gave a session its title.
+/// The author of a session's title.
 #[must_use]
 pub fn titled_by(by: TitledBy) -> wire::TitledBy {
     match by {

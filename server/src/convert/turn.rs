@@ -106,7 +106,7 @@ pub(super) fn phases(phases: PhaseTimes) -> wire::PhaseTimes {
     }
 }
 
-/// What a notice is about.
+/// The topic of a notice.
 pub(super) fn notice_kind(kind: NoticeKind) -> wire::NoticeKind {
     match kind {
         NoticeKind::ApiError => wire::NoticeKind::ApiError,

@@ -1,4 +1,4 @@
-//! Who saves a document: a person, the editor by itself, or the agent by way of the editor.
+//! The author of a save: a person, the editor by itself, or the agent by way of the editor.
 //!
 //! Rule: a save is a person's unless the editor has said otherwise just before it, or was asked for it by us; a text that was
 //! asked for and never came is forgotten after a limit.

@@ -13,11 +13,11 @@ pub const BASELINE_SCHEME: &str = "kode-baseline";
 /// The scheme of texts with the proposed hunks.
 pub const PROPOSED_SCHEME: &str = "kode-proposed";
 
-/// What cannot are in a path as it is; escaped characters stay.
+/// Characters that a path cannot hold; escaped characters stay.
 const PATH: &AsciiSet =
     &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'?').add(b'`').add(b'{').add(b'}');
 
-/// What cannot are in a query as it is, the escapes of the document's own URI among it.
+/// Characters that a query cannot hold, the escapes of the document's own URI among it.
 const QUERY: &AsciiSet =
     &PATH.add(b'%').add(b'\'').add(b'&').add(b'+').add(b'=').add(b'\\').add(b'^').add(b'|');
 
@@ -132,7 +132,7 @@ mod tests {
             prop_assert!(Url::parse(&uri).is_ok(), "{}", uri);
             let normal = Url::parse(&uri).unwrap();
             prop_assert_eq!(SideUri::parse(normal.as_str()), Some(side.clone()));
-            // What an editor does that keeps URIs in parts and escapes all it can when it writes them.
+            // The behavior of an editor that keeps URIs in parts and escapes all it can when it writes them.
             let query = percent_decode_str(normal.query().unwrap()).decode_utf8().unwrap().into_owned();
             let anew = format!(
                 "{}://{}?{}#1", normal.scheme(), normal.path(), utf8_percent_encode(&query, NON_ALPHANUMERIC)

@@ -40,7 +40,7 @@ pub fn file_path(uri: &Url) -> Option<AbsPath> {
     AbsPath::new(uri.to_file_path().ok()?).ok()
 }
 
-/// What the engine calls the file or document of a URI.
+/// The engine's name of the file or document of a URI.
 #[must_use]
 pub fn target(uri: &Url) -> Target {
     file_path(uri).map_or_else(|| Target::Untitled(uri.as_str().to_owned()), Target::File)

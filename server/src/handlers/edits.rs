@@ -145,7 +145,7 @@ fn resolution(session: &Arc<Session>, id: &ResolutionId) -> wire::Resolution {
     }
 }
 
-/// Whose hunks are meant, and which; no session means all live ones.
+/// The session of the hunks, and which; no session means all live ones.
 fn selection(selection: wire::EditSelection) -> Result<(Option<wire::SessionId>, Selection), RequestError> {
     Ok(match selection {
         wire::EditSelection::Hunks(part) => {

@@ -35,7 +35,7 @@ pub(crate) async fn start(backend: &Backend, params: Params) -> Result<wire::Sta
     Ok(told(submitted.map_err(error::submit)?))
 }
 
-/// What became of a prompt.
+/// The outcome of a prompt.
 pub(crate) fn told(submitted: SubmitOutcome) -> wire::StartTurnResult {
     match submitted {
         SubmitOutcome::Started(turn) => {

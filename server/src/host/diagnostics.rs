@@ -1,4 +1,4 @@
-//! What the editor's language servers say, asked of a client that has offered to tell.
+//! Diagnostics, asked of a client that has offered to tell.
 //!
 //! Rule: waited for at most [`LIMIT`], bounded before anything is made of it, and said to be out of date when the
 //! document has another version by now.

@@ -30,7 +30,7 @@ pub(crate) struct EditorLanguages {
 }
 
 impl EditorLanguages {
-    /// Those of the editor that this connection is to.
+    /// The language servers of this connection's editor.
     pub(crate) fn new(connection: Arc<ClientConnection>) -> Self {
         Self { connection }
     }

@@ -194,7 +194,7 @@ async fn a_refusal_is_stale_when_the_document_moved_and_a_rejection_when_it_did_
     }
 }
 
-/// What Neovim does: it holds back the typed text for a moment, and an edit that comes in that moment is lost.
+/// The behavior of Neovim: it holds back the typed text for a moment, and an edit that comes in that moment is lost.
 #[tokio::test(start_paused = true)]
 async fn an_edit_that_is_said_to_be_applied_but_was_dropped_for_typing_is_stale() {
     for (typed_before, shown) in [(true, false), (false, false), (true, true), (false, true)] {

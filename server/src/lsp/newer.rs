@@ -1,4 +1,4 @@
-//! What LSP has and `lsp_types` does not know yet, carried through its types under `experimental`.
+//! Parts of LSP that `lsp_types` lacks, carried through its types under `experimental`.
 //!
 //! Rule: only `initialize` is touched, and only to move a capability to where it can be read or belongs; on the wire
 //! everything is where LSP has it.

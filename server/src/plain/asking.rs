@@ -43,7 +43,7 @@ const MAX_OWN: usize = 12;
 /// Maximum characters of a problem in a title.
 const TITLE_LIMIT: usize = 80;
 
-/// What can be asked about a selection: the title and the words.
+/// The prompts about a selection: title and text.
 const ABOUT_SELECTION: [(&str, &str); 4] = [
     ("Explain the selection", "Explain the selected code. Change nothing."),
     (
@@ -65,7 +65,7 @@ pub(super) struct AskArgument {
     /// The part of it that is meant.
     #[serde(default)]
     range: Option<Range>,
-    /// What a language server says there.
+    /// The diagnostic there.
     #[serde(default)]
     message: Option<String>,
 }

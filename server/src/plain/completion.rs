@@ -18,7 +18,7 @@ use crate::convert::error::RequestError;
 /// The typed text to be asked: a mention and its content, or a command.
 pub(crate) const TRIGGERS: [&str; 5] = ["@", "/", "#", ":", "\""];
 
-/// What can stand at the cursor; `None` where no prompt is.
+/// The completions at the cursor; `None` where no prompt is.
 pub(crate) async fn complete(
     front_end: &Arc<PlainFrontEnd>,
     params: &CompletionParams,
@@ -44,7 +44,7 @@ pub(crate) async fn complete(
     }
     let range = encoding.range(&document.text, prompt.start + word.start + kept..cursor);
     let items = found.into_iter().enumerate().map(|(at, found)| item(at, found, kept, range));
-    // What fits is decided here, by more than what the word begins with.
+    // The matches are decided here, by more than the beginning of the word.
     Ok(Some(CompletionList { is_incomplete: true, items: items.collect() }))
 }
 

@@ -1,4 +1,4 @@
-//! What waits, for editors without a plugin: the commands `kode.steer` and `kode.queue`.
+//! The queue, for editors without a plugin: the commands `kode.steer` and `kode.queue`.
 //!
 //! Rule: without an argument nothing is changed; the default is the next queued prompt.
 
@@ -34,7 +34,7 @@ pub(super) struct SteerArgument {
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(super) struct QueueArgument {
     op: QueueOperation,
-    /// What waits; the next prompt when it is not said.
+    /// The queued prompts; the default is the next one.
     queue_id: Option<String>,
     /// The new words.
     text: Option<String>,
@@ -60,7 +60,7 @@ pub(super) fn steer(agent: &Agent, steer: SteerArgument) -> Result<Value, Reques
     Ok(submitted(&session, &session.prompts().steer(Prompt::from(steer.text)).map_err(error::submit)?))
 }
 
-/// What became of a prompt.
+/// The outcome of a prompt.
 pub(super) fn submitted(session: &Session, submitted: &SubmitOutcome) -> Value {
     match submitted {
         SubmitOutcome::Started(turn) => json!({ "sessionId": session.id(), "turnId": turn }),

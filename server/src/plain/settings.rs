@@ -81,7 +81,7 @@ pub(super) struct RulesArgument {
 #[derive(Debug, Default)]
 pub(crate) struct SettingsNotices {
     told: Mutex<HashSet<String>>,
-    /// What the user was asked about, by its digest.
+    /// The requests that the user was asked about, by digest.
     asked: Mutex<HashSet<String>>,
 }
 
@@ -356,7 +356,7 @@ pub(super) async fn trust(agent: &Arc<Agent>, argument: TrustArgument) -> Result
     Ok(json!({ "changed": changed }))
 }
 
-/// What waits and what counts, for people and for programs.
+/// The waiting and the approved requests, for people and for programs.
 fn listed(waiting: &[&PendingTrust], approved: &[&ApprovedTrust]) -> Value {
     let mut lines: Vec<_> =
         waiting.iter().map(|one| format!("waits {} [{}]", waiting_line(one), one.digest)).collect();

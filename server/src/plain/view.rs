@@ -85,7 +85,7 @@ impl SessionView for PlainView {
         if !self.watches {
             return;
         }
-        // What a sub-agent says is for the call it works for, which tells what comes of it; its steps are steps.
+        // The text of a sub-agent is for its call, which reports the result; its steps are steps.
         if event.is_of_sub_agent() && !matches!(event, Event::ToolStart { .. }) {
             return;
         }

@@ -26,7 +26,7 @@ const KEPT_CAPACITY: usize = 1 << 20;
 
 const CONTENT_LENGTH: &str = "content-length";
 
-/// What cannot be read as a frame. Each is reported once, however many bytes are skipped because of it.
+/// An unreadable frame. Each is reported once, however many bytes are skipped because of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// Bytes that are no header where one must begin.

@@ -1,4 +1,4 @@
-//! What a body says: a call of ours, the answer to a request we sent, or neither.
+//! The kind of a body: a call of ours, the answer to a request we sent, or neither.
 //!
 //! Rule: every body gets a verdict and nothing here fails for good; an invalid message gets an error with
 //! the standard JSON-RPC codes.

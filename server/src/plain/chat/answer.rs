@@ -36,7 +36,7 @@ const MAX_REFUSALS: u32 = 3;
 /// Number of a session's newest items that are checked for missed ones.
 const LOOKED_AT: usize = 500;
 
-/// What begins an answer.
+/// The beginning of an answer.
 pub(super) struct AnswerStart {
     /// The document.
     pub(super) uri: Url,
@@ -76,7 +76,7 @@ enum StopCause {
 struct AnswerWriter {
     front_end: Arc<PlainFrontEnd>,
     host: LspHost,
-    /// Who waits for an answer does not keep a closed session from ending.
+    /// A task that waits for an answer does not keep a closed session from ending.
     session: Weak<Session>,
     uri: Url,
     turn: TurnId,
@@ -232,7 +232,7 @@ impl AnswerWriter {
 
     /// Takes what the session knows of the turn, where events were missed.
     async fn look_at_all(&mut self, session: Arc<Session>) {
-        // What has left memory is read from the disk.
+        // Items that have left memory are read from the disk.
         let looking = tokio::task::spawn_blocking(move || session.snapshot(LOOKED_AT));
         let Ok(snapshot) = looking.await else { return };
         snapshot.items.iter().for_each(|item| self.item(item));

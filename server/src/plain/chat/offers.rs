@@ -1,4 +1,4 @@
-//! What a chat document offers at its place: code actions and lenses to send and to stop.
+//! The offers of a chat document at their place: code actions and lenses to send and to stop.
 //!
 //! Rule: lenses and actions run the same commands, which can be run by name as well; an action that sends is of no kind
 //! that an editor carries out by itself.
@@ -70,7 +70,7 @@ fn command(offer: &ChatOffer) -> Command {
     Command { title, command: offer.command.to_owned(), arguments: Some(vec![offer.argument.clone()]) }
 }
 
-/// What can be done with a chat document; with `all` also rare actions.
+/// The actions of a chat document; with `all` also rare actions.
 fn offers(
     front_end: &PlainFrontEnd,
     uri: &Url,

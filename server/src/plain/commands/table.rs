@@ -9,7 +9,7 @@ pub struct EditorCommand {
     pub name: &'static str,
     /// The form of its argument, as Markdown; empty where it takes none.
     pub argument: &'static str,
-    /// What it does, as Markdown, with links from the reference's folder.
+    /// Its effect, as Markdown, with links from the reference's folder.
     pub does: &'static str,
 }
 

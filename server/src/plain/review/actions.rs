@@ -31,10 +31,10 @@ pub(crate) const EVERYWHERE: CodeActionKind = CodeActionKind::new("source.kode.r
 /// The name of the one annotation in a preview.
 const ANNOTATION: &str = "kode";
 
-/// What the editor can take, and what it shows.
+/// The abilities of the editor, and its display.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ActionSupport<'a> {
-    /// What positions count.
+    /// The unit of positions.
     pub(crate) encoding: PositionEncoding,
     /// Whether actions may be more than commands.
     pub(crate) literals: bool,
@@ -45,7 +45,7 @@ pub(crate) struct ActionSupport<'a> {
 }
 
 impl<'a> ActionSupport<'a> {
-    /// What a client can take, while it shows this document.
+    /// The abilities of a client, while it shows this document.
     pub(crate) fn new(facts: &ClientFacts, document: Option<&'a DocumentSnapshot>) -> Self {
         Self {
             encoding: facts.encoding,

@@ -33,7 +33,7 @@ const MESSAGE_LIMIT: usize = 4_000;
 /// Number of a session's newest items that are checked first for the name of a call's tool.
 const NEWEST_ITEMS: usize = 32;
 
-/// What the editor has been told about hunks.
+/// The published state of hunks.
 #[derive(Debug, Default)]
 pub(crate) struct ReviewPublisher {
     state: Mutex<PublisherState>,
@@ -216,7 +216,7 @@ fn current(front_end: &PlainFrontEnd) -> Vec<DocumentDiagnostics> {
     files.into_iter().map(|(uri, (version, diagnostics))| (uri, version, diagnostics)).collect()
 }
 
-/// What has to be told so that the editor has `now`; what it has from before and should not is cleared.
+/// The notifications that bring the editor to `now`; outdated ones are cleared.
 fn news(
     published: &mut BTreeMap<Url, Vec<Diagnostic>>,
     now: Vec<DocumentDiagnostics>,

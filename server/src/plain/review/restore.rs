@@ -200,7 +200,7 @@ fn listed_one(session: &Session, checkpoint: &CheckpointView) -> Value {
     })
 }
 
-/// What a restore would do: `{text, files: [{path, unified, userEdits, problem}], items}`.
+/// The effect of a restore: `{text, files: [{path, unified, userEdits, problem}], items}`.
 fn previewed(preview: &RestorePreview, path: impl Fn(&Target) -> String) -> Value {
     let mut lines = vec![format!(
         "{} would change, {} of the transcript would go.",

@@ -23,7 +23,7 @@ pub(super) fn counts(hunk: &HunkView) -> String {
     format!("+{} -{}", line_count(&hunk.new_text), line_count(&hunk.old_text))
 }
 
-/// What a hunk does, as a clause without its subject: `changed 3 lines`, `would add 1 line`.
+/// The effect of a hunk, as a clause without its subject: `changed 3 lines`, `would add 1 line`.
 pub(super) fn does(hunk: &HunkView) -> String {
     let (added, removed) = (line_count(&hunk.new_text), line_count(&hunk.old_text));
     let proposed = hunk.state == HunkState::Proposed;
