@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::{CheckpointId, ItemId, ResolutionId, SessionId, Timestamp, TurnId, Uri};
 
-/// Whose checkpoints are listed.
+/// The session of the checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListCheckpointsParams {
@@ -54,7 +54,7 @@ pub struct RestoreCheckpointParams {
     pub checkpoint_id: CheckpointId,
     /// The restored parts.
     pub what: RestoreWhat,
-    /// What becomes of the user's own changes since the checkpoint.
+    /// The handling of the user's own changes since the checkpoint.
     #[serde(default)]
     pub user_edits: UserEdits,
     /// Whether to tell what would be done, and do nothing.
@@ -62,7 +62,7 @@ pub struct RestoreCheckpointParams {
     pub dry_run: bool,
 }
 
-/// What a restore brings back.
+/// The parts that a restore brings back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RestoreWhat {
@@ -74,7 +74,7 @@ pub enum RestoreWhat {
     Both,
 }
 
-/// What becomes of the user's own changes since a checkpoint.
+/// The handling of the user's own changes since a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum UserEdits {
@@ -85,13 +85,13 @@ pub enum UserEdits {
     Discard,
 }
 
-/// What became of a request to restore.
+/// The outcome of a request to restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum RestoreCheckpointResult {
     /// The restore was begun.
     Started(StartedRestore),
-    /// What a restore would do; nothing was done.
+    /// The effect of a restore; nothing was done.
     Preview(RestorePreview),
 }
 
@@ -103,7 +103,7 @@ pub struct StartedRestore {
     pub resolution_id: ResolutionId,
 }
 
-/// What a restore would do.
+/// The effect of a restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RestorePreview {
@@ -113,7 +113,7 @@ pub struct RestorePreview {
     pub items: u64,
 }
 
-/// What a restore would do to one file.
+/// The effect of a restore on one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RestoreFile {
@@ -121,7 +121,7 @@ pub struct RestoreFile {
     pub uri: Uri,
     /// Its path or untitled URI, as shown to people.
     pub path: String,
-    /// What would change, as a unified diff from the text as it is.
+    /// The changes, as a unified diff from the current text.
     pub unified: String,
     /// The user's own changes since the checkpoint, as a unified diff; absent if none exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]

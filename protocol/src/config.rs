@@ -22,7 +22,7 @@ pub struct GetConfigParams {
     pub key: Option<String>,
 }
 
-/// What counts.
+/// The effective settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GetConfigResult {
@@ -38,7 +38,7 @@ pub struct GetConfigResult {
 pub struct ConfigSetting {
     /// Its key, such as `permissions.allow` or `env.PATH`. Keys that begin with `session.` are a session's own, and in no file.
     pub key: String,
-    /// What it is about: `api`, `behavior`, `interface` or `session`.
+    /// Its topic: `api`, `behavior`, `interface` or `session`.
     pub kind: String,
     /// The value in force, secrets masked; absent if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,11 +59,11 @@ pub struct ConfigStatement {
     pub value: Value,
     /// Its place.
     pub source: RuleSource,
-    /// What becomes of it.
+    /// Its state.
     pub standing: ConfigStanding,
 }
 
-/// What becomes of something that a file states.
+/// The state of a statement in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ConfigStanding {
@@ -105,7 +105,7 @@ pub enum ConfigScope {
     User,
 }
 
-/// What became of a setting.
+/// The outcome of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SetConfigResult {
@@ -116,7 +116,7 @@ pub struct SetConfigResult {
     pub changed: bool,
 }
 
-/// Whose workspace is meant.
+/// The session whose workspace is meant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListTrustParams {
@@ -125,7 +125,7 @@ pub struct ListTrustParams {
     pub session_id: Option<SessionId>,
 }
 
-/// What files of a workspace ask for.
+/// The trust requests of workspace files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListTrustResult {
@@ -133,9 +133,9 @@ pub struct ListTrustResult {
     pub distrusted: bool,
     /// How many of what wait, for people: `2 hooks, 1 MCP server`; empty when nothing does.
     pub summary: String,
-    /// What waits for the user, the strongest first.
+    /// The waiting requests, the strongest first.
     pub waiting: Vec<PendingTrust>,
-    /// What counts because the user has approved it.
+    /// Entries in effect by approval.
     pub approved: Vec<ApprovedTrust>,
 }
 
@@ -143,7 +143,7 @@ pub struct ListTrustResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingTrust {
-    /// What represents exactly this text in this file of this workspace.
+    /// The digest of exactly this text in this file of this workspace.
     pub digest: String,
     /// The setting, such as `hooks.PreToolUse`.
     pub key: String,
@@ -151,7 +151,7 @@ pub struct PendingTrust {
     pub text: String,
     /// Its place.
     pub source: RuleSource,
-    /// What the user approved in its place before, or its beginning; absent when there was nothing.
+    /// The earlier approved text in its place, or its beginning; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<String>,
     /// Whether the user has said "not now".
@@ -162,7 +162,7 @@ pub struct PendingTrust {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovedTrust {
-    /// What represents exactly this text in this file of this workspace.
+    /// The digest of exactly this text in this file of this workspace.
     pub digest: String,
     /// The setting.
     pub key: String,
@@ -172,7 +172,7 @@ pub struct ApprovedTrust {
     pub source: RuleSource,
 }
 
-/// What the user says something about.
+/// The subject of the user's decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustParams {
@@ -183,7 +183,7 @@ pub struct TrustParams {
     pub digests: Vec<String>,
 }
 
-/// What came of it.
+/// Its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustResult {

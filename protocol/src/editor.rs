@@ -1,4 +1,4 @@
-//! What the server asks of the editor, beyond LSP.
+//! The server's requests to the editor, beyond LSP.
 //!
 //! Rule: asked only of clients that have offered it, never waited for without a limit, and nothing here moves focus,
 //! cursor or scroll.
@@ -52,7 +52,7 @@ pub struct EditorDiagnosticsParams {
     pub settle_ms: Option<u32>,
 }
 
-/// What the language servers say. A file without diagnostics may be left out.
+/// Diagnostics. A file without diagnostics may be left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EditorDiagnosticsResult {
@@ -61,7 +61,7 @@ pub struct EditorDiagnosticsResult {
     pub files: Vec<EditorFileDiagnostics>,
 }
 
-/// What the language servers say about one file.
+/// The diagnostics of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EditorFileDiagnostics {
@@ -70,7 +70,7 @@ pub struct EditorFileDiagnostics {
     /// The version of the document that they are about; absent when that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<i32>,
-    /// What they say, without what this server has published itself.
+    /// The diagnostics, without those of this server.
     pub diagnostics: Vec<EditorDiagnostic>,
 }
 

@@ -1,4 +1,4 @@
-//! What the agent has changed, hunk by hunk, and what the user does about it.
+//! The agent's changes, hunk by hunk, and the user's decisions.
 //!
 //! Rule: hunks tell how things stand now, and `edits_changed` says when that is out of date; acting is answered at once
 //! with an id, and `edits_resolved` tells how it went.
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::lsp::RangeShape;
 use crate::text::{CallId, HunkId, PermissionId, ResolutionId, SessionId, TurnId, Uri};
 
-/// Whose edits are listed.
+/// The session of the edits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListEditsParams {
@@ -23,13 +23,13 @@ pub struct ListEditsParams {
     pub history: bool,
 }
 
-/// What a session has changed.
+/// The changes of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListEditsResult {
     /// The files and documents with hunks that are proposed, applied or in conflict, in the order of their names.
     pub files: Vec<EditedFile>,
-    /// What each call changed, the file first changed first; empty unless it was asked for.
+    /// The changes of each call, the file first changed first; empty unless it was asked for.
     #[serde(default)]
     pub history: Vec<FileHistory>,
     /// How the hunks of each call stand, the decided ones included; absent for a session that another server writes, and where
@@ -88,11 +88,11 @@ pub struct Hunk {
     pub turn_id: TurnId,
     /// The call that made it.
     pub call_id: CallId,
-    /// What it does to the file.
+    /// Its effect on the file.
     pub kind: HunkKind,
     /// Where it is in its life.
     pub state: HunkState,
-    /// What it reaches over in the text; empty where it only takes text away, or is not in the text.
+    /// Its range in the text; empty where it only takes text away, or is not in the text.
     #[schemars(with = "RangeShape")]
     pub range: lsp_types::Range,
     /// The whole lines around `range`, to be marked; empty when without the hunk there would be lines, and with it
@@ -113,7 +113,7 @@ pub struct Hunk {
     pub permission_id: Option<PermissionId>,
 }
 
-/// What a hunk does to its file.
+/// The effect of a hunk on its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum HunkKind {
@@ -153,7 +153,7 @@ pub struct LineRange {
     pub end: u32,
 }
 
-/// What the calls of a session have changed in a file.
+/// The changes of a session's calls in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileHistory {
@@ -169,7 +169,7 @@ pub struct FileHistory {
     pub changes: Vec<EditChange>,
 }
 
-/// What one call changed in a file when it was carried out, whatever became of it since.
+/// The changes of one call in a file when it ran, regardless of later decisions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EditChange {
@@ -189,10 +189,10 @@ pub struct ResolveEditsParams {
     pub selection: EditSelection,
     /// The action on them.
     pub action: ReviewAction,
-    /// What undoing does where the user has changed what a hunk put there.
+    /// The effect of undo where the user has changed a hunk's text.
     #[serde(default)]
     pub amended: Amended,
-    /// What the user says to the model about it. About proposals it goes with the answer to their call, about other changes
+    /// The user's note to the model about it. About proposals it goes with the answer to their call, about other changes
     /// with the next prompt, as long as this server lives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -253,7 +253,7 @@ pub struct SessionSelection {
     pub session_id: SessionId,
 }
 
-/// What the user does about hunks.
+/// The user's action on hunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ReviewAction {
@@ -267,7 +267,7 @@ pub enum ReviewAction {
     Undo,
 }
 
-/// What undoing does where the user has changed what a hunk put there.
+/// The effect of undo where the user has changed a hunk's text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Amended {
@@ -286,7 +286,7 @@ pub struct ProposeEditsParams {
     pub session_id: SessionId,
     /// The file or document: open, or in a folder of the workspace. A file that is not there is made.
     pub uri: Uri,
-    /// What the text replaces, in the document as the server knows it; all of it when absent.
+    /// The range that the text replaces, in the document as the server knows it; all of it when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<RangeShape>")]
     pub range: Option<lsp_types::Range>,
@@ -294,7 +294,7 @@ pub struct ProposeEditsParams {
     pub text: String,
 }
 
-/// What became of a text.
+/// The outcome of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProposeEditsResult {

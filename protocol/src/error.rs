@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorData {
-    /// What kind of failure it is, with its facts.
+    /// The kind of failure, with its facts.
     #[serde(flatten)]
     pub kind: ErrorKind,
-    /// What to do next, for people.
+    /// The next step, for people.
     pub hint: String,
 }
 

@@ -37,7 +37,7 @@ pub struct AgentEventParams {
     pub bookmark: Bookmark,
     /// The stream it belongs to.
     pub channel: Channel,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
@@ -56,15 +56,15 @@ pub struct Bookmark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Channel {
-    /// What people watch: text, tools, the end of a turn.
+    /// Events for display: text, tools, the end of a turn.
     Progress,
-    /// What people must answer.
+    /// Events that people must answer.
     Control,
-    /// What clients and audits record.
+    /// Events for clients and audits.
     Monitor,
 }
 
-/// What happened.
+/// The event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
@@ -105,7 +105,7 @@ pub enum Event {
     StateChanged(StateChanged),
     /// The session's mode or model changed.
     ModeChanged(ModeChanged),
-    /// What waits for its turn, or for the running one, changed.
+    /// The queue or the messages to the running turn changed.
     QueueChanged(QueueChanged),
     /// The session has another title.
     TitleChanged(TitleChanged),
@@ -140,7 +140,7 @@ pub enum Event {
     EditsChanged(EditsChanged),
     /// The user's act on hunks, or on a checkpoint, is done.
     EditsResolved(EditsResolved),
-    /// What stood before a prompt can be brought back.
+    /// The state before a prompt can be restored.
     CheckpointCreated(CheckpointCreated),
     /// The conversation went back.
     Rewound(Rewound),
@@ -152,7 +152,7 @@ pub enum Event {
     ExtensionsChanged(ExtensionsChanged),
     /// Files of the workspace ask for something that the user has not been asked about yet.
     TrustRequired(TrustRequired),
-    /// What becomes of MCP servers, or what they offer, changed.
+    /// The state of MCP servers, or their offer, changed.
     McpChanged(McpChanged),
     /// A sub-agent began to work for a call.
     SubagentStarted(SubagentStarted),
@@ -252,7 +252,7 @@ pub struct ItemUpdated {
 pub struct TextChunk {
     /// The item.
     pub item_id: ItemId,
-    /// What came to its end.
+    /// The ended item.
     pub text: String,
 }
 
@@ -262,7 +262,7 @@ pub struct TextChunk {
 pub struct ThinkChunk {
     /// The item.
     pub item_id: ItemId,
-    /// What came to its end.
+    /// The ended item.
     pub text: String,
 }
 
@@ -313,7 +313,7 @@ pub struct Done {
     /// How long each part of it took.
     #[serde(default)]
     pub phases: PhaseTimes,
-    /// What they cost in US dollars by the prices of the day; absent where a part is not known.
+    /// The cost in US dollars by the prices of the day; absent where a part is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }
@@ -421,7 +421,7 @@ pub struct Reminder {
     pub messages: u64,
 }
 
-/// What the model can be reminded of, the most important first.
+/// The reminders for the model, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ReminderKind {
@@ -465,13 +465,13 @@ pub struct ModeChanged {
     pub output_style: Option<String>,
 }
 
-/// What waits for its turn, or for the running one, changed.
+/// The queue or the messages to the running turn changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueChanged {
     /// The prompts that wait for a turn of their own, next first.
     pub queue: Vec<QueuedPrompt>,
-    /// What waits to be told to the running turn, next first.
+    /// The messages to the running turn, next first.
     #[serde(default)]
     pub steering: Vec<QueuedPrompt>,
     /// Whether the queue waits for a person: after a cancel, an error or a restart nothing begins by itself. A new
@@ -484,9 +484,9 @@ pub struct QueueChanged {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TitleChanged {
-    /// What people call it now.
+    /// Its current title.
     pub title: String,
-    /// Who named it so; absent for the first line of its first prompt.
+    /// The author of the title; absent for the first line of its first prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<TitledBy>,
 }
@@ -503,7 +503,7 @@ pub struct ArchivedChanged {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DraftChanged {
-    /// What it is now; absent if absent.
+    /// Its current value; absent once it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft: Option<Draft>,
 }
@@ -538,7 +538,7 @@ pub struct ToolDenied {
     pub call_id: CallId,
     /// The tool.
     pub name: String,
-    /// Who or what refused, and why.
+    /// The refusing party, and the reason.
     pub reason: String,
 }
 
@@ -646,9 +646,9 @@ pub struct ConfigChanged {
     /// The paths of the files whose contents are others than before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// What cannot be used now; empty when all can.
+    /// The unusable entries; empty when there are none of them.
     pub problems: Vec<SettingsProblem>,
-    /// What files of the workspace ask for now and the user has not approved.
+    /// The unapproved trust requests of workspace files now.
     pub withheld: Vec<WithheldSetting>,
 }
 
@@ -678,7 +678,7 @@ pub struct SubagentStarted {
     pub call_id: CallId,
     /// The name of its type.
     pub agent_type: String,
-    /// What it is about, in a few words.
+    /// Its topic, in a few words.
     pub description: String,
 }
 
@@ -702,12 +702,12 @@ pub struct SubagentEnded {
 pub struct TokenUsage {
     /// The turn.
     pub turn_id: TurnId,
-    /// What the provider reported.
+    /// The usage that the provider reported.
     pub usage: Usage,
     /// The model, as the provider knows it.
     #[serde(default)]
     pub model: String,
-    /// What it costs in US dollars by the prices of the day; absent where that is not known.
+    /// Its cost in US dollars by the prices of the day; absent where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// Tokens of the next request of the session's own conversation; absent where that is not known.
@@ -753,7 +753,7 @@ pub struct ModelRetry {
     pub left_ms: u64,
     /// The class of the fault, for example `rateLimited`.
     pub kind: ModelFault,
-    /// What failed.
+    /// The failed operation.
     pub reason: String,
     /// The model, as the provider knows it.
     pub model: String,
@@ -841,7 +841,7 @@ pub struct LeaseChanged {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StorageFailure {
-    /// What happened and where, how much waits, and what to do.
+    /// The failure and its place, how much waits, and what to do.
     pub message: String,
     /// Whether all is written again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -852,9 +852,9 @@ pub struct StorageFailure {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorEvent {
-    /// What happened.
+    /// The event.
     pub message: String,
-    /// What to do next.
+    /// The next step.
     pub hint: String,
 }
 

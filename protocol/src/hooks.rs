@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::permission::SettingsProblem;
 use crate::text::{SessionId, Timestamp};
 
-/// Whose hooks are listed.
+/// The session of the hooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListHooksParams {
@@ -37,7 +37,7 @@ pub struct HookInfo {
     pub event: String,
     /// Whether that event ever comes here.
     pub fired: bool,
-    /// What it is for, as its file says it; absent for everything.
+    /// Its purpose, as its file says it; absent for everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matcher: Option<String>,
     /// The type of the handler: `command`, `http`, `prompt`, or what the file says.
@@ -52,7 +52,7 @@ pub struct HookInfo {
     /// The line in that file, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// What brings it along, where it is in no settings file; absent for one that runs always.
+    /// The item that declares it, outside of settings files; absent for one that runs always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bringer: Option<HookOwner>,
     /// Whether it may run.
@@ -69,13 +69,13 @@ pub struct HookInfo {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookOwner {
-    /// What it describes.
+    /// The described item.
     pub kind: HookOwnerKind,
-    /// What that is called.
+    /// Its name.
     pub name: String,
 }
 
-/// What brings a hook along.
+/// The kind of item that declares a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum HookOwnerKind {
@@ -112,7 +112,7 @@ pub struct HookLastRun {
     pub outcome: HookOutcome,
     /// Milliseconds it took.
     pub duration_ms: u64,
-    /// What it said, in one line.
+    /// Its output, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -133,7 +133,7 @@ pub enum HookOutcome {
     Stopped,
     /// It failed, and nothing came of it.
     Failed,
-    /// What it is to run is not there or cannot be started.
+    /// Its program is missing or cannot be started.
     NotSetUp,
     /// It took too long.
     TimedOut,
@@ -158,7 +158,7 @@ pub struct HookRan {
     pub duration_ms: u64,
     /// How it ended.
     pub outcome: HookOutcome,
-    /// What it said, in one line for people.
+    /// Its output, in one line for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::permission::RuleSource;
 use crate::text::SessionId;
 
-/// Whose servers.
+/// The session of the servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListMcpParams {
@@ -24,12 +24,12 @@ pub struct ListMcpParams {
 pub struct ListMcpResult {
     /// The servers in the order of their names.
     pub servers: Vec<McpServer>,
-    /// What of the settings is left out, for people; absent when nothing is.
+    /// The omitted entries of the settings, for people; absent without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
 }
 
-/// What becomes of a server.
+/// The state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum McpState {
@@ -61,15 +61,15 @@ pub enum McpFailureClass {
     Auth,
 }
 
-/// What went wrong with a server.
+/// The error of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpFailure {
     /// Whether trying again can help.
     pub class: McpFailureClass,
-    /// What happened, for people.
+    /// The event, for people.
     pub message: String,
-    /// What to do about it, for people.
+    /// The next step, for people.
     pub hint: String,
     /// The end of what the server wrote to its standard error; absent when that is nothing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -80,9 +80,9 @@ pub struct McpFailure {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpServer {
-    /// What the user calls it.
+    /// Its name in the settings.
     pub name: String,
-    /// What becomes of it.
+    /// Its state.
     pub state: McpState,
     /// How it is reached: `stdio`, `http` or `sse`; absent where its entry cannot be read.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -100,25 +100,25 @@ pub struct McpServer {
     pub resources: u32,
     /// Number of failed attempts to connect in a row.
     pub failed_attempts: u32,
-    /// What went wrong last; absent once it is connected.
+    /// The last error; absent once it is connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<McpFailure>,
     /// Milliseconds it took to answer when it was asked last whether it is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<u64>,
-    /// What it calls itself, with its version.
+    /// Its own name, with its version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Tools that say something else of themselves than when the server was first used. `agent/mcp/enable` says that this
     /// is fine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed_tools: Vec<String>,
-    /// What else the user should know.
+    /// Further details for the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// Whose tools.
+/// The session of the tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListMcpToolsParams {
@@ -148,7 +148,7 @@ pub struct McpTool {
     pub name: String,
     /// How it is shown: `server:tool`.
     pub title: String,
-    /// What it does, as the model reads it.
+    /// Its effect, as the model reads it.
     pub description: String,
     /// JSON Schema of its arguments.
     pub input_schema: Value,
@@ -177,7 +177,7 @@ pub struct AuthenticateMcpResult {
     pub url: String,
 }
 
-/// What becomes of MCP servers, or what they offer, changed.
+/// The state of MCP servers, or their offer, changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpChanged {

@@ -71,7 +71,7 @@ use crate::turn::{
 pub struct RequestEntry {
     /// The name on the wire.
     pub method: &'static str,
-    /// What it does, line by line.
+    /// Its effect, line by line.
     pub doc: &'static [&'static str],
     /// The schema of its parameters.
     pub params: fn(&mut SchemaGenerator) -> Schema,
@@ -84,7 +84,7 @@ pub struct RequestEntry {
 pub struct NotificationEntry {
     /// The name on the wire.
     pub method: &'static str,
-    /// What it tells, line by line.
+    /// Its report, line by line.
     pub doc: &'static [&'static str],
     /// The schema of its parameters.
     pub params: fn(&mut SchemaGenerator) -> Schema,

@@ -53,7 +53,7 @@ pub struct PermissionPrompt {
     pub reason: String,
     /// Exactly what will happen.
     pub preview: Preview,
-    /// What could go wrong, worst first; may be empty.
+    /// The risks, worst first; may be empty.
     pub risks: Vec<String>,
     /// Limits of the call, such as the sandbox. These are no risks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -64,7 +64,7 @@ pub struct PermissionPrompt {
     pub diagnostics: Option<ProposedDiagnostics>,
     /// How far a yes can reach; answers with another scope are refused.
     pub scopes: Vec<Scope>,
-    /// What a permanent permission would cover, for each scope beyond this call; empty when none is offered.
+    /// The reach of a permanent permission, for each scope beyond this call; empty when none is offered.
     #[serde(default)]
     pub offers: Vec<Offer>,
     /// A mode in which the call runs without a prompt. An answer that allows it may set this mode; clients offer that as an
@@ -91,20 +91,20 @@ pub struct ProposedDiagnostics {
     pub lines: Vec<String>,
 }
 
-/// What a permanent permission of one scope would cover.
+/// The reach of a permanent permission of one scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Offer {
     /// How far the yes reaches.
     pub scope: Scope,
-    /// What runs unasked from then on, as rules in the form people write them.
+    /// The calls that run unasked from then on, as rules in the form people write them.
     pub rules: Vec<String>,
-    /// What these rules would have spared the user in this session; absent when it was not checked.
+    /// The prompts that these rules would have spared in this session; absent when it was not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spared: Option<RuleCoverage>,
 }
 
-/// What rules would have spared the user.
+/// The prompts that rules would have spared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleCoverage {
@@ -229,7 +229,7 @@ pub enum PermissionOutcome {
     Cancelled,
 }
 
-/// Whose prompts are listed.
+/// The session of the prompts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListPermissionsParams {
@@ -246,7 +246,7 @@ pub struct ListPermissionsResult {
     pub permissions: Vec<PermissionPrompt>,
 }
 
-/// What a rule says about what it refers to.
+/// The verdict of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RuleBehavior {
@@ -274,9 +274,9 @@ pub struct ListRulesResult {
     pub mode: Mode,
     /// The rules in force, the strongest layer first.
     pub rules: Vec<RuleEntry>,
-    /// What files of the workspace ask for and the user has not approved; it does not count.
+    /// The unapproved trust requests of workspace files; it does not count.
     pub withheld: Vec<WithheldSetting>,
-    /// What in the settings cannot be used.
+    /// The invalid entries in the settings.
     pub problems: Vec<SettingsProblem>,
 }
 
@@ -284,7 +284,7 @@ pub struct ListRulesResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleEntry {
-    /// What it says.
+    /// Its text.
     pub behavior: RuleBehavior,
     /// Its text.
     pub rule: String,
@@ -342,7 +342,7 @@ pub struct AddRuleParams {
     pub session_id: SessionId,
     /// `project` or `user`.
     pub scope: Scope,
-    /// What it says.
+    /// Its text.
     pub behavior: RuleBehavior,
     /// Its text.
     pub rule: String,
@@ -364,13 +364,13 @@ pub struct RemoveRuleParams {
     pub session_id: SessionId,
     /// The path of the file it is in, as listed.
     pub file: String,
-    /// What it says.
+    /// Its text.
     pub behavior: RuleBehavior,
     /// Its text.
     pub rule: String,
 }
 
-/// What became of a rule that was to be removed.
+/// The outcome of a rule that was to be removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RemoveRuleResult {
@@ -393,11 +393,11 @@ pub struct ExplainPermissionParams {
     pub mode: Option<Mode>,
 }
 
-/// What would become of a call.
+/// The verdict on a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainPermissionResult {
-    /// What would happen.
+    /// The verdict.
     pub decision: RuleBehavior,
     /// The rule that decided; absent when none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]

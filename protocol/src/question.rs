@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::permission::Mode;
 use crate::text::{CallId, ItemId, QuestionId, SessionId, Timestamp};
 
-/// What the user is asked; the call or the turn behind it waits, and nothing else.
+/// A question to the user; the call or the turn behind it waits, and nothing else.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Question {
@@ -18,7 +18,7 @@ pub struct Question {
     pub session_id: SessionId,
     /// Names the question in the answer.
     pub question_id: QuestionId,
-    /// What it is about.
+    /// Its topic.
     #[serde(default)]
     pub kind: QuestionKind,
     /// The call that waits; absent when the turn does.
@@ -45,7 +45,7 @@ pub struct Question {
     pub timestamp: Timestamp,
 }
 
-/// What a question is about.
+/// The topic of a question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum QuestionKind {
@@ -67,7 +67,7 @@ pub enum QuestionKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Candidate {
-    /// What it says; Markdown.
+    /// Its text; Markdown.
     pub text: String,
     /// The calls it makes.
     pub calls: Vec<CandidateCall>,
@@ -89,7 +89,7 @@ pub struct CandidateCall {
 pub struct Inquiry {
     /// The question, for people.
     pub question: String,
-    /// What it is about in at most twelve characters.
+    /// Its topic in at most twelve characters.
     pub header: String,
     /// The answers on offer; the user may always say something else.
     pub options: Vec<QuestionOption>,
@@ -103,7 +103,7 @@ pub struct Inquiry {
 pub struct QuestionOption {
     /// The option; no two of a question are the same.
     pub label: String,
-    /// What choosing it means; may be empty.
+    /// The meaning of the option; may be empty.
     pub description: String,
 }
 
@@ -114,7 +114,7 @@ pub struct QuestionAnswer {
     /// The labels of the chosen options.
     #[serde(default)]
     pub labels: Vec<String>,
-    /// What the user says in words of their own.
+    /// The user's own text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }

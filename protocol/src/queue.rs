@@ -1,4 +1,4 @@
-//! What waits: prompts for their turn, words for the running turn, and the unsent prompt.
+//! The queue: prompts for their turn, messages to the running turn, and the unsent prompt.
 //!
 //! Rule: a prompt that was handed in is changed, moved or dropped only until it begins; a late request gets
 //! `alreadyResolved`.
@@ -37,11 +37,11 @@ pub enum QueueOp {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EditQueued {
-    /// What waits.
+    /// The queued prompts.
     pub queue_id: QueueId,
     /// The new words.
     pub text: String,
-    /// What goes with them; what went with them before when absent.
+    /// The attachments of them; what went with them before when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Vec<InputPart>>,
 }
@@ -50,7 +50,7 @@ pub struct EditQueued {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RemoveQueued {
-    /// What waits.
+    /// The queued prompts.
     pub queue_id: QueueId,
 }
 
@@ -90,7 +90,7 @@ pub struct SetDraftParams {
     pub session_id: SessionId,
     /// The words; with neither words nor parts there is no draft any more.
     pub text: String,
-    /// What goes with them.
+    /// The attachments of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<InputPart>,
 }
@@ -101,7 +101,7 @@ pub struct SetDraftParams {
 pub struct Draft {
     /// The words.
     pub text: String,
-    /// What goes with them.
+    /// The attachments of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<InputPart>,
 }

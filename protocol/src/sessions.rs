@@ -61,15 +61,15 @@ impl ArchivedFilter {
 pub struct ListSessionsResult {
     /// The sessions, the one in which something happened last first.
     pub sessions: Vec<SessionSummary>,
-    /// What to ask with for the next page; absent on the last.
+    /// The cursor for the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// What all sessions take together; absent unless asked for.
+    /// The totals of all sessions; absent unless requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub totals: Option<SessionTotals>,
 }
 
-/// What sessions take together, those that are archived included.
+/// The totals of sessions, archived ones included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionTotals {
@@ -85,9 +85,9 @@ pub struct SessionTotals {
 pub struct SessionSummary {
     /// The session.
     pub session_id: SessionId,
-    /// What people call it; empty before the first prompt.
+    /// Its title; empty before the first prompt.
     pub title: String,
-    /// Who named it so; absent for the first line of its first prompt.
+    /// The author of the title; absent for the first line of its first prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub titled_by: Option<TitledBy>,
     /// When it began; absent where its journal does not say.
@@ -97,7 +97,7 @@ pub struct SessionSummary {
     pub updated_at: Timestamp,
     /// Where it is.
     pub state: SessionPresence,
-    /// What it is doing; absent unless it is live in this server.
+    /// Its state; absent unless it is live in this server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_state: Option<RunState>,
     /// Why it cannot be read; absent unless `state` is `unreadable`.
@@ -122,7 +122,7 @@ pub struct SessionSummary {
     /// The room it takes on the disk, in bytes: journal, kept contents of files, output of commands.
     #[serde(default)]
     pub bytes: u64,
-    /// What it cost in US dollars; absent where a part is not known.
+    /// Its cost in US dollars; absent where a part is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// The first words of its last answer; absent if absent.
@@ -144,7 +144,7 @@ pub enum SessionPresence {
     Unreadable,
 }
 
-/// Who gave a session its title.
+/// The author of a session's title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum TitledBy {
@@ -154,7 +154,7 @@ pub enum TitledBy {
     Model,
 }
 
-/// What a session is called from now on.
+/// The new title of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RenameSessionParams {
@@ -205,7 +205,7 @@ pub struct SearchSessionsParams {
 pub struct SearchSessionsResult {
     /// The hits: the session last used first, and in it the newest first.
     pub hits: Vec<SessionHit>,
-    /// What to ask with for more; absent when all was searched.
+    /// The cursor for more; absent when all was searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// Whether it ended because it took long; `nextCursor` goes on.
@@ -219,13 +219,13 @@ pub struct SearchSessionsResult {
 pub struct SessionHit {
     /// The session.
     pub session_id: SessionId,
-    /// What people call it.
+    /// Its title.
     pub title: String,
     /// The item of the transcript; absent for the title of the session. After the conversation went back, the item may
     /// be one that is in the journal alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item_id: Option<ItemId>,
-    /// What it was found in.
+    /// The kind of text of the hit.
     pub kind: SessionHitKind,
     /// When that was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -238,18 +238,18 @@ pub struct SessionHit {
     pub end: u32,
 }
 
-/// What something was found in.
+/// The kind of text of a hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum SessionHitKind {
-    /// What the user said.
+    /// The user's text.
     Prompt,
-    /// What the model said.
+    /// The model's text.
     Answer,
     /// The title that a session was given.
     Title,
-    /// What a tool call does, in one line.
+    /// The title of a tool call, in one line.
     ToolTitle,
-    /// What a tool call came to.
+    /// The result of a tool call.
     ToolOutput,
 }

@@ -59,7 +59,7 @@ pub enum BackgroundStatus {
     Failed,
 }
 
-/// Whose background commands are wanted.
+/// The session of the background commands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListTasksParams {

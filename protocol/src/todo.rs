@@ -57,7 +57,7 @@ pub enum TodoReminderReason {
     Changed,
 }
 
-/// Whose list is wanted.
+/// The session of the list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListTodosParams {

@@ -14,12 +14,12 @@ use crate::text::{CallId, ItemId, QueueId, SessionId, TurnId, Uri};
 pub struct StartTurnParams {
     /// The session.
     pub session_id: SessionId,
-    /// What the user asks, in order; at least one part that is not empty.
+    /// The parts of the prompt, in order; at least one that is not empty.
     pub input: Vec<InputPart>,
-    /// What the editor shows at this moment.
+    /// The editor's state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<EditorContext>,
-    /// What happens when a turn runs already.
+    /// The delivery while a turn runs.
     #[serde(default)]
     pub delivery: Delivery,
     /// The most model calls of the turn: -1 for the built-in limit, 0 for none at all; absent as the settings say.
@@ -28,7 +28,8 @@ pub struct StartTurnParams {
     /// Whether the prompt is answered twice, for the user to choose; absent as the settings say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_answers: Option<bool>,
-    /// What the turn may cost in US dollars, with its sub-agents, before the user is asked whether it goes on: a number above
+    /// The budget of the turn in US dollars, with its sub-agents, before the user is asked whether it continues: a number
+    /// above
     /// 0. What has no known price is not counted. Absent as the settings say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<f64>,
@@ -49,11 +50,11 @@ pub enum InputPart {
     Selection(SelectionPart),
     /// Something that is defined in the code.
     Symbol(SymbolPart),
-    /// What language servers say about a file, or one thing they say.
+    /// The diagnostics of a file, or one of them.
     Diagnostics(DiagnosticsPart),
-    /// What has changed in the repository.
+    /// The changes in the repository.
     Diff(DiffPart),
-    /// What another conversation came to.
+    /// The outcome of another conversation.
     Session(SessionPart),
     /// A picture.
     Image(ImagePart),
@@ -109,7 +110,7 @@ pub struct SymbolPart {
     pub range: Option<lsp_types::Range>,
 }
 
-/// What language servers say about a file, or one thing they say.
+/// The diagnostics of a file, or one of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DiagnosticsPart {
@@ -129,7 +130,7 @@ pub struct DiagnosticsPart {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DiffPart {
-    /// What the next commit would hold instead.
+    /// The staged changes instead.
     #[serde(default)]
     pub staged: bool,
     /// The revision, or the range of two, instead of the last commit.
@@ -137,7 +138,7 @@ pub struct DiffPart {
     pub revision: Option<String>,
 }
 
-/// What another conversation came to.
+/// The outcome of another conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionPart {
@@ -163,7 +164,7 @@ pub struct PastedPart {
     pub text: String,
 }
 
-/// What the editor shows.
+/// The editor's state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EditorContext {
@@ -186,7 +187,7 @@ pub struct EditorContext {
     pub open_uris: Vec<Uri>,
 }
 
-/// What happens to a prompt when a turn runs already.
+/// The delivery of a prompt while a turn runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Delivery {
@@ -199,7 +200,7 @@ pub enum Delivery {
     Steer,
 }
 
-/// What became of a prompt.
+/// The outcome of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum StartTurnResult {
@@ -259,7 +260,7 @@ pub struct QueuedPrompt {
     pub text: String,
 }
 
-/// Whose turn is cancelled.
+/// The session of the turn is cancelled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelTurnParams {
@@ -267,7 +268,7 @@ pub struct CancelTurnParams {
     pub session_id: SessionId,
 }
 
-/// Whose model is asked again now.
+/// The session whose model is asked again now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RetryTurnParams {

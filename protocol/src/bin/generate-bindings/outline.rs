@@ -37,7 +37,7 @@ pub(crate) struct Definition {
     pub(crate) shape: Shape,
 }
 
-/// What a named type looks like.
+/// The form of a named type.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Shape {
     /// Another name for a type.
