@@ -43,7 +43,7 @@ const ABSENT = [
     ...["semanticTokens", "signatureHelp", "typeDefinition", "typeHierarchy", "workspaceSymbol"],
 ];
 
-/** What represents an absent module: whatever is looked for in it is a feature that announces and does nothing. */
+/** The replacement of an absent module: whatever is looked for in it is a feature that announces and does nothing. */
 const NOTHING = `
 class Absent {
     getState() { return { kind: "static" }; }

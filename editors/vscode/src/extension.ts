@@ -95,7 +95,7 @@ function keepUnfinished(sessions: Sessions, ledger: Ledger): vscode.Disposable {
     return vscode.Disposable.from(ledger.onChange(keep), sessions.onStep(keep));
 }
 
-/** What the server takes while it runs, and what only a new one takes. */
+/** Settings that the running server accepts, and those that need a restart. */
 function restartWhenNeeded(server: Server, log: vscode.LogOutputChannel): vscode.Disposable {
     return vscode.Disposable.from(
         vscode.workspace.onDidGrantWorkspaceTrust(async () => {

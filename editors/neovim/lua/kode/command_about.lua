@@ -14,7 +14,7 @@ local function show(lines, title, filetype)
   require('kode.scratch').float(lines, { title = title, filetype = filetype })
 end
 
---- What the context window holds, in lines.
+--- The content of the context window, in lines.
 ---@param use kode.ContextUse
 ---@return string[]
 local function context_lines(use)

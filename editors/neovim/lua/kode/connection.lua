@@ -217,7 +217,7 @@ function Connection:ready(client)
     )
   end
   M.attach_all()
-  -- What the user does before the sessions are there again waits until they are.
+  -- Acts of the user before the sessions are there again wait until they are.
   local left = vim.tbl_count(self.sessions)
   local function loaded()
     left = left - 1
@@ -371,7 +371,7 @@ local hints = {
   untrustedWorkspace = ':Kode trust',
 }
 
---- What to do about an error: in this client's commands where it knows them, else as the server says unless that names
+--- The next step for an error: in this client's commands where it knows them, else as the server says unless that names
 --- methods of the protocol.
 ---@param err lsp.ResponseError
 ---@return string?

@@ -146,7 +146,7 @@ local function subject(prompt)
   return lines
 end
 
---- What would be approved: the exact command, diff or paths, the reason for asking, and the limits of the call.
+--- The request: the exact command, diff or paths, the reason for asking, and the limits of the call.
 ---@param prompt kode.PermissionPrompt
 ---@return kode.StyledLine[]
 function M.body(prompt)

@@ -50,7 +50,7 @@ function M.escape(text)
   return (text:gsub('%c', ' '):gsub('%%', '%%%%'))
 end
 
---- What a session is doing, and its highlight group.
+--- The state of a session, and its highlight group.
 ---@param surface kode.Surface
 ---@return string word
 ---@return string group

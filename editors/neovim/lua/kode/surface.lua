@@ -86,7 +86,7 @@ function M.current()
   end
 end
 
---- Who waits for the first session of a project.
+--- Callers that wait for the first session of a project.
 ---@type table<string, fun(surface: kode.Surface)[]>
 local waiting = {}
 

@@ -1,4 +1,4 @@
-// What a page may have the editor do.
+// Acts in the editor for a page.
 //
 // Rule: each is an act of the user and the only way by which a page moves the focus. What comes in is text of a page that
 // shows hostile text: schemes are checked here, and nothing that comes in is run.
@@ -19,7 +19,7 @@ import { findSymbols } from "./symbols.ts";
 import type { Texts } from "./texts.ts";
 import type { CodeColors } from "./theme.ts";
 
-/** What the actions need; those about the page itself are its own. */
+/** The context of the actions; those about the page itself are its own. */
 export interface Tools {
     editors: EditorTracker;
     texts: Texts;

@@ -67,7 +67,7 @@ export class EditorTracker implements vscode.Disposable {
         };
     }
 
-    /** What the editor shows, for a prompt. */
+    /** The editor's state, for a prompt. */
     context(): EditorContext {
         const openUris = openDocuments();
         const editor = this.editor;

@@ -1,4 +1,5 @@
-// What the server's code actions ask: "fix this problem", "explain the selection", the user's own commands on a place.
+// The prompts of the server's code actions: "fix this problem", "explain the selection", the user's own commands on a
+// place.
 //
 // Rule: it is a prompt like one that is typed, in a session that the user sees. The target goes beside the text,
 // unchanged in the buffer at this moment.

@@ -31,7 +31,7 @@ import { answerDiagnostics, answerSave } from "./editorRequests.ts";
 import type { ServerProcess } from "./process.ts";
 import { initializationOptions } from "./settings.ts";
 
-/** What a client tells those who made it. */
+/** The callbacks of a client. */
 export interface ClientContext {
     log: vscode.LogOutputChannel;
     /** The user's own profiles, keys included. */

@@ -23,7 +23,7 @@ import type { Server } from "./server.ts";
 import type { Sessions } from "./sessions.ts";
 import { chooseServer, openSettings } from "./settings.ts";
 
-/** What commands need. */
+/** The context of commands. */
 export interface Kode {
     server: Server;
     sessions: Sessions;

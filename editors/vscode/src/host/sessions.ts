@@ -23,14 +23,14 @@ const NO_ITEMS = 1;
 /** The sessions of this window. */
 export class Sessions implements vscode.Disposable {
     readonly attention = new Attention();
-    /** What the window before this one left, until its server has let go of it. */
+    /** The sessions of the window before this one, until its server has let go of it. */
     private readonly left = new Set<SessionId>();
     private readonly stepped = new vscode.EventEmitter<Step>();
     private readonly eventCame = new vscode.EventEmitter<AgentEventParams>();
     private readonly loaded = new vscode.EventEmitter<SessionId>();
     private readonly subscriptions: vscode.Disposable[];
 
-    /** What sessions do or wait for is something else now. */
+    /** The state of sessions has changed. */
     readonly onStep = this.stepped.event;
     /** Something happened in a session. */
     readonly onEvent = this.eventCame.event;

@@ -10,7 +10,7 @@ function section(): vscode.WorkspaceConfiguration {
     return vscode.workspace.getConfiguration("kode");
 }
 
-/** What the page looks and behaves like. */
+/** The look and behavior of the page. */
 export function viewSettings(): ViewSettings {
     const kode = section();
     return {

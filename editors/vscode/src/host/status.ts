@@ -16,7 +16,7 @@ import type { Sessions } from "./sessions.ts";
 /** The editor ticks a step for a key that changes after the walkthrough was drawn, and for no earlier one. */
 const TICK_MS = 700;
 
-/** What the item shows. */
+/** The text of the item. */
 interface Look {
     text: string;
     tooltip: string;

@@ -1,4 +1,4 @@
-// What the sessions of this window do and wait for, folded from snapshots and events: what status bar, badge and
+// The states and open prompts of this window's sessions, folded from snapshots and events: what status bar, badge and
 // notifications show.
 //
 // Rule: a prompt is known by its id, is there once however often it is reported, and is gone with the first answer,
@@ -34,9 +34,9 @@ export interface Followed {
 /** All sessions in one word; what asks most for the user wins. */
 export type Mood = "idle" | "working" | "waiting" | "error";
 
-/** What a step changed. */
+/** The change of a step. */
 export interface Step {
-    /** What waits since. */
+    /** New open prompts. */
     asked: Waiting[];
     /** The ids of what waits no more. */
     answered: string[];
@@ -152,7 +152,7 @@ export class Attention {
         return answered;
     }
 
-    /** What waits, in all sessions. */
+    /** The open prompts of all sessions. */
     waiting(): Waiting[] {
         return [...this.sessions.values()].flatMap((session) => [...session.waiting.values()]);
     }

@@ -41,7 +41,7 @@ function quoted(lines: string): string {
     return [...shown, ...(all.length > MOST_LINES ? [`> (${all.length - MOST_LINES} more lines)`] : [])].join("\n");
 }
 
-/** What an answer says to each comment by number; undefined where it says nothing. */
+/** The answer to each comment by number; undefined without one. */
 export function answersOf(text: string, count: number): (string | undefined)[] {
     const answers: string[][] = Array.from({ length: count }, () => []);
     let current: string[] | undefined;

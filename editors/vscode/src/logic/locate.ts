@@ -5,7 +5,7 @@
 
 import path from "node:path";
 
-/** What the search may check. */
+/** The folders that the search may check. */
 export interface Surroundings {
     /** `kode.server.path` unchanged in the settings; empty when it is not set. */
     setting: string;

@@ -5,7 +5,7 @@
 
 /** A provider of models. */
 export interface KnownProvider {
-    /** What the server calls it. */
+    /** Its name at the server. */
     readonly name: string;
     readonly label: string;
     /** The variable that the server reads a key from; absent for servers that want no key. */

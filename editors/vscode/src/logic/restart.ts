@@ -11,7 +11,7 @@ export const WINDOW_MS = 3 * 60_000;
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 8_000;
 
-/** What to do after an end. */
+/** The reaction to an exit. */
 export type Decision = { again: true; delayMs: number; attempt: number } | { again: false };
 
 /** Counts the ends of the server. */

@@ -35,7 +35,7 @@ export type TokenColors = Partial<Record<TokenKind, string>>;
 
 const KINDS = Object.keys(SCOPES) as TokenKind[];
 
-/** What the rules of a theme, and those of the user after them, make of each kind. */
+/** The colors of each kind by the rules of a theme and then of the user. */
 export function tokenColors(rules: readonly ThemeRule[]): TokenColors {
     const colors: TokenColors = {};
     for (const kind of KINDS) {

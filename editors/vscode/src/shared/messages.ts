@@ -83,13 +83,13 @@ export type Result<M extends Method> = Requests[M]["result"];
 /** Pairs messages with their answers; chosen by the page, unique as long as the page lives. */
 export type MessageId = number;
 
-/** What went wrong with a request or an action. */
+/** The error of a request or an action. */
 export interface Failure {
     /** The code of JSON-RPC; 0 when it never reached the server. */
     code: number;
-    /** What happened, for people. */
+    /** The event, for people. */
     message: string;
-    /** What programs and people need to go on; absent when it never reached the server. */
+    /** The data for the next step; absent when it never reached the server. */
     data?: ErrorData;
 }
 
@@ -142,7 +142,7 @@ export interface FoundSymbol {
     range: Range;
 }
 
-/** What a page may have the editor do: `payload` goes in, `result` comes out. All of it follows an act of the user. */
+/** Acts in the editor for a page: `payload` goes in, `result` comes out. All of it follows an act of the user. */
 export interface HostActions {
     /** Opens a file and gives it the focus. */
     openFile: { payload: { uri: Uri; range?: Range; preview?: boolean }; result: null };
@@ -171,7 +171,7 @@ export interface HostActions {
     pickFiles: { payload: Record<never, never>; result: { uris: Uri[] } };
     /** Lets the user choose a place to write a text to; false when they chose none. */
     saveText: { payload: { fileName: string; text: string }; result: { saved: boolean } };
-    /** What the editor shows now, with the selected text: `context` of the next prompt. */
+    /** The editor's state, with the selected text: `context` of the next prompt. */
     editorContext: { payload: Record<never, never>; result: EditorContext };
     /** Symbols that a name matches; those of the active file for an empty one. */
     findSymbols: { payload: { query: string }; result: { symbols: FoundSymbol[] } };
@@ -253,7 +253,7 @@ export type Connection =
     /** It is not started again by itself. */
     | { state: "stopped"; reason: string; hint: string; setup: Setup | null };
 
-/** What the user has to set up first. */
+/** The missing setup. */
 export type Setup =
     /** No program of the server was found. */
     | "serverMissing"
@@ -284,7 +284,7 @@ export interface ViewSettings {
     diffLayout: "auto" | "unified" | "split";
 }
 
-/** What a page needs to know of the editor. Sent whole, first after `ready` and then whenever it changed. */
+/** The state of the editor for a page. Sent whole, first after `ready` and then whenever it changed. */
 export interface HostState {
     connection: Connection;
     /** Where the page is shown. */
@@ -309,7 +309,7 @@ export interface StateMessage {
     state: HostState;
 }
 
-/** What the user asks of the page by a command or a key of the editor. */
+/** Requests of the user to the page by a command or a key of the editor. */
 export type Command =
     /** The prompt is to get the focus. */
     | { name: "focusInput" }

@@ -22,7 +22,7 @@ import { Boundary } from "./panels/Boundary.tsx";
 import { loadModels } from "./panels/Pickers.tsx";
 import { View } from "./View.tsx";
 
-/** What the editor keeps of a page: the session, for a tab that is made again, and words that no server has yet. */
+/** The page state that the editor keeps: the session, for a tab that is made again, and words that no server has yet. */
 interface Kept {
     sessionId?: SessionId;
     prompt?: Draft;

@@ -23,7 +23,7 @@ const KEPT = "kode.viewSession";
 /** No editor shows a zero; older ones go on showing a badge in whose place there is `undefined`. */
 const NO_BADGE: vscode.ViewBadge = { value: 0, tooltip: "" };
 
-/** What a tab has kept of itself. */
+/** The stored state of a tab. */
 interface PanelState {
     sessionId?: SessionId;
 }

@@ -30,7 +30,7 @@ const MOST_COMMANDS = 20;
 
 const ALLOWED: ReadonlySet<string> = new Set(METHODS);
 
-/** What a page is given by those who show it. */
+/** The arguments of a page from its owner. */
 export interface PageContext {
     extension: vscode.Uri;
     sessions: Sessions;
@@ -94,7 +94,7 @@ export class Page implements vscode.Disposable {
         return this.shown.sessionId;
     }
 
-    /** What its session is called. */
+    /** The title of its session. */
     get title(): string {
         return this.shown.title;
     }

@@ -33,7 +33,7 @@ interface Round {
     drafts: Draft[];
     text: string;
     turnId: TurnId | undefined;
-    /** What the agent said last. */
+    /** The last text of the agent. */
     said: string;
 }
 
@@ -223,7 +223,7 @@ async function commentOf(thread: vscode.CommentThread): Promise<ReviewComment> {
     };
 }
 
-/** What the user wrote into a thread since the agent said something in it. */
+/** The user's text in a thread since the agent's last one. */
 function wordsOf(thread: vscode.CommentThread): string {
     const answered = thread.comments.findLastIndex(({ author }) => author.name !== "You");
     return thread.comments

@@ -13,7 +13,7 @@ import type { Sessions } from "../sessions.ts";
 import type { ChangedFile } from "./changes.ts";
 import type { Entry, Ledger } from "./ledger.ts";
 
-/** What the user decides. */
+/** The user's decisions. */
 type Decision = "keep" | "undo";
 
 const UNDO_ANYWAY = "Undo, Leaving What I Typed";
@@ -158,7 +158,7 @@ export class Decisions implements vscode.Disposable {
     }
 }
 
-/** What a decision means for hunks: those that are in the text are kept or undone, those that are proposed accepted or rejected. */
+/** The effect of a decision on hunks: those that are in the text are kept or undone, those that are proposed accepted or rejected. */
 function actions(decision: Decision, hunks: readonly Hunk[]): ReviewAction[] {
     const all: ReviewAction[] = [];
     if (hunks.some(isApplied)) all.push(decision);

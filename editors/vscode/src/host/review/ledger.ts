@@ -1,4 +1,4 @@
-// What the agent has changed and the user has not decided on, file by file, as the server listed it last.
+// The undecided changes of the agent, file by file, as the server listed it last.
 //
 // Rule: the server's ledger is the truth and this is its newest copy. It is asked again for what `edits_changed` names and
 // no more; a caller that acts on hunks asks for a fresh list of the file first.
@@ -73,7 +73,7 @@ export class Ledger implements vscode.Disposable {
         return this.all().filter(({ file }) => keyOf(file.uri) === key);
     }
 
-    /** What the server says of a file now: of the sessions that are known to have changed it, and of this one. */
+    /** The server's state of a file: of the sessions that are known to have changed it, and of this one. */
     async fresh(uri: vscode.Uri, also?: SessionId): Promise<Entry[]> {
         const text = uri.toString();
         const ids = this.ofFile(uri).map(({ sessionId }) => sessionId);

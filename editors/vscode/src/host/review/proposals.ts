@@ -20,7 +20,7 @@ interface Proposal {
     readonly prompt: PermissionPrompt;
     /** The file. */
     readonly file: vscode.Uri;
-    /** What the agent proposes. */
+    /** The agent's proposals. */
     text: string;
     /** The document's content as it was saved. */
     content: Uint8Array;

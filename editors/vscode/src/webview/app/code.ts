@@ -1,4 +1,4 @@
-// What can be done with a piece of code in an answer.
+// The actions on a piece of code in an answer.
 //
 // Rule: an answer changes no file by itself. Where something is selected in the editor, Apply shows what would become of it and
 // the user says yes; where nothing is, it is a prompt: the agent puts the code where it belongs, under the mode that is in force.

@@ -11,7 +11,7 @@ import { BLANK, type AppState, type Prompt } from "./state.ts";
 /** How long typing rests before the draft is sent. */
 const REST_MS = 400;
 
-/** What the server is known to have. */
+/** The draft that the server has. */
 let stored = "";
 
 /** Drafts on their way to the server. */
@@ -39,12 +39,12 @@ export function addPart(app: App, part: InputPart): void {
     write(app, { parts: [...parts, part] });
 }
 
-/** What of a prompt is kept as a draft: pictures are too large for that, they stay on the page. */
+/** The part of a prompt that is kept as a draft: pictures are too large for that, they stay on the page. */
 function draftOf(prompt: Prompt): { text: string; parts: InputPart[] } {
     return { text: prompt.text, parts: prompt.parts.filter((part) => part.type !== "image") };
 }
 
-/** What only this page has as long as there is no server: the editor keeps it when the page is thrown away. */
+/** The state of the page without a server: the editor keeps it when the page is thrown away. */
 export function unsaved({ host, prompt }: AppState): Draft | undefined {
     if (host?.connection.state === "ready" || prompt.instead || written(prompt) === "") return undefined;
     return draftOf(prompt);

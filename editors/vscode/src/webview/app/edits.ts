@@ -1,4 +1,4 @@
-// What the session has changed, and what becomes of it.
+// The changes of the session, and their handling.
 //
 // Rule: the list is asked for again when an event says it is out of date; one request at a time, and one more when something
 // changed meanwhile.

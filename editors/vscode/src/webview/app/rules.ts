@@ -7,7 +7,7 @@ import type { ListRulesResult, ListTrustResult, RuleBehavior, RuleEntry, Scope }
 
 import type { App } from "./app.ts";
 
-/** What the page of rules shows. */
+/** The content of the page of rules. */
 export interface Ruling {
     readonly trust: ListTrustResult;
     /** Absent where no session is shown: rules are those of a session. */

@@ -22,7 +22,7 @@ import { expectSnapshot, holdEvent, MAX_WAITING, reportShown, takeWaiting, viewO
 /** Items of a snapshot and of a page of older ones. */
 const ITEMS = 100;
 
-/** What of the page is about the session that is shown, and goes when another one is. */
+/** The part of the page's state that belongs to the shown session. */
 const AT_FIRST = {
     listOpen: false,
     pane: undefined,
@@ -170,7 +170,7 @@ export async function loadAgent(app: App, sessionId: SessionId, agentId: AgentId
     listening.delete(listen);
 }
 
-/** Who hears every event while a transcript of a sub-agent is on its way. */
+/** Listeners to every event while a transcript of a sub-agent is on its way. */
 const listening = new Set<(params: AgentEventParams) => void>();
 
 /** Begins a session of its own with what this one said up to a message. */

@@ -79,7 +79,7 @@ export interface AppState {
     /** Whether what the editor shows goes with the next prompt. */
     readonly editorContext: boolean;
     readonly edits: ListEditsResult | undefined;
-    /** What calls have proposed: as long as they wait, and after they were denied, so that it can be applied after all. */
+    /** Proposals of calls: as long as they wait, and after they were denied, so that it can be applied after all. */
     readonly proposals: ReadonlyMap<CallId, readonly Proposed[]>;
     readonly models: ListModelsResult | undefined;
     readonly list: SessionList;
@@ -89,7 +89,7 @@ export interface AppState {
     readonly trouble: Trouble | undefined;
     readonly undoable: Undoable | undefined;
     readonly applying: Applying | undefined;
-    /** What of the transcript is open or closed against its habit, by a key of the row. */
+    /** Rows of the transcript that are open or closed against their default, by a key of the row. */
     readonly toggled: ReadonlyMap<string, boolean>;
     /** The message whose checkpoint is being viewed. */
     readonly checkpoint: ItemId | undefined;

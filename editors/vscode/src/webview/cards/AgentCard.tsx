@@ -18,7 +18,7 @@ import { durationOf, isOver, toneOf, type CallItem } from "./parts.tsx";
 /** The newest items of a sub-agent that are shown. */
 const AGENT_ITEMS = 60;
 
-/** What a finished call says of its sub-agent. */
+/** The report of a finished call about its sub-agent. */
 interface Result {
     agentId?: string;
     usage?: { inputTokens?: number; outputTokens?: number; cacheReadTokens?: number; cacheWriteTokens?: number };

@@ -1,4 +1,4 @@
-// What can be done with a call.
+// The actions on a call.
 //
 // Rule: a call is stopped by itself, its siblings go on; a command that is opened in a terminal is typed there and not run.
 

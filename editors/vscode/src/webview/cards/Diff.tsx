@@ -120,7 +120,7 @@ function Hunk({ path, hunk, before, onOpen, under }: HunkProps) {
     );
 }
 
-/** What lies between a hunk and the one above it; nothing above the beginning of a file. */
+/** The lines between a hunk and the one above it; nothing above the beginning of a file. */
 function HunkHead({ hunk, before, onOpen }: Pick<HunkProps, "hunk" | "before"> & { onOpen?: () => void }) {
     const above = before ? before.from + before.lines.filter(({ kind }) => kind === "same" || kind === "removed").length : 1;
     const skipped = hunk.from - above;

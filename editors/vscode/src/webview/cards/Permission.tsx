@@ -80,7 +80,7 @@ export function PermissionCard({ prompt, others }: Props) {
     );
 }
 
-/** What the model says that its command is for. */
+/** The model's purpose of its command. */
 function About({ prompt: { input } }: { prompt: PermissionPrompt }) {
     const description = (input as { description?: unknown } | null)?.description;
     if (typeof description !== "string" || description.trim() === "") return null;
@@ -133,7 +133,7 @@ function Reasons({ prompt }: { prompt: PermissionPrompt }) {
     );
 }
 
-/** What the change would add and remove; it fills in when a language server has reported it. */
+/** The diagnostics that the change would add and remove; it fills in when a language server has reported it. */
 function Diagnostics({ diagnostics }: { diagnostics: ProposedDiagnostics }) {
     const { summary, lines } = diagnostics;
     return (

@@ -1,4 +1,4 @@
-// What the user said to a call: the reason of a denial, an answer, an accepted plan.
+// The user's reply to a call: the reason of a denial, an answer, an accepted plan.
 //
 // Rule: it is in the transcript as long as the call does, whether the call is open or closed.
 

@@ -1,4 +1,4 @@
-// What a running turn does now, for how long, and how much it has written.
+// The state of a running turn, its time and the amount of text.
 //
 // Rule: the seconds count while the page is drawn; the tokens are those that the provider reported, and about as many more as
 // have streamed since.
@@ -65,7 +65,7 @@ function Waits({ retry, now }: { retry: NonNullable<SessionView["retry"]>; now: 
     );
 }
 
-/** What the newest items say that is being done. */
+/** The current work by the newest items. */
 function doing(view: SessionView): string {
     if (view.compressing) return "Compacting the conversation";
     const recent = itemsOf(view.transcript).slice(-RECENT);

@@ -45,7 +45,7 @@ function isSame(left: string, right: string): boolean {
     return left === right || left.endsWith(`/${right}`) || right.endsWith(`/${left}`);
 }
 
-/** What a hunk is called in one line. */
+/** The label of a hunk in one line. */
 export function hunkName({ path, hunk }: Proposed, withPath: boolean): string {
     const place = `line ${hunk.lineRange.start + 1}`;
     return withPath ? `${path}, ${place}` : place;

@@ -1,4 +1,4 @@
-// What becomes of lines when others take their place, as a diff.
+// Lines and their replacement, as a diff.
 //
 // Rule: common text at both ends is unchanged; the rest goes and comes as a whole, so that nothing depends on a
 // guess which lines belong together.

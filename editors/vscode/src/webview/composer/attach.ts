@@ -15,7 +15,7 @@ const MAX_PICTURES = 20;
 const LONG_TEXT = 4_000;
 const MANY_LINES = 60;
 
-/** What came of a paste or a drop. */
+/** The result of a paste or a drop. */
 export interface Attached {
     parts: InputPart[];
     problems: string[];
@@ -68,7 +68,7 @@ export function droppedFiles(list: string): InputPart[] {
         .map((uri) => ({ type: "mention", uri }));
 }
 
-/** What a part is called. */
+/** The label of a part. */
 export function partLabel(part: InputPart): { label: string; size: string } {
     switch (part.type) {
         case "text":

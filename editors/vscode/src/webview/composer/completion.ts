@@ -1,4 +1,4 @@
-// What can stand at the cursor of the prompt.
+// The completions at the cursor of the prompt.
 //
 // Rule: the server completes; here is only decided when to ask. An answer that comes after the text has changed is dropped.
 

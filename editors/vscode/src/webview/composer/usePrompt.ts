@@ -77,7 +77,7 @@ export function usePrompt(): PromptField {
     };
 }
 
-/** What the keys act on. */
+/** The targets of the keys. */
 interface KeyContext {
     readonly app: App;
     readonly completion: CompletionState;

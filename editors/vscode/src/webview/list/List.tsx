@@ -17,7 +17,7 @@ export interface Drawn {
     readonly key: string;
 }
 
-/** What can be done with a list from outside. */
+/** The interface of a list for its owner. */
 export interface ListHandle {
     /** Scrolls to the end and follows it. */
     follow(): void;

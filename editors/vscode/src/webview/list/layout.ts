@@ -27,7 +27,7 @@ export interface View extends Sight {
     readonly top: number;
 }
 
-/** What stays in its place while heights change. */
+/** The anchor while heights change. */
 export interface Position {
     /** Whether the end of the list stays in sight. */
     following: boolean;

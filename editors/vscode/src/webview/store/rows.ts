@@ -13,7 +13,7 @@ export type Row =
     | { readonly kind: "looks"; readonly key: string; readonly items: readonly Item[] }
     | { readonly kind: "end"; readonly key: string; readonly turn: TurnItems };
 
-/** What a turn came to, as far as its items tell. */
+/** The summary of a turn from its items. */
 export interface TurnItems {
     readonly turnId: TurnId;
     /** The prompt; absent where it is older than the items that are here. */

@@ -49,7 +49,7 @@ export interface AgentView {
     readonly ok?: boolean;
     readonly usage?: Usage;
     readonly durationMs?: number;
-    /** What it did last, in one line. */
+    /** Its last act, in one line. */
     readonly latest: string;
     /** The calls of tools it made, as far as this page has seen. */
     readonly calls: ReadonlySet<CallId>;
@@ -178,7 +178,7 @@ export function sessionOf(snapshot: Snapshot): SessionView {
 /** Folds one event into a session. */
 export function foldEvent(view: SessionView, params: AgentEventParams): SessionView {
     const { event, bookmark } = params;
-    // Who writes the session is no part of what it tells, and has the number of the event before it.
+    // The writer of a session is not part of its events, and has the number of the event before it.
     if (event.type === "lease_changed") return leaseChanged(view, event);
     if (event.type === "gap") return { ...view, gap: true };
     if (bookmark.seq <= view.seq) return view;
@@ -385,7 +385,7 @@ const FOLDS: { [T in Event["type"]]?: Fold<T> } = {
         }
     },
     model_retry: (view, event) => ({ ...view, retry: event }),
-    // What waited for the user before the session was resumed waits no more, unless it is reported again.
+    // Earlier open prompts are closed when the session is resumed, unless it is reported again.
     agent_resumed: (view) => ({ ...view, permissions: [], questions: [], live: new Map(), retry: undefined }),
     storage_failure: (view, event) => ({ ...view, storage: event.recovered ? undefined : event }),
 };

@@ -1,4 +1,4 @@
-// What the session has changed and the user has not decided on: kept and undone file by file, or as a whole.
+// The undecided changes of the session: kept and undone file by file, or as a whole.
 //
 // Rule: a proposed change is on the card that asks, and not here. Nothing disappears in a narrow view.
 

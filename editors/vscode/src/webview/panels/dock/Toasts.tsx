@@ -1,4 +1,4 @@
-// What went wrong last, and what can be taken back.
+// The last error, and what can be taken back.
 //
 // Rule: an error stays until it is closed. A report names its act, belongs to its session and goes by itself, but not
 // while the pointer or the keyboard is on it.
