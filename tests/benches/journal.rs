@@ -1,4 +1,4 @@
-//! What long sessions cost: appending, reading the end, opening, resuming after a kill, memory.
+//! The cost of long sessions: appending, reading the end, opening, resuming after a kill, memory.
 //!
 //! Rule: an append is beside a bare one to a file of its own, measured by turns with it. A session is opened over
 //! stdio by the built program, and every run has a server of its own. Nothing here passes or fails.

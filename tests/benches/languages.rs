@@ -1,5 +1,5 @@
-//! What language servers spare the model and cost it: bytes for all uses of a symbol, the time of our part of a call, and the
-//! processes that are left.
+//! The savings and costs of language servers for the model: bytes for all uses of a symbol, the time of our part of a call,
+//! and the processes that are left.
 //!
 //! Rule: everything goes over the wire of the built program. The uses are those of real symbols in the TypeScript of this
 //! repository, found by a real server and by Grep with Read. Nothing here passes or fails.

@@ -89,7 +89,7 @@ fn first_request(files: usize) {
 /// deep in it at the beginning as at the end.
 #[derive(Clone, Copy, Default)]
 struct ModelClock {
-    /// What the clock here shows when that of the model begins, in nanoseconds.
+    /// The clock here at the zero of the model's clock, in nanoseconds.
     begins: i128,
 }
 

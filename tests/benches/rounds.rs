@@ -1,4 +1,4 @@
-//! What a round of the loop costs between two answers of the model: time, bytes, memory, and how they grow.
+//! The cost of a round of the loop between two answers of the model: time, bytes, memory, and how they grow.
 //!
 //! Rule: the scripted model measures, in a process of its own and with one clock for both sides: from the last byte of
 //! an answer until the next request has come as a whole. The floor sends the same requests, reads the same streams and

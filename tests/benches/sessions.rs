@@ -1,4 +1,4 @@
-//! What the list of sessions costs with many of them: with nothing known, from the index on the disk, and again.
+//! The cost of listing many sessions: without an index, from the index on the disk, and again.
 //!
 //! Rule: the floor reads the names and asks the system for length and time of every journal, which is what any list has to
 //! do to be true. Nothing here passes or fails.

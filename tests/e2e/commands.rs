@@ -187,7 +187,7 @@ fn without_a_plugin_commands_are_messages_and_clear_leads_on() {
     shown("one");
     ask("/clear");
     shown("A new session starts");
-    // What it says is shown once prompts go on there.
+    // Its output is shown once prompts continue there.
     assert_ne!(ask("/status")["sessionId"], first["sessionId"]);
 }
 

@@ -104,7 +104,7 @@ fn a_setting_is_written_where_it_belongs_and_everything_else_in_the_file_stays()
         text.contains("// mine") && text.contains("\"unknown\": [1]") && text.contains("\"A\": \"b\""),
         "{text}"
     );
-    // What the user sets in a file of the workspace counts.
+    // A value that the user sets in a file of the workspace takes effect.
     let told = session.call("agent/config/get", json!({ "key": "env" }));
     assert_eq!(setting(&told, "env.A")["value"], "b", "{told}");
 

@@ -50,7 +50,7 @@ const FILES: [&str; 2] = ["open.txt", "closed.txt"];
 
 const ORIGINAL: &str = "one\ntwo MARK\nthree\n";
 
-/// What the user asks; each is followed by a number of its own, so that everything it leads to can be told apart.
+/// The user's prompt; each is followed by a number of its own, so that everything it leads to can be told apart.
 const ASKED: [&str; 8] = ["talk", "run", "both", "open", "closed", "agent", "which", "list"];
 
 fn log(suffix: &str) -> Value {
@@ -98,7 +98,7 @@ struct Player {
     project: Project,
     dice: Dice,
     id: String,
-    /// What the user has before their eyes.
+    /// The text before the user's eyes.
     mirror: Mirror,
     /// The text of the document that is open.
     text: String,
@@ -126,7 +126,7 @@ impl Player {
         for name in FILES {
             project.write(name, ORIGINAL);
         }
-        // What git ignores is not taken back when the conversation goes back.
+        // Ignored files are not restored when the conversation goes back.
         project.write(".gitignore", "log\n");
         let (text, accepted) = (ORIGINAL.to_owned(), BTreeSet::new());
         let mirror = Mirror::default();
@@ -308,7 +308,7 @@ impl Player {
     fn kill(&mut self, client: &Client, mut life: Life<'_>) {
         client.kill();
         client.wait_for_end();
-        // What came until then was shown.
+        // Earlier text was shown.
         let records = life.session.records();
         for record in &records[life.seen..] {
             life.seen += 1;
@@ -351,7 +351,7 @@ impl Player {
             self.follow(&mut life, u64::MAX);
         }
         let turn = life.session.prompt("last");
-        // What waited goes on after it.
+        // The queue continues after it.
         while !self.mirror.ended.contains(&turn) || self.mirror.state != "READY" || self.mirror.has_queue() {
             self.follow(&mut life, u64::MAX);
             self.answer(&mut life);

@@ -1,4 +1,4 @@
-//! What the documentation tells people to type works: every shell block of every page is run, line by line. Links lead to
+//! Commands in the documentation work: every shell block of every page is run, line by line. Links lead to
 //! files and headings that exist.
 //!
 //! Rule: a block of commands is a block of `sh`. A command that cannot be run here is in a table with what runs it
@@ -53,7 +53,7 @@ const GENERATED: &str = "server/docs/reference/";
 /// The most lines of a paragraph.
 const MAX_PARAGRAPH: usize = 5;
 
-/// What blocks of commands are called that are not `sh`.
+/// The names of shell blocks other than `sh`.
 const OTHER_SHELLS: [&str; 5] = ["bash", "console", "shell", "zsh", "fish"];
 
 fn root() -> PathBuf {
@@ -186,7 +186,7 @@ impl World {
     /// The command as it has to be typed here.
     fn here(&self, command: &str) -> String {
         let command = command.replace("cargo run --release --", "kode-ls").replace("cargo run --", "kode-ls");
-        // What goes into a file of the repository goes to the screen instead.
+        // Output for a file of the repository goes to the screen instead.
         let command = command.split(" > server/docs/").next().unwrap_or_default().to_owned();
         command.replace("019a", &self.session)
     }

@@ -1,4 +1,4 @@
-//! What goes wrong: with calls of the model, with files, with the model's own server. Each fault says what happened,
+//! Faults: of calls of the model, with files, with the model's own server. Each fault says what happened,
 //! and the session goes on.
 
 use kode_e2e::{Project, Script, Session, Step, call, say, step};

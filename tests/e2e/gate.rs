@@ -20,7 +20,7 @@ struct Desk {
     project: Project,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// It ran, well or not.

@@ -253,7 +253,7 @@ fn hooks_are_told_why_a_session_ends_and_how_another_begins() {
     assert_eq!(told("end", "reason"), ["clear"], "at once, although the session stays");
     cleared.run("two");
     assert_eq!(told("start", "source"), ["startup", "clear"]);
-    // Who goes back begins the first one again, and leaves the second.
+    // A rewind restarts the first one, and leaves the second.
     assert_eq!(answer(&cleared, &format!("/resume {}", first.id)), first.id);
     assert_eq!(told("end", "reason"), ["clear", "resume"]);
     first.run("three");
@@ -314,7 +314,7 @@ fn a_hook_that_hangs_forks_or_floods_holds_nothing_up() {
     assert!(is_run && told.contains("took too long"), "{told}");
     assert_eq!(outcome_of, "timedOut");
 
-    // What it leaves behind holds its outputs open.
+    // Its leftovers hold its outputs open.
     let (is_run, _, told, outcome_of) = outcome(|_| command("sleep 1000 & echo started"));
     assert!(is_run && told.is_empty(), "{told}");
     assert_eq!(outcome_of, "ok");
@@ -457,7 +457,7 @@ fn what_a_hook_answers_in_the_users_place_is_decided_anew_and_guarded_places_are
             assert!(!desk.project.path(path).exists(), "{path}");
         }
     }
-    // What nothing speaks against runs as the hook has made it.
+    // A call without objections runs with the hook's arguments.
     let desk = Desk::new(&Script::new([bash("touch one"), say("Done.")]));
     desk.hook("PermissionRequest", &answers(json!({ "command": "touch two" })));
     let client = desk.open();

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 const TEXT: &str = "one\ntwo\nthree\n";
 const EDITED: &str = "one\nTWO\nthree\n";
 
-/// What happens to a file.
+/// The event of a file.
 type Happening<'a> = &'a dyn Fn(&Project);
 
-/// What became of an edit.
+/// The outcome of an edit.
 struct Outcome {
     state: String,
     /// The texts for the model.

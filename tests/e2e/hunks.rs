@@ -59,7 +59,7 @@ fn edited(client: &Client) -> Session<'_> {
     session
 }
 
-/// What the hunks reach over on the screen.
+/// The ranges of the hunks on the screen.
 fn covered(client: &Client, uri: &str, hunks: &[Value]) -> Vec<String> {
     let text = client.editor.text(uri);
     let place = |hunk: &Value, end: &str| client.editor.offset(uri, &hunk["range"][end]);

@@ -29,7 +29,7 @@ fn lines(output: &Output) -> Vec<Value> {
     output.stdout.lines().map(parse).collect()
 }
 
-/// What the model was sent last.
+/// The last request to the model.
 fn prompt(project: &Project) -> String {
     project.model.last_request()["messages"].to_string()
 }

@@ -231,7 +231,7 @@ fn switching_a_plugin_counts_in_a_session_that_runs() {
     assert!(names(&client, &session, "commands").contains(&"house:greet".to_owned()));
 }
 
-/// What a command has answered, and whether it failed.
+/// The output of a command, and whether it failed.
 fn answered(session: &Session<'_>, command: &str) -> (String, bool) {
     session.run(command);
     let answer = session.items().pop().unwrap()["body"].clone();
@@ -551,7 +551,7 @@ const PACK: &str = "tar -czf ../house.tgz --transform 's,^[.],package,' .";
 fn a_plugin_comes_from_npm_by_a_list_at_a_web_address() {
     let street = Street::new();
     let files = Files::serve();
-    // What a package would have run is not run.
+    // The scripts of a package are not run.
     fs::write(street.house().join("package.json"), r#"{ "scripts": { "install": "touch evil" } }"#).unwrap();
     let list = street.packed(&files, PACK);
     let registry = format!("registry={}/npm\n", files.address);

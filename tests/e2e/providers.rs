@@ -49,7 +49,7 @@ impl Wire {
         profile
     }
 
-    /// What the scripted model calls it.
+    /// Its name at the scripted model.
     fn name(self) -> &'static str {
         match self {
             Self::Messages => "anthropic_messages",
@@ -339,7 +339,7 @@ fn a_pdf_document_goes_to_providers_that_take_it() {
         (Wire::Gemini, r#""mimeType":"application/pdf""#),
     ] {
         let request = shows_a_document(wire, true);
-        // What the Responses API has stored already is not sent again.
+        // Content that the Responses API has stored is not sent again.
         let expected = if wire == Wire::Responses { 1..=2 } else { 2..=2 };
         assert!(expected.contains(&request.matches(mark).count()), "{wire:?}: {request}");
         assert!(!request.contains("Invoice 4711"), "{wire:?}: {request}");

@@ -1,4 +1,4 @@
-//! What the model asks the user: answers, races, cancelling, plans; and the todo list and skills beside it.
+//! Questions of the model to the user: answers, races, cancelling, plans; and the todo list and skills beside it.
 
 use kode_e2e::{Client, Offer, Project, Reply, Script, Session, Step, call, say, step, text_of};
 use serde_json::{Value, json};

@@ -316,7 +316,7 @@ fn cancelling_what_is_asked_again_ends_the_turn_as_ever() {
     assert_eq!(session.run("go on")["stopReason"], "end_turn");
 }
 
-/// What happens between the permission prompt of a turn and the next prompt of the user.
+/// Events between the permission prompt of a turn and the next prompt of the user.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Kill,

@@ -166,7 +166,7 @@ fn more_can_be_given_and_taken() {
     assert_eq!((output.code, &*output.stdout), (125, ""), "{output:?}");
 }
 
-/// What a command may try to read hidden files by, each in a shell of its own.
+/// The programs that may read hidden files, each in a shell of its own.
 const WAYS_TO_HIDDEN: [&str; 14] = [
     "cat private/deep/key .env",
     "tar -cf - . | tar -xOf -",

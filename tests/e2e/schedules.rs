@@ -22,7 +22,7 @@ const DEFAULT_SEED: u64 = 20_260_101;
 /// Schedules of another seed are played when this variable holds it.
 const SEED: &str = "KODE_E2E_SEED";
 
-/// What the files hold, what the agent writes, and what the user writes.
+/// The texts of the files, the agent and the user.
 const ORIGINAL: u32 = 0x4E00;
 const AGENTS: u32 = 0xAC00;
 const USERS: u32 = 0xE000;
@@ -84,7 +84,7 @@ impl Pen {
     }
 }
 
-/// What the user does.
+/// The acts of the user.
 #[derive(Clone, Debug)]
 enum Act {
     Type { file: usize, share: u16 },
@@ -127,7 +127,7 @@ fn piece(text: &str, dice: &mut Dice) -> Range<usize> {
     places[first]..places[last]
 }
 
-/// What the agent calls in a turn.
+/// The agent's calls in a turn.
 fn steps(dice: &mut Dice, pen: &mut Pen, schedule: u64) -> Vec<Step> {
     let path = |file: usize| format!("{{{{cwd}}}}/{schedule}/{}.txt", FILES[file]);
     let mut reads = kode_e2e::step();
@@ -209,7 +209,7 @@ fn turn(dice: &mut Dice, is_versioned: bool, is_slow: bool) -> Turn {
     Turn { asks: dice.below(2) == 0, acts, policies, answers }
 }
 
-/// What all schedules came to.
+/// The totals of all schedules.
 #[derive(Debug, Default)]
 struct Figures {
     schedules: u64,
@@ -502,7 +502,7 @@ impl Play<'_> {
             assert_eq!((&outcome["conflicts"], &outcome["failed"]), (&json!([]), &json!([])), "{outcome}");
             figures.undone += outcome["resolved"].as_array().unwrap().len();
         }
-        // What a save has kept may never have been listed.
+        // A hunk that a save has kept may never have been listed.
         let checkpoints = self.session.call("agent/checkpoint/list", json!({}));
         let first = &checkpoints["checkpoints"][0]["checkpointId"];
         let params = json!({ "checkpointId": first, "what": "files" });
@@ -516,7 +516,7 @@ impl Play<'_> {
         let left = chars(&texts.concat());
         let expected: BTreeSet<char> = self.owned.difference(&self.gone).copied().collect();
         let lost: Vec<char> = expected.difference(&left).copied().collect();
-        // What the user has deleted in the agent's copy of it is in the original all the same.
+        // Text that the user has deleted in the agent's copy is in the original all the same.
         let copies = self.session.calls().iter().any(|call| call["name"] == "Write");
         let may_stay = |char: &char| copies && u32::from(*char) < AGENTS;
         let too_much: Vec<char> =

@@ -1,4 +1,4 @@
-//! What files of a workspace ask for, and the user's word on it: asked once, by content, and taken back.
+//! The trust requests of workspace files, and the user's word on it: asked once, by content, and taken back.
 //!
 //! Rule: what counts differs from what a command does or prints, and never from what the server says of itself alone.
 
@@ -43,7 +43,7 @@ impl Desk {
     }
 }
 
-/// What the command prints in a session in which everything runs.
+/// The output of the command in a session in which everything runs.
 fn printed(desk: &Desk, client: &Client) -> String {
     client.session_with(json!({ "mode": "bypassPermissions" })).run("print");
     let (text, _) = desk.project.model.last_results().pop().unwrap();
@@ -69,7 +69,7 @@ fn a_workspace_is_asked_about_once_and_what_was_shown_is_what_counts() {
 
     let shown = client.call("agent/trust/list", json!({}));
     let shown = digests(&shown, "waiting");
-    // What comes into the file after it was shown is not approved with it.
+    // Changes of the file after it was shown are not approved with it.
     desk.wish("two");
     let approved = client.call("agent/trust/approve", json!({ "digests": shown }));
     assert_eq!(approved["changed"], 1, "the rule alone is as it was");

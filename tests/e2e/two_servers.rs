@@ -50,7 +50,7 @@ fn assert_whole(project: &Project, id: &str) {
     }
 }
 
-/// What both must show alike.
+/// The common display of both.
 fn shown(snapshot: &Value) -> Value {
     let fields = ["title", "state", "mode", "items", "todos", "queue", "steering", "draft", "usage"];
     fields.iter().map(|field| ((*field).to_owned(), snapshot[*field].clone())).collect()

@@ -146,7 +146,7 @@ enum Key {
     Delete(u16),
 }
 
-/// What the user does at which moment of the agent's edit.
+/// The user's typing at each moment of the agent's edit.
 #[derive(Clone, Debug)]
 struct Schedule {
     while_asked: Vec<Key>,

@@ -67,6 +67,9 @@ const TELLS: &[&str] = &[
     "heeded",
 ];
 
+/// Words that open a clause without a noun; a comment that begins with one counts as a phrase.
+const OPENERS: &[&str] = &["what ", "who ", "whose "];
+
 /// How comments are written, by the ending of the file.
 const KINDS: &[(&str, &str, Syntax)] = &[
     ("rs", "rust", Syntax::C),
@@ -157,18 +160,16 @@ fn comment_of<'a>(line: &'a str, syntax: Syntax, in_block: &mut bool) -> Option<
     }
 }
 
-/// How often the phrases are in a text, as whole words in any letter case.
+/// How often the phrases are in a comment, as whole words in any letter case, its opener included.
 fn count(text: &str) -> usize {
     let text = text.to_lowercase();
     let is_word = |char: char| char.is_alphanumeric() || char == '_';
     let is_whole = |at: usize, phrase: &str| {
         !text[..at].ends_with(is_word) && !text[at + phrase.len()..].starts_with(is_word)
     };
-    TELLS
-        .iter()
-        .flat_map(|phrase| text.match_indices(phrase))
-        .filter(|(at, phrase)| is_whole(*at, phrase))
-        .count()
+    let phrases = TELLS.iter().flat_map(|phrase| text.match_indices(phrase));
+    let phrases = phrases.filter(|(at, phrase)| is_whole(*at, phrase)).count();
+    phrases + usize::from(OPENERS.iter().any(|opener| text.starts_with(opener)))
 }
 
 /// The tallies of all kinds. Generated files are left out: their words come from files that are counted.
@@ -233,7 +234,8 @@ fn phrases_are_found_in_comments_alone_and_over_line_breaks() {
     };
     for (text, syntax, expected) in [
         ("/// Whoever asks is\n/// told of it.\nlet nobody = 1;", Syntax::C, 3),
-        ("/* what\n   is left */\nwhat is", Syntax::C, 1),
+        ("/* what\n   is left */\nwhat is", Syntax::C, 2),
+        ("// Whatever waits\n\n// Who waits", Syntax::C, 1),
         ("// anew\n\n// newly, understands, somebody_else", Syntax::C, 1),
         ("--- nobody\nlocal nobody", Syntax::Prefix("--"), 1),
         ("#!/bin/sh nobody\n# nobody", Syntax::Prefix("#"), 1),

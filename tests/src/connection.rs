@@ -24,7 +24,7 @@ const SHOWN_MESSAGES: usize = 40;
 /// Number of bytes of each message that are shown.
 const SHOWN_BYTES: usize = 600;
 
-/// What to do with a request of the server.
+/// The reaction to a request of the server.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// Answer with this result.
@@ -42,9 +42,9 @@ type Responder = Box<dyn FnMut(&Connection, &Value) -> Reply + Send>;
 pub struct RpcError {
     /// The JSON-RPC code.
     pub code: i64,
-    /// What the server says.
+    /// The server's text.
     pub message: String,
-    /// What it says to programs; `Null` when nothing.
+    /// The data for programs; `Null` without any.
     pub data: Value,
 }
 
@@ -55,7 +55,7 @@ impl RpcError {
         self.data["kind"].as_str().unwrap_or_default()
     }
 
-    /// What to do next; empty when it does not say.
+    /// The next step; empty when it does not say.
     #[must_use]
     pub fn hint(&self) -> &str {
         self.data["hint"].as_str().unwrap_or_default()
@@ -315,7 +315,7 @@ impl Connection {
         self.wait_for("the end of the server", |received| received.ended.then_some(()));
     }
 
-    /// What the server wrote to standard error so far.
+    /// The server's standard error so far.
     #[must_use]
     pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.lock().stderr).into_owned()

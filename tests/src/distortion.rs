@@ -42,7 +42,7 @@ pub enum Distortion {
     Stale,
 }
 
-/// What may become of a request.
+/// The possible outcomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// The intended text.
@@ -59,11 +59,11 @@ pub struct Request {
     pub text: String,
     /// The passage as the request has it.
     pub old: String,
-    /// What should stand there, as the request has it.
+    /// The expected text, as the request has it.
     pub new: String,
     /// The text as it should be afterwards.
     pub intended: String,
-    /// What may become of it.
+    /// Its possible outcomes.
     pub expected: Expected,
 }
 
@@ -71,7 +71,7 @@ pub struct Request {
 pub struct Dice(u64);
 
 impl Dice {
-    /// Those of a seed.
+    /// The cases of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
@@ -367,7 +367,7 @@ fn shift_some(old: &[String], new: &[String], unit: String, dice: &mut Dice) -> 
         .map(|(at, line)| if chosen.contains(&at) { shifted(line, &unit, is_less) } else { line.clone() })
         .collect();
     let mut wanted = copied(old, &distorted, new);
-    // Who writes the first line at another depth writes a changed first line so too.
+    // A model that writes the first line at another depth writes a changed first line so too.
     if chosen.contains(&0) && !old.contains(&new[0]) {
         wanted[0] = shifted(&new[0], &unit, is_less);
     }

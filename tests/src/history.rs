@@ -20,7 +20,7 @@ pub struct History {
     turn: Vec<String>,
 }
 
-/// What a long journal has.
+/// The content of a long journal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Length {
     /// Number of turns.

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-/// What `character` of a position counts.
+/// The unit of `character` in a position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encoding {
     /// Bytes.

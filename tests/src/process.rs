@@ -46,7 +46,7 @@ pub struct Process {
     ended: Option<ExitStatus>,
 }
 
-/// What a program that ran to its end has left.
+/// The result of a program that ran to its end.
 #[derive(Debug)]
 pub struct Output {
     /// The exit code; a signal's number plus 128 when a signal ended it.

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-/// What a scripted model says.
+/// The answers of a scripted model.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     programs: Vec<Value>,

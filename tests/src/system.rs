@@ -1,4 +1,4 @@
-//! What the system says of a process and of those it has started: memory, descriptors, threads, watches.
+//! The metadata of a process and of those it has started: memory, descriptors, threads, watches.
 //!
 //! Rule: everything is read from `/proc`; a process that ends meanwhile counts for nothing.
 
@@ -23,7 +23,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What the process uses now.
+    /// The current usage of the process.
     #[must_use]
     pub fn of(process: u32) -> Self {
         let place = PathBuf::from(format!("/proc/{process}"));

@@ -16,7 +16,7 @@ const COLUMNS: usize = 60;
 /// A figure over time.
 #[derive(Clone, Debug)]
 pub struct Trend {
-    /// What it is, with its unit.
+    /// Its name, with its unit.
     pub name: &'static str,
     /// The values, in order, one for each step.
     pub values: Vec<f64>,

@@ -15,7 +15,7 @@ const known = new Map(packages.map((one) => [one.id, one]));
 const nodes = new Map(resolve.nodes.map((node) => [node.id, node]));
 const program = packages.find((one) => one.name === "kode-ls" && one.source === null);
 
-/** What a package brings into the program: a macro is run by the compiler, and so is what it is made of. */
+/** The part of a package in the program: a macro is run by the compiler, and so are its dependencies. */
 function brings(id) {
     const isMacro = (one) => known.get(one).targets.some((target) => target.kind.includes("proc-macro"));
     const linked = nodes.get(id).deps.filter(({ dep_kinds: kinds }) => kinds.some(({ kind }) => kind === null));

@@ -17,7 +17,7 @@ pub(crate) struct Case {
     pub(crate) text: String,
     /// The passage as the request has it.
     pub(crate) old: String,
-    /// What should stand there, as the request has it.
+    /// The expected text, as the request has it.
     pub(crate) new: String,
     /// The file as it should be afterwards.
     pub(crate) intended: String,

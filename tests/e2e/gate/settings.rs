@@ -182,7 +182,7 @@ fn a_mode_can_be_switched_off_and_another_be_the_first() {
     let run = desk.cli(&["run", "--mode", "bypassPermissions", "write"], "");
     assert!(run.code != 0 && run.stderr.contains("disableBypassPermissionsMode"), "{run:?}");
 
-    // What the editor says is stronger than the file.
+    // The editor's settings are stronger than the file.
     let client = desk.start();
     client.initialize(Offer::kode().options(json!({ "mode": "plan" })).params(&desk.project.workspace()));
     assert_eq!(client.session().snapshot()["mode"], "plan");

@@ -1,4 +1,5 @@
-//! What the scripted model sends for an exercise: distorted requests, and the right ones behind those that are to be refused.
+//! The requests of the scripted model for an exercise: distorted requests, and the right ones behind those that are to be
+//! refused.
 //!
 //! Rule: all of it follows from the exercise, its tool and its place in the list. A right request is never sent before the distorted
 //! one was refused with the passage that it needs.
@@ -16,7 +17,7 @@ const ROLLS: u64 = 8;
 /// The comment that makes a passage stale.
 const STALE: usize = 3;
 
-/// What `Edit` and `MultiEdit` undo.
+/// The distortions that `Edit` and `MultiEdit` undo.
 const HARMLESS: &[Distortion] = &[
     Distortion::Backslashes,
     Distortion::Dashes,
@@ -31,13 +32,13 @@ const HARMLESS: &[Distortion] = &[
     Distortion::ByteOrderMark,
     Distortion::Verbatim,
 ];
-/// What `apply_patch` undoes.
+/// The distortions that `apply_patch` undoes.
 const HARMLESS_IN_PATCHES: &[Distortion] =
     &[Distortion::TabsAndSpaces, Distortion::ShiftAll, Distortion::TrailingBlanks, Distortion::Verbatim];
-/// What `Write` undoes.
+/// The distortions that `Write` undoes.
 const HARMLESS_IN_WHOLE: &[Distortion] =
     &[Distortion::LineBreaks, Distortion::ByteOrderMark, Distortion::Verbatim];
-/// What leaves a doubt.
+/// The ambiguous distortions.
 const HARMFUL: &[Distortion] =
     &[Distortion::Elision, Distortion::ShiftSome, Distortion::MissingLine, Distortion::Stale];
 
@@ -68,19 +69,19 @@ pub(super) struct Attempt {
     pub(super) prompt: String,
     /// Whether the model reads the file before.
     pub(super) reads: bool,
-    /// What the user types between the model's reading and its call.
+    /// The user's typing between the model's reading and its call.
     pub(super) meanwhile: Meanwhile,
     pub(super) call: (&'static str, Value),
     pub(super) expected: Expected,
     /// The distortions of its passages.
     pub(super) distortions: Vec<Distortion>,
-    /// What a refusal has to show: the lines of the passage as they stand there.
+    /// The lines that a refusal has to show: the lines of the passage as they stand there.
     pub(super) shown: Vec<String>,
     /// The request after a refusal.
     pub(super) retry: Option<Box<Attempt>>,
 }
 
-/// What the user types between the model's reading and its call.
+/// The user's typing between the model's reading and its call.
 #[derive(Clone, Debug)]
 pub(super) enum Meanwhile {
     /// Nothing: the model knows the current text.
@@ -280,7 +281,7 @@ impl RightRequests<'_> {
         self.exercise.solved(|passage| self.with_line(at(passage), &passage.new))
     }
 
-    /// What the user types before the call with this request.
+    /// The user's typing before the call with this request.
     fn meanwhile(&self, request: &PassageRequest, at: usize) -> Meanwhile {
         match request.distortion {
             Distortion::Stale => {

@@ -100,7 +100,7 @@ impl Play<'_> {
 
     /// Plays one prompt while the user types; gives whether the call has changed the file.
     fn carry_out(&mut self, attempt: &Attempt, tool: EditTool) -> bool {
-        // What a model writes as a whole has what it has read, and no more.
+        // A file that a model writes as a whole has the text it has read, and no more.
         if tool != EditTool::Write {
             self.type_next(TOP);
         }

@@ -32,7 +32,7 @@ fn wait_state(session: &Session<'_>, what: &str, mut fits: impl FnMut(&Value) ->
     event["servers"].as_array().unwrap().iter().find(|server| fits(server)).unwrap().clone()
 }
 
-/// What the model got for its last call.
+/// The result of the model's last call.
 fn last_result(project: &Project) -> (String, bool) {
     let [result] = project.model.last_results().try_into().unwrap();
     result

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{DOCUMENT, PICTURE, Wire, last_text, read};
 
-/// What the abilities are called in the table, in its order, and the tests of them.
+/// The names of the abilities in the table, in its order, and the tests of them.
 const ABILITIES: [(&str, &str); 8] = [
     ("streaming", "streaming"),
     ("tools", "tools"),
@@ -25,7 +25,7 @@ const ABILITIES: [(&str, &str); 8] = [
     ("discovery", "discovery"),
 ];
 
-/// What a document is sent as.
+/// The form of a sent document.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Documents {
     /// The document itself.
@@ -48,13 +48,13 @@ struct Provider {
 /// The path of a list, and the list.
 type ModelList = (&'static str, fn() -> Value);
 
-/// What one conversation showed.
+/// The results of one conversation.
 struct Run {
     /// The requests, in order: the call, its result, picture and document, the streamed answer.
     requests: Vec<Value>,
-    /// What the first turn used.
+    /// The usage of the first turn.
     usage: Value,
-    /// What the second request of the first turn gave the model as the result of its call.
+    /// The result of the call in the second request of the first turn.
     results: Vec<String>,
     /// The screen while the answer was held in its middle.
     in_the_middle: String,
@@ -158,14 +158,14 @@ impl Provider {
         assert_eq!((is_native, is_text), expected, "{request}");
     }
 
-    /// What providers have cached can be used again: the next request begins as the one before, and marks or keys are sent
+    /// The caches of providers can be used again: the next request begins as the one before, and marks or keys are sent
     /// where the provider wants them.
     fn caching(&self, run: &Run) {
         if self.wire == Wire::Messages {
             assert!(run.requests[1].to_string().contains("cache_control"), "{}", run.requests[1]);
             return;
         }
-        // What the provider has stored is not sent again.
+        // Content that the provider has stored is not sent again.
         if run.requests[1..3].iter().any(|request| request["previous_response_id"].is_string()) {
             return;
         }

@@ -29,7 +29,7 @@ const NOBODY: u32 = 65534;
 /// Where a folder can be made that everybody can reach and that no sandbox puts something else over.
 const REACHABLE: &str = "/opt";
 
-/// Who runs the commands.
+/// The user who runs the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum User {
     /// The user who runs the tests.
@@ -39,7 +39,7 @@ pub(crate) enum User {
 }
 
 impl User {
-    /// Those that there are here.
+    /// The available users.
     pub(crate) fn all() -> Vec<Self> {
         if geteuid().is_root() { vec![Self::Own, Self::Nobody] } else { vec![Self::Own] }
     }

@@ -17,7 +17,7 @@ use serde_json::json;
 use super::fixture::{Fixture, Outside, User, collect, wait_until_gone};
 use super::{BUBBLEWRAP, LANDLOCK};
 
-/// What the server says.
+/// The text of the server.
 const PAGE: &str = "page of the listed host";
 /// How the command line of a bridge begins.
 const BRIDGE: &str = "/run/kode-ls/helper\0__sandbox\0--bridge";

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-/// What ends a text.
+/// The end of a text.
 const SEPARATOR: u8 = 0x1e;
 
 /// The rest of the bytes.

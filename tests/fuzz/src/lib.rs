@@ -1,4 +1,4 @@
-//! What reads bytes that others write, each with what must hold of it whatever the bytes are.
+//! The parsers of foreign bytes, each with its invariants.
 //!
 //! Rule: a target takes any bytes, ends, and panics only when something does not hold. The seeds in `seeds/` are written
 //! by hand; `tests/replay.rs` runs them all, `tests/fuzz/run` lets libFuzzer go on from them.

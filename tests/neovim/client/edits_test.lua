@@ -1,4 +1,4 @@
---- What the agent's edits do to buffers, and what they leave alone.
+--- The effect of the agent's edits on buffers.
 ---
 --- Rule: each test checks the buffer, the disk and the buffer list, not at what the plugin says about them.
 

@@ -1,4 +1,4 @@
---- What can be said of the plugin's files without a server.
+--- Static properties of the plugin's files.
 ---
 --- Rule: generated files are fresh, documented items exist, and existing items are documented.
 

@@ -1,4 +1,4 @@
---- What the transcript shows: whole messages, cards, tables, names.
+--- The transcript: whole messages, cards, tables, names.
 ---
 --- Rule: everything is done by keys and commands, as a person does it; the tests check the screen, or the text with its
 --- marks.

@@ -136,7 +136,7 @@ function World:start_terminal(files, columns, lines, settings)
   self:spawn_terminal(files, columns, lines)
 end
 
---- What a Neovim of this world has for its home.
+--- The home folder of a Neovim of this world.
 function World:environment()
   local env = vim.tbl_extend('error', self.env, {
     HOME = self.folder,

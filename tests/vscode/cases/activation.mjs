@@ -86,7 +86,7 @@ test("the page of the chat runs our script and style and nothing else", async (w
         try {
             evaluated = eval("true");
         } catch {
-            // What the policy is for.
+            // The purpose of the policy.
         }
         return { evil: globalThis.evil === true, connected, evaluated, blocked: [...new Set(blocked)].sort() };
     });

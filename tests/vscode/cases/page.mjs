@@ -43,7 +43,7 @@ test("one can type and send before there is a server, and the first that comes t
     await window.page.keyboard.type("hello");
     await window.page.keyboard.press("Enter");
     await window.chat.getByText("Will be sent when the server is ready.", { exact: true }).waitFor();
-    // What waits is there again when the view was hidden meanwhile.
+    // Open prompts are there again when the view was hidden meanwhile.
     await window.command("workbench.view.explorer");
     await window.page.locator("iframe.webview.ready").waitFor({ state: "detached" });
     await window.command("kode.chat.focus");

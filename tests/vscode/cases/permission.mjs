@@ -1,4 +1,4 @@
-// What waits for the user: told where they look, answered from anywhere, gone everywhere.
+// Open prompts for the user: told where they look, answered from anywhere, gone everywhere.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { eventually, test } from "../lib/runner.mjs";

@@ -318,7 +318,7 @@ export class Window {
         return fs.existsSync(this.path(file));
     }
 
-    /** What git says in the workspace. */
+    /** The output of git in the workspace. */
     git(...args) {
         return execFileSync("git", args, { cwd: this.folder, env: this.workbench.environment(), encoding: "utf8" });
     }

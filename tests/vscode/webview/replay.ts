@@ -7,13 +7,13 @@ import type { AgentEventParams, Hunk, Snapshot } from "../../../protocol/generat
 import { call, Project, text, thinking, type Program } from "./lib/project";
 import { Recorder, type EditsAt } from "./lib/recorder";
 
-/** What a client replays. */
+/** The input of a replaying client. */
 export interface Replay {
-    /** What the session began with. */
+    /** The initial snapshot of the session. */
     first: Snapshot;
     /** Everything it told, in order. */
     events: AgentEventParams[];
-    /** What `agent/edits/list` answered, and after which event. */
+    /** The answer of `agent/edits/list`, and after which event. */
     edits: EditsAt[];
 }
 

@@ -1,5 +1,5 @@
-//! What an editor reports a document: the encoding of positions, the first text, then changes, each with its start and
-//! length in characters and the text that takes their place.
+//! The reports of an editor about a document: the encoding of positions, the first text, then changes, each with its start
+//! and length in characters and the text that takes their place.
 //!
 //! Rule: the document is what a plain string would be after the same changes, in every encoding; and the edits that
 //! watchers are notified of turn the text before into the text after.

@@ -13,7 +13,7 @@ const TEXT: &str = "first line\nsecond line\nthird line\nfourth line\nfifth line
 /// A command that stays until it is ended, with a child of its own.
 const STAYS: &str = "sleep 600 & echo up; wait";
 
-/// What the model does for each prompt.
+/// The model's behavior for each prompt.
 pub(crate) fn script() -> Script {
     let read = || call("Read", json!({ "file_path": "{{cwd}}/a.txt" }));
     let edit = || {

@@ -27,7 +27,7 @@ export interface Step {
     faults?: unknown[];
 }
 
-/** What the model answers to some prompts. */
+/** The model's answers to some prompts. */
 export interface Program {
     when?: string;
     steps: Step[];

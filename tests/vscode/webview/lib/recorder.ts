@@ -7,7 +7,7 @@ import type { Server } from "./server";
 
 type EventType = AgentEventParams["event"]["type"];
 
-/** What `agent/edits/list` answered, and the number of the newest event that had come by then. */
+/** The answer of `agent/edits/list`, and the number of the newest event that had come by then. */
 export interface EditsAt {
     seq: number;
     result: ListEditsResult;

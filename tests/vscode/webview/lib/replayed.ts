@@ -36,7 +36,7 @@ function read<T>(name: string): T {
 export const replay = read<Replay>("session.json");
 export const expected = read<Expected>("expected.json");
 
-/** What expected.json would report an item. */
+/** The summary of an item for expected.json. */
 export function toldItem({ body }: Item): ToldItem {
     switch (body.type) {
         case "toolCall":
@@ -50,7 +50,7 @@ export function toldItem({ body }: Item): ToldItem {
     }
 }
 
-/** What expected.json would report a list of hunks. */
+/** The summary of a list of hunks for expected.json. */
 export function toldHunks({ files }: ListEditsResult): ToldHunk[] {
     return files.flatMap(({ path, hunks }) =>
         hunks.map(({ state }) => ({ file: path.split("/").at(-1) ?? path, state })),

@@ -44,7 +44,7 @@ async function answer(chat: ChatPage, words: string): Promise<void> {
     await chat.page.waitForSelector(".working", { state: "detached" });
 }
 
-/** What one sees: rows, dock and prompt. */
+/** The visible parts: rows, dock and prompt. */
 async function seen(chat: ChatPage): Promise<unknown> {
     return {
         rows: await chat.rowsWithoutTimes(),
