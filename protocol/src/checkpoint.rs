@@ -89,13 +89,13 @@ pub enum UserEdits {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum RestoreCheckpointResult {
-    /// The restore was begun.
+    /// The restore was started.
     Started(StartedRestore),
     /// The effect of a restore; nothing was done.
     Preview(RestorePreview),
 }
 
-/// A restore that was begun.
+/// A restore that was started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StartedRestore {

@@ -52,7 +52,7 @@ pub struct GetWindowParams {
 pub struct WindowPage {
     /// The messages, oldest first; none when `from` was past the end.
     pub messages: Vec<WindowMessage>,
-    /// The number of the message to go on at; absent when there are no more.
+    /// The number of the message to continue at; absent when there are no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u32>,
     /// How many messages there are in all.
@@ -172,7 +172,7 @@ pub enum CompressionCause {
     Threshold,
     /// The user asked for it.
     Asked,
-    /// A turn came to its limit of model calls and goes on.
+    /// A turn came to its limit of model calls and continues.
     TurnLimit,
     /// The provider found the request too long.
     TooLong,

@@ -314,7 +314,7 @@ pub struct ResolveEditsResult {
     pub refused: Vec<RefusedResolution>,
 }
 
-/// An act that was begun.
+/// An act that was started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Resolution {

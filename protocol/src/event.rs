@@ -218,7 +218,7 @@ pub enum Breakpoint {
     PreModel,
     /// The model answers.
     StreamingModel,
-    /// The answer has calls, none of which has begun.
+    /// The answer has calls, none of which has started.
     ToolPending,
     /// A call waits for the user.
     AwaitingApproval,
@@ -475,7 +475,7 @@ pub struct QueueChanged {
     #[serde(default)]
     pub steering: Vec<QueuedPrompt>,
     /// Whether the queue waits for a person: after a cancel, an error or a restart nothing begins by itself. A new
-    /// prompt, or `agent/queue/update` with `promote`, lets it go on.
+    /// prompt, or `agent/queue/update` with `promote`, lets it continue.
     #[serde(default)]
     pub paused: bool,
 }
@@ -668,7 +668,7 @@ pub struct ExtensionsChanged {
     pub problems: Vec<FileProblem>,
 }
 
-/// A sub-agent began to work for a call, a new one or one that goes on. Its items carry its id.
+/// A sub-agent began to work for a call, a new one or one that continues. Its items carry its id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SubagentStarted {

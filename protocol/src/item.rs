@@ -55,13 +55,13 @@ pub enum ItemBody {
 pub struct UserMessage {
     /// The text.
     pub text: String,
-    /// Its attachments for the model; sent when its turn has begun and they were looked up.
+    /// Its attachments for the model; sent when its turn has started and they were looked up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
     /// Whether it went to a running turn: it started none, and there is no checkpoint before it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub steered: bool,
-    /// The command that it was, told when its turn has begun; absent for a prompt in words.
+    /// The command that it was, told when its turn has started; absent for a prompt in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandUse>,
 }
@@ -94,7 +94,7 @@ pub struct CommandOutput {
     /// Whether it was not carried out; the text says why.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
-    /// The session to show from now on: it is begun, and is followed once it is loaded.
+    /// The session to show from now on: it is started, and is followed once it is loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub go_to: Option<SessionId>,
 }

@@ -230,7 +230,7 @@ requests! {
     ///
     /// Errors: `unknownSession`, `invalidParams`.
     GetWindow = "agent/context/window", GetWindowParams => WindowPage;
-    /// Hands in a prompt and says at once what became of it. One that begins with `/` and a name is a command.
+    /// Submits a prompt and says at once what became of it. One that begins with `/` and a name is a command.
     ///
     /// Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
     StartTurn = "agent/turn/start", StartTurnParams => StartTurnResult;
@@ -258,7 +258,7 @@ requests! {
     ///
     /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
     ReadAttachment = "agent/attachment/read", ReadAttachmentParams => ImagePart;
-    /// Cancels one call of the running turn; its siblings go on.
+    /// Cancels one call of the running turn; its siblings continue.
     ///
     /// Errors: `unknownSession`, `unknownCall`.
     CancelTool = "agent/tool/cancel", CancelToolParams => CancelResult;

@@ -38,7 +38,7 @@ pub struct Question {
     /// them has run, and only the chosen one becomes part of the conversation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<Candidate>,
-    /// With `rest`: when the turn goes on by itself.
+    /// With `rest`: when the turn continues by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// When it was asked.
@@ -49,7 +49,7 @@ pub struct Question {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum QuestionKind {
-    /// The model needs the user's choice to go on.
+    /// The model needs the user's choice to continue.
     #[default]
     Choice,
     /// The model presents a plan, and asks whether to carry it out.
@@ -58,7 +58,7 @@ pub enum QuestionKind {
     TurnLimit,
     /// There are two answers to a prompt, `Answer A` and `Answer B`. Not to answer ends the turn without any.
     Candidates,
-    /// The model's provider takes no requests until `until`. The turn goes on by itself then; before, `Stop here` ends it
+    /// The model's provider takes no requests until `until`. The turn continues by itself then; before, `Stop here` ends it
     /// and `Try again now` asks the model at once. Not to answer ends the turn.
     Rest,
 }

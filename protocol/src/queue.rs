@@ -1,6 +1,6 @@
 //! The queue: prompts for their turn, messages to the running turn, and the unsent prompt.
 //!
-//! Rule: a prompt that was handed in is changed, moved or dropped only until it begins; a late request gets
+//! Rule: a prompt that was submitted is changed, moved or dropped only until it begins; a late request gets
 //! `alreadyResolved`.
 
 use schemars::JsonSchema;
@@ -77,7 +77,7 @@ pub struct PromoteQueued {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateQueueResult {
-    /// The turn that was begun, or that is reported, by a promotion; absent otherwise.
+    /// The turn that was started, or that is reported, by a promotion; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<TurnId>,
 }

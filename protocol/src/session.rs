@@ -33,7 +33,7 @@ pub struct NewSessionParams {
     pub model: Option<String>,
 }
 
-/// A session that has begun.
+/// A session that has started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NewSessionResult {
@@ -50,7 +50,7 @@ pub struct LoadSessionParams {
     /// The session.
     pub session_id: SessionId,
     /// Number of the newest event that the client has seen. With it the events after that one are sent again, which
-    /// a client needs that records events; one that shows state leaves it out and goes on from the snapshot.
+    /// a client needs that records events; one that shows state leaves it out and continues from the snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
     /// Only events of these channels are sent from now on; of all when it is left out or empty.

@@ -208,7 +208,7 @@ pub struct SearchSessionsResult {
     /// The cursor for more; absent when all was searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// Whether it ended because it took long; `nextCursor` goes on.
+    /// Whether it ended because it took long; `nextCursor` continues.
     #[serde(default)]
     pub out_of_time: bool,
 }

@@ -1,4 +1,4 @@
-//! Turns: hand in a prompt, cancel a turn or one call of it.
+//! Turns: submit a prompt, cancel a turn or one call of it.
 //!
 //! Rule: requests are answered at once and with an id; everything that comes of them is reported by events.
 
@@ -33,7 +33,7 @@ pub struct StartTurnParams {
     /// 0. What has no known price is not counted. Absent as the settings say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<f64>,
-    /// How many minutes the turn may go on before the user is asked: a number above 0. Absent as the settings say.
+    /// How many minutes the turn may continue before the user is asked: a number above 0. Absent as the settings say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_minutes: Option<f64>,
 }
@@ -324,7 +324,7 @@ pub enum StopReason {
     MaxTokens,
     /// The limit of model calls was reached.
     MaxTurns,
-    /// The turn had cost as much, or gone on as long, as it may.
+    /// The turn had cost as much, or continued as long, as it may.
     Budget,
     /// The model, or a filter, declined.
     Refusal,

@@ -73,7 +73,7 @@ impl LspHost {
         Self { connection }
     }
 
-    /// Edits an open document as [`Host::edit_document`] does, for one who goes on however late the editor reports it: for
+    /// Edits an open document as [`Host::edit_document`] does, for one who continues however late the editor reports it: for
     /// ten minutes, in which no other edit of the document is made.
     pub(crate) async fn edit_patiently(&self, edit: DocumentEdit) -> DocumentEditOutcome {
         self.edit_within(edit, LATE_LIMIT, LATE_LIMIT).await

@@ -38,7 +38,7 @@ impl Lifecycle {
         self.stop.cancelled().await;
     }
 
-    /// Whether the end has begun: there is nothing to tell the editor any more.
+    /// Whether the end has started: there is nothing to tell the editor any more.
     pub fn is_ending(&self) -> bool {
         lock(&self.ending).is_some()
     }

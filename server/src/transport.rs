@@ -36,7 +36,7 @@ pub const MAX_IN_FLIGHT: usize = 1_024;
 /// Answers that may wait to be written before reading pauses.
 const ANSWER_QUEUE: usize = 256;
 
-/// How long handlers may go on when the connection ends.
+/// How long handlers may continue when the connection ends.
 const HANDLER_GRACE: Duration = Duration::from_secs(2);
 
 /// How long `exit` waits for a `shutdown` that is not done: a little over what the end itself may take.
@@ -162,7 +162,7 @@ enum ServingPhase {
 
 impl CallOrigin {
     /// Whether the call can be answered with an error instead of being made. Notifications cannot, and the
-    /// lifecycle must go on under any load.
+    /// lifecycle must continue under any load.
     fn may_be_refused(&self) -> bool {
         self.id.is_some() && self.method != "shutdown"
     }

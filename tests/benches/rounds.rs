@@ -202,7 +202,7 @@ fn many_rounds(floor: &Floor, rounds: usize) {
     let (mut ours, mut http, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
     for turn in 0..=TURNS {
         let session = client.session();
-        // Every other mode asks after its limit of model calls whether the turn is to go on.
+        // Every other mode asks after its limit of model calls whether the turn is to continue.
         session.call("agent/session/configure", json!({ "mode": "bypassPermissions" }));
         let prompt = session.prompt("read them all");
         if turn == 0 {

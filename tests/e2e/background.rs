@@ -8,7 +8,7 @@ use kode_e2e::{Client, LIMIT, Project, Script, Session, Step, call, say};
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 
-/// A command that goes on like a server, with a child, and names both.
+/// A command that continues like a server, with a child, and names both.
 const SERVER: &str = "sleep 600 & echo child $! shell $$ ready; wait";
 
 fn background(command: &str) -> Step {

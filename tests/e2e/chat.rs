@@ -72,7 +72,7 @@ fn answered(client: &Client, uri: &str, headings: usize) -> String {
     })
 }
 
-/// Waits until the answer has begun; gives the text then.
+/// Waits until the answer has started; gives the text then.
 fn begun(client: &Client, uri: &str) -> String {
     client.editor.wait_text(uri, "the first half", |text| text.contains("First half"))
 }

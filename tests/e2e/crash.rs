@@ -1,5 +1,5 @@
 //! A server that is killed again and again, at random moments: nothing that was shown is lost, nothing runs twice, and the
-//! session goes on.
+//! session continues.
 //!
 //! Rule: what a session does follows from the seed and its number alone; only at which of its moments the kill comes
 //! does not. Every life of the server is checked as the next one begins.
@@ -114,7 +114,7 @@ struct Life<'a> {
     session: Session<'a>,
     /// Events that were checked.
     seen: usize,
-    /// Turns that have begun and must end.
+    /// Turns that have started and must end.
     begun: Vec<String>,
     /// Prompts and questions that were answered.
     answered: BTreeSet<String>,
@@ -228,7 +228,7 @@ impl Player {
         thread::sleep(Duration::from_millis(self.dice.below(MOST_DELAY_MS)));
     }
 
-    /// Hands in a prompt, or says something to the running turn.
+    /// Submits a prompt, or says something to the running turn.
     fn ask(&mut self, life: &mut Life<'_>) {
         self.asked += 1;
         let steers = self.dice.below(5) == 0;

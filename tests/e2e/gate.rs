@@ -96,7 +96,7 @@ fn script<const N: usize>(calls: [(&str, Step); N]) -> Script {
         .fold(Script::default(), |script, (name, step)| script.when(&format!("^{name}$"), [step, say("ok")]))
 }
 
-/// Hands in a prompt whose turn makes one call, says no when it is asked for, and tells what became of it, with the
+/// Submits a prompt whose turn makes one call, says no when it is asked for, and tells what became of it, with the
 /// prompt, if there was one, and the call.
 fn fate(session: &Session<'_>, text: &str) -> (Fate, Value, Value) {
     let before = session.calls().len();

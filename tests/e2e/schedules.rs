@@ -348,7 +348,7 @@ impl Play<'_> {
         fs::rename(new, path).unwrap();
     }
 
-    /// Plays one turn to its end and waits until all that was begun is done.
+    /// Plays one turn to its end and waits until all that was started is done.
     fn turn(&mut self, number: usize, turn: &Turn, dice: &mut Dice) {
         self.session.call(
             "agent/session/configure",
@@ -416,7 +416,7 @@ impl Play<'_> {
         }
     }
 
-    /// Waits until everything that was begun is done, and takes in what the user has done.
+    /// Waits until everything that was started is done, and takes in what the user has done.
     fn settle(&mut self) {
         for id in std::mem::take(&mut self.begun) {
             self.client.editor.answer_late();

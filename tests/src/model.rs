@@ -74,7 +74,7 @@ impl ScriptedModel {
         list(self.control("GET", "refusals"))
     }
 
-    /// Lets the model forget every response that could be gone on from.
+    /// Lets the model forget every response that could be continued from.
     pub fn forget(&self) {
         self.control("POST", "forget");
     }

@@ -71,7 +71,7 @@ export function activate(context: vscode.ExtensionContext): void {
         restartWhenNeeded(server, log),
         upgrades(server, version, context.globalState, log),
     );
-    // The process is made once the editor can go on.
+    // The process is made once the editor can continue.
     const starting = setImmediate(() => void server?.start());
     context.subscriptions.push({ dispose: () => clearImmediate(starting) });
 }

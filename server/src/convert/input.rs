@@ -29,7 +29,7 @@ pub struct InvalidPart {
     pub message: String,
 }
 
-/// A prompt as it was handed in.
+/// A prompt as it was submitted.
 ///
 /// # Errors
 /// [`InvalidPart`]: an invalid URI, an invalid image, too many images, or too large ones together.

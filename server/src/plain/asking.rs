@@ -1,7 +1,7 @@
 //! Asking from where the user is: code actions on the selection and on diagnostics, and `kode.ask`, which
 //! they run.
 //!
-//! Rule: the target goes beside the text and is read when the prompt is handed in, from the buffer as it is then;
+//! Rule: the target goes beside the text and is read when the prompt is submitted, from the buffer as it is then;
 //! nothing is offered where the cursor only passes by.
 
 use kode_engine::agent::prompt::Prompt;
@@ -25,7 +25,7 @@ use crate::plain::review::actions::contains;
 use crate::plain::review::diagnostics::SOURCE;
 use crate::plain::{PlainFrontEnd, queue};
 
-/// The command that hands in a prompt.
+/// The command that submits a prompt.
 pub(super) const ASK: &str = "kode.ask";
 
 /// The kind of actions that ask about a selection.
@@ -70,7 +70,7 @@ pub(super) struct AskArgument {
     message: Option<String>,
 }
 
-/// Hands in a prompt: `{sessionId, turnId}`, or `queueId` in place of the latter.
+/// Submits a prompt: `{sessionId, turnId}`, or `queueId` in place of the latter.
 pub(super) async fn ask(agent: &Agent, ask: AskArgument) -> Result<Value, RequestError> {
     let session = agent.plain_session_for_prompt().await.map_err(error::session)?;
     let prompt = ask.into_prompt(&agent.connection)?;

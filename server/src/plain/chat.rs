@@ -2,7 +2,7 @@
 //! answer is written. All that an editor needs for a conversation is to edit text.
 //!
 //! Rule: kode-ls never changes or moves the user's text; it writes below it, in lines of our own. A
-//! document is bound to its conversation by a line in it, so that it goes on where it was when it is opened again.
+//! document is bound to its conversation by a line in it, so that it continues where it was when it is opened again.
 
 mod answer;
 mod layout;
@@ -145,7 +145,7 @@ pub(super) fn prompt_at(document: &DocumentSnapshot, at: usize) -> Option<(Range
     }
     let text = document.text.to_string();
     let layout = ChatLayout::of(&text);
-    // Below the place of an answer the next prompt can be begun.
+    // Below the place of an answer the next prompt can be started.
     let begin = layout.answering.map_or(layout.begin, |place| place.line.end);
     (at >= begin).then_some((begin..at, layout.session))
 }

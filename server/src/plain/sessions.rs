@@ -176,7 +176,7 @@ fn offered(session: &SessionSummary) -> (SessionId, String) {
     (session.id.clone(), printable(&format!("{title} ({time})")))
 }
 
-/// Asks which conversation is to go on; the answer is carried out by a task of its own.
+/// Asks which conversation is to continue; the answer is carried out by a task of its own.
 fn pick(agent: &Arc<Agent>, offered: Vec<(SessionId, String)>) {
     let agent = Arc::clone(agent);
     tokio::spawn(async move {

@@ -34,12 +34,12 @@ fn wait_listed(client: &Client, name: &str, mut fits: impl FnMut(&Value) -> bool
     }
 }
 
-/// How often the server that keeps this log was begun.
+/// How often the server that keeps this log was started.
 fn begun(log: &Path) -> usize {
     fs::read_to_string(log).unwrap_or_default().lines().filter(|line| line.starts_with("pid ")).count()
 }
 
-/// Waits until the server that keeps this log was begun so often.
+/// Waits until the server that keeps this log was started so often.
 fn wait_begun(log: &Path, times: usize) {
     let began = std::time::Instant::now();
     while begun(log) < times {

@@ -1,6 +1,6 @@
 //! Races: a process swaps a folder for a link that leads outside while the model reads, searches and writes in it.
 //!
-//! Rule: the swaps go on as fast as the kernel makes them; no byte from outside reaches the model, and nothing outside
+//! Rule: the swaps continue as fast as the kernel makes them; no byte from outside reaches the model, and nothing outside
 //! changes.
 
 use std::fs;

@@ -1,7 +1,7 @@
 //! The parsers of foreign bytes, each with its invariants.
 //!
 //! Rule: a target takes any bytes, ends, and panics only when something does not hold. The seeds in `seeds/` are written
-//! by hand; `tests/replay.rs` runs them all, `tests/fuzz/run` lets libFuzzer go on from them.
+//! by hand; `tests/replay.rs` runs them all, `tests/fuzz/run` lets libFuzzer continue from them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a target tells what it found by panicking")]
 

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { eventually, test } from "../lib/runner.mjs";
 import { SCHEDULE_EDITS, SHARED_EDITS, SOAK, soakFile, soakText } from "./script.mjs";
 
-/** How long the typing goes on at least; one turn of 30 edits in any case. */
+/** How long the typing continues at least; one turn of 30 edits in any case. */
 const SOAK_MINUTES = Number(process.env.KODE_VSCODE_SOAK_MINUTES ?? 0);
 
 /** How many random schedules of typing and edits are run. */

@@ -47,7 +47,7 @@ function M.use(surface)
   latest = surface.session.id
 end
 
---- Makes a surface for a session that the client has begun to follow.
+--- Makes a surface for a session that the client has started to follow.
 ---@param connection kode.Connection
 ---@param session kode.Session
 function M.watch(connection, session)

@@ -325,7 +325,7 @@ export type Command =
     | { name: "addFiles"; uris: Uri[] }
     /** Text is to be put into the prompt where the cursor is, unsent. */
     | { name: "insertText"; text: string }
-    /** This is to be handed in as a prompt of the session that is shown; the draft stays. */
+    /** This is to be submitted as a prompt of the session that is shown; the draft stays. */
     | { name: "ask"; input: InputPart[] }
     /** The permission prompt or question that waits longest is to be shown and get the focus. */
     | { name: "focusWaiting" }

@@ -452,7 +452,7 @@ impl Engine {
         Ok(Record::Opened { session: id.clone(), roots, cwd, mode, model, forked_from: None })
     }
 
-    /// The journal of a stored session of the folders, and that of them in which it was begun.
+    /// The journal of a stored session of the folders, and that of them in which it was started.
     ///
     /// # Errors
     /// [`SessionError::Unknown`], and [`SessionError::Storage`] where something is in its place that is no file to be read.

@@ -1,6 +1,6 @@
 //! One prompt and all that the agent does about it.
 //!
-//! Rule: there is one loop, and whether it goes on or stops is decided in one function, [`next::next`]. However a
+//! Rule: there is one loop, and whether it continues or stops is decided in one function, [`next::next`]. However a
 //! turn ends, every call of it has a result, so that the history is one the model's provider accepts next.
 
 mod act;
@@ -153,7 +153,7 @@ struct TurnLoop<'a> {
     /// The most times that hooks may have the agent continue when it has finished.
     stop_limit: u32,
     spent: WorkUsage,
-    /// Model calls since the user last let the turn go on.
+    /// Model calls since the user last let the turn continue.
     model_calls: u32,
     /// The number of times in a row that the model was asked to do the announced work.
     announced: u32,
@@ -273,7 +273,7 @@ impl<'a> TurnLoop<'a> {
         };
         schedule::run(self.turn, calls.clone(), self.cancel).await;
         if !self.cancel.is_cancelled() && !self.turn.services.requests.is_attended() {
-            // The repeated requests need no answer any more, and no user has let the turn go on.
+            // The repeated requests need no answer any more, and no user has let the turn continue.
             if self.turn.conversation.is_main() {
                 let hint = "Send `continue` to resume from here.";
                 self.turn.commit(interrupted(self.turn.id, hint));
@@ -320,7 +320,7 @@ impl<'a> TurnLoop<'a> {
         }
     }
 
-    /// Rests until a limit of the model's provider is reset; the end of the turn where it does not go on. A sub-agent does
+    /// Rests until a limit of the model's provider is reset; the end of the turn where it does not continue. A sub-agent does
     /// not rest: its call fails, and the turn rests with the next request of its own.
     async fn rest(&mut self, error: &ModelError, attempts: u32) -> Result<(), TurnEnd> {
         let conversation = self.turn.conversation;
@@ -502,7 +502,7 @@ impl<'a> TurnLoop<'a> {
         }
     }
 
-    /// Asks the user whether the turn goes on, and makes room for it when it does.
+    /// Asks the user whether the turn continues, and makes room for it when it does.
     async fn goes_on(&mut self, pause: Pause) -> bool {
         let question = match pause {
             Pause::Limit => format!("The turn has made {} model calls. Continue?", self.model_calls),
@@ -526,7 +526,7 @@ impl<'a> TurnLoop<'a> {
         self.lets_go_on(QuestionDraft::turn_limit(question), None).await
     }
 
-    /// Asks whether the turn goes on; `again` is the question of an earlier run of the session.
+    /// Asks whether the turn continues; `again` is the question of an earlier run of the session.
     async fn lets_go_on(&mut self, draft: QuestionDraft, again: Option<QuestionId>) -> bool {
         let reply = ask_for_turn(self.turn, draft, again, self.cancel).await;
         let said = reply.as_ref().and_then(|reply| reply.answers.as_ref()?.first()?.labels.first());

@@ -129,7 +129,7 @@ static PATTERNS: LazyLock<Vec<SecretPattern>> = LazyLock::new(|| {
             if is_open { found[0].to_owned() } else { format!("{}{}={MASK}", &found[1], &found[2]) }
         }),
         (r#"(?i)\b(bearer|basic)(\s+)([a-z0-9._~+/=-]+)"#, |found| {
-            // Words go on after these, too.
+            // Words continue after these, too.
             let is_word = found[3].chars().all(|char| char.is_ascii_lowercase()) && found[3].len() < 16;
             if is_word && found[1].starts_with('b') {
                 return found[0].to_owned();

@@ -1,4 +1,4 @@
-//! Questions that the user is asked: a choice among options, a plan to be accepted, whether a long turn goes on, which of
+//! Questions that the user is asked: a choice among options, a plan to be accepted, whether a long turn continues, which of
 //! two answers counts.
 //!
 //! Rule: an answer names only offered options or, where the model asks, says it in the user's own words. There is
@@ -21,10 +21,10 @@ pub const MAX_PLAN: usize = 60_000;
 pub const PLAN_ACCEPT: &str = "Accept the plan";
 /// The answer to a plan by which it is carried out and edits are made unasked.
 pub const PLAN_ACCEPT_EDITS: &str = "Accept it and edit without asking";
-/// The answer to a plan by which planning goes on.
+/// The answer to a plan by which planning continues.
 pub const PLAN_REJECT: &str = "Keep planning";
 
-/// The answer by which a turn that has come to its limit goes on.
+/// The answer by which a turn that has come to its limit continues.
 pub const LIMIT_GO_ON: &str = "Go on";
 /// The answer by which it ends.
 pub const LIMIT_STOP: &str = "Stop here";
@@ -106,11 +106,11 @@ pub struct CandidateCall {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum QuestionKind {
-    /// The model needs the user's choice to go on.
+    /// The model needs the user's choice to continue.
     Choice,
     /// The model presents a plan, and asks whether to carry it out.
     Plan,
-    /// A turn has come to a limit, and the user says whether it goes on.
+    /// A turn has come to a limit, and the user says whether it continues.
     TurnLimit,
     /// There are two answers to a prompt, and the user chooses one.
     Candidates,
@@ -260,7 +260,7 @@ impl QuestionDraft {
         }
     }
 
-    /// Asks whether a turn goes on; `question` says what it has come to.
+    /// Asks whether a turn continues; `question` says what it has come to.
     #[must_use]
     pub fn turn_limit(question: String) -> Self {
         let option = |label: &str, description: &str| QuestionOption {

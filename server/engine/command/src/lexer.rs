@@ -400,7 +400,7 @@ impl Lexer<'_> {
         {
             self.word.problems.push(HISTORY);
         }
-        // A line that goes on after the word is no part of it.
+        // A line that continues after the word is no part of it.
         let blank = matches!(self.peek(0), None | Some(b' ' | b'\t'));
         while blank && self.word.problems.is_empty() && self.at > self.word.start {
             match self.text.get(self.word.start..self.at).and_then(|word| word.strip_suffix("\\\n")) {

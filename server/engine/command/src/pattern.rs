@@ -354,7 +354,7 @@ fn begins_among_options(words: &[String], argv: &[CommandWord], expansion: Expan
     reached.iter().any(|found| found[words.len()])
 }
 
-/// Where reading goes on after an option, with and without a value; nowhere after an operand.
+/// Where reading continues after an option, with and without a value; nowhere after an operand.
 fn skips(argv: &[CommandWord], at: usize) -> Vec<usize> {
     let text = argv[at].text.as_str();
     // `cargo +nightly build` chooses a toolchain.

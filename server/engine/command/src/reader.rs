@@ -1,7 +1,7 @@
 //! Scripts read into commands and what joins them, by a reader of our own.
 //!
 //! Rule: a construct outside the small language of words, operators, groups, conditions and loops is a problem, and
-//! reading goes on after it, so that later commands are still found.
+//! reading continues after it, so that later commands are still found.
 
 use super::lexer::{self, RawWord, ends_word, quoted_body, word};
 

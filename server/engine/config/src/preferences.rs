@@ -54,7 +54,7 @@ pub struct Preferences {
     pub budget: Budget,
     /// `incompleteIntent`: the reaction to an answer that only announces what it is going to do.
     pub incomplete_intent: IncompleteIntent,
-    /// `stopHookLimit`: how often in a turn hooks may have the agent go on when it has said all.
+    /// `stopHookLimit`: how often in a turn hooks may have the agent continue when it has said all.
     pub stop_hook_limit: u32,
     /// `candidateAnswers`: whether each prompt is answered twice, for the user to choose.
     pub candidate_answers: bool,

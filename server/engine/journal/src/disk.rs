@@ -1,7 +1,7 @@
 //! The operations of a journal and its blobs on the file system: a thin layer, so that tests can put a bad disk below them.
 //!
 //! Rule: everything that must outlive a crash goes through here; an error says what the system said and nothing is
-//! retried or hidden, except that an interrupted write goes on. Files and folders that are made are their user's alone.
+//! retried or hidden, except that an interrupted write continues. Files and folders that are made are their user's alone.
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -220,7 +220,7 @@ pub(crate) fn write_all_at(file: &dyn DiskFile, mut bytes: &[u8], mut offset: u6
     Ok(())
 }
 
-/// Reads from a place on, and goes on when that is interrupted; 0 at the end.
+/// Reads from a place on, and continues when that is interrupted; 0 at the end.
 pub(crate) fn read_some_at(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut interruptions = 0;
     loop {

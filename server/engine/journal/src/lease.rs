@@ -114,7 +114,7 @@ struct AnswerNote<T> {
     answer: T,
 }
 
-/// Why a writer goes on writing.
+/// Why a writer continues writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase")]
 pub enum LeaseRefusal {
@@ -285,7 +285,7 @@ impl Lease {
         whole.map(|entry| entry.path()).filter(|path| path.is_file()).collect()
     }
 
-    /// Tells the caller that the writer goes on.
+    /// Tells the caller that the writer continues.
     pub fn decline(&self, ask: &AskId, why: LeaseRefusal) {
         remove(&self.ask_note(ask));
         if let Err(error) = put(&self.answer_note(ask), &why) {
@@ -293,7 +293,7 @@ impl Lease {
         }
     }
 
-    /// Why the writer goes on, if it has said so.
+    /// Why the writer continues, if it has said so.
     pub fn declined(&self, ask: &AskId) -> Option<LeaseRefusal> {
         get(&self.answer_note(ask))
     }

@@ -102,7 +102,7 @@ struct JournalWriter {
     wants_sync: bool,
     /// Records that are lost since the disk began to refuse.
     lost: u64,
-    /// How many syncs have begun.
+    /// How many syncs have started.
     syncs: u64,
     news: VecDeque<StorageNews>,
 }

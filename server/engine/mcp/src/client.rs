@@ -39,7 +39,7 @@ pub(crate) struct OngoingCall {
     clock: Mutex<CallClock>,
 }
 
-/// How long a call has gone on; the time the user takes to answer does not count.
+/// How long a call has continued; the time the user takes to answer does not count.
 struct CallClock {
     began: Instant,
     last_sign: Instant,

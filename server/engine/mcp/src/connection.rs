@@ -1,6 +1,6 @@
 //! One connection to a server: made, used, and taken down with all that belongs to it.
 //!
-//! Rule: a connection is begun within a limit or not at all; what it has started is gone when it is, on every way out.
+//! Rule: a connection is started within a limit or not at all; what it has started is gone when it is, on every way out.
 
 use std::time::Duration;
 

@@ -203,7 +203,7 @@ impl Servers {
         self.rushes.over().await;
     }
 
-    /// Sees to it that what settings say now is what there is; starts servers only where they were begun.
+    /// Sees to it that what settings say now is what there is; starts servers only where they were started.
     pub async fn refresh(&self) {
         let _changing = self.changing.lock().await;
         let source = Arc::clone(&self.policy);

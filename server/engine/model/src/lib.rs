@@ -325,7 +325,7 @@ pub enum Delta {
         /// The new text.
         text: String,
     },
-    /// A tool call has begun; its arguments follow in the response.
+    /// A tool call has started; its arguments follow in the response.
     ToolUse {
         /// Number of the block within the answer.
         index: usize,

@@ -108,7 +108,7 @@ pub struct Profile {
     pub prices: Option<Prices>,
     /// The fallback when it fails, if anybody.
     pub fallback: Option<Fallback>,
-    /// Whether the provider may keep answers, so that the next request goes on from them. Only the Responses format
+    /// Whether the provider may keep answers, so that the next request continues from them. Only the Responses format
     /// has a say in it.
     pub store: bool,
 }

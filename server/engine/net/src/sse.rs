@@ -31,7 +31,7 @@ pub enum SseError {
 /// The parser of one stream.
 #[derive(Debug)]
 pub struct SseParser {
-    /// The line that has begun in an earlier piece.
+    /// The line that has started in an earlier piece.
     line: Vec<u8>,
     /// Whether the last byte was a carriage return, whose line feed may still come.
     after_carriage_return: bool,

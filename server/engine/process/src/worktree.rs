@@ -172,7 +172,7 @@ impl Worktree {
                 Ok(Self { base, ..worktree })
             }
             Err(reason) => {
-                // Git takes away what it has begun, unless it was ended at it.
+                // Git takes away what it has started, unless it was ended at it.
                 let branch =
                     if has_branch { String::new() } else { format!("; {GIT} branch --quiet -D {branch}") };
                 let line = format!("{GIT} worktree remove --force {at}{branch}");

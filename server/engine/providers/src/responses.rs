@@ -1,7 +1,7 @@
 //! The adapter for servers that speak the OpenAI Responses format, over HTTP with streamed answers.
 //!
 //! Rule: one request, one answer or one typed error that carries what had arrived; never a tool call that was not
-//! complete. Where the server keeps answers, a request goes on from the newest one it has and sends only the new part;
+//! complete. Where the server keeps answers, a request continues from the newest one it has and sends only the new part;
 //! whatever the server turns out not to know or not to offer is done without, at most once for each thing and only as
 //! long as nothing of an answer was shown.
 
@@ -169,7 +169,7 @@ impl Model for Responses {
 /// A feature that a server lacks although the request relied on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MissingFeature<'a> {
-    /// The answer to go on from, or what belongs to it.
+    /// The answer to continue from, or what belongs to it.
     Bookmark(&'a str),
     /// Any storage: nothing of this organization is kept.
     Storage,

@@ -22,7 +22,7 @@ pub enum Cause {
     Threshold,
     /// The user asked for it.
     Asked,
-    /// A turn came to its limit of model calls and goes on.
+    /// A turn came to its limit of model calls and continues.
     TurnLimit,
     /// The provider found the request too long.
     TooLong,

@@ -94,7 +94,7 @@ pub enum TurnEnd {
     MaxTokens,
     /// The turn limit was reached.
     MaxTurns,
-    /// It had cost as much, or gone on as long, as it may.
+    /// It had cost as much, or continued as long, as it may.
     Budget,
     /// The model, or a filter, declined.
     Refusal,
@@ -467,7 +467,7 @@ pub enum Event {
         /// How much waits.
         waiting: TrustSummary,
     },
-    /// A sub-agent began to work for a call, a new one or one that goes on.
+    /// A sub-agent began to work for a call, a new one or one that continues.
     SubagentStarted {
         /// The sub-agent.
         agent: AgentId,
@@ -645,7 +645,7 @@ pub enum Breakpoint {
     PreModel,
     /// The model answers.
     StreamingModel,
-    /// The answer has calls, none of which has begun.
+    /// The answer has calls, none of which has started.
     ToolPending,
     /// A call waits for the user.
     AwaitingApproval,

@@ -54,7 +54,7 @@ pub enum PromptPart {
         /// About these lines of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lines: Option<LineSpan>,
-        /// One that the editor hands in unchanged.
+        /// One that the editor submits unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },

@@ -380,7 +380,7 @@ pub enum Record {
         /// The act that is taken back.
         resolution: ResolutionId,
     },
-    /// A call of the session, or of a sub-agent, gave a sub-agent a task: a new one, or one that goes on.
+    /// A call of the session, or of a sub-agent, gave a sub-agent a task: a new one, or one that continues.
     Delegated {
         /// The sub-agent.
         agent: AgentId,

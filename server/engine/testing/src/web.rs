@@ -33,7 +33,7 @@ pub struct Answer {
     pub headers: Vec<(&'static str, String)>,
     /// The pieces of the body.
     pub body: Vec<Bytes>,
-    /// Whether the body goes on for ever after these pieces, without any more of it.
+    /// Whether the body continues for ever after these pieces, without any more of it.
     pub is_endless: bool,
 }
 

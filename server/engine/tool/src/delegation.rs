@@ -16,7 +16,7 @@ pub struct Delegation {
     pub prompt: String,
     /// The model that was asked for.
     pub model: Option<String>,
-    /// The sub-agent that goes on; `None` for a new one.
+    /// The sub-agent that continues; `None` for a new one.
     pub resume: Option<AgentId>,
     /// Whether it works in a worktree of its own; otherwise its type says so.
     pub is_isolated: bool,

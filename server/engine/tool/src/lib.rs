@@ -241,7 +241,7 @@ pub fn erased<T: Tool>(tool: T) -> Arc<dyn ErasedTool> {
     Arc::new(TypedTool(tool))
 }
 
-/// Tools that come and go while a session goes on.
+/// Tools that come and go while a session continues.
 pub trait ToolSource: Send + Sync {
     /// All there are now, in the order of their names.
     fn tools(&self) -> Arc<Vec<Arc<dyn ErasedTool>>>;

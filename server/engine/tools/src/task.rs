@@ -37,8 +37,8 @@ pub struct TaskInput {
     /// changes nothing here. You get its branch. For changes that others must not meet. Mostly left out: the type says it.
     #[serde(default)]
     pub isolation: Option<Isolation>,
-    /// Whether to go on at once while it works; you are told when it has ended. Mostly left out: the type says it, and several
-    /// calls in one answer run at the same time anyway. Sub-agents always wait for those that they call.
+    /// Whether to continue at once while it works; you are told when it has ended. Mostly left out: the type says it, and
+    /// several calls in one answer run at the same time anyway. Sub-agents always wait for those that they call.
     #[serde(default)]
     pub run_in_background: Option<bool>,
 }

@@ -23,7 +23,7 @@ use kode_text::document::DocumentSnapshot;
 use kode_text::workspace::Workspace;
 use kode_tool::CallContext;
 
-/// How often a search that goes on says how far it is.
+/// How often a search that continues says how far it is.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The shared state of a search and the call that waits for it.

@@ -342,7 +342,7 @@ impl AnswerWriter {
     }
 
     /// Makes one edit. While the document takes long to show it nothing else is written, and the answer is shown the plain
-    /// way; it goes on in the document when that has shown the edit after all.
+    /// way; it continues in the document when that has shown the edit after all.
     async fn attempt(&mut self, edit: DocumentEdit) -> DocumentEditOutcome {
         let mut editing = pin!(self.host.edit_patiently(edit));
         if let Ok(outcome) = timeout(EDIT_LIMIT, &mut editing).await {

@@ -1,7 +1,7 @@
 //! The commands that decide about hunks: `kode.acceptEdits`, `rejectEdits`, `keepEdits`, `undoEdits`, `revertEdits`.
 //!
 //! Rule: a command that names no hunk means those that wait, so that it never takes back earlier decisions; it
-//! answers when the decision has begun, and how it went is reported by an event.
+//! answers when the decision has started, and how it went is reported by an event.
 
 use std::sync::Arc;
 

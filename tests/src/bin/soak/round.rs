@@ -75,7 +75,7 @@ pub(crate) fn work(client: &Client, project: &Project, number: usize) {
     close(client, &asking.id);
 }
 
-/// One turn of a session that goes on for long.
+/// One turn of a session that continues for long.
 pub(crate) fn talk(client: &Client, session: &str) {
     finish(&Session::new(client, session), "and now?");
 }

@@ -70,7 +70,7 @@ async function resume(chat: ChatPage, project: Project): Promise<void> {
     await chat.load();
 }
 
-/** Sends a prompt, and waits until its turn has begun and ended. */
+/** Sends a prompt, and waits until its turn has started and ended. */
 async function take(chat: ChatPage, words: string): Promise<void> {
     await chat.say(words);
     await chat.page.locator(".user", { hasText: words }).waitFor();
@@ -175,7 +175,7 @@ test(
                 assert.ok((await distance(chat)) <= 1);
                 assert.equal(await chat.page.getByText("Jump to latest").count(), 0);
 
-                // Resumed, the session goes on, and the page with it.
+                // Resumed, the session continues, and the page with it.
                 await resume(chat, project);
                 await chat.page.waitForSelector("text=Line 119 of the stream");
                 await chat.say("pieces");

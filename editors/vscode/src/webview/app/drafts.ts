@@ -100,7 +100,7 @@ export function draftTaken(): void {
     sending = undefined;
 }
 
-/** Stops the wait for typing to rest: the prompt is handed in. */
+/** Stops the wait for typing to rest: the prompt is submitted. */
 export function stopWaiting(): void {
     clearTimeout(timer);
 }

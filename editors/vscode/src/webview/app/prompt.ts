@@ -1,4 +1,4 @@
-// The prompt handed in, and put back when that fails.
+// The prompt submitted, and put back when that fails.
 //
 // Rule: nothing that was typed is lost. What the server was handed stays in the prompt until it has taken it.
 
@@ -53,7 +53,7 @@ export async function send(app: App, delivery: Delivery): Promise<void> {
     }
 }
 
-/** Whether the prompt waits for the server as it was handed in. */
+/** Whether the prompt waits for the server as it was submitted. */
 export function isHandedIn({ handedIn, prompt }: AppState): boolean {
     if (!handedIn || handedIn.prompt.instead !== prompt.instead) return false;
     return written(handedIn.prompt) === written(prompt);

@@ -74,7 +74,7 @@ export interface AppState {
     readonly loading: boolean;
     readonly sessions: ReadonlyMap<SessionId, SessionView>;
     readonly prompt: Prompt;
-    /** The prompt that was handed in while the server was being started, which takes it when it is there. */
+    /** The prompt that was submitted while the server was being started, which takes it when it is there. */
     readonly handedIn: { readonly prompt: Prompt; readonly delivery: Delivery } | undefined;
     /** Whether what the editor shows goes with the next prompt. */
     readonly editorContext: boolean;

@@ -18,7 +18,7 @@ export interface Blocks {
 /** A text without blocks. */
 export const NO_BLOCKS: Blocks = { closed: [], open: "", length: 0 };
 
-/** Cuts a text, going on from how the beginning of it was cut; a text that is another one is cut again. */
+/** Cuts a text, continuing from how the beginning of it was cut; a text that is another one is cut again. */
 export function cutBlocks(before: Blocks, previous: string, text: string): Blocks {
     const base = text.startsWith(previous) ? before : NO_BLOCKS;
     const open = text.slice(base.length);

@@ -92,7 +92,7 @@ impl Edits {
     /// Begins to restore. [`Event::EditsResolved`] has the outcome.
     ///
     /// # Errors
-    /// [`ResolveError`]; nothing is begun then.
+    /// [`ResolveError`]; nothing is started then.
     pub fn restore(
         self: &Arc<Self>,
         checkpoint: &CheckpointId,

@@ -86,7 +86,7 @@ impl Edits {
         drop(self.synced());
     }
 
-    /// Takes in what the user does to open documents while a command runs. What looks like a reload goes on waiting.
+    /// Takes in what the user does to open documents while a command runs. What looks like a reload continues waiting.
     pub(crate) async fn take_in_typing(&self) {
         for (target, text) in self.feed.watched() {
             let saved = self.workspace.saved_text(&target).await;

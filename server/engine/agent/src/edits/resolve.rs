@@ -1,7 +1,7 @@
 //! The user's actions on hunks: accept, reject, keep, undo, and reverting one of these.
 //!
-//! Rule: asking answers at once, with what cannot be done; doing goes on in a task of its own, and how it went is reported by
-//! one event.
+//! Rule: asking answers at once, with what cannot be done; doing continues in a task of its own, and how it went is
+//! reported by one event.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl Edits {
     /// Begins to accept, reject, keep or undo hunks. [`Event::EditsResolved`] has the outcome.
     ///
     /// # Errors
-    /// [`ResolveError`]; nothing is begun then.
+    /// [`ResolveError`]; nothing is started then.
     pub fn resolve(
         self: &Arc<Self>,
         selection: &Selection,
@@ -117,7 +117,7 @@ impl Edits {
     /// Begins to revert a resolution, by default the newest. [`Event::EditsResolved`] has the outcome.
     ///
     /// # Errors
-    /// [`ResolveError`]; nothing is begun then.
+    /// [`ResolveError`]; nothing is started then.
     pub fn revert(self: &Arc<Self>, resolution: Option<&ResolutionId>) -> Result<ResolutionId, ResolveError> {
         if self.core.is_closing() {
             return Err(ResolveError::Closed);

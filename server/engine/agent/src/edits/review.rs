@@ -21,7 +21,7 @@ pub enum AmendedPolicy {
     Undo,
 }
 
-/// Why nothing was begun.
+/// Why nothing was started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
     /// No such hunk.

@@ -105,7 +105,7 @@ impl Prompts {
     }
 
     /// Submits a prompt: its turn begins at once, or it waits behind the running one. Where prompts wait and no turn runs, it
-    /// comes before them, and they go on after it.
+    /// comes before them, and they continue after it.
     ///
     /// # Errors
     /// [`SubmitError`]; the prompt is not accepted then.

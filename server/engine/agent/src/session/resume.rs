@@ -101,7 +101,7 @@ impl Session {
         self.core()
             .commit_to(&mut state, Record::Resumed { sealed, skipped_records, states, strategy, breakpoint });
         self.replace_lost_model(&mut state);
-        // Prompts that waited when the server ended go on waiting for a person: nothing runs by itself on a resume.
+        // Prompts that waited when the server ended continue waiting for a person: nothing runs by itself on a resume.
     }
 
     /// Waits until all requests of the run before are made again, or need no answer any more; for a limited time.

@@ -58,7 +58,7 @@ pub struct Queue {
     waiting: VecDeque<WaitingPrompt>,
     /// Prompts for the running turn, next first.
     steering: VecDeque<WaitingPrompt>,
-    /// The newest prompts that waited and have begun, oldest first.
+    /// The newest prompts that waited and have started, oldest first.
     started: VecDeque<QueueId>,
 }
 
@@ -140,7 +140,7 @@ impl Queue {
         }
     }
 
-    /// Notes that a waiting prompt has begun.
+    /// Notes that a waiting prompt has started.
     pub(super) fn start(&mut self, id: &QueueId) {
         self.remove(id);
         if self.started.len() == MAX_STARTED {

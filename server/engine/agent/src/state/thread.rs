@@ -61,7 +61,7 @@ pub struct Thread {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct InstructedFolders {
     folder: AbsPath,
-    /// Turns that had begun then.
+    /// Turns that had started then.
     turns: usize,
     /// How often the conversation had been compacted then.
     window: usize,
@@ -99,7 +99,7 @@ pub struct PromptFacts {
     pub item: ItemId,
     /// Its first line.
     pub title: String,
-    /// When it was handed in.
+    /// When it was submitted.
     pub timestamp: Timestamp,
     /// Whether it is a word to the model, and no command.
     pub is_said: bool,

@@ -153,7 +153,7 @@ impl Office {
     }
 }
 
-/// Hands in a prompt and waits for the end of its turn.
+/// Submits a prompt and waits for the end of its turn.
 async fn turn(session: &Session, text: &str) -> Vec<EventRecord> {
     let mut events = session.events().subscribe(session.events().newest(), vec![]);
     session.prompts().submit(prompt(text)).unwrap();
@@ -326,7 +326,7 @@ async fn what_cannot_be_made_shorter_is_tried_three_times() {
         turn(&session, &format!("{} {round}", "word ".repeat(200))).await;
     }
     let asked = office.model.asked.lock().unwrap().len();
-    // Each prompt is a change that allows for more tries; none of them goes on without end.
+    // Each prompt is a change that allows for more tries; none of them continues without end.
     assert!(asked <= 6 * 6, "{asked}");
 }
 

@@ -193,7 +193,7 @@ async fn a_turn_that_would_end_goes_on_with_what_was_said_meanwhile() {
     let session = bench.session();
     let mut events = session.events().subscribe(0, vec![]);
     session.prompts().submit(prompt("go")).unwrap();
-    // Before the turn has begun to run: it is reported with its first call.
+    // Before the turn has started to run: it is reported with its first call.
     steered(&session, "and this");
     done(&mut events, 1).await;
     assert_eq!(bench.requests()[0].messages.last().unwrap().content, [text("go"), text("and this")]);

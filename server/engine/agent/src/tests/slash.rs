@@ -67,7 +67,7 @@ async fn run(session: &Arc<Session>, text: &str) -> Said {
     answers(session).pop().unwrap()
 }
 
-/// Hands in a command that begins no turn, and waits for its answer.
+/// Submits a command that begins no turn, and waits for its answer.
 async fn run_beside(session: &Arc<Session>, text: &str) -> Said {
     let mut events = session.events().subscribe(session.events().newest(), vec![]);
     let SubmitOutcome::Answered { item, .. } = session.prompts().submit(prompt(text)).unwrap() else {
@@ -268,7 +268,7 @@ async fn what_a_command_may_not_run_breaks_it_off_and_what_it_may_changes_files_
     );
 }
 
-/// Hands in a prompt, refuses what it asks for, and gives what it says then.
+/// Submits a prompt, refuses what it asks for, and gives what it says then.
 async fn refused(session: &Arc<Session>, text: &str) -> Said {
     let mut events = session.events().subscribe(session.events().newest(), vec![]);
     session.prompts().submit(prompt(text)).unwrap();

@@ -84,7 +84,7 @@ async fn settings_that_are_slow_to_look_at_hold_up_nobody_but_who_needs_them() {
     slow.set(true);
     held.prompts().submit(prompt("held up")).unwrap();
     slow.waits.notified().await;
-    // On this one thread everything else goes on: another session's turn, and what the held one says of itself.
+    // On this one thread everything else continues: another session's turn, and what the held one says of itself.
     quick.prompts().submit(prompt("not held up")).unwrap();
     until(&mut events, is_done).await;
     assert!(held.gate().rules_in_force().rules.is_empty() && held.hooks().declared().listed.is_empty());

@@ -77,7 +77,7 @@ async fn a_second_engine_sees_the_same_under_the_same_numbers_and_takes_over_whe
     );
     let mut first = session.events().subscribe(session.events().newest(), vec![]);
     let taken = second.engine.take_over(session.id(), false).await.unwrap();
-    // The one that wrote it follows now, and its clients go on from where they were.
+    // The one that wrote it follows now, and its clients continue from where they were.
     until(&mut first, |event| matches!(event, Event::LeaseChanged { is_mine: false, .. })).await;
     asks(&taken, "third").await;
     until(&mut first, is_done).await;

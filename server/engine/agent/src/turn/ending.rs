@@ -103,7 +103,7 @@ pub(crate) fn seal_except(thread: &ThreadHandle, why: &str, except: &[CallId]) -
 }
 
 /// Completes the history and adds a notice of the end of the turn, where it is not plain. `model_calls` were made since the user
-/// last let it go on.
+/// last let it continue.
 pub(super) fn close(turn: TurnContext<'_>, reason: TurnEnd, model_calls: u32) {
     let notice = |kind: NoticeKind, level, text: &str, hint: &str| {
         // The end of a sub-agent is the result of its call.

@@ -57,11 +57,11 @@ pub struct DecisionFacts<'a> {
     pub steered: bool,
     /// Whether a call has asked the turn to end.
     pub exit: bool,
-    /// Model calls made in this turn, since the user last let it go on.
+    /// Model calls made in this turn, since the user last let it continue.
     pub model_calls: u32,
     /// The most there may be; `None` for any number.
     pub model_call_limit: Option<u32>,
-    /// The exhausted part of the turn's budget, since the user last let it go on.
+    /// The exhausted part of the turn's budget, since the user last let it continue.
     pub used_up: Option<Pause>,
     /// How often in a row the newest call was made with the same result.
     pub repeats: u32,
@@ -72,7 +72,7 @@ pub struct DecisionFacts<'a> {
 /// The part of an answer that the token limit cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutPart {
-    /// Text that had begun.
+    /// Text that had started.
     Text,
     /// Thinking: no text yet.
     Thinking,

@@ -35,7 +35,7 @@ pub enum ScanExtent {
     Start,
 }
 
-/// Takes one piece and says whether to go on.
+/// Takes one piece and says whether to continue.
 pub type Visit<'visit> = dyn FnMut(&[u8]) -> ControlFlow<()> + 'visit;
 
 /// One pass over the bytes from their start.

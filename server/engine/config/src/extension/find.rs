@@ -252,7 +252,7 @@ impl Catalog {
 }
 
 /// Does one thing on a thread of its own while this one does another, and gives what the first one gives: where there are many
-/// files, one processor is at one half of them. A panic in it goes on here.
+/// files, one processor is at one half of them. A panic in it continues here.
 pub(super) fn beside<T: Send>(one: impl FnOnce() -> T + Send, other: impl FnOnce()) -> T {
     thread::scope(|scope| {
         let one = scope.spawn(one);

@@ -62,7 +62,7 @@ impl Default for FrontMatter {
 /// The unsupported keys of a skill's or command's front matter, for people.
 ///
 /// # Errors
-/// Why the file is left out, for people, as it goes on after the file's name.
+/// Why the file is left out, for people, as it continues after the file's name.
 pub fn notes(head: &str) -> Result<Vec<String>, String> {
     FrontMatter::parse(head).map(|front| front.notes)
 }

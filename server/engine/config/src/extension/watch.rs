@@ -16,7 +16,7 @@ use kode_base::watch::FolderSet;
 /// A change counts when nothing has happened for so long.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// A change counts after so long though things go on happening.
+/// A change counts after so long though things continue happening.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// The most folders that are watched for one workspace.

@@ -13,9 +13,9 @@ pub enum HookEvent {
     PostToolUse,
     /// A call has failed.
     PostToolUseFailure,
-    /// The user has handed in a prompt.
+    /// The user has submitted a prompt.
     UserPromptSubmit,
-    /// A session begins, or goes on after an end or a compaction.
+    /// A session begins, or continues after an end or a compaction.
     SessionStart,
     /// A session is closed.
     SessionEnd,
@@ -154,5 +154,5 @@ pub enum BlockEffect {
     Ignored,
 }
 
-/// So often in a turn hooks may have the agent go on when it is about to end, unless the settings say otherwise.
+/// So often in a turn hooks may have the agent continue when it is about to end, unless the settings say otherwise.
 pub const STOP_LIMIT: u32 = 5;

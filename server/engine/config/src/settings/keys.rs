@@ -122,7 +122,7 @@ pub enum KeyMatch {
     Key(&'static Key),
     /// An object of further keys.
     Section,
-    /// Nothing, and perhaps a slip of this key.
+    /// Nothing, and perhaps a typo of this key.
     Nothing(Option<&'static Key>),
 }
 

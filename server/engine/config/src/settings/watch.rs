@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// Files are checked when nothing has happened to them for so long.
 pub const QUIET: Duration = Duration::from_millis(300);
-/// Files are checked after so long though things go on happening.
+/// Files are checked after so long though things continue happening.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 /// The most folders that are watched.
 const MAX_FOLDERS: usize = 256;

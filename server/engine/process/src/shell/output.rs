@@ -99,7 +99,7 @@ impl Capture {
     }
 }
 
-/// Takes in a command's text as it comes, and gives it out piece by piece while the command goes on.
+/// Takes in a command's text as it comes, and gives it out piece by piece while the command continues.
 #[derive(Default)]
 pub(super) struct UnreadOutput {
     line: ProgressLine,

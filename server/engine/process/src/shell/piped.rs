@@ -190,7 +190,7 @@ async fn to_end(
     (exit, out.text(), err.text())
 }
 
-/// Awaits an event while the streams go on.
+/// Awaits an event while the streams continue.
 async fn beside<T>(
     streams: &mut Pin<&mut impl Future<Output = ()>>,
     is_over: &mut bool,

@@ -239,7 +239,7 @@ impl Tasks {
         self.outputs.as_ref()
     }
 
-    /// Goes on counting after those that an earlier process has started.
+    /// Continues counting after those that an earlier process has started.
     pub fn count_from(&self, started: usize) {
         self.known().started = started;
     }

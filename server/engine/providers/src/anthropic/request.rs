@@ -284,7 +284,7 @@ fn reasoning(
 }
 
 /// With a budget the API wants every answer since the user last spoke to begin with reasoning, so a round of tool calls
-/// in which one is sent without goes on without. Words that come with results are part of the round.
+/// in which one is sent without continues without. Words that come with results are part of the round.
 fn may_begin_reasoning(sent: &[RequestMessage<'_>]) -> bool {
     let has_results = |message: &RequestMessage<'_>| {
         message.content.iter().any(|block| matches!(block.content, RequestContent::ToolResult { .. }))

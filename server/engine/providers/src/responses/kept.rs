@@ -1,6 +1,6 @@
 //! Which answers the server keeps, and after which history it gave them.
 //!
-//! Rule: a conversation goes on from a kept answer only if everything before that answer is, byte for byte, what the
+//! Rule: a conversation continues from a kept answer only if everything before that answer is, byte for byte, what the
 //! server received; after a compaction, a rewind or a restart everything is sent again. At most [`MAX_KEPT`] answers
 //! are known at a time, the newest. No message is hashed twice
 //! for it, and nothing before the newest of them is checked.
@@ -28,7 +28,7 @@ struct StoredAnswer {
 }
 
 impl StoredAnswers {
-    /// The newest answer of the history that the server can go on from. None where nothing would follow it.
+    /// The newest answer of the history that the server can continue from. None where nothing would follow it.
     pub(super) fn bookmark<'a>(
         &self,
         own: OwnModel<'_>,

@@ -36,7 +36,7 @@ const DEFAULT_EFFORT: Effort = Effort::Medium;
 /// The features of the API that a request uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Features {
-    /// Whether the server keeps the answer, to go on from.
+    /// Whether the server keeps the answer, to continue from.
     pub(super) stored: bool,
     /// Whether the model takes reasoning settings, and no sampling ones.
     pub(super) reasoning: bool,
@@ -54,7 +54,7 @@ pub(super) struct Features {
     pub(super) capabilities: Capabilities,
 }
 
-/// Where in the history the server can go on: it has everything up to that message.
+/// Where in the history the server can continue: it has everything up to that message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ResponseBookmark<'a> {
     /// The server's id of the answer.

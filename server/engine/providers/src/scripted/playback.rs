@@ -75,7 +75,7 @@ pub(super) struct WireAnswer {
     pub(super) whole: Value,
     /// The stream.
     pub(super) events: Vec<Bytes>,
-    /// The id by which Responses go on from it, and what it adds to the conversation.
+    /// The id by which Responses continue from it, and what it adds to the conversation.
     pub(super) output: Option<(String, Vec<Arc<Value>>)>,
 }
 

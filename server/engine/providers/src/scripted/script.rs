@@ -57,7 +57,7 @@ pub struct Quirks {
     pub refuses_above: Option<u64>,
     /// Further parts the server answers, by path: the lists of models that local servers have.
     pub pages: BTreeMap<String, Value>,
-    /// Responses: no response is kept, so none can be gone on from.
+    /// Responses: no response is kept, so none can be continued from.
     pub forgetful: bool,
 }
 

@@ -153,7 +153,7 @@ impl ScriptedServer {
         self.state.gates.waiting(name).await;
     }
 
-    /// Forgets every response that could be gone on from.
+    /// Forgets every response that could be continued from.
     pub fn forget(&self) {
         self.state.memory().forget();
     }

@@ -38,7 +38,7 @@ pub(super) struct TextualReader<'a, 'b> {
     place: ReaderPlace,
     /// Text that has come and is not placed yet.
     held: String,
-    /// How much of the held text is known to hold no end of the call that has begun.
+    /// How much of the held text is known to hold no end of the call that has started.
     searched: usize,
     /// White space after the text, which counts only when more text follows.
     blank: String,
@@ -219,11 +219,11 @@ impl<'a, 'b> TextualReader<'a, 'b> {
         rest
     }
 
-    /// Where the end of the call is that has begun: JSON has no line breaks in its strings, so an end mark that begins a
+    /// Where the end of the call is that has started: JSON has no line breaks in its strings, so an end mark that begins a
     /// line is one, and any other is one if the call is whole there.
     fn call_end(&mut self) -> Option<usize> {
         let from = self.searched;
-        // A mark may have begun at the end of what has come.
+        // A mark may have started at the end of what has come.
         let unclear = self.held.len().saturating_sub(CALL_CLOSE.len() - 1).max(from);
         let boundary = (from..=unclear).rev().find(|at| self.held.is_char_boundary(*at));
         self.searched = boundary.unwrap_or(from);

@@ -135,7 +135,7 @@ impl EventLog {
         self.grown.send_replace(kept.total());
     }
 
-    /// Goes on from this number where the newest event is an older one: others have sent that many.
+    /// Continues from this number where the newest event is an older one: others have sent that many.
     pub fn reach(&self, newest: u64) {
         let mut kept = self.kept.lock();
         kept.newest = kept.newest.max(newest);
@@ -203,7 +203,7 @@ impl RecentEvents {
     }
 
     /// Adds what a record of a journal tells: `seq` is the number of the newest event before, as its line says. A line that
-    /// has no such number, or a wrong one, makes all before it unfit to go on from.
+    /// has no such number, or a wrong one, makes all before it unfit to continue from.
     pub fn add_line(&mut self, session: &SessionId, seq: u64, at: Timestamp, events: Vec<Event>) {
         if seq < self.newest {
             self.forget();

@@ -2,7 +2,7 @@
 //!
 //! Rule: the system's word that something happened is only a reason to look; events of other files cost a lookup. At
 //! most one thread a session, which ends with it. Where nothing can be watched, that is reported once, and the looks when
-//! a turn begins and before each edit go on.
+//! a turn begins and before each edit continue.
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,7 @@ pub(super) const MAX_WATCHED_FOLDERS: usize = 512;
 /// A file is checked when nothing has happened for so long.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// A file is checked after so long though things go on happening.
+/// A file is checked after so long though things continue happening.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// The watched folders, and the requests for the watching thread.

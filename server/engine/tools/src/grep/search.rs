@@ -226,7 +226,7 @@ impl LinePage {
             return true;
         }
         let chars = line.chars().count() + 1;
-        // A first line always fits, so that going on after the page always gets somewhere.
+        // A first line always fits, so that continuing after the page always gets somewhere.
         if self.shown == self.limit || (self.shown > 0 && self.chars + chars > self.max_chars) {
             self.full = true;
             return false;

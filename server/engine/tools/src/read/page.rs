@@ -25,7 +25,7 @@ pub(super) struct TextPage {
     is_full: bool,
     /// Lines that have ended.
     ended: usize,
-    /// The line that has begun.
+    /// The line that has started.
     line: OpenLine,
     /// The last character was a carriage return, which ended its line; a line feed now belongs to it.
     is_after_return: bool,

@@ -1,6 +1,6 @@
 //! The execution: an allowed call takes a slot and carries out its plan.
 //!
-//! Rule: that a call has begun is safe on disk before it changes anything, and what became of it before the model learns of
+//! Rule: that a call has started is safe on disk before it changes anything, and what became of it before the model learns of
 //! it; a tool that honors neither a cancel nor its time is given up.
 
 use std::future::Future;
@@ -107,12 +107,12 @@ impl Pipeline<'_> {
             () = self.cancel.cancelled() => return Err(cancelled()),
             slot = self.services().call_slots.take() => slot,
         };
-        // A question that is asked again has begun nothing.
+        // A question that is asked again has started nothing.
         if !matches!(self.call.pending, Some(PendingRequest::Question(_))) {
             self.begins(&title);
         }
         if kind != ToolKind::ReadOnly {
-            // After a power cut it must be known that this call had begun, and who allowed it.
+            // After a power cut it must be known that this call had started, and who allowed it.
             self.services().core.sync().await;
         }
         match action {

@@ -39,9 +39,9 @@ pub(super) struct NewEntries {
 /// When it is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SettlePoint {
-    /// Whether a command has ended just now; otherwise some go on.
+    /// Whether a command has ended just now; otherwise some continue.
     pub(super) is_end: bool,
-    /// Whether the user waits for a command that goes on.
+    /// Whether the user waits for a command that continues.
     pub(super) is_attended: bool,
 }
 

@@ -215,7 +215,7 @@ fn by_descriptor(file: impl AsFd) -> PathBuf {
     beneath::by_descriptor(file)
 }
 
-/// Makes the mount on a path read-only; what else it forbids it goes on to forbid.
+/// Makes the mount on a path read-only; what else it forbids it continues to forbid.
 fn make_read_only(path: &Path) -> Result<(), Errno> {
     let mounted = open(path).map_err(|_| Errno::NOENT)?;
     let found = fstatvfs(&mounted)?.f_flag;

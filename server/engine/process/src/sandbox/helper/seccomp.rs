@@ -1,6 +1,6 @@
 //! Which calls of the system a command may not make.
 //!
-//! Rule: a call that could reach past the sandbox fails with an error programs know, so that they go on without it;
+//! Rule: a call that could reach past the sandbox fails with an error programs know, so that they continue without it;
 //! calls in another machine's numbering end the process.
 
 use std::collections::BTreeMap;

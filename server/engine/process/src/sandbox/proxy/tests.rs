@@ -192,7 +192,7 @@ async fn connections_beyond_the_limit_wait_for_their_turn() {
     for _ in 0..MAX_CONNECTIONS {
         servers.push(fixture.server.accept().await.unwrap().0);
     }
-    // Time goes on only when all tasks are idle.
+    // Time continues only when all tasks are idle.
     tokio::time::pause();
     assert!(timeout(Duration::from_secs(1), fixture.server.accept()).await.is_err(), "one more got through");
     for _ in MAX_CONNECTIONS..ALL {
