@@ -79,7 +79,7 @@ const KINDS: &[(&str, &str, Syntax)] = &[
     ("mjs", "typescript", Syntax::C),
     ("css", "css", Syntax::C),
     ("lua", "lua", Syntax::Prefix("--")),
-    ("py", "python", Syntax::Prefix("#")),
+    ("py", "python", Syntax::Python),
     ("sh", "shell", Syntax::Prefix("#")),
     ("md", "markdown", Syntax::Prose),
 ];
@@ -91,6 +91,8 @@ enum Syntax {
     C,
     /// A mark at the beginning of each line.
     Prefix(&'static str),
+    /// `#`, and texts in three quotes.
+    Python,
     /// All lines outside of fenced blocks.
     Prose,
 }
@@ -151,12 +153,17 @@ fn comment_of<'a>(line: &'a str, syntax: Syntax, in_block: &mut bool) -> Option<
         Syntax::Prefix(mark) if line.starts_with(mark) && !line.starts_with("#!") => {
             words(line.trim_start_matches(mark), &[' '])
         }
+        Syntax::Python if *in_block || line.starts_with("\"\"\"") => {
+            *in_block ^= line.matches("\"\"\"").count() % 2 == 1;
+            words(line, &['"', ' '])
+        }
+        Syntax::Python if line.starts_with('#') && !line.starts_with("#!") => words(line, &['#', ' ']),
         Syntax::Prose if line.starts_with("```") => {
             *in_block = !*in_block;
             None
         }
         Syntax::Prose if !*in_block && !line.is_empty() => Some(line),
-        Syntax::C | Syntax::Prefix(_) | Syntax::Prose => None,
+        Syntax::C | Syntax::Prefix(_) | Syntax::Python | Syntax::Prose => None,
     }
 }
 
@@ -239,6 +246,7 @@ fn phrases_are_found_in_comments_alone_and_over_line_breaks() {
         ("// anew\n\n// newly, understands, somebody_else", Syntax::C, 1),
         ("--- nobody\nlocal nobody", Syntax::Prefix("--"), 1),
         ("#!/bin/sh nobody\n# nobody", Syntax::Prefix("#"), 1),
+        ("\"\"\"Nobody\nis told.\"\"\"\nnobody = 1  \n# nobody", Syntax::Python, 3),
         ("It is said.\n```sh\nnobody\n```\nso\nmany", Syntax::Prose, 2),
     ] {
         assert_eq!(found(text, syntax), expected, "{text}");
