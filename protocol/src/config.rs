@@ -40,7 +40,7 @@ pub struct ConfigSetting {
     pub key: String,
     /// Its topic: `api`, `behavior`, `interface` or `session`.
     pub kind: String,
-    /// The value in force, secrets masked; absent if absent.
+    /// The value in force, secrets masked; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// Where it comes from; absent for a default.

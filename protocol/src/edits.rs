@@ -18,7 +18,7 @@ pub struct ListEditsParams {
     /// The only file or document that is wanted; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uri: Option<Uri>,
-    /// Whether to tell what each call changed as well; nothing of it is reported a session that another server writes.
+    /// Whether to tell what each call changed as well; the list is empty for a session that another server writes.
     #[serde(default)]
     pub history: bool,
 }

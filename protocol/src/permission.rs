@@ -274,7 +274,7 @@ pub struct ListRulesResult {
     pub mode: Mode,
     /// The rules in force, the strongest layer first.
     pub rules: Vec<RuleEntry>,
-    /// The unapproved trust requests of workspace files; it does not count.
+    /// The unapproved trust requests of workspace files, which have no effect.
     pub withheld: Vec<WithheldSetting>,
     /// The invalid entries in the settings.
     pub problems: Vec<SettingsProblem>,

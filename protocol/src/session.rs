@@ -102,7 +102,7 @@ pub struct Snapshot {
     /// Whether the queue waits for a person, see `queue_changed`.
     #[serde(default)]
     pub queue_paused: bool,
-    /// The unsent prompt; absent if absent.
+    /// The unsent prompt; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft: Option<Draft>,
     /// The background commands that run, oldest first.

@@ -125,7 +125,7 @@ pub struct SessionSummary {
     /// Its cost in US dollars; absent where a part is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// The first words of its last answer; absent if absent.
+    /// The first words of its last answer; absent before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_answer: Option<String>,
 }

@@ -260,7 +260,7 @@ pub struct QueuedPrompt {
     pub text: String,
 }
 
-/// The session of the turn is cancelled.
+/// The session whose turn is cancelled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelTurnParams {

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "8c82b470ae3d6308c6ebdab656726b063e8ca3e555ae8b4b8369511b262ffb74"
+M.schema_hash = "f65c7b4cff06d8febb25fc4f7bb608f0df4823a5666600ce37868709b35d1e87"
 
 return M

@@ -102,7 +102,7 @@ export class Attention {
                 drop(session, event.questionId, step);
                 break;
             case "agent_resumed":
-                // Waiting prompts are sent again, under its old id.
+                // Waiting prompts are sent again, under their old ids.
                 for (const id of [...session.waiting.keys()]) drop(session, id, step);
                 break;
             case "state_changed":

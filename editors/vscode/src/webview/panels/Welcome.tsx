@@ -67,7 +67,7 @@ function NoServer({ reason, hint }: { reason: string; hint: string }) {
 
 interface NoModelProps {
     models: readonly ModelInfo[];
-    /** The model of the session that has a problem; absent if absent. */
+    /** The model of the session that has a problem; absent without one. */
     chosen: ModelInfo | undefined;
 }
 

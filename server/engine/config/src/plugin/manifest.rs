@@ -61,7 +61,7 @@ pub(super) struct Manifest {
     pub(super) language_servers: Vec<PathOrInline>,
 }
 
-/// The manifest of a plugin's folder; none if absent.
+/// The manifest of a plugin's folder; `None` without one.
 pub(super) fn file_in(root: &AbsPath) -> Option<AbsPath> {
     let files = FOLDERS.map(|folder| root.join(folder).join(FILE));
     files.into_iter().find(|file| file.as_path().symlink_metadata().is_ok())

@@ -1,7 +1,7 @@
 //! The events of one session in memory, numbered, and the readers that follow them.
 //!
 //! Rule: a writer never waits for a reader. At [`MEMORY_LIMIT`] events the oldest are dropped down to
-//! [`MEMORY_KEPT`]; a reader whose place is gone is reported the [`Gap`] and takes a snapshot. Numbers only grow: where they
+//! [`MEMORY_KEPT`]; a reader whose place is gone gets the [`Gap`] and takes a snapshot. Numbers only grow: where they
 //! jump nothing is lost but what no record tells: progress, retries, errors.
 
 use std::collections::VecDeque;

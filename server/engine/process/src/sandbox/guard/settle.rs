@@ -26,7 +26,7 @@ pub(super) struct GuardOutcome {
     pub failed: Vec<(PathBuf, String)>,
 }
 
-/// New files since commands began, and may still be changed by them.
+/// New files since commands began, which the commands may still change.
 #[derive(Debug, Default)]
 pub(super) struct NewEntries {
     paths: BTreeSet<PathBuf>,

@@ -158,7 +158,7 @@ impl GuardSurvey {
         Ok(())
     }
 
-    /// Looks again at one path, whatever was known of it. `treatment` is that of the folder it lies in.
+    /// Looks again at one path, regardless of its former state. `treatment` is that of the folder it lies in.
     pub(super) fn examine(
         &mut self,
         path: &Path,
