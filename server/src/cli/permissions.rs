@@ -48,7 +48,7 @@ enum PermissionsCommand {
     Explain(ExplainArgs),
     /// Write a rule into the settings
     Add {
-        /// The text of the rule
+        /// The behavior of the rule
         behavior: BehaviorName,
         /// The rule, for example `Bash(npm test:*)`
         rule: String,
@@ -58,7 +58,7 @@ enum PermissionsCommand {
     },
     /// Remove a rule from its settings file
     Remove {
-        /// The text of the rule
+        /// The behavior of the rule
         behavior: BehaviorName,
         /// The rule as it is listed
         rule: String,

@@ -26,7 +26,7 @@ const EXIT_NO_SANDBOX: u8 = 125;
 /// The arguments of `kode-ls sandbox`.
 #[derive(Debug, Args)]
 pub struct SandboxArgs {
-    /// The sandbox of the commands
+    /// The sandbox for the command
     #[arg(long, value_enum, default_value_t)]
     kind: KindArg,
     /// Let it write in this folder too, besides the current one; may be repeated
@@ -56,7 +56,7 @@ pub struct SandboxArgs {
     command: Vec<OsString>,
 }
 
-/// The sandbox of the commands.
+/// The sandbox for the command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum KindArg {
     /// The best there is

@@ -99,7 +99,7 @@ enum SessionsCommand {
     Export {
         /// Its id, or the beginning of it
         id: String,
-        /// The output
+        /// The output format
         #[arg(long, value_enum, default_value_t)]
         format: ExportName,
         /// The file, which must not be there yet [default: standard output]

@@ -33,7 +33,7 @@ pub struct AskUserQuestionInput {
 pub struct QuestionInput {
     /// The question in full, ending with a question mark.
     pub question: String,
-    /// Its topic in at most 12 characters, for example `Library`.
+    /// What it is about in at most 12 characters, for example `Library`.
     pub header: String,
     /// The answers on offer, 2 to 4, each different. Do not offer `Other`: the user can always say something else.
     pub options: Vec<OptionInput>,
@@ -48,7 +48,7 @@ pub struct QuestionInput {
 pub struct OptionInput {
     /// The answer in 1 to 5 words.
     pub label: String,
-    /// The meaning of the option.
+    /// What choosing it means.
     #[serde(default)]
     pub description: String,
 }

@@ -61,7 +61,7 @@ pub struct BashInput {
     /// that cannot work inside, such as installing packages.
     #[serde(default, rename = "dangerouslyDisableSandbox")]
     pub outside_sandbox: bool,
-    /// Whether to continue at once while the command runs: for servers, watchers and long tests. BashOutput tells what it
+    /// Whether to go on at once while the command runs: for servers, watchers and long tests. BashOutput tells what it
     /// writes, KillShell ends it.
     #[serde(default)]
     pub run_in_background: bool,

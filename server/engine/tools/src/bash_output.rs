@@ -42,7 +42,7 @@ pub struct BashOutputInput {
     /// How many milliseconds to wait at most: 30000 if left out, at most 600000. Counts only with `block`.
     #[serde(default)]
     pub timeout: Option<u64>,
-    /// A regular expression: only lines it matches are shown, the others count as checked all the same.
+    /// A regular expression: only lines it matches are shown, the others count as looked at all the same.
     #[serde(default)]
     pub filter: Option<String>,
 }

@@ -28,7 +28,7 @@ const MAX_LINES: usize = 10;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CallHierarchyInput {
-    /// The name of the function unchanged in the file, such as `parse` or `Parser::parse`.
+    /// The name of the function as it stands in the file, such as `parse` or `Parser::parse`.
     pub symbol: String,
     /// A file that uses or declares it.
     pub file_path: String,

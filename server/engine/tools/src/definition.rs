@@ -29,14 +29,14 @@ const MAX_HOVER: usize = 3_000;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DefinitionInput {
-    /// The name of the symbol unchanged in the file, such as `parse` or `Parser::parse`.
+    /// The name of the symbol as it stands in the file, such as `parse` or `Parser::parse`.
     pub symbol: String,
     /// A file that uses or declares it.
     pub file_path: String,
     /// A line of that file with the symbol, from 1. Its declaration in the file, or its first use there, if left out.
     #[serde(default)]
     pub line: Option<u32>,
-    /// The wanted part of it. The definition if left out.
+    /// What is wanted of it. The definition if left out.
     #[serde(default)]
     pub kind: Option<KindInput>,
 }

@@ -17,7 +17,7 @@ use kode_tool::{CallContext, CallPlan, Tool, ToolFacts};
 pub struct EditInput {
     /// The file to change: an absolute path, a path relative to the working folder, or the URI of an open document.
     pub file_path: String,
-    /// The passage to replace, exactly unchanged in the file, without line numbers. Empty only to create a file.
+    /// The passage to replace, exactly as it stands in the file, without line numbers. Empty only to create a file.
     pub old_string: String,
     /// What replaces it, taken literally. Must differ from old_string.
     pub new_string: String,

@@ -88,12 +88,12 @@ pub struct GrepInput {
     /// How many lines or files to give at most; 250 if left out, 0 for as many as fit.
     #[serde(default)]
     pub head_limit: Option<usize>,
-    /// How many lines or files to leave out at the beginning, to continue where an earlier search was cut.
+    /// How many lines or files to leave out at the beginning, to go on where an earlier search was cut.
     #[serde(default)]
     pub offset: Option<usize>,
 }
 
-/// The output of a search.
+/// What a search gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputMode {

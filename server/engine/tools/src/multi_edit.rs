@@ -29,7 +29,7 @@ pub struct MultiEditInput {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PassageEdit {
-    /// The passage to replace, exactly unchanged in the file after the edits before this one.
+    /// The passage to replace, exactly as it stands in the file after the edits before this one.
     pub old_string: String,
     /// What replaces it, taken literally. Must differ from old_string.
     pub new_string: String,

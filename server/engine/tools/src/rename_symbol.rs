@@ -22,7 +22,7 @@ const ATTEMPTS: usize = 2;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RenameSymbolInput {
-    /// The name of the symbol unchanged in the file, such as `parse` or `Parser::parse`.
+    /// The name of the symbol as it stands in the file, such as `parse` or `Parser::parse`.
     pub symbol: String,
     /// A file that uses or declares it.
     pub file_path: String,

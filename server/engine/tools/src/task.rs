@@ -20,7 +20,7 @@ use kode_tool::{CallAction, CallContext, CallPlan, OfferContext, Tool, ToolFacts
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskInput {
-    /// Its topic, in three to five words.
+    /// What it is about, in three to five words.
     pub description: String,
     /// The task, with everything the sub-agent has to know: it sees nothing of this conversation.
     pub prompt: String,
@@ -30,14 +30,14 @@ pub struct TaskInput {
     /// The model to use instead of the type's own. Mostly left out.
     #[serde(default)]
     pub model: Option<String>,
-    /// The id of an earlier sub-agent, from its result: it continues with all that it knows.
+    /// The id of an earlier sub-agent, from its result: it goes on with all that it knows.
     #[serde(default)]
     pub resume: Option<String>,
     /// `worktree` for a git worktree of its own: it begins at the newest commit, sees no changes that are not committed, and
     /// changes nothing here. You get its branch. For changes that others must not meet. Mostly left out: the type says it.
     #[serde(default)]
     pub isolation: Option<Isolation>,
-    /// Whether to continue at once while it works; you are told when it has ended. Mostly left out: the type says it, and
+    /// Whether to go on at once while it works; you are told when it has ended. Mostly left out: the type says it, and
     /// several calls in one answer run at the same time anyway. Sub-agents always wait for those that they call.
     #[serde(default)]
     pub run_in_background: Option<bool>,
