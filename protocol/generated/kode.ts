@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "f65c7b4cff06d8febb25fc4f7bb608f0df4823a5666600ce37868709b35d1e87";
+export const SCHEMA_HASH = "9348cda8758cf800c9a44f12d28a6dfc90d4081330bde55b46f0904b6fce1a66";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -351,7 +351,7 @@ export interface CancelToolParams {
     callId: CallId;
 }
 
-/** The session of the turn is cancelled. */
+/** The session whose turn is cancelled. */
 export interface CancelTurnParams {
     /** The session. */
     sessionId: SessionId;
@@ -730,7 +730,7 @@ export interface ConfigSetting {
     key: string;
     /** Its topic: `api`, `behavior`, `interface` or `session`. */
     kind: string;
-    /** The value in force, secrets masked; absent if absent. */
+    /** The value in force, secrets masked; absent without one. */
     value?: unknown;
     /** Where it comes from; absent for a default. */
     source?: RuleSource;
@@ -2025,7 +2025,7 @@ export interface ListEditsParams {
     sessionId: SessionId;
     /** The only file or document that is wanted; all when absent. */
     uri?: Uri;
-    /** Whether to tell what each call changed as well; nothing of it is reported a session that another server writes. */
+    /** Whether to tell what each call changed as well; the list is empty for a session that another server writes. */
     history?: boolean;
 }
 
@@ -2138,7 +2138,7 @@ export interface ListRulesResult {
     mode: Mode;
     /** The rules in force, the strongest layer first. */
     rules: RuleEntry[];
-    /** The unapproved trust requests of workspace files; it does not count. */
+    /** The unapproved trust requests of workspace files, which have no effect. */
     withheld: WithheldSetting[];
     /** The invalid entries in the settings. */
     problems: SettingsProblem[];
@@ -3546,7 +3546,7 @@ export interface SessionSummary {
     bytes?: number;
     /** Its cost in US dollars; absent where a part is not known. */
     cost?: number;
-    /** The first words of its last answer; absent if absent. */
+    /** The first words of its last answer; absent before it. */
     lastAnswer?: string;
 }
 
@@ -3745,7 +3745,7 @@ export interface Snapshot {
     steering?: QueuedPrompt[];
     /** Whether the queue waits for a person, see `queue_changed`. */
     queuePaused?: boolean;
-    /** The unsent prompt; absent if absent. */
+    /** The unsent prompt; absent without one. */
     draft?: Draft;
     /** The background commands that run, oldest first. */
     tasks?: BackgroundTask[];

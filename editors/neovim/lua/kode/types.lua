@@ -206,7 +206,7 @@
 ---@field sessionId kode.SessionId The session.
 ---@field callId kode.CallId The call.
 
---- The session of the turn is cancelled.
+--- The session whose turn is cancelled.
 ---@class kode.CancelTurnParams
 ---@field sessionId kode.SessionId The session.
 
@@ -445,7 +445,7 @@
 ---@class kode.ConfigSetting
 ---@field key string Its key, such as `permissions.allow` or `env.PATH`. Keys that begin with `session.` are a session's own, and in no file.
 ---@field kind string Its topic: `api`, `behavior`, `interface` or `session`.
----@field value? any The value in force, secrets masked; absent if absent.
+---@field value? any The value in force, secrets masked; absent without one.
 ---@field source? kode.RuleSource Where it comes from; absent for a default.
 ---@field stated? kode.ConfigStatement[] All that is stated of it, the strongest first.
 
@@ -1588,7 +1588,7 @@
 ---@class kode.ListEditsParams
 ---@field sessionId kode.SessionId The session.
 ---@field uri? kode.Uri The only file or document that is wanted; all when absent.
----@field history? boolean Whether to tell what each call changed as well; nothing of it is reported a session that another server writes.
+---@field history? boolean Whether to tell what each call changed as well; the list is empty for a session that another server writes.
 
 --- The changes of a session.
 ---@class kode.ListEditsResult
@@ -1659,7 +1659,7 @@
 ---@class kode.ListRulesResult
 ---@field mode kode.Mode The mode that counts when no rule speaks; another than the session's where settings have switched that one off.
 ---@field rules kode.RuleEntry[] The rules in force, the strongest layer first.
----@field withheld kode.WithheldSetting[] The unapproved trust requests of workspace files; it does not count.
+---@field withheld kode.WithheldSetting[] The unapproved trust requests of workspace files, which have no effect.
 ---@field problems kode.SettingsProblem[] The invalid entries in the settings.
 
 --- Which part of the list is wanted.
@@ -2514,7 +2514,7 @@
 ---@field folder? kode.Uri Its working directory; absent where its journal does not say.
 ---@field bytes? integer The room it takes on the disk, in bytes: journal, kept contents of files, output of commands.
 ---@field cost? number Its cost in US dollars; absent where a part is not known.
----@field lastAnswer? string The first words of its last answer; absent if absent.
+---@field lastAnswer? string The first words of its last answer; absent before it.
 
 --- The totals of sessions, archived ones included.
 ---@class kode.SessionTotals
@@ -2644,7 +2644,7 @@
 ---@field queue kode.QueuedPrompt[] The prompts that wait for their turn, next first.
 ---@field steering? kode.QueuedPrompt[] The messages to the running turn, next first.
 ---@field queuePaused? boolean Whether the queue waits for a person, see `queue_changed`.
----@field draft? kode.Draft The unsent prompt; absent if absent.
+---@field draft? kode.Draft The unsent prompt; absent without one.
 ---@field tasks? kode.BackgroundTask[] The background commands that run, oldest first.
 ---@field subagents? kode.SubagentStarted[] The sub-agents that work at this moment, as in `subagent_started`.
 ---@field effort? kode.Effort How hard models think, where the user has said so for this session.

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "f65c7b4cff06d8febb25fc4f7bb608f0df4823a5666600ce37868709b35d1e87"
+M.schema_hash = "9348cda8758cf800c9a44f12d28a6dfc90d4081330bde55b46f0904b6fce1a66"
 
 return M
