@@ -43,7 +43,7 @@ const ABSENT = [
     ...["semanticTokens", "signatureHelp", "typeDefinition", "typeHierarchy", "workspaceSymbol"],
 ];
 
-/** What stands for an absent module: whatever is looked for in it is a feature that announces and does nothing. */
+/** The replacement of an absent module: whatever is looked for in it is a feature that announces and does nothing. */
 const NOTHING = `
 class Absent {
     getState() { return { kind: "static" }; }
@@ -71,7 +71,7 @@ const withoutAbsentFeatures = {
     },
 };
 
-/** Leaves what is imported while the extension runs to a file of its own. */
+/** Leaves modules that are imported at run time to a file of its own. */
 const laterInItsOwnFile = {
     name: "later-in-its-own-file",
     setup(build) {

@@ -3,7 +3,7 @@
 //   node package.mjs --vsce PROGRAM [--out FILE] [--page FILE]                       universal
 //   node package.mjs --vsce PROGRAM --server FILE --target linux-x64 [--out FILE]    with the server for this platform
 //
-// Rule: what is packed is put together in a folder of its own, file by file, so that nothing gets in by accident. The
+// Rule: the package is put together in a folder of its own, file by file, so that nothing gets in by accident. The
 // program is packed as it is given; nothing is downloaded.
 import { execFileSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

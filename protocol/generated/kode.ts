@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "e4a8f20cfa4615b5f9282ced92d71fc7b906cbde1d93611b0d73132e6c545465";
+export const SCHEMA_HASH = "9348cda8758cf800c9a44f12d28a6dfc90d4081330bde55b46f0904b6fce1a66";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -14,7 +14,7 @@ export interface AddRuleParams {
     sessionId: SessionId;
     /** `project` or `user`. */
     scope: Scope;
-    /** What it says. */
+    /** Its text. */
     behavior: RuleBehavior;
     /** Its text. */
     rule: string;
@@ -34,20 +34,20 @@ export interface AgentEventParams {
     bookmark: Bookmark;
     /** The stream it belongs to. */
     channel: Channel;
-    /** What happened. */
+    /** The event. */
     event: Event;
 }
 
-/** Names a sub-agent: a conversation of its own that a tool call has begun. */
+/** Names a sub-agent: a conversation of its own that a tool call has started. */
 export type AgentId = string;
 
 /** A type of sub-agent. */
 export interface AgentInfo {
-    /** What it is called by. */
+    /** Its name. */
     name: string;
-    /** What it is for, as the model that calls it reads it. */
+    /** Its purpose, as the model that calls it reads it. */
     description: string;
-    /** Whose it is. */
+    /** Its owner. */
     source: FileSource;
     /** The path of the file it is from; absent when it is built in. */
     file?: string;
@@ -55,7 +55,7 @@ export interface AgentInfo {
     model?: string;
     /** The tools it may use; absent for all that the session has. */
     tools?: string[];
-    /** The tools it may not use, whatever else is said. */
+    /** The tools it may not use, regardless of other keys. */
     disallowedTools?: string[];
     /** The color to show it in, as its file names it. */
     color?: string;
@@ -69,7 +69,7 @@ export interface AgentInfo {
     mcpServers?: string[];
 }
 
-/** What the model said; Markdown. */
+/** The model's text; Markdown. */
 export interface AgentMessage {
     /** The text so far. */
     text: string;
@@ -87,8 +87,8 @@ export interface AgentMessage {
 }
 
 /**
- * A session was taken up again from its journal. All that waited for the user before waits no more; what waits again is
- * told again, under the same id.
+ * A session was resumed from its journal. All earlier prompts for the user are closed; those that still wait are
+ * sent again, under the same id.
  */
 export interface AgentResumed {
     /** Calls that were unfinished and are sealed now. */
@@ -103,11 +103,11 @@ export interface AgentResumed {
     breakpoint?: Breakpoint;
 }
 
-/** What undoing does where the user has changed what a hunk put there. */
+/** The effect of undo where the user has changed a hunk's text. */
 export type Amended =
     /** Leaves the text alone and marks the hunk as a conflict. */
     | "ask"
-    /** Takes out what is left of the agent's text, puts back what it replaced, and leaves the user's text there. */
+    /** Takes out the rest of the agent's text, puts back what it replaced, and leaves the user's text there. */
     | "undo";
 
 /** A command that is answered at once and begins no turn. */
@@ -120,31 +120,31 @@ export interface AnsweredTurn {
 
 /** Something that counts because the user has approved it. */
 export interface ApprovedTrust {
-    /** What stands for exactly this text in this file of this workspace. */
+    /** The digest of exactly this text in this file of this workspace. */
     digest: string;
     /** The setting. */
     key: string;
     /** Its text. */
     text: string;
-    /** Where it stands. */
+    /** Its place. */
     source: RuleSource;
 }
 
-/** Whether a session is put away. */
+/** Whether a session is archived. */
 export interface ArchiveSessionParams {
     /** The session, live or not. */
     sessionId: SessionId;
-    /** Whether it is put away from now on. */
+    /** Whether it is archived from now on. */
     archived: boolean;
 }
 
-/** The session was put away, or taken out again. */
+/** The session was archived, or taken out again. */
 export interface ArchivedChanged {
-    /** Whether it is put away now. */
+    /** Whether it is archived now. */
     archived: boolean;
 }
 
-/** Whether sessions that were put away are listed. */
+/** Whether sessions that are archived are listed. */
 export type ArchivedFilter =
     /** They are left out. */
     | "hide"
@@ -153,9 +153,9 @@ export type ArchivedFilter =
     /** They as well. */
     | "include";
 
-/** What went with a prompt to the model. */
+/** The attachments of a prompt for the model. */
 export interface Attachment {
-    /** What it is. */
+    /** Its kind. */
     kind: AttachmentKind;
     /** Its name, for people. */
     label: string;
@@ -171,15 +171,15 @@ export interface Attachment {
     problem?: string;
 }
 
-/** What an attachment is. */
+/** The kind of an attachment. */
 export type AttachmentKind =
     /** A file or document. */
     | "file"
-    /** The list of what is in a folder. */
+    /** The list of a folder's content. */
     | "folder"
     /** A definition in the code. */
     | "symbol"
-    /** What language servers say. */
+    /** Diagnostics. */
     | "diagnostics"
     /** Changes in the repository. */
     | "diff"
@@ -191,7 +191,7 @@ export type AttachmentKind =
     | "image"
     /** Pasted text. */
     | "pasted"
-    /** What the editor shows. */
+    /** The editor's state. */
     | "editor";
 
 /** A state a call was in, and since when. */
@@ -238,7 +238,7 @@ export interface BackgroundStarted {
 export type BackgroundStatus =
     /** By itself, with an exit code. */
     | "exited"
-    /** By a signal of somebody else. */
+    /** By a signal of another process. */
     | "signaled"
     /** The model or a client ended it. */
     | "killed"
@@ -280,7 +280,7 @@ export type Breakpoint =
     | "PRE_MODEL"
     /** The model answers. */
     | "STREAMING_MODEL"
-    /** The answer has calls, none of which has begun. */
+    /** The answer has calls, none of which has started. */
     | "TOOL_PENDING"
     /** A call waits for the user. */
     | "AWAITING_APPROVAL"
@@ -337,7 +337,7 @@ export type CallState =
     /** Was unfinished when the turn or the server ended; final. */
     | "SEALED";
 
-/** Whether there was something to cancel. What is cancelled ends by its events, shortly after. */
+/** Whether there was something to cancel. Cancelled work ends by its events, shortly after. */
 export interface CancelResult {
     /** False when nothing was running any more. */
     cancelled: boolean;
@@ -351,7 +351,7 @@ export interface CancelToolParams {
     callId: CallId;
 }
 
-/** Whose turn is cancelled. */
+/** The session whose turn is cancelled. */
 export interface CancelTurnParams {
     /** The session. */
     sessionId: SessionId;
@@ -359,7 +359,7 @@ export interface CancelTurnParams {
 
 /** An answer of the model that the user may choose. */
 export interface Candidate {
-    /** What it says; Markdown. */
+    /** Its text; Markdown. */
     text: string;
     /** The calls it makes. */
     calls: CandidateCall[];
@@ -385,11 +385,11 @@ export interface CatalogInfo {
 
 /** The three streams of events. */
 export type Channel =
-    /** What people watch: text, tools, the end of a turn. */
+    /** Events for display: text, tools, the end of a turn. */
     | "progress"
-    /** What people must answer. */
+    /** Events that people must answer. */
     | "control"
-    /** What clients and audits record. */
+    /** Events for clients and audits. */
     | "monitor";
 
 /** The state before a prompt. */
@@ -421,7 +421,7 @@ export interface CheckpointCreated {
 /** Names a checkpoint: the state before a prompt. */
 export type CheckpointId = string;
 
-/** What a client offers. */
+/** The client's offer. */
 export interface ClientKode {
     /** The version of the protocol that the client speaks; with another than the server's, nothing is offered. */
     protocolVersion: number;
@@ -472,19 +472,19 @@ export type CommandEffect =
 
 /** A command. */
 export interface CommandInfo {
-    /** What it is called by, without the `/`. */
+    /** Its name, without the `/`. */
     name: string;
-    /** What it is. */
+    /** Its kind. */
     kind: CommandKind;
     /** Other names of it. */
     aliases?: string[];
-    /** What it does, for people. */
+    /** Its effect, for people. */
     description: string;
-    /** What it takes, for people; may be empty. */
+    /** Its arguments, for people; may be empty. */
     argumentHint: string;
-    /** How it is carried out; absent for what is not built in, which always asks the model. */
+    /** How it is carried out; absent for commands that are not built in, which always asks the model. */
     effect?: CommandEffect;
-    /** Whose file it is; absent when it is built in. */
+    /** The owner of its file; absent when it is built in. */
     scope?: CommandScope;
     /** The path of its file; absent when it is built in. */
     file?: string;
@@ -492,15 +492,15 @@ export interface CommandInfo {
     userInvocable: boolean;
     /** Whether the model may call it by itself. */
     modelInvocable: boolean;
-    /** What is used instead of it, because that has its name: a file, or `built-in`. */
+    /** The command that is used instead, because that has its name: a file, or `built-in`. */
     shadowedBy?: string;
-    /** What its file asks for and the user has not approved: `shell`, `allowedTools`. Known for sessions alone. */
+    /** The unapproved requests of its file: `shell`, `allowedTools`. Known for sessions alone. */
     waiting?: string[];
-    /** What of its file is not followed, for people. */
+    /** The unsupported parts of its file, for people. */
     notes?: string[];
 }
 
-/** What a command is. */
+/** The kind of a command. */
 export type CommandKind =
     /** It is built in. */
     | "builtIn"
@@ -511,19 +511,19 @@ export type CommandKind =
     /** A kind that this build does not know. */
     | "other";
 
-/** What a command has to say that no model is told of. */
+/** The output of a command that no model gets. */
 export interface CommandOutput {
     /** Its name, without the `/`. */
     name: string;
-    /** What stood behind it; may be empty. */
+    /** The text behind it; may be empty. */
     arguments: string;
-    /** What it says; Markdown. */
+    /** Its text; Markdown. */
     text: string;
     /** The same for machines, in the command's own form; absent when it has none. */
     data?: unknown;
     /** Whether it was not carried out; the text says why. */
     failed?: boolean;
-    /** The session to show from now on: it is begun, and is followed once it is loaded. */
+    /** The session to show from now on: it is started, and is followed once it is loaded. */
     goTo?: SessionId;
 }
 
@@ -537,7 +537,7 @@ export interface CommandPreview {
     sandboxed?: boolean;
 }
 
-/** Whose a file is. */
+/** The owner of a file. */
 export type CommandScope =
     /** The workspace's. */
     | "project"
@@ -556,9 +556,9 @@ export type CommandScope =
 export interface CommandUse {
     /** Its name, without the `/`. */
     name: string;
-    /** What stood behind it. */
+    /** The text behind it. */
     arguments: string;
-    /** What it is. */
+    /** Its kind. */
     source: CommandKind;
 }
 
@@ -566,7 +566,7 @@ export interface CommandUse {
 export interface CompactSessionParams {
     /** The session. */
     sessionId: SessionId;
-    /** What the summary is to keep above all, in the user's words. */
+    /** The most important content for the summary, in the user's words. */
     focus?: string;
 }
 
@@ -576,27 +576,27 @@ export interface CompleteParams {
     sessionId?: SessionId;
     /** The text of the prompt so far. */
     text: string;
-    /** How much of it stands before the cursor, counted as the characters of positions are. */
+    /** How much of it precedes the cursor, counted as the characters of positions are. */
     cursor: number;
 }
 
-/** What can stand at the cursor. */
+/** The completions at the cursor. */
 export interface CompleteResult {
-    /** Where what is chosen begins; it ends at the cursor. Counted as the cursor is. */
+    /** The beginning of the replaced range; it ends at the cursor. Counted as the cursor is. */
     start: number;
-    /** What can be chosen, best first; at most 50. */
+    /** The choices, best first; at most 50. */
     items: CompletionItem[];
 }
 
 /** Something to choose. */
 export interface CompletionItem {
-    /** What it is. */
+    /** Its kind. */
     kind: CompletionKind;
     /** As it is shown. */
     label: string;
-    /** What stands in the text when it is chosen. */
+    /** The text that replaces the range. */
     insertText: string;
-    /** What else is to be said of it; may be empty. */
+    /** Further details; may be empty. */
     detail: string;
 }
 
@@ -606,9 +606,9 @@ export type CompletionKind =
     | "file"
     /** A folder. */
     | "folder"
-    /** What language servers say. */
+    /** Diagnostics. */
     | "diagnostics"
-    /** What has changed in the repository. */
+    /** The changes in the repository. */
     | "diff"
     /** Another conversation. */
     | "session"
@@ -623,7 +623,7 @@ export type CompressionCause =
     | "threshold"
     /** The user asked for it. */
     | "asked"
-    /** A turn came to its limit of model calls and goes on. */
+    /** A turn came to its limit of model calls and continues. */
     | "turnLimit"
     /** The provider found the request too long. */
     | "tooLong";
@@ -646,7 +646,7 @@ export interface CompressionDone {
     trigger?: number;
     /** The model that summarized; absent when there is no summary. */
     model?: string;
-    /** What that took. */
+    /** Its usage. */
     usage: Usage;
     /** Milliseconds it took. */
     durationMs: number;
@@ -707,9 +707,9 @@ export interface CompressionUnchanged {
 export interface ConfigChanged {
     /** The paths of the files whose contents are others than before. */
     files?: string[];
-    /** What cannot be used now; empty when all can. */
+    /** The unusable entries; empty when there are none of them. */
     problems: SettingsProblem[];
-    /** What files of the workspace ask for now and the user has not approved. */
+    /** The unapproved trust requests of workspace files now. */
     withheld: WithheldSetting[];
 }
 
@@ -728,9 +728,9 @@ export type ConfigScope =
 export interface ConfigSetting {
     /** Its key, such as `permissions.allow` or `env.PATH`. Keys that begin with `session.` are a session's own, and in no file. */
     key: string;
-    /** What it is about: `api`, `behavior`, `interface` or `session`. */
+    /** Its topic: `api`, `behavior`, `interface` or `session`. */
     kind: string;
-    /** The value in force, secrets masked; absent when there is none. */
+    /** The value in force, secrets masked; absent without one. */
     value?: unknown;
     /** Where it comes from; absent for a default. */
     source?: RuleSource;
@@ -738,7 +738,7 @@ export interface ConfigSetting {
     stated?: ConfigStatement[];
 }
 
-/** What becomes of something that a file states. */
+/** The state of a statement in a file. */
 export type ConfigStanding =
     /** It counts, unless something stronger says otherwise. */
     | "inForce"
@@ -751,13 +751,13 @@ export type ConfigStanding =
 export interface ConfigStatement {
     /** The value, secrets masked; of a list, one item. */
     value: unknown;
-    /** Where it stands. */
+    /** Its place. */
     source: RuleSource;
-    /** What becomes of it. */
+    /** Its state. */
     standing: ConfigStanding;
 }
 
-/** What changes in a session; what is left out stays. */
+/** The changes of a session; absent fields stay. */
 export interface ConfigureSessionParams {
     /** The session. */
     sessionId: SessionId;
@@ -776,7 +776,7 @@ export interface ConfigureSessionParams {
     delivery?: EditDeliveryRule[];
 }
 
-/** What is in force in a session. */
+/** The state in force in a session. */
 export interface ConfigureSessionResult {
     /** The mode. */
     mode: Mode;
@@ -800,7 +800,7 @@ export interface ContextCompression {
     step: CompressionStep;
 }
 
-/** What a request is made of, in tokens; the parts add up to nearly the whole. */
+/** The parts of a request, in tokens; they add up to nearly the whole. */
 export interface ContextParts {
     /** The system prompt without memory files. */
     systemPrompt: number;
@@ -808,15 +808,15 @@ export interface ContextParts {
     tools: number;
     /** Instructions from files of the user and the project. */
     memoryFiles: number;
-    /** What the user said and what was told with it. */
+    /** The user's prompt and the text sent with it. */
     userMessages: number;
-    /** What the model said. */
+    /** The model's text. */
     assistantMessages: number;
     /** Results of tools. */
     toolResults: number;
     /** Pictures. */
     images: number;
-    /** What tells of messages that were compacted, with the files beside it. */
+    /** The summary of compacted messages, with the files beside it. */
     summary: number;
 }
 
@@ -834,11 +834,11 @@ export interface ContextUse {
     reserved: number;
     /** Tokens that are neither taken nor kept free. */
     free: number;
-    /** What the number is made of. */
+    /** The source of the number. */
     parts: ContextParts;
 }
 
-/** Why a server goes on writing a session. */
+/** Why a server continues writing a session. */
 export type DeclineReason =
     /** A turn runs. */
     | "turnRunning"
@@ -851,7 +851,7 @@ export interface DeleteSessionParams {
     sessionId: SessionId;
 }
 
-/** What happens to a prompt when a turn runs already. */
+/** The delivery of a prompt while a turn runs. */
 export type Delivery =
     /**
      * It waits until the turn has ended and then begins one of its own. After a turn that was cancelled or failed, and
@@ -859,12 +859,12 @@ export type Delivery =
      */
     | "queue"
     /**
-     * The running turn is told it before its next model call, after the results of the calls that run; it goes on with
+     * It goes to the running turn before its next model call, after the results of the calls that run; it continues with
      * it where it would have ended. What it cannot be told any more waits in the queue, before all else.
      */
     | "steer";
 
-/** What language servers say about a file, or one thing they say. */
+/** The diagnostics of a file, or one of them. */
 export interface DiagnosticsPart {
     /** The document; all of them when absent. */
     uri?: Uri;
@@ -874,9 +874,9 @@ export interface DiagnosticsPart {
     message?: string;
 }
 
-/** What has changed in the repository: the working tree against the last commit, unless something else is said. */
+/** The changes in the repository: the working tree against the last commit, by default. */
 export interface DiffPart {
-    /** What the next commit would hold instead. */
+    /** The staged changes instead. */
     staged?: boolean;
     /** The revision, or the range of two, instead of the last commit. */
     revision?: string;
@@ -907,17 +907,17 @@ export interface DiscoverModelsResult {
     servers: ModelServer[];
 }
 
-/** What is looked at. */
+/** The checked subject. */
 export interface DoctorParams {
     /** The session, whose folders are looked into; without it those of the workspace. */
     sessionId?: SessionId;
 }
 
-/** What of the files of users is in use, from where, what hides what, and what is left out and why. */
+/** The state of users' files: in use, with their origin, hidden by others, or left out with the reason. */
 export interface DoctorResult {
-    /** What was found, by kind, then by name; instruction files in the order in which the model has them. */
+    /** The findings, by kind, then by name; instruction files in the order in which the model has them. */
     findings: Finding[];
-    /** What is wrong with files, settings included. */
+    /** The problems of files, settings included. */
     problems: FileProblem[];
     /** The same as Markdown, for people. */
     text: string;
@@ -931,7 +931,7 @@ export interface DocumentText {
     version?: number;
 }
 
-/** Whose text is wanted. */
+/** The session of the text. */
 export interface DocumentTextParams {
     /** The session; when absent, the newest live one that has hunks in the file. */
     sessionId?: SessionId;
@@ -955,7 +955,7 @@ export interface Done {
     toolCalls: number;
     /** How long each part of it took. */
     phases?: PhaseTimes;
-    /** What they cost in US dollars by the prices of the day; absent where a part is not known. */
+    /** The cost in US dollars by the prices of the day; absent where a part is not known. */
     cost?: number;
 }
 
@@ -963,17 +963,17 @@ export interface Done {
 export interface Draft {
     /** The words. */
     text: string;
-    /** What goes with them. */
+    /** The attachments of them. */
     parts?: InputPart[];
 }
 
 /** The unsent prompt changed. */
 export interface DraftChanged {
-    /** What it is now; absent when there is none. */
+    /** Its current value; absent once it is gone. */
     draft?: Draft;
 }
 
-/** What one call changed in a file when it was carried out, whatever became of it since. */
+/** The changes of one call in a file when it ran, regardless of later decisions. */
 export interface EditChange {
     /** The call. */
     callId: CallId;
@@ -1008,11 +1008,11 @@ export interface EditFailure {
 
 /** Something that waits says something else. */
 export interface EditQueued {
-    /** What waits. */
+    /** The queued prompts. */
     queueId: QueueId;
     /** The new words. */
     text: string;
-    /** What goes with them; what went with them before when absent. */
+    /** The attachments of them; what went with them before when absent. */
     parts?: InputPart[];
 }
 
@@ -1056,7 +1056,7 @@ export interface EditedFile {
     hunks: Hunk[];
 }
 
-/** What the editor shows. */
+/** The editor's state. */
 export interface EditorContext {
     /** The document with the cursor. */
     activeUri?: Uri;
@@ -1076,7 +1076,7 @@ export interface EditorDiagnostic {
     range: Range;
     /** How bad it is, as LSP counts: 1 error, 2 warning, 3 information, 4 hint; absent means error. */
     severity?: number;
-    /** What is wrong. */
+    /** The problem. */
     message: string;
     /** Which server says so; absent when that is not known. */
     source?: string;
@@ -1086,28 +1086,28 @@ export interface EditorDiagnostic {
 
 /** About which files the language servers are asked. */
 export interface EditorDiagnosticsParams {
-    /** The files or documents; all that the editor knows something about when there are none. */
+    /** The files or documents; all that the editor knows something about if none exist. */
     uris: Uri[];
     /**
-     * How long the client waits for servers to publish, in milliseconds: it answers when no more comes. Absent where what is
-     * known at once is wanted.
+     * How long the client waits for servers to publish, in milliseconds: it answers when no more comes. Absent if the
+     * state known at once is wanted.
      */
     settleMs?: number;
 }
 
-/** What the language servers say. A file without diagnostics may be left out. */
+/** Diagnostics. A file without diagnostics may be left out. */
 export interface EditorDiagnosticsResult {
     /** The files. */
     files?: EditorFileDiagnostics[];
 }
 
-/** What the language servers say about one file. */
+/** The diagnostics of one file. */
 export interface EditorFileDiagnostics {
     /** The file or document. */
     uri: Uri;
     /** The version of the document that they are about; absent when that is not known. */
     version?: number;
-    /** What they say, without what this server has published itself. */
+    /** The diagnostics, without those of this server. */
     diagnostics: EditorDiagnostic[];
 }
 
@@ -1144,7 +1144,7 @@ export interface EditorLspResult {
 
 /**
  * Hunks came, went, moved into another state, or the text under them changed other than by typing around them: what
- * `agent/edits/list` told of these files is out of date.
+ * the listed hunks of these files are out of date.
  */
 export interface EditsChanged {
     /** The files or documents. */
@@ -1155,11 +1155,11 @@ export interface EditsChanged {
 export interface EditsResolved {
     /** The id that the request was answered with; it takes the act back. */
     resolutionId: ResolutionId;
-    /** What was done to hunks; absent when a checkpoint was restored or an earlier act was taken back. */
+    /** The action on hunks; absent when a checkpoint was restored or an earlier act was taken back. */
     action?: ReviewAction;
-    /** The hunks whose state is now what was asked for. */
+    /** The hunks that have the requested state now. */
     resolved: HunkId[];
-    /** The hunks that the user's own text stands in; their state is `conflict` now. */
+    /** The hunks that the user's own text is in; their state is `conflict` now. */
     conflicts: HunkId[];
     /** The files that could not be changed. */
     failed: EditFailure[];
@@ -1201,7 +1201,7 @@ export type ErrorData =
     | { kind: "unknownTask"; hint: string }
     /** The session cannot do this now: its queue is full, a turn runs, or another editor has it. */
     | { kind: "sessionBusy"; hint: string }
-    /** The server that writes the session goes on writing it. */
+    /** The server that writes the session continues writing it. */
     | { kind: "takeOverDeclined"; reason: DeclineReason; pid: number; hint: string }
     /** The server that writes the session does not answer. */
     | { kind: "writerSilent"; pid: number; hint: string }
@@ -1215,7 +1215,7 @@ export type ErrorData =
     | { kind: "unknownDocument"; hint: string }
     /** The request makes sense for none of what it names. */
     | { kind: "nothingToDo"; hint: string }
-    /** Somebody was first with an answer. */
+    /** Another client answered first. */
     | { kind: "alreadyResolved"; by: string; hint: string }
     /** A parameter is missing or makes no sense. */
     | { kind: "invalidParams"; path: string; hint: string }
@@ -1232,13 +1232,13 @@ export type ErrorData =
 
 /** Something failed that is not part of a call. */
 export interface ErrorEvent {
-    /** What happened. */
+    /** The event. */
     message: string;
-    /** What to do next. */
+    /** The next step. */
     hint: string;
 }
 
-/** What happened. */
+/** The event. */
 export type Event =
     /** A turn began. */
     | ({ type: "turn_started" } & TurnStarted)
@@ -1274,11 +1274,11 @@ export type Event =
     | ({ type: "state_changed" } & StateChanged)
     /** The session's mode or model changed. */
     | ({ type: "mode_changed" } & ModeChanged)
-    /** What waits for its turn, or for the running one, changed. */
+    /** The queue or the messages to the running turn changed. */
     | ({ type: "queue_changed" } & QueueChanged)
     /** The session has another title. */
     | ({ type: "title_changed" } & TitleChanged)
-    /** The session was put away, or taken out again. */
+    /** The session was archived, or taken out again. */
     | ({ type: "archived_changed" } & ArchivedChanged)
     /** The unsent prompt changed. */
     | ({ type: "draft_changed" } & DraftChanged)
@@ -1306,11 +1306,11 @@ export type Event =
     | ({ type: "edits_changed" } & EditsChanged)
     /** The user's act on hunks, or on a checkpoint, is done. */
     | ({ type: "edits_resolved" } & EditsResolved)
-    /** What stood before a prompt can be brought back. */
+    /** The state before a prompt can be restored. */
     | ({ type: "checkpoint_created" } & CheckpointCreated)
     /** The conversation went back. */
     | ({ type: "rewound" } & Rewound)
-    /** A file that this session has read was changed by somebody else. */
+    /** A file that this session has read was changed by others. */
     | ({ type: "file_changed" } & FileChanged)
     /** Settings have changed, or what of them cannot be used or waits for approval. */
     | ({ type: "config_changed" } & ConfigChanged)
@@ -1318,7 +1318,7 @@ export type Event =
     | ({ type: "extensions_changed" } & ExtensionsChanged)
     /** Files of the workspace ask for something that the user has not been asked about yet. */
     | ({ type: "trust_required" } & TrustRequired)
-    /** What becomes of MCP servers, or what they offer, changed. */
+    /** The state of MCP servers, or their offer, changed. */
     | ({ type: "mcp_changed" } & McpChanged)
     /** A sub-agent began to work for a call. */
     | ({ type: "subagent_started" } & SubagentStarted)
@@ -1330,7 +1330,7 @@ export type Event =
     | ({ type: "context_compression" } & ContextCompression)
     /** A model call failed and is tried again. */
     | ({ type: "model_retry" } & ModelRetry)
-    /** A session was taken up again from its journal. */
+    /** A session was resumed from its journal. */
     | ({ type: "agent_resumed" } & AgentResumed)
     /** Another server writes the session from now on, or none, or this one does. */
     | ({ type: "lease_changed" } & LeaseChanged)
@@ -1353,13 +1353,13 @@ export interface ExplainPermissionParams {
     mode?: Mode;
 }
 
-/** What would become of a call. */
+/** The verdict on a call. */
 export interface ExplainPermissionResult {
-    /** What would happen. */
+    /** The verdict. */
     decision: RuleBehavior;
     /** The rule that decided; absent when none did. */
     rule?: string;
-    /** Where that rule stands, for people. */
+    /** The place of that rule, for people. */
     source?: string;
     /** Why, for people. */
     reason: string;
@@ -1371,7 +1371,7 @@ export interface ExplainPermissionResult {
 export type ExportFormat =
     /** A document for people. */
     | "markdown"
-    /** What machines read. */
+    /** The form for programs. */
     | "json";
 
 /** Which session is exported. */
@@ -1384,11 +1384,11 @@ export interface ExportSessionParams {
 
 /** An export. */
 export interface ExportSessionResult {
-    /** What people call the session. */
+    /** The title of the session. */
     title: string;
     /** A name for the file, without a folder. */
     fileName: string;
-    /** What was asked for. */
+    /** The requested document. */
     document: ExportedDocument;
 }
 
@@ -1396,7 +1396,7 @@ export interface ExportSessionResult {
 export type ExportedDocument =
     /** A document for people. */
     | { format: "markdown"; text: string }
-    /** What machines read. */
+    /** The form for programs. */
     | { format: "json"; session: ExportedSession };
 
 /** A session as an export in JSON has it. */
@@ -1407,7 +1407,7 @@ export interface ExportedSession {
     sessionId: SessionId;
     /** The session it was forked from. */
     forkedFrom?: SessionId;
-    /** What people call it. */
+    /** Its title. */
     title: string;
     /** Where it works, as a path of the machine it was made on. */
     folder: string;
@@ -1417,7 +1417,7 @@ export interface ExportedSession {
     model: string;
     /** Tokens of all turns. */
     usage: Usage;
-    /** What they cost in US dollars, if that is known. */
+    /** The cost in US dollars, if that is known. */
     costUsd?: number;
     /** Its transcript, oldest first. */
     items: Item[];
@@ -1435,7 +1435,7 @@ export interface ExportedSubagent {
     agentId: AgentId;
     /** The name of its type. */
     kind: string;
-    /** What it is about. */
+    /** Its topic. */
     description: string;
     /** Its transcript, oldest first. */
     items: Item[];
@@ -1463,11 +1463,11 @@ export interface ExtensionsChanged {
     commands: number;
     /** How many output styles. */
     styles: number;
-    /** What is wrong with the files now; empty when all can be used. */
+    /** The problems of the files now; empty when all can be used. */
     problems: FileProblem[];
 }
 
-/** A file that this session has read was changed by somebody else. */
+/** A file that this session has read was changed by others. */
 export interface FileChanged {
     /** The file. */
     uri: Uri;
@@ -1475,7 +1475,7 @@ export interface FileChanged {
     deleted: boolean;
 }
 
-/** What the calls of a session have changed in a file. */
+/** The changes of a session's calls in a file. */
 export interface FileHistory {
     /** The file or document. */
     uri: Uri;
@@ -1493,7 +1493,7 @@ export interface FileHistory {
 export interface FileProblem {
     /** The file's path. */
     file: string;
-    /** What is wrong, for people. */
+    /** The problem, for people. */
     message: string;
     /** Whether the file is left out; otherwise it is used, and something of it is not. */
     severe?: boolean;
@@ -1509,7 +1509,7 @@ export interface FileSelection {
     uri: Uri;
 }
 
-/** Whose something is. */
+/** The owner of something. */
 export type FileSource =
     /** The administrator's. */
     | "managed"
@@ -1524,15 +1524,15 @@ export type FileSource =
 
 /** Something that was found. */
 export interface Finding {
-    /** What it is. */
+    /** Its kind. */
     kind: FindingKind;
-    /** What it is called. */
+    /** Its name. */
     name: string;
-    /** Whose it is, in a word for people. */
+    /** Its owner, in a word for people. */
     source: string;
     /** The path of its file; absent when it is built in. */
     file?: string;
-    /** What became of it. */
+    /** Its outcome. */
     fate: FindingFate;
     /** The path of the file that hides it, where one does. */
     by?: string;
@@ -1540,7 +1540,7 @@ export interface Finding {
     reason?: string;
 }
 
-/** What became of something that was found. */
+/** The outcome of a finding. */
 export type FindingFate =
     /** It is in use. */
     | "loaded"
@@ -1578,7 +1578,7 @@ export type FindingKind =
 
 /** A session that this server follows. */
 export interface FollowedSession {
-    /** Who writes it; absent when nobody does: the next prompt makes it this server. */
+    /** Its writer; absent without one: the next prompt makes it this server. */
     by?: SessionWriter;
 }
 
@@ -1606,15 +1606,18 @@ export interface Gap {
     oldest: number;
 }
 
-/** Which settings are told. */
+/** The requested settings. */
 export interface GetConfigParams {
-    /** The session whose workspace counts, and whose own mode and model are told; the client's workspace folders when absent. */
+    /**
+     * The session whose workspace counts, and whose own mode and model are reported; the client's workspace folders when
+     * absent.
+     */
     sessionId?: SessionId;
     /** One setting, or a section such as `permissions`; all when absent. */
     key?: string;
 }
 
-/** What counts. */
+/** The effective settings. */
 export interface GetConfigResult {
     /** The settings, in a fixed order. */
     settings: ConfigSetting[];
@@ -1622,7 +1625,7 @@ export interface GetConfigResult {
     files: string[];
 }
 
-/** Whose context window is wanted. */
+/** The session of the context window. */
 export interface GetContextParams {
     /** The session. */
     sessionId: SessionId;
@@ -1640,7 +1643,7 @@ export interface GetItemsParams {
     limit?: number;
 }
 
-/** Whose spending is asked for. */
+/** The session of the spending. */
 export interface GetUsageParams {
     /** The session. */
     sessionId: SessionId;
@@ -1664,7 +1667,7 @@ export interface GetWindowParams {
 export type HookApproval =
     /** It is the user's own, or the administrator's. */
     | "notNeeded"
-    /** The user has approved it as it stands. */
+    /** The user has approved it unchanged. */
     | "approved"
     /** It does not run until the user approves it. */
     | "waiting";
@@ -1675,19 +1678,19 @@ export interface HookInfo {
     event: string;
     /** Whether that event ever comes here. */
     fired: boolean;
-    /** What it is for, as its file says it; absent for everything. */
+    /** Its purpose, as its file says it; absent for everything. */
     matcher?: string;
     /** The type of the handler: `command`, `http`, `prompt`, or what the file says. */
     kind: string;
     /** The beginning of what it runs. */
     name: string;
-    /** Where it stands, for people. */
+    /** Its place, for people. */
     source: string;
     /** The path of its file, if it is from one. */
     file?: string;
     /** The line in that file, from 1. */
     line?: number;
-    /** What brings it along, where it stands in no settings file; absent for one that runs always. */
+    /** The item that declares it, outside of settings files; absent for one that runs always. */
     bringer?: HookOwner;
     /** Whether it may run. */
     approval: HookApproval;
@@ -1705,7 +1708,7 @@ export interface HookLastRun {
     outcome: HookOutcome;
     /** Milliseconds it took. */
     durationMs: number;
-    /** What it said, in one line. */
+    /** Its output, in one line. */
     message?: string;
 }
 
@@ -1713,17 +1716,17 @@ export interface HookLastRun {
 export type HookOutcome =
     /** It had nothing against what happens. */
     | "ok"
-    /** It refused or held back what was about to happen, or had something done again. */
+    /** It refused or held back the event, or had something done again. */
     | "blocked"
     /** It asked for a person's decision. */
     | "asked"
-    /** It changed something, or added to what the model is told. */
+    /** It changed something, or added to what the model is notified. */
     | "changed"
     /** It stopped the turn. */
     | "stopped"
     /** It failed, and nothing came of it. */
     | "failed"
-    /** What it is to run is not there or cannot be started. */
+    /** Its program is missing or cannot be started. */
     | "notSetUp"
     /** It took too long. */
     | "timedOut"
@@ -1736,13 +1739,13 @@ export type HookOutcome =
 
 /** The file of an agent, skill or command that brings a hook along. */
 export interface HookOwner {
-    /** What it describes. */
+    /** The described item. */
     kind: HookOwnerKind;
-    /** What that is called. */
+    /** Its name. */
     name: string;
 }
 
-/** What brings a hook along. */
+/** The kind of item that declares a hook. */
 export type HookOwnerKind =
     /** A type of sub-agent: the hook runs while one of it works. */
     | "agent"
@@ -1763,7 +1766,7 @@ export interface HookRan {
     durationMs: number;
     /** How it ended. */
     outcome: HookOutcome;
-    /** What it said, in one line for people. */
+    /** Its output, in one line for people. */
     message?: string;
 }
 
@@ -1775,15 +1778,15 @@ export interface Hunk {
     turnId: TurnId;
     /** The call that made it. */
     callId: CallId;
-    /** What it does to the file. */
+    /** Its effect on the file. */
     kind: HunkKind;
     /** Where it is in its life. */
     state: HunkState;
-    /** What it reaches over in the text; empty where it only takes text away, or is not in the text. */
+    /** Its range in the text; empty where it only takes text away, or is not in the text. */
     range: Range;
     /**
      * The whole lines around `range`, to be marked; empty when without the hunk there would be lines, and with it
-     * there are none.
+     * none exist.
      */
     lineRange: LineRange;
     /** These lines without the hunk. */
@@ -1803,7 +1806,7 @@ export interface Hunk {
 /** Names a hunk: one place in a file that the agent has changed or wants to change. */
 export type HunkId = string;
 
-/** What a hunk does to its file. */
+/** The effect of a hunk on its file. */
 export type HunkKind =
     /** Changes lines. */
     | "text"
@@ -1818,13 +1821,13 @@ export type HunkKind =
 export type HunkState =
     /** Asked for, not in the text. */
     | "proposed"
-    /** In the text, not looked at yet. */
+    /** In the text, not checked yet. */
     | "applied"
     /** In the text for good: the user kept it, saved or committed the file. */
     | "kept"
     /** Not in the text: rejected or undone. It can be brought back. */
     | "undone"
-    /** In the text, was to be undone, and the user's own changes stand in it: the user decides. */
+    /** In the text, was to be undone, and the user's own changes are in it: the user decides. */
     | "conflict";
 
 /** Some hunks of a session. */
@@ -1843,18 +1846,18 @@ export interface ImagePart {
     data: string;
 }
 
-/** What is imported. */
+/** The source. */
 export interface ImportSessionParams {
     /**
      * The folder of an agent of the Kode SDK, as a `file:` URI: with `messages.json`, `tools.json` and `info.json`, or
      * with these in `runtime/` and `meta.json`.
      */
     from: Uri;
-    /** The workspace folder that the new session works in; the first one when there is none. */
+    /** The workspace folder that the new session works in; the first one if absent. */
     workspaceFolder?: Uri;
 }
 
-/** What was imported. */
+/** The imported session. */
 export interface ImportSessionResult {
     /** The new session; `agent/session/load` takes it up. */
     sessionId: SessionId;
@@ -1878,11 +1881,11 @@ export type InputPart =
     | ({ type: "selection" } & SelectionPart)
     /** Something that is defined in the code. */
     | ({ type: "symbol" } & SymbolPart)
-    /** What language servers say about a file, or one thing they say. */
+    /** The diagnostics of a file, or one of them. */
     | ({ type: "diagnostics" } & DiagnosticsPart)
-    /** What has changed in the repository. */
+    /** The changes in the repository. */
     | ({ type: "diff" } & DiffPart)
-    /** What another conversation came to. */
+    /** The outcome of another conversation. */
     | ({ type: "session" } & SessionPart)
     /** A picture. */
     | ({ type: "image" } & ImagePart)
@@ -1893,7 +1896,7 @@ export type InputPart =
 export interface Inquiry {
     /** The question, for people. */
     question: string;
-    /** What it is about in at most twelve characters. */
+    /** Its topic in at most twelve characters. */
     header: string;
     /** The answers on offer; the user may always say something else. */
     options: QuestionOption[];
@@ -1911,7 +1914,7 @@ export interface Item {
     agentId?: AgentId;
     /** When it was added. */
     timestamp: Timestamp;
-    /** What it is. */
+    /** Its kind. */
     body: ItemBody;
 }
 
@@ -1921,19 +1924,19 @@ export interface ItemAdded {
     item: Item;
 }
 
-/** What an item is. */
+/** The kind of an item. */
 export type ItemBody =
-    /** What the user asked. */
+    /** The user's prompt. */
     | ({ type: "userMessage" } & UserMessage)
-    /** What the model said. */
+    /** The model's text. */
     | ({ type: "agentMessage" } & AgentMessage)
-    /** What the model thought. */
+    /** The model's reasoning. */
     | ({ type: "thinking" } & Thinking)
     /** A tool call. */
     | ({ type: "toolCall" } & ToolCall)
-    /** Something the user should know that nobody said. */
+    /** Information for the user that is no message. */
     | ({ type: "notice" } & Notice)
-    /** What a command has to say that no model is told of. */
+    /** The output of a command that no model gets. */
     | ({ type: "command" } & CommandOutput);
 
 /** Names an item of the transcript. */
@@ -1958,7 +1961,7 @@ export interface ItemUpdated {
  * the number of the event before it, and is not sent again for a bookmark.
  */
 export interface LeaseChanged {
-    /** Who writes the session; absent when nobody does. */
+    /** The writer of the session; absent without one. */
     writer?: SessionWriter;
     /** Whether that is this server. */
     isMine: boolean;
@@ -1972,7 +1975,7 @@ export interface LineRange {
     end: number;
 }
 
-/** Whose sub-agents. */
+/** The session of the sub-agents. */
 export interface ListAgentsParams {
     /** The session, whose folders are looked into; without it those of the workspace. */
     sessionId?: SessionId;
@@ -1984,11 +1987,11 @@ export interface ListAgentsResult {
     agents: AgentInfo[];
     /** Types that others of the same name hide. */
     shadowed?: ShadowedFile[];
-    /** What is wrong with files of sub-agents, skills, commands and output styles. */
+    /** The problems of files of sub-agents, skills, commands and output styles. */
     problems: FileProblem[];
 }
 
-/** Whose checkpoints are listed. */
+/** The session of the checkpoints. */
 export interface ListCheckpointsParams {
     /** The session. */
     sessionId: SessionId;
@@ -2000,7 +2003,7 @@ export interface ListCheckpointsResult {
     checkpoints: Checkpoint[];
 }
 
-/** Whose commands. */
+/** The session of the commands. */
 export interface ListCommandsParams {
     /** The session, whose folders are looked into; without it those of the workspace. */
     sessionId?: SessionId;
@@ -2016,21 +2019,21 @@ export interface ListCommandsResult {
     extensionPoints: ExtensionPoint[];
 }
 
-/** Whose edits are listed. */
+/** The session of the edits. */
 export interface ListEditsParams {
     /** The session. */
     sessionId: SessionId;
     /** The only file or document that is wanted; all when absent. */
     uri?: Uri;
-    /** Whether to tell what each call changed as well; nothing of it is told of a session that another server writes. */
+    /** Whether to tell what each call changed as well; the list is empty for a session that another server writes. */
     history?: boolean;
 }
 
-/** What a session has changed. */
+/** The changes of a session. */
 export interface ListEditsResult {
     /** The files and documents with hunks that are proposed, applied or in conflict, in the order of their names. */
     files: EditedFile[];
-    /** What each call changed, the file first changed first; empty unless it was asked for. */
+    /** The changes of each call, the file first changed first; empty unless it was asked for. */
     history?: FileHistory[];
     /**
      * How the hunks of each call stand, the decided ones included; absent for a session that another server writes, and where
@@ -2039,7 +2042,7 @@ export interface ListEditsResult {
     calls?: CallEdits[];
 }
 
-/** Whose hooks are listed. */
+/** The session of the hooks. */
 export interface ListHooksParams {
     /** The session; without one those that new sessions of the workspace would have. */
     sessionId?: SessionId;
@@ -2051,11 +2054,11 @@ export interface ListHooksResult {
     disabled: boolean;
     /** The hooks, the strongest source first. */
     hooks: HookInfo[];
-    /** What is wrong with them, and where. */
+    /** Their problems, and where. */
     problems: SettingsProblem[];
 }
 
-/** Whose servers. */
+/** The session of the servers. */
 export interface ListMcpParams {
     /** The session; without it those of the workspace. */
     sessionId?: SessionId;
@@ -2065,11 +2068,11 @@ export interface ListMcpParams {
 export interface ListMcpResult {
     /** The servers in the order of their names. */
     servers: McpServer[];
-    /** What of the settings is left out, for people; absent when nothing is. */
+    /** The omitted entries of the settings, for people; absent without any. */
     leftOut?: string;
 }
 
-/** Whose tools. */
+/** The session of the tools. */
 export interface ListMcpToolsParams {
     /** The session; without it the servers of the workspace. */
     sessionId?: SessionId;
@@ -2092,17 +2095,17 @@ export interface ListModelsResult {
     models: ModelInfo[];
     /** Whether new sessions have a usable model. If not, clients offer to set one up (`agent/setup/*`). */
     usable?: boolean;
-    /** What profiles are used for. */
+    /** The purposes of profiles. */
     pointers: ModelPointers;
     /** The day the built-in prices are of, as `2026-01-31`. */
     pricesAsOf: string;
     /** The published catalog that overrides the built-in table, if the user has named one. */
     catalog?: CatalogInfo;
-    /** What is wrong with the descriptions of models beyond single profiles, for people. */
+    /** The problems of the descriptions of models beyond single profiles, for people. */
     problems?: string[];
 }
 
-/** Whose prompts are listed. */
+/** The session of the prompts. */
 export interface ListPermissionsParams {
     /** The session; all live ones when absent. */
     sessionId?: SessionId;
@@ -2135,9 +2138,9 @@ export interface ListRulesResult {
     mode: Mode;
     /** The rules in force, the strongest layer first. */
     rules: RuleEntry[];
-    /** What files of the workspace ask for and the user has not approved; it does not count. */
+    /** The unapproved trust requests of workspace files, which have no effect. */
     withheld: WithheldSetting[];
-    /** What in the settings cannot be used. */
+    /** The invalid entries in the settings. */
     problems: SettingsProblem[];
 }
 
@@ -2147,11 +2150,11 @@ export interface ListSessionsParams {
     limit?: number;
     /** `nextCursor` of the answer before. */
     cursor?: string;
-    /** Whether sessions that were put away are listed. */
+    /** Whether sessions that are archived are listed. */
     archived?: ArchivedFilter;
     /** Sessions that work in this folder, as a `file:` URI, instead of those of the workspace's folders. */
     folder?: Uri;
-    /** Whether the answer says what all sessions take together; it costs a look at every file. */
+    /** Whether the answer says what all sessions take together; it costs a check of every file. */
     totals?: boolean;
 }
 
@@ -2159,13 +2162,13 @@ export interface ListSessionsParams {
 export interface ListSessionsResult {
     /** The sessions, the one in which something happened last first. */
     sessions: SessionSummary[];
-    /** What to ask with for the next page; absent on the last. */
+    /** The cursor for the next page; absent on the last. */
     nextCursor?: string;
-    /** What all sessions take together; absent unless asked for. */
+    /** The totals of all sessions; absent unless requested. */
     totals?: SessionTotals;
 }
 
-/** Whose output styles. */
+/** The session of the output styles. */
 export interface ListStylesParams {
     /** The session, whose folders are looked into; without it those of the workspace. */
     sessionId?: SessionId;
@@ -2177,11 +2180,11 @@ export interface ListStylesResult {
     styles: StyleInfo[];
     /** Styles that others of the same name hide. */
     shadowed?: ShadowedFile[];
-    /** What is wrong with files of output styles. */
+    /** The problems of files of output styles. */
     problems: FileProblem[];
 }
 
-/** Whose background commands are wanted. */
+/** The session of the background commands. */
 export interface ListTasksParams {
     /** The session. */
     sessionId: SessionId;
@@ -2193,7 +2196,7 @@ export interface ListTasksResult {
     tasks: BackgroundTask[];
 }
 
-/** Whose list is wanted. */
+/** The session of the list. */
 export interface ListTodosParams {
     /** The session. */
     sessionId: SessionId;
@@ -2201,7 +2204,7 @@ export interface ListTodosParams {
 
 /** A list. */
 export interface ListTodosResult {
-    /** The list in the model's order; empty when there is none. */
+    /** The list in the model's order; empty if absent. */
     todos: Todo[];
     /** How many of them are how far. */
     counts: TodoCounts;
@@ -2216,21 +2219,21 @@ export interface ListToolsResult {
     tools: ToolInfo[];
 }
 
-/** Whose workspace is meant. */
+/** The session whose workspace is meant. */
 export interface ListTrustParams {
     /** The session whose folders are meant; the client's workspace folders when absent. */
     sessionId?: SessionId;
 }
 
-/** What files of a workspace ask for. */
+/** The trust requests of workspace files. */
 export interface ListTrustResult {
     /** Whether the editor distrusts the workspace: then everything waits, whatever was approved. */
     distrusted: boolean;
     /** How many of what wait, for people: `2 hooks, 1 MCP server`; empty when nothing does. */
     summary: string;
-    /** What waits for the user, the strongest first. */
+    /** The waiting requests, the strongest first. */
     waiting: PendingTrust[];
-    /** What counts because the user has approved it. */
+    /** Entries in effect by approval. */
     approved: ApprovedTrust[];
 }
 
@@ -2240,7 +2243,7 @@ export interface LoadSessionParams {
     sessionId: SessionId;
     /**
      * Number of the newest event that the client has seen. With it the events after that one are sent again, which
-     * a client needs that records events; one that shows state leaves it out and goes on from the snapshot.
+     * a client needs that records events; one that shows state leaves it out and continues from the snapshot.
      */
     since?: number;
     /** Only events of these channels are sent from now on; of all when it is left out or empty. */
@@ -2264,19 +2267,19 @@ export interface LoadSubagentParams {
     items?: number;
 }
 
-/** What becomes of MCP servers, or what they offer, changed. */
+/** The state of MCP servers, or their offer, changed. */
 export interface McpChanged {
     /** All servers as they are now. */
     servers: McpServer[];
 }
 
-/** What went wrong with a server. */
+/** The error of a server. */
 export interface McpFailure {
     /** Whether trying again can help. */
     class: McpFailureClass;
-    /** What happened, for people. */
+    /** The event, for people. */
     message: string;
-    /** What to do about it, for people. */
+    /** The next step, for people. */
     hint: string;
     /** The end of what the server wrote to its standard error; absent when that is nothing. */
     stderr?: string;
@@ -2286,43 +2289,43 @@ export interface McpFailure {
 export type McpFailureClass =
     /** It may go away by itself: it is tried again. */
     | "transient"
-    /** Somebody has to change something. */
+    /** The user has to change something. */
     | "permanent"
     /** The user has to sign in. */
     | "auth";
 
 /** A server. */
 export interface McpServer {
-    /** What the user calls it. */
+    /** Its name in the settings. */
     name: string;
-    /** What becomes of it. */
+    /** Its state. */
     state: McpState;
     /** How it is reached: `stdio`, `http` or `sse`; absent where its entry cannot be read. */
     transport?: string;
-    /** What is started or reached, for people. */
+    /** The program or address, for people. */
     target?: string;
-    /** Where its entry stands. */
+    /** The place of its entry. */
     source: RuleSource;
-    /** So many tools it has. */
+    /** Number of its tools. */
     tools: number;
-    /** So many prompts. */
+    /** Number of its prompts. */
     prompts: number;
-    /** So many resources. */
+    /** Number of its resources. */
     resources: number;
-    /** So many attempts to connect have failed in a row. */
+    /** Number of failed attempts to connect in a row. */
     failedAttempts: number;
-    /** What went wrong last; absent once it is connected. */
+    /** The last error; absent once it is connected. */
     failure?: McpFailure;
     /** Milliseconds it took to answer when it was asked last whether it is there. */
     latencyMs?: number;
-    /** What it calls itself, with its version. */
+    /** Its own name, with its version. */
     title?: string;
     /**
      * Tools that say something else of themselves than when the server was first used. `agent/mcp/enable` says that this
      * is fine.
      */
     changedTools?: string[];
-    /** What else the user should know. */
+    /** Further details for the user. */
     notes?: string[];
 }
 
@@ -2334,13 +2337,13 @@ export interface McpServerParams {
     server: string;
 }
 
-/** What becomes of a server. */
+/** The state of a server. */
 export type McpState =
     /** The user, or its entry, has switched it off. */
     | "disabled"
-    /** Its entry stands in a file of the workspace, and the user has not approved it. */
+    /** Its entry is in a file of the workspace, and the user has not approved it. */
     | "waitingForApproval"
-    /** Nobody has needed it yet, or nobody does any more. */
+    /** It was not needed yet, or is not needed any more. */
     | "stopped"
     /** It is being started or reached, for the first time or again. */
     | "starting"
@@ -2359,7 +2362,7 @@ export interface McpTool {
     name: string;
     /** How it is shown: `server:tool`. */
     title: string;
-    /** What it does, as the model reads it. */
+    /** Its effect, as the model reads it. */
     description: string;
     /** JSON Schema of its arguments. */
     inputSchema: unknown;
@@ -2371,7 +2374,7 @@ export interface McpTool {
 
 /** A file, folder or document that the user names; the server reads it. */
 export interface MentionPart {
-    /** What is named. */
+    /** The named thing. */
     uri: Uri;
     /** The part of it that is meant; all of it when absent. */
     range?: Range;
@@ -2383,15 +2386,15 @@ export type Mode =
     | "default"
     /** Reads and edits inside the workspace run; commands ask. */
     | "acceptEdits"
-    /** Reads run; edits and commands that do more than look are refused. */
+    /** Reads and read-only commands run; edits and other commands are refused. */
     | "plan"
-    /** Reads run, and what a rule allows; nothing asks, the rest is refused. */
+    /** Reads and calls that a rule allows run; everything else is refused without asking. */
     | "dontAsk"
-    /** Everything runs that no rule, guard or floor holds back. */
+    /** Everything runs unless a rule, a guard or the command floor blocks it. */
     | "bypassPermissions"
-    /** Everything asks, reads too. */
+    /** Everything asks, including reads. */
     | "approval"
-    /** Reads run; edits are refused; commands that do more than look ask. */
+    /** Reads and read-only commands run; edits are refused; other commands ask. */
     | "readonly";
 
 /** The session's mode, model, effort or style of answers changed. */
@@ -2406,7 +2409,7 @@ export interface ModeChanged {
     outputStyle?: string;
 }
 
-/** What a model can do, as its provider serves it. */
+/** The abilities of a model, as its provider serves it. */
 export interface ModelCapabilities {
     /** Whether it calls tools. */
     tools: boolean;
@@ -2443,7 +2446,7 @@ export type ModelFault =
 export interface ModelInfo {
     /** The name of the profile, by which it is chosen. */
     name: string;
-    /** Who serves it. */
+    /** Its provider. */
     provider: string;
     /** The model's name as the provider knows it. */
     model: string;
@@ -2457,9 +2460,9 @@ export interface ModelInfo {
     wire?: WireFormat;
     /** The server's name, and its port where it is not the usual one. */
     host?: string;
-    /** What it can do. */
+    /** Its abilities. */
     capabilities?: ModelCapabilities;
-    /** What it costs; absent where that is not known. */
+    /** Its cost; absent where that is not known. */
     prices?: ModelPrices;
     /** Where it is described, in words for people. */
     source?: string;
@@ -2469,7 +2472,7 @@ export interface ModelInfo {
     problem?: ModelProblem;
 }
 
-/** What profiles are used for; each is the name of a profile. */
+/** The purposes of profiles; each has the name of a profile. */
 export interface ModelPointers {
     /** Conversations. */
     main: string;
@@ -2481,7 +2484,7 @@ export interface ModelPointers {
     quick: string;
 }
 
-/** What a model costs, in US dollars per million tokens. */
+/** The cost of a model, in US dollars per million tokens. */
 export interface ModelPrices {
     /** Input that is not cached. */
     input: number;
@@ -2495,9 +2498,9 @@ export interface ModelPrices {
 
 /** Why a model cannot be used. */
 export interface ModelProblem {
-    /** What is wrong. */
+    /** The problem. */
     message: string;
-    /** What to do about it. */
+    /** The next step. */
     hint: string;
 }
 
@@ -2505,7 +2508,7 @@ export interface ModelProblem {
 export interface ModelRef {
     /** The name of its profile. */
     name: string;
-    /** Who serves it; absent while the profile is not configured. */
+    /** Its provider; absent while the profile is not configured. */
     provider?: string;
 }
 
@@ -2523,7 +2526,7 @@ export interface ModelRetry {
     leftMs: number;
     /** The class of the fault, for example `rateLimited`. */
     kind: ModelFault;
-    /** What failed. */
+    /** The failed operation. */
     reason: string;
     /** The model, as the provider knows it. */
     model: string;
@@ -2545,7 +2548,7 @@ export interface ModelServer {
     problem?: ModelProblem;
 }
 
-/** What was taken of one model. */
+/** The usage of one model. */
 export interface ModelUsage {
     /** Its name as the provider knows it. */
     model: string;
@@ -2553,7 +2556,7 @@ export interface ModelUsage {
     calls: number;
     /** Its tokens. */
     usage: Usage;
-    /** What they cost in US dollars; absent where a part is not known. */
+    /** The cost in US dollars; absent where a part is not known. */
     cost?: number;
 }
 
@@ -2565,7 +2568,7 @@ export interface MoveQueued {
     before?: QueueId;
 }
 
-/** What a session begins with; what is left out comes from the user's settings. */
+/** The initial options of a session; absent ones come from the user's settings. */
 export interface NewSessionParams {
     /** The folder to work in, as a `file:` URI; without it the workspace's own folders. */
     workspaceFolder?: Uri;
@@ -2575,7 +2578,7 @@ export interface NewSessionParams {
     model?: string;
 }
 
-/** A session that has begun. */
+/** A session that has started. */
 export interface NewSessionResult {
     /** The session. */
     sessionId: SessionId;
@@ -2583,21 +2586,21 @@ export interface NewSessionResult {
     snapshot: Snapshot;
 }
 
-/** Something the user should know that nobody said. */
+/** Information for the user that is no message. */
 export interface Notice {
     /** How serious it is. */
     level: NoticeLevel;
-    /** What happened. */
+    /** The event. */
     text: string;
-    /** What to do next; absent when there is nothing to do. */
+    /** The next step; absent when there is nothing to do. */
     hint?: string;
-    /** What it is about, where a client may want to show it in another way. */
+    /** Its topic, where a client may want to show it in another way. */
     kind?: NoticeKind;
 }
 
-/** What a notice is about. */
+/** The topic of a notice. */
 export type NoticeKind =
-    /** A model could not be asked; the model itself is not told of it. */
+    /** A model could not be asked; the model itself is not notified of it. */
     | "apiError"
     /** A model could not be asked, because its key is missing or was refused. */
     | "apiKey"
@@ -2629,13 +2632,13 @@ export type NoticeLevel =
     /** Something failed. */
     | "error";
 
-/** What a standing yes of one scope would cover. */
+/** The reach of a permanent permission of one scope. */
 export interface Offer {
     /** How far the yes reaches. */
     scope: Scope;
-    /** What runs unasked from then on, as rules in the form people write them. */
+    /** The calls that run unasked from then on, as rules in the form people write them. */
     rules: string[];
-    /** What these rules would have spared the user in this session; absent when it was not looked at. */
+    /** The prompts that these rules would have spared in this session; absent when it was not checked. */
     spared?: RuleCoverage;
 }
 
@@ -2653,15 +2656,15 @@ export interface PathsPreview {
 
 /** Something that is not in force until the user approves it. */
 export interface PendingTrust {
-    /** What stands for exactly this text in this file of this workspace. */
+    /** The digest of exactly this text in this file of this workspace. */
     digest: string;
     /** The setting, such as `hooks.PreToolUse`. */
     key: string;
     /** Its text, and the digests of the workspace's files that it names. */
     text: string;
-    /** Where it stands. */
+    /** Its place. */
     source: RuleSource;
-    /** What the user approved in its place before, or its beginning; absent when there was nothing. */
+    /** The earlier approved text in its place, or its beginning; absent without one. */
     earlier?: string;
     /** Whether the user has said "not now". */
     dismissed: boolean;
@@ -2673,7 +2676,7 @@ export interface PermissionDecided {
     permissionId: PermissionId;
     /** The call. */
     callId: CallId;
-    /** What was decided. */
+    /** The decision. */
     outcome: PermissionOutcome;
     /** How far a yes reaches; `once` for everything else. */
     scope: Scope;
@@ -2702,7 +2705,7 @@ export type PermissionOutcome =
     /** The call, the turn or the session was cancelled before anyone answered. */
     | "cancelled";
 
-/** What is asked of the user before a call runs. */
+/** The prompt for the user before a call runs. */
 export interface PermissionPrompt {
     /** The session. */
     sessionId: SessionId;
@@ -2722,7 +2725,7 @@ export interface PermissionPrompt {
     reason: string;
     /** Exactly what will happen. */
     preview: Preview;
-    /** What could go wrong, worst first; may be empty. */
+    /** The risks, worst first; may be empty. */
     risks: string[];
     /** Limits of the call, such as the sandbox. These are no risks. */
     notes?: string[];
@@ -2733,7 +2736,7 @@ export interface PermissionPrompt {
     diagnostics?: ProposedDiagnostics;
     /** How far a yes can reach; answers with another scope are refused. */
     scopes: Scope[];
-    /** What a standing yes would cover, for each scope beyond this call; empty when none is offered. */
+    /** The reach of a permanent permission, for each scope beyond this call; empty when none is offered. */
     offers?: Offer[];
     /**
      * A mode in which the call runs without a prompt. An answer that allows it may set this mode; clients offer that as an
@@ -2753,7 +2756,7 @@ export interface PermissionPrompt {
 
 /** A call needs the user's answer. */
 export interface PermissionRequired {
-    /** What is asked. */
+    /** The question. */
     prompt: PermissionPrompt;
 }
 
@@ -2810,13 +2813,13 @@ export interface ProposeEditsParams {
     sessionId: SessionId;
     /** The file or document: open, or in a folder of the workspace. A file that is not there is made. */
     uri: Uri;
-    /** What the text takes the place of, in the document as the server knows it; all of it when absent. */
+    /** The range that the text replaces, in the document as the server knows it; all of it when absent. */
     range?: Range;
     /** The text. */
     text: string;
 }
 
-/** What became of a text. */
+/** The outcome of a text. */
 export interface ProposeEditsResult {
     /** Its hunks, in the order of their places: `applied`, to be kept or undone. */
     hunkIds: HunkId[];
@@ -2840,19 +2843,19 @@ export interface ProviderLimit {
     resetsAt?: Timestamp;
 }
 
-/** What the user is asked; the call or the turn behind it waits, and nothing else. */
+/** A question to the user; the call or the turn behind it waits, and nothing else. */
 export interface Question {
     /** The session. */
     sessionId: SessionId;
     /** Names the question in the answer. */
     questionId: QuestionId;
-    /** What it is about. */
+    /** Its topic. */
     kind?: QuestionKind;
     /** The call that waits; absent when the turn does. */
     callId?: CallId;
     /** The call's item in the transcript. */
     itemId?: ItemId;
-    /** What is asked, one to four things; all of them are answered at once. */
+    /** One to four questions; all of them are answered at once. */
     questions: Inquiry[];
     /**
      * The whole plan as Markdown, when the question is whether to carry it out. Its options are then to keep planning,
@@ -2865,7 +2868,7 @@ export interface Question {
      * them has run, and only the chosen one becomes part of the conversation.
      */
     candidates?: Candidate[];
-    /** With `rest`: when the turn goes on by itself. */
+    /** With `rest`: when the turn continues by itself. */
     until?: Timestamp;
     /** When it was asked. */
     timestamp: Timestamp;
@@ -2875,7 +2878,7 @@ export interface Question {
 export interface QuestionAnswer {
     /** The labels of the chosen options. */
     labels?: string[];
-    /** What the user says in words of their own. */
+    /** The user's own text. */
     text?: string;
 }
 
@@ -2901,16 +2904,16 @@ export interface QuestionAnswered {
 
 /** The model asks the user something. */
 export interface QuestionAsked {
-    /** What is asked. */
+    /** The question. */
     question: Question;
 }
 
 /** Names a question that the model puts to the user. */
 export type QuestionId = string;
 
-/** What a question is about. */
+/** The topic of a question. */
 export type QuestionKind =
-    /** The model needs the user's choice to go on. */
+    /** The model needs the user's choice to continue. */
     | "choice"
     /** The model presents a plan, and asks whether to carry it out. */
     | "plan"
@@ -2919,16 +2922,16 @@ export type QuestionKind =
     /** There are two answers to a prompt, `Answer A` and `Answer B`. Not to answer ends the turn without any. */
     | "candidates"
     /**
-     * The model's provider takes no requests until `until`. The turn goes on by itself then; before, `Stop here` ends it
+     * The model's provider takes no requests until `until`. The turn continues by itself then; before, `Stop here` ends it
      * and `Try again now` asks the model at once. Not to answer ends the turn.
      */
     | "rest";
 
 /** An answer on offer. */
 export interface QuestionOption {
-    /** What is chosen; no two of a question are the same. */
+    /** The option; no two of a question are the same. */
     label: string;
-    /** What choosing it means; may be empty. */
+    /** The meaning of the option; may be empty. */
     description: string;
 }
 
@@ -2941,15 +2944,15 @@ export type QuestionOutcome =
     /** The call, the turn or the session was cancelled before anyone answered. */
     | "cancelled";
 
-/** What waits for its turn, or for the running one, changed. */
+/** The queue or the messages to the running turn changed. */
 export interface QueueChanged {
     /** The prompts that wait for a turn of their own, next first. */
     queue: QueuedPrompt[];
-    /** What waits to be told to the running turn, next first. */
+    /** The messages to the running turn, next first. */
     steering?: QueuedPrompt[];
     /**
      * Whether the queue waits for a person: after a cancel, an error or a restart nothing begins by itself. A new
-     * prompt, or `agent/queue/update` with `promote`, lets it go on.
+     * prompt, or `agent/queue/update` with `promote`, lets it continue.
      */
     paused?: boolean;
 }
@@ -2957,7 +2960,7 @@ export interface QueueChanged {
 /** Names a prompt that waits in a session's queue. */
 export type QueueId = string;
 
-/** What is to be done with something that waits. */
+/** The change of a queued prompt. */
 export type QueueOp =
     /** It says something else. */
     | ({ type: "edit" } & EditQueued)
@@ -2965,7 +2968,7 @@ export type QueueOp =
     | ({ type: "remove" } & RemoveQueued)
     /** It waits in another place of the queue. */
     | ({ type: "move" } & MoveQueued)
-    /** It comes at once: it is told to the running turn, or begins its own when none runs. */
+    /** It comes at once: it goes to the running turn, or begins its own when none runs. */
     | ({ type: "promote" } & PromoteQueued);
 
 /** A prompt that waits, as lists show it. */
@@ -3046,13 +3049,13 @@ export interface Reminder {
     messages: number;
 }
 
-/** What the model can be reminded of, the most important first. */
+/** The reminders for the model, the most important first. */
 export type ReminderKind =
     /** The mode is another one since the model last answered. */
     | "modeChanged"
     /** The user has said something to the running turn. */
     | "steered"
-    /** An edit failed for what stands in the file. */
+    /** An edit failed because of the file's content. */
     | "editFailed"
     /** Files that were read were changed by others. */
     | "filesChanged"
@@ -3065,7 +3068,7 @@ export type ReminderKind =
 
 /** Something that waits is dropped. */
 export interface RemoveQueued {
-    /** What waits. */
+    /** The queued prompts. */
     queueId: QueueId;
 }
 
@@ -3073,21 +3076,21 @@ export interface RemoveQueued {
 export interface RemoveRuleParams {
     /** The session whose project is meant. */
     sessionId: SessionId;
-    /** The path of the file it stands in, as listed. */
+    /** The path of the file it is in, as listed. */
     file: string;
-    /** What it says. */
+    /** Its text. */
     behavior: RuleBehavior;
     /** Its text. */
     rule: string;
 }
 
-/** What became of a rule that was to be removed. */
+/** The outcome of a rule that was to be removed. */
 export interface RemoveRuleResult {
     /** False when it did not stand there. */
     removed: boolean;
 }
 
-/** What a session is called from now on. */
+/** The new title of a session. */
 export interface RenameSessionParams {
     /** The session, live or not. */
     sessionId: SessionId;
@@ -3095,7 +3098,7 @@ export interface RenameSessionParams {
     title: string;
 }
 
-/** An act that was begun. */
+/** An act that was started. */
 export interface Resolution {
     /** The session. */
     sessionId: SessionId;
@@ -3106,22 +3109,22 @@ export interface Resolution {
 /** Names one act of the user on hunks or on a checkpoint. */
 export type ResolutionId = string;
 
-/** What is to be done about which hunks. */
+/** The action and its hunks. */
 export interface ResolveEditsParams {
     /** The hunks. */
     selection: EditSelection;
-    /** What is to be done about them. */
+    /** The action on them. */
     action: ReviewAction;
-    /** What undoing does where the user has changed what a hunk put there. */
+    /** The effect of undo where the user has changed a hunk's text. */
     amended?: Amended;
     /**
-     * What the user says to the model about it. About proposals it goes with the answer to their call, about other changes
+     * The user's note to the model about it. About proposals it goes with the answer to their call, about other changes
      * with the next prompt, as long as this server lives.
      */
     text?: string;
 }
 
-/** What was begun. */
+/** The started act. */
 export interface ResolveEditsResult {
     /**
      * One for each session that has hunks among those meant; `edits_resolved` tells how each went. Never empty, unless
@@ -3149,8 +3152,8 @@ export interface RespondPermissionParams {
     /** With a yes that is kept in settings: the rules to keep instead of those offered. */
     rules?: string[];
     /**
-     * With a yes to a change: the hunks of it that are meant, as they stand in the ledger under this prompt; all of
-     * them when absent. The model is told what was left out.
+     * With a yes to a change: the hunks of it that are meant, as they are in the ledger under this prompt; all of
+     * them when absent. The model learns the omitted part.
      */
     hunks?: HunkId[];
     /** With `allow`: the new mode of the session, the one that the prompt offers. */
@@ -3172,48 +3175,48 @@ export interface RespondQuestionParams {
     /** The mode in which the accepted plan is carried out, instead of the one that the option names; not `plan`. */
     mode?: Mode;
     /**
-     * With the choice of a candidate: whether exactly its calls run without a prompt of their own. It speaks for what is
-     * asked only because nothing allows it; deny rules, ask rules and guarded places count as ever.
+     * With the choice of a candidate: whether exactly its calls run without a prompt of their own. It applies to calls
+     * that are asked only because nothing allows it; deny rules, ask rules and guarded places count as ever.
      */
     skipPermissionAsks?: boolean;
 }
 
-/** What is to be restored. */
+/** The parts to restore. */
 export interface RestoreCheckpointParams {
     /** The session. */
     sessionId: SessionId;
     /** The checkpoint. */
     checkpointId: CheckpointId;
-    /** What is brought back. */
+    /** The restored parts. */
     what: RestoreWhat;
-    /** What becomes of the user's own changes since the checkpoint. */
+    /** The handling of the user's own changes since the checkpoint. */
     userEdits?: UserEdits;
     /** Whether to tell what would be done, and do nothing. */
     dryRun?: boolean;
 }
 
-/** What became of a request to restore. */
+/** The outcome of a request to restore. */
 export type RestoreCheckpointResult =
-    /** The restore was begun. */
+    /** The restore was started. */
     | ({ type: "started" } & StartedRestore)
-    /** What a restore would do; nothing was done. */
+    /** The effect of a restore; nothing was done. */
     | ({ type: "preview" } & RestorePreview);
 
-/** What a restore would do to one file. */
+/** The effect of a restore on one file. */
 export interface RestoreFile {
     /** The file. */
     uri: Uri;
     /** Its path or untitled URI, as shown to people. */
     path: string;
-    /** What would change, as a unified diff from the text as it is. */
+    /** The changes, as a unified diff from the current text. */
     unified: string;
-    /** The user's own changes since the checkpoint, as a unified diff; absent when there are none. */
+    /** The user's own changes since the checkpoint, as a unified diff; absent if none exist. */
     userEdits?: string;
     /** Why it cannot be restored; absent when it can. */
     problem?: string;
 }
 
-/** What a restore would do. */
+/** The effect of a restore. */
 export interface RestorePreview {
     /** The files that would change. */
     files: RestoreFile[];
@@ -3221,7 +3224,7 @@ export interface RestorePreview {
     items: number;
 }
 
-/** What a restore brings back. */
+/** The parts that a restore brings back. */
 export type RestoreWhat =
     /** The conversation. */
     | "conversation"
@@ -3230,26 +3233,26 @@ export type RestoreWhat =
     /** Both. */
     | "both";
 
-/** How a session was taken up. */
+/** How a session was resumed. */
 export type ResumeStrategy =
-    /** The server had ended in the middle of something: what was unfinished is sealed or asked again. */
+    /** The server had ended in the middle of something: unfinished calls are sealed or asked again. */
     | "crash"
     /** Nothing was unfinished. */
     | "manual";
 
-/** Whose model is asked again now. */
+/** The session whose model is asked again now. */
 export interface RetryTurnParams {
     /** The session. */
     sessionId: SessionId;
 }
 
-/** Whether a turn runs; a model that nobody waits for is asked no sooner. */
+/** Whether a turn runs; a model that no caller waits for is asked no sooner. */
 export interface RetryTurnResult {
     /** False when no turn runs. */
     running: boolean;
 }
 
-/** What is to be taken back. */
+/** The act to undo. */
 export interface RevertEditsParams {
     /** The session. */
     sessionId: SessionId;
@@ -3257,7 +3260,7 @@ export interface RevertEditsParams {
     resolutionId?: ResolutionId;
 }
 
-/** What the user does about hunks. */
+/** The user's action on hunks. */
 export type ReviewAction =
     /** Puts proposed hunks into the text, and undone ones back into it. */
     | "accept"
@@ -3274,7 +3277,7 @@ export interface Rewound {
     itemId: ItemId;
 }
 
-/** What a rule says about what it speaks of. */
+/** The verdict of a rule. */
 export type RuleBehavior =
     /** It is refused. */
     | "deny"
@@ -3283,25 +3286,25 @@ export type RuleBehavior =
     /** It runs unasked. */
     | "allow";
 
-/** What rules would have spared the user. */
+/** The prompts that rules would have spared. */
 export interface RuleCoverage {
     /** Calls that would have run unasked with the rules, and not without them. */
     matched: number;
-    /** Calls looked at, the newest of the session. */
+    /** Calls checked, the newest of the session. */
     of: number;
 }
 
 /** A rule in force. */
 export interface RuleEntry {
-    /** What it says. */
+    /** Its text. */
     behavior: RuleBehavior;
     /** Its text. */
     rule: string;
-    /** Where it stands. */
+    /** Its place. */
     source: RuleSource;
 }
 
-/** Where a setting stands. */
+/** The place of a setting. */
 export interface RuleSource {
     /** The layer: `managed`, `command line`, `session`, `local`, `project`, `user` or `default`. */
     layer: string;
@@ -3311,7 +3314,7 @@ export interface RuleSource {
     line?: number;
 }
 
-/** What a session is doing. */
+/** The state of a session. */
 export type RunState =
     /** Nothing; the next prompt starts at once. */
     | "READY"
@@ -3326,7 +3329,7 @@ export interface SaveDocumentsParams {
     uris: Uri[];
 }
 
-/** What was saved. A document that is in neither list counts as not saved. */
+/** The saved documents. A document that is in neither list counts as not saved. */
 export interface SaveDocumentsResult {
     /** The documents whose files have their text now, those that needed no saving included. */
     saved?: Uri[];
@@ -3381,7 +3384,7 @@ export interface SealedCall {
     state?: CallState;
 }
 
-/** What is searched for. */
+/** The search text. */
 export interface SearchSessionsParams {
     /** The words as they stand one after the other, at most 200 characters; capitals do not matter. */
     query: string;
@@ -3393,13 +3396,13 @@ export interface SearchSessionsParams {
     folder?: Uri;
 }
 
-/** A page of what was found. */
+/** A page of hits. */
 export interface SearchSessionsResult {
-    /** What was found: the session last used first, and in it the newest first. */
+    /** The hits: the session last used first, and in it the newest first. */
     hits: SessionHit[];
-    /** What to ask with for more; absent when all was searched. */
+    /** The cursor for more; absent when all was searched. */
     nextCursor?: string;
-    /** Whether it ended because it took long; `nextCursor` goes on. */
+    /** Whether it ended because it took long; `nextCursor` continues. */
     outOfTime?: boolean;
 }
 
@@ -3431,7 +3434,7 @@ export interface ServedModel {
     loaded?: boolean;
 }
 
-/** What the server offers. */
+/** The server's offer. */
 export interface ServerKode {
     /** The version of the protocol that the server speaks. */
     protocolVersion: number;
@@ -3443,18 +3446,18 @@ export interface ServerKode {
     schemaHash: string;
 }
 
-/** What was found where. */
+/** A hit and its place. */
 export interface SessionHit {
     /** The session. */
     sessionId: SessionId;
-    /** What people call it. */
+    /** Its title. */
     title: string;
     /**
      * The item of the transcript; absent for the title of the session. After the conversation went back, the item may
      * be one that is in the journal alone.
      */
     itemId?: ItemId;
-    /** What it was found in. */
+    /** The kind of text of the hit. */
     kind: SessionHitKind;
     /** When that was written. */
     writtenAt?: Timestamp;
@@ -3466,17 +3469,17 @@ export interface SessionHit {
     end: number;
 }
 
-/** What something was found in. */
+/** The kind of text of a hit. */
 export type SessionHitKind =
-    /** What the user said. */
+    /** The user's text. */
     | "prompt"
-    /** What the model said. */
+    /** The model's text. */
     | "answer"
     /** The title that a session was given. */
     | "title"
-    /** What a tool call does, in one line. */
+    /** The title of a tool call, in one line. */
     | "toolTitle"
-    /** What a tool call came to. */
+    /** The result of a tool call. */
     | "toolOutput";
 
 /** Names a session: one conversation with its journal. */
@@ -3485,7 +3488,7 @@ export type SessionId = string;
 /** That the list of sessions is another one now. There is nothing in it: list them again. */
 export type SessionListChangedParams = Record<string, never>;
 
-/** What another conversation came to. */
+/** The outcome of another conversation. */
 export interface SessionPart {
     /** Its id, or a part of its title. */
     session: string;
@@ -3512,9 +3515,9 @@ export interface SessionSelection {
 export interface SessionSummary {
     /** The session. */
     sessionId: SessionId;
-    /** What people call it; empty before the first prompt. */
+    /** Its title; empty before the first prompt. */
     title: string;
-    /** Who named it so; absent for the first line of its first prompt. */
+    /** The author of the title; absent for the first line of its first prompt. */
     titledBy?: TitledBy;
     /** When it began; absent where its journal does not say. */
     createdAt?: Timestamp;
@@ -3522,11 +3525,11 @@ export interface SessionSummary {
     updatedAt: Timestamp;
     /** Where it is. */
     state: SessionPresence;
-    /** What it is doing; absent unless it is live in this server. */
+    /** Its state; absent unless it is live in this server. */
     runState?: RunState;
     /** Why it cannot be read; absent unless `state` is `unreadable`. */
     problem?: string;
-    /** Whether it was put away. */
+    /** Whether it was archived. */
     archived?: boolean;
     /**
      * Its turns so far, those that the conversation went back before included; absent where a large journal was not
@@ -3541,13 +3544,13 @@ export interface SessionSummary {
     folder?: Uri;
     /** The room it takes on the disk, in bytes: journal, kept contents of files, output of commands. */
     bytes?: number;
-    /** What it cost in US dollars; absent where a part is not known. */
+    /** Its cost in US dollars; absent where a part is not known. */
     cost?: number;
-    /** The first words of its last answer; absent where there is none. */
+    /** The first words of its last answer; absent before it. */
     lastAnswer?: string;
 }
 
-/** What sessions take together, those that were put away included. */
+/** The totals of sessions, archived ones included. */
 export interface SessionTotals {
     /** How many there are. */
     sessions: number;
@@ -3555,11 +3558,11 @@ export interface SessionTotals {
     bytes: number;
 }
 
-/** What a session has taken of its models since it began, with its sub-agents. */
+/** The usage of a session by model since it began, with its sub-agents. */
 export interface SessionUsage {
     /** Tokens of all model calls that were entered one by one. */
     usage: Usage;
-    /** What all of it cost in US dollars; absent where a part is not known. */
+    /** The cost in US dollars; absent where a part is not known. */
     cost?: number;
     /** The part of the cost that is known, in US dollars. */
     knownCost: number;
@@ -3593,9 +3596,9 @@ export interface SetConfigParams {
     sessionId?: SessionId;
 }
 
-/** What became of a setting. */
+/** The outcome of a setting. */
 export interface SetConfigResult {
-    /** The path of the file it stands in; absent for the scope `session`. */
+    /** The path of the file it is in; absent for the scope `session`. */
     file?: string;
     /** Whether anything was changed; not where it was so already. */
     changed: boolean;
@@ -3607,7 +3610,7 @@ export interface SetDraftParams {
     sessionId: SessionId;
     /** The words; with neither words nor parts there is no draft any more. */
     text: string;
-    /** What goes with them. */
+    /** The attachments of them. */
     parts?: InputPart[];
 }
 
@@ -3615,7 +3618,7 @@ export interface SetDraftParams {
 export interface SettingsProblem {
     /** Whether something that should protect does not; otherwise something is merely ignored. */
     severe: boolean;
-    /** What is wrong and what to do. */
+    /** The problem and the next step. */
     message: string;
     /** The path of the file, if it is in one. */
     file?: string;
@@ -3699,9 +3702,9 @@ export interface SetupTrialResult {
 
 /** Something that another of the same name hides. */
 export interface ShadowedFile {
-    /** What both are called. */
+    /** The common name. */
     name: string;
-    /** Whose the hidden one is. */
+    /** The owner of the hidden one. */
     source: FileSource;
     /** The path of its file; absent when it is built in. */
     file?: string;
@@ -3713,14 +3716,14 @@ export interface ShadowedFile {
 export interface Snapshot {
     /** The session. */
     sessionId: SessionId;
-    /** What people call it; empty before the first prompt. */
+    /** Its title; empty before the first prompt. */
     title: string;
     /**
      * The newest event that the snapshot contains, number 0 when there was none, and when the snapshot was taken.
      * Events up to this number change nothing any more.
      */
     bookmark: Bookmark;
-    /** What the session is doing. */
+    /** The state of the session. */
     state: RunState;
     /** Its mode. */
     mode: Mode;
@@ -3738,15 +3741,15 @@ export interface Snapshot {
     todos?: Todo[];
     /** The prompts that wait for their turn, next first. */
     queue: QueuedPrompt[];
-    /** What waits to be told to the running turn, next first. */
+    /** The messages to the running turn, next first. */
     steering?: QueuedPrompt[];
     /** Whether the queue waits for a person, see `queue_changed`. */
     queuePaused?: boolean;
-    /** The unsent prompt; absent when there is none. */
+    /** The unsent prompt; absent without one. */
     draft?: Draft;
     /** The background commands that run, oldest first. */
     tasks?: BackgroundTask[];
-    /** The sub-agents that work at this moment, as `subagent_started` told of them. */
+    /** The sub-agents that work at this moment, as in `subagent_started`. */
     subagents?: SubagentStarted[];
     /** How hard models think, where the user has said so for this session. */
     effort?: Effort;
@@ -3754,7 +3757,7 @@ export interface Snapshot {
     outputStyle?: string;
     /** Tokens of all turns. */
     usage: Usage;
-    /** What they cost in US dollars; absent where a part is not known. */
+    /** The cost in US dollars; absent where a part is not known. */
     cost?: number;
     /** How full the context window is; absent before the first answer since the session was loaded. */
     context?: ContextUse;
@@ -3771,37 +3774,38 @@ export interface Snapshot {
 export interface StartTurnParams {
     /** The session. */
     sessionId: SessionId;
-    /** What the user asks, in order; at least one part that is not empty. */
+    /** The parts of the prompt, in order; at least one that is not empty. */
     input: InputPart[];
-    /** What the editor shows at this moment. */
+    /** The editor's state. */
     context?: EditorContext;
-    /** What happens when a turn runs already. */
+    /** The delivery while a turn runs. */
     delivery?: Delivery;
     /** The most model calls of the turn: -1 for the built-in limit, 0 for none at all; absent as the settings say. */
     maxTurns?: number;
     /** Whether the prompt is answered twice, for the user to choose; absent as the settings say. */
     candidateAnswers?: boolean;
     /**
-     * What the turn may cost in US dollars, with its sub-agents, before the user is asked whether it goes on: a number above
+     * The budget of the turn in US dollars, with its sub-agents, before the user is asked whether it continues: a number
+     * above
      * 0. What has no known price is not counted. Absent as the settings say.
      */
     maxCostUsd?: number;
-    /** How many minutes the turn may go on before the user is asked: a number above 0. Absent as the settings say. */
+    /** How many minutes the turn may continue before the user is asked: a number above 0. Absent as the settings say. */
     maxMinutes?: number;
 }
 
-/** What became of a prompt. */
+/** The outcome of a prompt. */
 export type StartTurnResult =
     /** Its turn began. */
     | ({ type: "started" } & StartedTurn)
     /** It waits. */
     | ({ type: "queued" } & QueuedTurn)
-    /** The running turn is told it. */
+    /** It goes to the running turn. */
     | ({ type: "steering" } & SteeredTurn)
     /** It is a command that is answered at once. */
     | ({ type: "answered" } & AnsweredTurn);
 
-/** A restore that was begun. */
+/** A restore that was started. */
 export interface StartedRestore {
     /** Names it in `edits_resolved`, and in `agent/edits/revert` when it is to be taken back. */
     resolutionId: ResolutionId;
@@ -3819,7 +3823,7 @@ export interface StateChanged {
     state: RunState;
 }
 
-/** A prompt that the running turn is told. */
+/** A prompt for the running turn. */
 export interface SteeredTurn {
     /** The turn. */
     turnId: TurnId;
@@ -3835,7 +3839,7 @@ export type StopReason =
     | "max_tokens"
     /** The limit of model calls was reached. */
     | "max_turns"
-    /** The turn had cost as much, or gone on as long, as it may. */
+    /** The turn had cost as much, or continued as long, as it may. */
     | "budget"
     /** The model, or a filter, declined. */
     | "refusal"
@@ -3843,7 +3847,7 @@ export type StopReason =
     | "cancelled"
     /** A fault ended it; an `error` event or a notice says which. */
     | "error"
-    /** The same call had the same result over and over, and nobody wanted it to go on. */
+    /** The same call had the same result over and over, and the user did not continue it. */
     | "repetition"
     /** The answer only announced what it was going to do, and the settings say to stop there. */
     | "incomplete_intent"
@@ -3863,11 +3867,11 @@ export interface StopTaskParams {
 }
 
 /**
- * The journal could not be written: what is missing is kept in memory and tried again until it is written. Told once
- * when it begins and once, with `recovered`, when it is over.
+ * The journal could not be written: unwritten records stay in memory and are tried again until they are written. Reported
+ * once when it begins and once, with `recovered`, when it is over.
  */
 export interface StorageFailure {
-    /** What happened and where, how much waits, and what to do. */
+    /** The failure and its place, how much waits, and what to do. */
     message: string;
     /** Whether all is written again. */
     recovered?: boolean;
@@ -3875,15 +3879,15 @@ export interface StorageFailure {
 
 /** An output style. */
 export interface StyleInfo {
-    /** What it is called by, in any letter case. */
+    /** Its name, in any letter case. */
     name: string;
-    /** What it is for; may be empty. */
+    /** Its purpose; may be empty. */
     description: string;
-    /** Whose it is. */
+    /** Its owner. */
     source: FileSource;
     /** The path of the file it is from; absent when it is built in. */
     file?: string;
-    /** Whether the model is told how to go about code as well. */
+    /** Whether the model learns how to go about code as well. */
     keepsCodingInstructions: boolean;
     /** Whether the session that was named answers in it now. */
     active: boolean;
@@ -3895,7 +3899,7 @@ export interface Subagent {
     agentId: AgentId;
     /** The name of its type. */
     agentType: string;
-    /** What it was called for first, in a few words. */
+    /** The purpose of its first call, in a few words. */
     description: string;
     /** The newest items of its transcript, oldest first. */
     items: Item[];
@@ -3919,7 +3923,7 @@ export interface SubagentEnded {
     durationMs: number;
 }
 
-/** A sub-agent began to work for a call, a new one or one that goes on. Its items carry its id. */
+/** A sub-agent began to work for a call, a new one or one that continues. Its items carry its id. */
 export interface SubagentStarted {
     /** The sub-agent. */
     agentId: AgentId;
@@ -3927,7 +3931,7 @@ export interface SubagentStarted {
     callId: CallId;
     /** The name of its type. */
     agentType: string;
-    /** What it is about, in a few words. */
+    /** Its topic, in a few words. */
     description: string;
 }
 
@@ -3956,7 +3960,7 @@ export type TaskId = string;
 export interface TextChunk {
     /** The item. */
     itemId: ItemId;
-    /** What came to its end. */
+    /** The ended item. */
     text: string;
 }
 
@@ -3970,11 +3974,11 @@ export interface TextPart {
 export interface ThinkChunk {
     /** The item. */
     itemId: ItemId;
-    /** What came to its end. */
+    /** The ended item. */
     text: string;
 }
 
-/** What the model thought; Markdown. */
+/** The model's reasoning; Markdown. */
 export interface Thinking {
     /** The text so far. */
     text: string;
@@ -3987,13 +3991,13 @@ export type Timestamp = string;
 
 /** The session has another title than the first line of its first prompt, or that one again. */
 export interface TitleChanged {
-    /** What people call it now. */
+    /** Its current title. */
     title: string;
-    /** Who named it so; absent for the first line of its first prompt. */
+    /** The author of the title; absent for the first line of its first prompt. */
     by?: TitledBy;
 }
 
-/** Who gave a session its title. */
+/** The author of a session's title. */
 export type TitledBy =
     /** The user. */
     | "user"
@@ -4002,7 +4006,7 @@ export type TitledBy =
 
 /** One thing to do. */
 export interface Todo {
-    /** What is to be done. */
+    /** The task. */
     content: string;
     /** How far it is. */
     status: TodoStatus;
@@ -4056,7 +4060,7 @@ export type TodoStatus =
 
 /** How a number of tokens came about. */
 export type TokenSource =
-    /** The provider has reported it, but for what was added since. */
+    /** The provider has reported it, except for later additions. */
     | "reported"
     /** It was estimated by the kinds of text, corrected by earlier reports for the model. */
     | "estimated";
@@ -4065,11 +4069,11 @@ export type TokenSource =
 export interface TokenUsage {
     /** The turn. */
     turnId: TurnId;
-    /** What the provider reported. */
+    /** The usage that the provider reported. */
     usage: Usage;
     /** The model, as the provider knows it. */
     model?: string;
-    /** What it costs in US dollars by the prices of the day; absent where that is not known. */
+    /** Its cost in US dollars by the prices of the day; absent where that is not known. */
     cost?: number;
     /** Tokens of the next request of the session's own conversation; absent where that is not known. */
     contextTokens?: number;
@@ -4089,7 +4093,7 @@ export interface ToolCall {
     name: string;
     /** One line for people. */
     title: string;
-    /** What the tool does to the world; absent for an unknown tool. */
+    /** The effect of the tool on the world; absent for an unknown tool. */
     kind?: ToolKind;
     /** The arguments; an object whose fields are the tool's own. */
     input: unknown;
@@ -4115,7 +4119,7 @@ export interface ToolDenied {
     callId: CallId;
     /** The tool. */
     name: string;
-    /** Who or what refused, and why. */
+    /** The refusing party, and the reason. */
     reason: string;
 }
 
@@ -4166,7 +4170,7 @@ export interface ToolInfo {
     name: string;
     /** Its name in words, for people. */
     displayName?: string;
-    /** What it is for: `agents`, `code`, `commands`, `files`, `planning`, `questions`, `search` or `web`. */
+    /** Its purpose: `agents`, `code`, `commands`, `files`, `planning`, `questions`, `search` or `web`. */
     category?: string;
     /** Words to search it by. */
     tags?: string[];
@@ -4175,7 +4179,7 @@ export interface ToolInfo {
      * read outside of the workspace, for example.
      */
     needsPermission?: boolean;
-    /** What it does to the world. */
+    /** Its effect on the world. */
     kind: ToolKind;
     /** Whether it only looks. */
     readOnly: boolean;
@@ -4183,7 +4187,7 @@ export interface ToolInfo {
     concurrencySafe: boolean;
     /** The first sentence of the description. */
     summary?: string;
-    /** What it does and when to use it, as the model reads it. */
+    /** Its purpose and use, as the model reads it. */
     description: string;
     /** JSON Schema of its arguments. */
     inputSchema: unknown;
@@ -4191,7 +4195,7 @@ export interface ToolInfo {
     aliases: string[];
 }
 
-/** What a tool does to the world. */
+/** The effect of a tool on the world. */
 export type ToolKind =
     /** Looks only. */
     | "readOnly"
@@ -4206,7 +4210,7 @@ export interface ToolProgress {
     itemId: ItemId;
     /** The call. */
     callId: CallId;
-    /** The newest output, bounded; it replaces what was sent before. */
+    /** The newest output, bounded; it replaces the earlier one. */
     text: string;
 }
 
@@ -4234,7 +4238,7 @@ export interface ToolTimeout {
     name: string;
 }
 
-/** What the user says something about. */
+/** The subject of the user's decision. */
 export interface TrustParams {
     /** The session whose folders are meant; the client's workspace folders when absent. */
     sessionId?: SessionId;
@@ -4246,13 +4250,13 @@ export interface TrustParams {
 export interface TrustRequired {
     /** How many settings wait, those included that were asked about before. */
     count: number;
-    /** The paths of the files they stand in. */
+    /** The paths of the files they are in. */
     files: string[];
     /** How many of what, for people: `2 hooks, 1 MCP server`. */
     summary?: string;
 }
 
-/** What came of it. */
+/** Its result. */
 export interface TrustResult {
     /**
      * How many of them still stood in the files and are otherwise now. Fewer than named means that a file was changed
@@ -4284,13 +4288,13 @@ export interface TurnStarted {
     turnId: TurnId;
 }
 
-/** What one turn has taken. */
+/** The usage of one turn. */
 export interface TurnUsage {
     /** The turn. */
     turnId: TurnId;
     /** Its tokens. */
     usage: Usage;
-    /** What they cost in US dollars; absent where a part is not known. */
+    /** The cost in US dollars; absent where a part is not known. */
     cost?: number;
 }
 
@@ -4298,13 +4302,13 @@ export interface TurnUsage {
 export interface UpdateQueueParams {
     /** The session. */
     sessionId: SessionId;
-    /** What is to be done. */
+    /** The change. */
     op: QueueOp;
 }
 
-/** What became of a change of the queue; `queue_changed` tells how the queue stands. */
+/** The result of a change of the queue; `queue_changed` has its new state. */
 export interface UpdateQueueResult {
-    /** The turn that was begun, or that is told, by a promotion; absent otherwise. */
+    /** The turn that was started, or that is reported, by a promotion; absent otherwise. */
     turnId?: TurnId;
 }
 
@@ -4328,28 +4332,28 @@ export interface Usage {
     thinkingTokens?: number;
 }
 
-/** What becomes of the user's own changes since a checkpoint. */
+/** The handling of the user's own changes since a checkpoint. */
 export type UserEdits =
     /** They stay. */
     | "keep"
     /** They go: files become byte for byte what they were. */
     | "discard";
 
-/** What the user asked. */
+/** The user's prompt. */
 export interface UserMessage {
     /** The text. */
     text: string;
-    /** What went with it to the model; told when its turn has begun and it was looked up. */
+    /** Its attachments for the model; sent when its turn has started and they were looked up. */
     attachments?: Attachment[];
-    /** Whether it was said to a turn that ran: it began none, and there is no checkpoint before it. */
+    /** Whether it went to a running turn: it started none, and there is no checkpoint before it. */
     steered?: boolean;
-    /** The command that it was, told when its turn has begun; absent for a prompt in words. */
+    /** The command that it was, told when its turn has started; absent for a prompt in words. */
     command?: CommandUse;
 }
 
 /** A message as the model had it. */
 export interface WindowMessage {
-    /** Who it is from. */
+    /** The author of the message. */
     role: WindowRole;
     /** The model that gave it; absent for the user's side. */
     model?: string;
@@ -4365,7 +4369,7 @@ export interface WindowMessage {
 export interface WindowPage {
     /** The messages, oldest first; none when `from` was past the end. */
     messages: WindowMessage[];
-    /** The number of the message to go on at; absent when there are no more. */
+    /** The number of the message to continue at; absent when there are no more. */
     next?: number;
     /** How many messages there are in all. */
     total: number;
@@ -4382,7 +4386,7 @@ export type WindowRole =
 export type WireFormat =
     /** Anthropic Messages. */
     | "anthropicMessages"
-    /** OpenAI Chat Completions, and what is compatible with it. */
+    /** OpenAI Chat Completions, and compatible servers. */
     | "chatCompletions"
     /** OpenAI Responses. */
     | "responses"
@@ -4395,9 +4399,9 @@ export type WireFormat =
 export interface WithheldSetting {
     /** The setting, such as `permissions.allow`. */
     key: string;
-    /** Its value as it stands in the file. */
+    /** Its value unchanged in the file. */
     value: string;
-    /** Where it stands. */
+    /** Its place. */
     source: RuleSource;
 }
 
@@ -4452,7 +4456,7 @@ export interface Requests {
     /**
      * Makes this server the one that writes a session, instead of the one that does, and tells all about it.
      *
-     * Errors: `unknownSession`, `takeOverDeclined`, `writerSilent`, `sessionBusy` when somebody else was first,
+     * Errors: `unknownSession`, `takeOverDeclined`, `writerSilent`, `sessionBusy` when another client was first,
      * `storageFailure`.
      */
     "agent/session/takeOver": { params: TakeOverSessionParams; result: Snapshot };
@@ -4494,7 +4498,7 @@ export interface Requests {
      */
     "agent/session/import": { params: ImportSessionParams; result: ImportSessionResult };
     /**
-     * Changes mode and model of a session and says what is in force now.
+     * Changes mode and model of a session and returns the state in force.
      *
      * Errors: `unknownSession`, `modelNotConfigured`.
      */
@@ -4506,7 +4510,7 @@ export interface Requests {
      */
     "agent/usage/get": { params: GetUsageParams; result: SessionUsage };
     /**
-     * Compacts the conversation of a session at once, or after the prompts that wait: a summary takes the place of older
+     * Compacts the conversation of a session at once, or after the prompts that wait: a summary replaces older
      * messages. `context_compression` tells how it goes.
      *
      * Errors: `unknownSession`, `sessionBusy`.
@@ -4525,7 +4529,7 @@ export interface Requests {
      */
     "agent/context/window": { params: GetWindowParams; result: WindowPage };
     /**
-     * Hands in a prompt and says at once what became of it. One that begins with `/` and a name is a command.
+     * Submits a prompt and says at once what became of it. One that begins with `/` and a name is a command.
      *
      * Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
      */
@@ -4537,7 +4541,7 @@ export interface Requests {
      */
     "agent/complete": { params: CompleteParams; result: CompleteResult };
     /**
-     * Edits, drops, moves or sends ahead what waits; `queue_changed` tells how the queue stands then.
+     * Edits, removes, moves or promotes a queued prompt; `queue_changed` has the new state of the queue.
      *
      * Errors: `unknownSession`, `unknownPrompt`, `alreadyResolved`, `sessionBusy`, `invalidParams`.
      */
@@ -4567,7 +4571,7 @@ export interface Requests {
      */
     "agent/attachment/read": { params: ReadAttachmentParams; result: ImagePart };
     /**
-     * Cancels one call of the running turn; its siblings go on.
+     * Cancels one call of the running turn; its siblings continue.
      *
      * Errors: `unknownSession`, `unknownCall`.
      */
@@ -4597,7 +4601,7 @@ export interface Requests {
      */
     "agent/permission/addRule": { params: AddRuleParams; result: AddRuleResult };
     /**
-     * Removes a rule from the settings file it stands in.
+     * Removes a rule from the settings file it is in.
      *
      * Errors: `unknownSession`, `invalidParams`, `storageFailure`.
      */
@@ -4615,7 +4619,7 @@ export interface Requests {
      */
     "agent/config/get": { params: GetConfigParams; result: GetConfigResult };
     /**
-     * Changes one setting, in a file of ours or in a session alone. What is set in a file of the workspace is approved with
+     * Changes one setting, in a file of ours or in a session alone. A value set in a file of the workspace is approved with
      * it; `config_changed` tells sessions.
      *
      * Errors: `unknownSession`, `invalidParams`, `storageFailure`.
@@ -4628,7 +4632,7 @@ export interface Requests {
      */
     "agent/trust/list": { params: ListTrustParams; result: ListTrustResult };
     /**
-     * Approves exactly what was shown, and nothing that has come into a file since.
+     * Approves exactly the shown texts, and nothing that has come into a file since.
      *
      * Errors: `unknownSession`, `storageFailure`.
      */
@@ -4660,7 +4664,7 @@ export interface Requests {
      */
     "agent/todos/list": { params: ListTodosParams; result: ListTodosResult };
     /**
-     * Lists what a session has changed, file by file and hunk by hunk, as it stands now.
+     * Lists what a session has changed, file by file and hunk by hunk, unchanged now.
      *
      * Errors: `unknownSession`, `storageFailure`, `invalidParams`.
      */
@@ -4673,7 +4677,7 @@ export interface Requests {
     "agent/edits/resolve": { params: ResolveEditsParams; result: ResolveEditsResult };
     /**
      * Puts a text of the user's choice into a document as a change of the agent's, to be reviewed like the others; the model
-     * hears of it with the next prompt. Answered when it is done.
+     * learns of it with the next prompt. Answered when it is done.
      *
      * Errors: `unknownSession`, `nothingToDo`, `invalidParams`.
      */
@@ -4752,14 +4756,14 @@ export interface Requests {
      */
     "agent/setup/save": { params: SaveSetupParams; result: SaveSetupResult };
     /**
-     * Lists the types of sub-agents, which of them hide others, and what is wrong with the files of sub-agents, skills,
+     * Lists the types of sub-agents, which of them hide others, and the problems of the files of sub-agents, skills,
      * commands and output styles.
      *
      * Errors: `unknownSession`.
      */
     "agent/agents/list": { params: ListAgentsParams; result: ListAgentsResult };
     /**
-     * Lists the hooks of settings, agents and skills: what runs at which event, where it stands, whether it may run, and how it
+     * Lists the hooks of settings, agents and skills: what runs at which event, its place, whether it may run, and how it
      * ended last in the session. Nothing is run.
      *
      * Errors: `unknownSession`.
@@ -4778,7 +4782,7 @@ export interface Requests {
      */
     "agent/mcp/tools": { params: ListMcpToolsParams; result: ListMcpToolsResult };
     /**
-     * Begins to connect to an MCP server anew, or for the first time; `mcp_changed` tells how it goes.
+     * Begins to connect to an MCP server again, or for the first time; `mcp_changed` tells how it goes.
      *
      * Errors: `unknownSession`, `invalidParams`.
      */
@@ -4810,7 +4814,7 @@ export interface Requests {
      */
     "agent/styles/list": { params: ListStylesParams; result: ListStylesResult };
     /**
-     * Says what of the files of users is in use and from where, what hides what, and what is left out and why.
+     * Reports the state of users' files: in use, with their origin, hidden by others, or left out with the reason.
      *
      * Errors: `unknownSession`.
      */
@@ -4846,8 +4850,8 @@ export interface Notifications {
     /** Tells what happened in a session that the client follows. */
     "agent/event": AgentEventParams;
     /**
-     * Tells a client that wants events and has listed sessions that the list is another one now, whoever changed it: a session
-     * was begun, named, put away, deleted, opened or left, here or in another server.
+     * Tells a client that wants events and has listed sessions that the list has changed: a session
+     * was started, named, archived, deleted, opened or left, here or in another server.
      */
     "agent/session/listChanged": SessionListChangedParams;
 }

@@ -1,4 +1,4 @@
-//! What the server has to offer: tools, models and types of sub-agents.
+//! The offer of the server: tools, models and types of sub-agents.
 //!
 //! Rule: facts for people to see and choose from; nothing here is needed to follow a session.
 
@@ -33,7 +33,7 @@ pub struct ToolInfo {
     /// Its name in words, for people.
     #[serde(default)]
     pub display_name: String,
-    /// What it is for: `agents`, `code`, `commands`, `files`, `planning`, `questions`, `search` or `web`.
+    /// Its purpose: `agents`, `code`, `commands`, `files`, `planning`, `questions`, `search` or `web`.
     #[serde(default)]
     pub category: String,
     /// Words to search it by.
@@ -43,7 +43,7 @@ pub struct ToolInfo {
     /// read outside of the workspace, for example.
     #[serde(default)]
     pub needs_permission: bool,
-    /// What it does to the world.
+    /// Its effect on the world.
     pub kind: ToolKind,
     /// Whether it only looks.
     pub read_only: bool,
@@ -52,7 +52,7 @@ pub struct ToolInfo {
     /// The first sentence of the description.
     #[serde(default)]
     pub summary: String,
-    /// What it does and when to use it, as the model reads it.
+    /// Its purpose and use, as the model reads it.
     pub description: String,
     /// JSON Schema of its arguments.
     pub input_schema: Value,
@@ -74,14 +74,14 @@ pub struct ListModelsResult {
     /// Whether new sessions have a usable model. If not, clients offer to set one up (`agent/setup/*`).
     #[serde(default)]
     pub usable: bool,
-    /// What profiles are used for.
+    /// The purposes of profiles.
     pub pointers: ModelPointers,
     /// The day the built-in prices are of, as `2026-01-31`.
     pub prices_as_of: String,
     /// The published catalog that overrides the built-in table, if the user has named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalog: Option<CatalogInfo>,
-    /// What is wrong with the descriptions of models beyond single profiles, for people.
+    /// The problems of the descriptions of models beyond single profiles, for people.
     #[serde(default)]
     pub problems: Vec<String>,
 }
@@ -99,7 +99,7 @@ pub struct CatalogInfo {
     pub read_at: Option<Timestamp>,
 }
 
-/// What profiles are used for; each is the name of a profile.
+/// The purposes of profiles; each has the name of a profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelPointers {
@@ -119,7 +119,7 @@ pub struct ModelPointers {
 pub enum WireFormat {
     /// Anthropic Messages.
     AnthropicMessages,
-    /// OpenAI Chat Completions, and what is compatible with it.
+    /// OpenAI Chat Completions, and compatible servers.
     ChatCompletions,
     /// OpenAI Responses.
     Responses,
@@ -129,7 +129,7 @@ pub enum WireFormat {
     Ollama,
 }
 
-/// What a model can do, as its provider serves it.
+/// The abilities of a model, as its provider serves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelCapabilities {
@@ -141,7 +141,7 @@ pub struct ModelCapabilities {
     pub images: bool,
 }
 
-/// What a model costs, in US dollars per million tokens.
+/// The cost of a model, in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelPrices {
@@ -161,9 +161,9 @@ pub struct ModelPrices {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelProblem {
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do about it.
+    /// The next step.
     pub hint: String,
 }
 
@@ -173,7 +173,7 @@ pub struct ModelProblem {
 pub struct ModelInfo {
     /// The name of the profile, by which it is chosen.
     pub name: String,
-    /// Who serves it.
+    /// Its provider.
     pub provider: String,
     /// The model's name as the provider knows it.
     pub model: String,
@@ -189,10 +189,10 @@ pub struct ModelInfo {
     /// The server's name, and its port where it is not the usual one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub host: String,
-    /// What it can do.
+    /// Its abilities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<ModelCapabilities>,
-    /// What it costs; absent where that is not known.
+    /// Its cost; absent where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<ModelPrices>,
     /// Where it is described, in words for people.
@@ -206,7 +206,7 @@ pub struct ModelInfo {
     pub problem: Option<ModelProblem>,
 }
 
-/// Whose sub-agents.
+/// The session of the sub-agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListAgentsParams {
@@ -224,11 +224,11 @@ pub struct ListAgentsResult {
     /// Types that others of the same name hide.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shadowed: Vec<ShadowedFile>,
-    /// What is wrong with files of sub-agents, skills, commands and output styles.
+    /// The problems of files of sub-agents, skills, commands and output styles.
     pub problems: Vec<FileProblem>,
 }
 
-/// Whose something is.
+/// The owner of something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum FileSource {
@@ -248,9 +248,9 @@ pub enum FileSource {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShadowedFile {
-    /// What both are called.
+    /// The common name.
     pub name: String,
-    /// Whose the hidden one is.
+    /// The owner of the hidden one.
     pub source: FileSource,
     /// The path of its file; absent when it is built in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -264,11 +264,11 @@ pub struct ShadowedFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentInfo {
-    /// What it is called by.
+    /// Its name.
     pub name: String,
-    /// What it is for, as the model that calls it reads it.
+    /// Its purpose, as the model that calls it reads it.
     pub description: String,
-    /// Whose it is.
+    /// Its owner.
     pub source: FileSource,
     /// The path of the file it is from; absent when it is built in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -279,7 +279,7 @@ pub struct AgentInfo {
     /// The tools it may use; absent for all that the session has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// The tools it may not use, whatever else is said.
+    /// The tools it may not use, regardless of other keys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disallowed_tools: Vec<String>,
     /// The color to show it in, as its file names it.
@@ -299,7 +299,7 @@ pub struct AgentInfo {
     pub mcp_servers: Vec<String>,
 }
 
-/// Whose output styles.
+/// The session of the output styles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListStylesParams {
@@ -317,7 +317,7 @@ pub struct ListStylesResult {
     /// Styles that others of the same name hide.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shadowed: Vec<ShadowedFile>,
-    /// What is wrong with files of output styles.
+    /// The problems of files of output styles.
     pub problems: Vec<FileProblem>,
 }
 
@@ -325,22 +325,22 @@ pub struct ListStylesResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StyleInfo {
-    /// What it is called by, in any letter case.
+    /// Its name, in any letter case.
     pub name: String,
-    /// What it is for; may be empty.
+    /// Its purpose; may be empty.
     pub description: String,
-    /// Whose it is.
+    /// Its owner.
     pub source: FileSource,
     /// The path of the file it is from; absent when it is built in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Whether the model is told how to go about code as well.
+    /// Whether the model learns how to go about code as well.
     pub keeps_coding_instructions: bool,
     /// Whether the session that was named answers in it now.
     pub active: bool,
 }
 
-/// What is looked at.
+/// The checked subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DoctorParams {
@@ -349,13 +349,13 @@ pub struct DoctorParams {
     pub session_id: Option<SessionId>,
 }
 
-/// What of the files of users is in use, from where, what hides what, and what is left out and why.
+/// The state of users' files: in use, with their origin, hidden by others, or left out with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DoctorResult {
-    /// What was found, by kind, then by name; instruction files in the order in which the model has them.
+    /// The findings, by kind, then by name; instruction files in the order in which the model has them.
     pub findings: Vec<Finding>,
-    /// What is wrong with files, settings included.
+    /// The problems of files, settings included.
     pub problems: Vec<FileProblem>,
     /// The same as Markdown, for people.
     pub text: String,
@@ -365,16 +365,16 @@ pub struct DoctorResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// What it is.
+    /// Its kind.
     pub kind: FindingKind,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Whose it is, in a word for people.
+    /// Its owner, in a word for people.
     pub source: String,
     /// The path of its file; absent when it is built in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// What became of it.
+    /// Its outcome.
     pub fate: FindingFate,
     /// The path of the file that hides it, where one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -412,7 +412,7 @@ pub enum FindingKind {
     Helper,
 }
 
-/// What became of something that was found.
+/// The outcome of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum FindingFate {

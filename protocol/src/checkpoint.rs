@@ -1,14 +1,14 @@
 //! Checkpoints: what stood before each prompt, and how to bring it back.
 //!
-//! Rule: a restore can be looked at before it is done and taken back afterwards, with `agent/edits/revert`; what it did
-//! is told by `edits_resolved`.
+//! Rule: a restore can be checked before it is done and taken back afterwards, with `agent/edits/revert`; what it did
+//! is reported by `edits_resolved`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::text::{CheckpointId, ItemId, ResolutionId, SessionId, Timestamp, TurnId, Uri};
 
-/// Whose checkpoints are listed.
+/// The session of the checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListCheckpointsParams {
@@ -44,7 +44,7 @@ pub struct Checkpoint {
     pub uncovered: Vec<Uri>,
 }
 
-/// What is to be restored.
+/// The parts to restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RestoreCheckpointParams {
@@ -52,9 +52,9 @@ pub struct RestoreCheckpointParams {
     pub session_id: SessionId,
     /// The checkpoint.
     pub checkpoint_id: CheckpointId,
-    /// What is brought back.
+    /// The restored parts.
     pub what: RestoreWhat,
-    /// What becomes of the user's own changes since the checkpoint.
+    /// The handling of the user's own changes since the checkpoint.
     #[serde(default)]
     pub user_edits: UserEdits,
     /// Whether to tell what would be done, and do nothing.
@@ -62,7 +62,7 @@ pub struct RestoreCheckpointParams {
     pub dry_run: bool,
 }
 
-/// What a restore brings back.
+/// The parts that a restore brings back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RestoreWhat {
@@ -74,7 +74,7 @@ pub enum RestoreWhat {
     Both,
 }
 
-/// What becomes of the user's own changes since a checkpoint.
+/// The handling of the user's own changes since a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum UserEdits {
@@ -85,17 +85,17 @@ pub enum UserEdits {
     Discard,
 }
 
-/// What became of a request to restore.
+/// The outcome of a request to restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum RestoreCheckpointResult {
-    /// The restore was begun.
+    /// The restore was started.
     Started(StartedRestore),
-    /// What a restore would do; nothing was done.
+    /// The effect of a restore; nothing was done.
     Preview(RestorePreview),
 }
 
-/// A restore that was begun.
+/// A restore that was started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StartedRestore {
@@ -103,7 +103,7 @@ pub struct StartedRestore {
     pub resolution_id: ResolutionId,
 }
 
-/// What a restore would do.
+/// The effect of a restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RestorePreview {
@@ -113,7 +113,7 @@ pub struct RestorePreview {
     pub items: u64,
 }
 
-/// What a restore would do to one file.
+/// The effect of a restore on one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RestoreFile {
@@ -121,9 +121,9 @@ pub struct RestoreFile {
     pub uri: Uri,
     /// Its path or untitled URI, as shown to people.
     pub path: String,
-    /// What would change, as a unified diff from the text as it is.
+    /// The changes, as a unified diff from the current text.
     pub unified: String,
-    /// The user's own changes since the checkpoint, as a unified diff; absent when there are none.
+    /// The user's own changes since the checkpoint, as a unified diff; absent if none exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_edits: Option<String>,
     /// Why it cannot be restored; absent when it can.

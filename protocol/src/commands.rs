@@ -1,6 +1,6 @@
 //! The commands that can be typed after `/`: built-in ones, those of files, and skills.
 //!
-//! Rule: what is hidden or left out is listed as well, with the reason, so that nobody has to guess why a file does
+//! Rule: hidden and omitted files are listed as well, with the reason, so that users see why a file does
 //! nothing.
 
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::problem::FileProblem;
 use crate::text::SessionId;
 
-/// Whose commands.
+/// The session of the commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListCommandsParams {
@@ -34,21 +34,21 @@ pub struct ListCommandsResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandInfo {
-    /// What it is called by, without the `/`.
+    /// Its name, without the `/`.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: CommandKind,
     /// Other names of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// What it does, for people.
+    /// Its effect, for people.
     pub description: String,
-    /// What it takes, for people; may be empty.
+    /// Its arguments, for people; may be empty.
     pub argument_hint: String,
-    /// How it is carried out; absent for what is not built in, which always asks the model.
+    /// How it is carried out; absent for commands that are not built in, which always asks the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<CommandEffect>,
-    /// Whose file it is; absent when it is built in.
+    /// The owner of its file; absent when it is built in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<CommandScope>,
     /// The path of its file; absent when it is built in.
@@ -58,18 +58,18 @@ pub struct CommandInfo {
     pub user_invocable: bool,
     /// Whether the model may call it by itself.
     pub model_invocable: bool,
-    /// What is used instead of it, because that has its name: a file, or `built-in`.
+    /// The command that is used instead, because that has its name: a file, or `built-in`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shadowed_by: Option<String>,
-    /// What its file asks for and the user has not approved: `shell`, `allowedTools`. Known for sessions alone.
+    /// The unapproved requests of its file: `shell`, `allowedTools`. Known for sessions alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<String>,
-    /// What of its file is not followed, for people.
+    /// The unsupported parts of its file, for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// What a command is.
+/// The kind of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum CommandKind {
@@ -101,7 +101,7 @@ pub enum CommandEffect {
     Other,
 }
 
-/// Whose a file is.
+/// The owner of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum CommandScope {

@@ -1,6 +1,6 @@
 //! Completion in the text of a prompt: files, folders and more after `@`, commands and skills after `/`.
 //!
-//! Rule: whole texts are given and not parts of words; what is chosen replaces the range that is named.
+//! Rule: whole texts are given and not parts of words; the chosen one replaces the named range.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,17 +16,17 @@ pub struct CompleteParams {
     pub session_id: Option<SessionId>,
     /// The text of the prompt so far.
     pub text: String,
-    /// How much of it stands before the cursor, counted as the characters of positions are.
+    /// How much of it precedes the cursor, counted as the characters of positions are.
     pub cursor: u32,
 }
 
-/// What can stand at the cursor.
+/// The completions at the cursor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CompleteResult {
-    /// Where what is chosen begins; it ends at the cursor. Counted as the cursor is.
+    /// The beginning of the replaced range; it ends at the cursor. Counted as the cursor is.
     pub start: u32,
-    /// What can be chosen, best first; at most 50.
+    /// The choices, best first; at most 50.
     pub items: Vec<CompletionItem>,
 }
 
@@ -34,13 +34,13 @@ pub struct CompleteResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CompletionItem {
-    /// What it is.
+    /// Its kind.
     pub kind: CompletionKind,
     /// As it is shown.
     pub label: String,
-    /// What stands in the text when it is chosen.
+    /// The text that replaces the range.
     pub insert_text: String,
-    /// What else is to be said of it; may be empty.
+    /// Further details; may be empty.
     pub detail: String,
 }
 
@@ -52,9 +52,9 @@ pub enum CompletionKind {
     File,
     /// A folder.
     Folder,
-    /// What language servers say.
+    /// Diagnostics.
     Diagnostics,
-    /// What has changed in the repository.
+    /// The changes in the repository.
     Diff,
     /// Another conversation.
     Session,

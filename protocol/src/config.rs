@@ -1,6 +1,6 @@
 //! Settings: what counts and where it comes from, changing one, and what files of the workspace ask the user to trust.
 //!
-//! Rule: secrets never cross the wire; what is approved is what the client was shown, by its digest.
+//! Rule: secrets never cross the wire; an approval is for the shown text, by its digest.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,12 @@ use serde_json::Value;
 use crate::permission::RuleSource;
 use crate::text::SessionId;
 
-/// Which settings are told.
+/// The requested settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GetConfigParams {
-    /// The session whose workspace counts, and whose own mode and model are told; the client's workspace folders when absent.
+    /// The session whose workspace counts, and whose own mode and model are reported; the client's workspace folders when
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// One setting, or a section such as `permissions`; all when absent.
@@ -21,7 +22,7 @@ pub struct GetConfigParams {
     pub key: Option<String>,
 }
 
-/// What counts.
+/// The effective settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GetConfigResult {
@@ -37,9 +38,9 @@ pub struct GetConfigResult {
 pub struct ConfigSetting {
     /// Its key, such as `permissions.allow` or `env.PATH`. Keys that begin with `session.` are a session's own, and in no file.
     pub key: String,
-    /// What it is about: `api`, `behavior`, `interface` or `session`.
+    /// Its topic: `api`, `behavior`, `interface` or `session`.
     pub kind: String,
-    /// The value in force, secrets masked; absent when there is none.
+    /// The value in force, secrets masked; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// Where it comes from; absent for a default.
@@ -56,13 +57,13 @@ pub struct ConfigSetting {
 pub struct ConfigStatement {
     /// The value, secrets masked; of a list, one item.
     pub value: Value,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
-    /// What becomes of it.
+    /// Its state.
     pub standing: ConfigStanding,
 }
 
-/// What becomes of something that a file states.
+/// The state of a statement in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ConfigStanding {
@@ -104,18 +105,18 @@ pub enum ConfigScope {
     User,
 }
 
-/// What became of a setting.
+/// The outcome of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SetConfigResult {
-    /// The path of the file it stands in; absent for the scope `session`.
+    /// The path of the file it is in; absent for the scope `session`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Whether anything was changed; not where it was so already.
     pub changed: bool,
 }
 
-/// Whose workspace is meant.
+/// The session whose workspace is meant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListTrustParams {
@@ -124,7 +125,7 @@ pub struct ListTrustParams {
     pub session_id: Option<SessionId>,
 }
 
-/// What files of a workspace ask for.
+/// The trust requests of workspace files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListTrustResult {
@@ -132,9 +133,9 @@ pub struct ListTrustResult {
     pub distrusted: bool,
     /// How many of what wait, for people: `2 hooks, 1 MCP server`; empty when nothing does.
     pub summary: String,
-    /// What waits for the user, the strongest first.
+    /// The waiting requests, the strongest first.
     pub waiting: Vec<PendingTrust>,
-    /// What counts because the user has approved it.
+    /// Entries in effect by approval.
     pub approved: Vec<ApprovedTrust>,
 }
 
@@ -142,15 +143,15 @@ pub struct ListTrustResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingTrust {
-    /// What stands for exactly this text in this file of this workspace.
+    /// The digest of exactly this text in this file of this workspace.
     pub digest: String,
     /// The setting, such as `hooks.PreToolUse`.
     pub key: String,
     /// Its text, and the digests of the workspace's files that it names.
     pub text: String,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
-    /// What the user approved in its place before, or its beginning; absent when there was nothing.
+    /// The earlier approved text in its place, or its beginning; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<String>,
     /// Whether the user has said "not now".
@@ -161,17 +162,17 @@ pub struct PendingTrust {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovedTrust {
-    /// What stands for exactly this text in this file of this workspace.
+    /// The digest of exactly this text in this file of this workspace.
     pub digest: String,
     /// The setting.
     pub key: String,
     /// Its text.
     pub text: String,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
 }
 
-/// What the user says something about.
+/// The subject of the user's decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustParams {
@@ -182,7 +183,7 @@ pub struct TrustParams {
     pub digests: Vec<String>,
 }
 
-/// What came of it.
+/// Its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustResult {

@@ -15,12 +15,12 @@ use crate::turn::Usage;
 pub struct CompactSessionParams {
     /// The session.
     pub session_id: SessionId,
-    /// What the summary is to keep above all, in the user's words.
+    /// The most important content for the summary, in the user's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub focus: Option<String>,
 }
 
-/// Whose context window is wanted.
+/// The session of the context window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GetContextParams {
@@ -52,7 +52,7 @@ pub struct GetWindowParams {
 pub struct WindowPage {
     /// The messages, oldest first; none when `from` was past the end.
     pub messages: Vec<WindowMessage>,
-    /// The number of the message to go on at; absent when there are no more.
+    /// The number of the message to continue at; absent when there are no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u32>,
     /// How many messages there are in all.
@@ -63,7 +63,7 @@ pub struct WindowPage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WindowMessage {
-    /// Who it is from.
+    /// The author of the message.
     pub role: WindowRole,
     /// The model that gave it; absent for the user's side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,7 +101,7 @@ pub struct ContextUse {
     pub reserved: u64,
     /// Tokens that are neither taken nor kept free.
     pub free: u64,
-    /// What the number is made of.
+    /// The source of the number.
     pub parts: ContextParts,
 }
 
@@ -109,13 +109,13 @@ pub struct ContextUse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum TokenSource {
-    /// The provider has reported it, but for what was added since.
+    /// The provider has reported it, except for later additions.
     Reported,
     /// It was estimated by the kinds of text, corrected by earlier reports for the model.
     Estimated,
 }
 
-/// What a request is made of, in tokens; the parts add up to nearly the whole.
+/// The parts of a request, in tokens; they add up to nearly the whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextParts {
@@ -125,15 +125,15 @@ pub struct ContextParts {
     pub tools: u64,
     /// Instructions from files of the user and the project.
     pub memory_files: u64,
-    /// What the user said and what was told with it.
+    /// The user's prompt and the text sent with it.
     pub user_messages: u64,
-    /// What the model said.
+    /// The model's text.
     pub assistant_messages: u64,
     /// Results of tools.
     pub tool_results: u64,
     /// Pictures.
     pub images: u64,
-    /// What tells of messages that were compacted, with the files beside it.
+    /// The summary of compacted messages, with the files beside it.
     pub summary: u64,
 }
 
@@ -172,7 +172,7 @@ pub enum CompressionCause {
     Threshold,
     /// The user asked for it.
     Asked,
-    /// A turn came to its limit of model calls and goes on.
+    /// A turn came to its limit of model calls and continues.
     TurnLimit,
     /// The provider found the request too long.
     TooLong,
@@ -222,7 +222,7 @@ pub struct CompressionDone {
     /// The model that summarized; absent when there is no summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What that took.
+    /// Its usage.
     pub usage: Usage,
     /// Milliseconds it took.
     pub duration_ms: u64,

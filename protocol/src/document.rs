@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::{SessionId, Uri};
 
-/// Whose text is wanted.
+/// The session of the text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DocumentTextParams {

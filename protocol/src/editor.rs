@@ -1,4 +1,4 @@
-//! What the server asks of the editor, beyond LSP.
+//! The server's requests to the editor, beyond LSP.
 //!
 //! Rule: asked only of clients that have offered it, never waited for without a limit, and nothing here moves focus,
 //! cursor or scroll.
@@ -18,7 +18,7 @@ pub struct SaveDocumentsParams {
     pub uris: Vec<Uri>,
 }
 
-/// What was saved. A document that is in neither list counts as not saved.
+/// The saved documents. A document that is in neither list counts as not saved.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SaveDocumentsResult {
@@ -44,15 +44,15 @@ pub struct SaveFailure {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EditorDiagnosticsParams {
-    /// The files or documents; all that the editor knows something about when there are none.
+    /// The files or documents; all that the editor knows something about if none exist.
     pub uris: Vec<Uri>,
-    /// How long the client waits for servers to publish, in milliseconds: it answers when no more comes. Absent where what is
-    /// known at once is wanted.
+    /// How long the client waits for servers to publish, in milliseconds: it answers when no more comes. Absent if the
+    /// state known at once is wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle_ms: Option<u32>,
 }
 
-/// What the language servers say. A file without diagnostics may be left out.
+/// Diagnostics. A file without diagnostics may be left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EditorDiagnosticsResult {
@@ -61,7 +61,7 @@ pub struct EditorDiagnosticsResult {
     pub files: Vec<EditorFileDiagnostics>,
 }
 
-/// What the language servers say about one file.
+/// The diagnostics of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EditorFileDiagnostics {
@@ -70,7 +70,7 @@ pub struct EditorFileDiagnostics {
     /// The version of the document that they are about; absent when that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<i32>,
-    /// What they say, without what this server has published itself.
+    /// The diagnostics, without those of this server.
     pub diagnostics: Vec<EditorDiagnostic>,
 }
 
@@ -84,7 +84,7 @@ pub struct EditorDiagnostic {
     /// How bad it is, as LSP counts: 1 error, 2 warning, 3 information, 4 hint; absent means error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub severity: Option<u8>,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
     /// Which server says so; absent when that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

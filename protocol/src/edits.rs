@@ -1,4 +1,4 @@
-//! What the agent has changed, hunk by hunk, and what the user does about it.
+//! The agent's changes, hunk by hunk, and the user's decisions.
 //!
 //! Rule: hunks tell how things stand now, and `edits_changed` says when that is out of date; acting is answered at once
 //! with an id, and `edits_resolved` tells how it went.
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::lsp::RangeShape;
 use crate::text::{CallId, HunkId, PermissionId, ResolutionId, SessionId, TurnId, Uri};
 
-/// Whose edits are listed.
+/// The session of the edits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListEditsParams {
@@ -18,18 +18,18 @@ pub struct ListEditsParams {
     /// The only file or document that is wanted; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uri: Option<Uri>,
-    /// Whether to tell what each call changed as well; nothing of it is told of a session that another server writes.
+    /// Whether to tell what each call changed as well; the list is empty for a session that another server writes.
     #[serde(default)]
     pub history: bool,
 }
 
-/// What a session has changed.
+/// The changes of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListEditsResult {
     /// The files and documents with hunks that are proposed, applied or in conflict, in the order of their names.
     pub files: Vec<EditedFile>,
-    /// What each call changed, the file first changed first; empty unless it was asked for.
+    /// The changes of each call, the file first changed first; empty unless it was asked for.
     #[serde(default)]
     pub history: Vec<FileHistory>,
     /// How the hunks of each call stand, the decided ones included; absent for a session that another server writes, and where
@@ -88,15 +88,15 @@ pub struct Hunk {
     pub turn_id: TurnId,
     /// The call that made it.
     pub call_id: CallId,
-    /// What it does to the file.
+    /// Its effect on the file.
     pub kind: HunkKind,
     /// Where it is in its life.
     pub state: HunkState,
-    /// What it reaches over in the text; empty where it only takes text away, or is not in the text.
+    /// Its range in the text; empty where it only takes text away, or is not in the text.
     #[schemars(with = "RangeShape")]
     pub range: lsp_types::Range,
     /// The whole lines around `range`, to be marked; empty when without the hunk there would be lines, and with it
-    /// there are none.
+    /// none exist.
     pub line_range: LineRange,
     /// These lines without the hunk.
     pub old_text: String,
@@ -113,7 +113,7 @@ pub struct Hunk {
     pub permission_id: Option<PermissionId>,
 }
 
-/// What a hunk does to its file.
+/// The effect of a hunk on its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum HunkKind {
@@ -133,13 +133,13 @@ pub enum HunkKind {
 pub enum HunkState {
     /// Asked for, not in the text.
     Proposed,
-    /// In the text, not looked at yet.
+    /// In the text, not checked yet.
     Applied,
     /// In the text for good: the user kept it, saved or committed the file.
     Kept,
     /// Not in the text: rejected or undone. It can be brought back.
     Undone,
-    /// In the text, was to be undone, and the user's own changes stand in it: the user decides.
+    /// In the text, was to be undone, and the user's own changes are in it: the user decides.
     Conflict,
 }
 
@@ -153,7 +153,7 @@ pub struct LineRange {
     pub end: u32,
 }
 
-/// What the calls of a session have changed in a file.
+/// The changes of a session's calls in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileHistory {
@@ -169,7 +169,7 @@ pub struct FileHistory {
     pub changes: Vec<EditChange>,
 }
 
-/// What one call changed in a file when it was carried out, whatever became of it since.
+/// The changes of one call in a file when it ran, regardless of later decisions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EditChange {
@@ -181,18 +181,18 @@ pub struct EditChange {
     pub unified: String,
 }
 
-/// What is to be done about which hunks.
+/// The action and its hunks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResolveEditsParams {
     /// The hunks.
     pub selection: EditSelection,
-    /// What is to be done about them.
+    /// The action on them.
     pub action: ReviewAction,
-    /// What undoing does where the user has changed what a hunk put there.
+    /// The effect of undo where the user has changed a hunk's text.
     #[serde(default)]
     pub amended: Amended,
-    /// What the user says to the model about it. About proposals it goes with the answer to their call, about other changes
+    /// The user's note to the model about it. About proposals it goes with the answer to their call, about other changes
     /// with the next prompt, as long as this server lives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -253,7 +253,7 @@ pub struct SessionSelection {
     pub session_id: SessionId,
 }
 
-/// What the user does about hunks.
+/// The user's action on hunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ReviewAction {
@@ -267,14 +267,14 @@ pub enum ReviewAction {
     Undo,
 }
 
-/// What undoing does where the user has changed what a hunk put there.
+/// The effect of undo where the user has changed a hunk's text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Amended {
     /// Leaves the text alone and marks the hunk as a conflict.
     #[default]
     Ask,
-    /// Takes out what is left of the agent's text, puts back what it replaced, and leaves the user's text there.
+    /// Takes out the rest of the agent's text, puts back what it replaced, and leaves the user's text there.
     Undo,
 }
 
@@ -286,7 +286,7 @@ pub struct ProposeEditsParams {
     pub session_id: SessionId,
     /// The file or document: open, or in a folder of the workspace. A file that is not there is made.
     pub uri: Uri,
-    /// What the text takes the place of, in the document as the server knows it; all of it when absent.
+    /// The range that the text replaces, in the document as the server knows it; all of it when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<RangeShape>")]
     pub range: Option<lsp_types::Range>,
@@ -294,7 +294,7 @@ pub struct ProposeEditsParams {
     pub text: String,
 }
 
-/// What became of a text.
+/// The outcome of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProposeEditsResult {
@@ -302,7 +302,7 @@ pub struct ProposeEditsResult {
     pub hunk_ids: Vec<HunkId>,
 }
 
-/// What was begun.
+/// The started act.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResolveEditsResult {
@@ -314,7 +314,7 @@ pub struct ResolveEditsResult {
     pub refused: Vec<RefusedResolution>,
 }
 
-/// An act that was begun.
+/// An act that was started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Resolution {
@@ -334,7 +334,7 @@ pub struct RefusedResolution {
     pub reason: String,
 }
 
-/// What is to be taken back.
+/// The act to undo.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RevertEditsParams {

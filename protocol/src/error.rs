@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorData {
-    /// What kind of failure it is, with its facts.
+    /// The kind of failure, with its facts.
     #[serde(flatten)]
     pub kind: ErrorKind,
-    /// What to do next, for people.
+    /// The next step, for people.
     pub hint: String,
 }
 
@@ -35,7 +35,7 @@ pub enum ErrorKind {
     UnknownTask,
     /// The session cannot do this now: its queue is full, a turn runs, or another editor has it.
     SessionBusy,
-    /// The server that writes the session goes on writing it.
+    /// The server that writes the session continues writing it.
     TakeOverDeclined {
         /// Why.
         reason: DeclineReason,
@@ -57,9 +57,9 @@ pub enum ErrorKind {
     UnknownDocument,
     /// The request makes sense for none of what it names.
     NothingToDo,
-    /// Somebody was first with an answer.
+    /// Another client answered first.
     AlreadyResolved {
-        /// Which surface or client was first, `cancel`, or `turn` for a prompt that has begun.
+        /// Which surface or client was first, `cancel`, or `turn` for a prompt that has started.
         by: String,
     },
     /// A parameter is missing or makes no sense.
@@ -86,7 +86,7 @@ pub enum ErrorKind {
     Unknown,
 }
 
-/// Why a server goes on writing a session.
+/// Why a server continues writing a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum DeclineReason {

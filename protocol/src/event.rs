@@ -1,7 +1,7 @@
 //! The one stream: everything that happens in a session, numbered.
 //!
 //! Rule: all that a client shows is a fold over the snapshot and these events. Pieces of one text that are sent as
-//! one carry the number of the last, so numbers grow and may skip; what is lost is told by `gap`.
+//! one carry the number of the last, so numbers grow and may skip; `gap` reports lost events.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub struct AgentEventParams {
     pub bookmark: Bookmark,
     /// The stream it belongs to.
     pub channel: Channel,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
@@ -56,15 +56,15 @@ pub struct Bookmark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Channel {
-    /// What people watch: text, tools, the end of a turn.
+    /// Events for display: text, tools, the end of a turn.
     Progress,
-    /// What people must answer.
+    /// Events that people must answer.
     Control,
-    /// What clients and audits record.
+    /// Events for clients and audits.
     Monitor,
 }
 
-/// What happened.
+/// The event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
@@ -105,11 +105,11 @@ pub enum Event {
     StateChanged(StateChanged),
     /// The session's mode or model changed.
     ModeChanged(ModeChanged),
-    /// What waits for its turn, or for the running one, changed.
+    /// The queue or the messages to the running turn changed.
     QueueChanged(QueueChanged),
     /// The session has another title.
     TitleChanged(TitleChanged),
-    /// The session was put away, or taken out again.
+    /// The session was archived, or taken out again.
     ArchivedChanged(ArchivedChanged),
     /// The unsent prompt changed.
     DraftChanged(DraftChanged),
@@ -140,11 +140,11 @@ pub enum Event {
     EditsChanged(EditsChanged),
     /// The user's act on hunks, or on a checkpoint, is done.
     EditsResolved(EditsResolved),
-    /// What stood before a prompt can be brought back.
+    /// The state before a prompt can be restored.
     CheckpointCreated(CheckpointCreated),
     /// The conversation went back.
     Rewound(Rewound),
-    /// A file that this session has read was changed by somebody else.
+    /// A file that this session has read was changed by others.
     FileChanged(FileChanged),
     /// Settings have changed, or what of them cannot be used or waits for approval.
     ConfigChanged(ConfigChanged),
@@ -152,7 +152,7 @@ pub enum Event {
     ExtensionsChanged(ExtensionsChanged),
     /// Files of the workspace ask for something that the user has not been asked about yet.
     TrustRequired(TrustRequired),
-    /// What becomes of MCP servers, or what they offer, changed.
+    /// The state of MCP servers, or their offer, changed.
     McpChanged(McpChanged),
     /// A sub-agent began to work for a call.
     SubagentStarted(SubagentStarted),
@@ -164,7 +164,7 @@ pub enum Event {
     ContextCompression(Box<ContextCompression>),
     /// A model call failed and is tried again.
     ModelRetry(ModelRetry),
-    /// A session was taken up again from its journal.
+    /// A session was resumed from its journal.
     AgentResumed(AgentResumed),
     /// Another server writes the session from now on, or none, or this one does.
     LeaseChanged(LeaseChanged),
@@ -218,7 +218,7 @@ pub enum Breakpoint {
     PreModel,
     /// The model answers.
     StreamingModel,
-    /// The answer has calls, none of which has begun.
+    /// The answer has calls, none of which has started.
     ToolPending,
     /// A call waits for the user.
     AwaitingApproval,
@@ -252,7 +252,7 @@ pub struct ItemUpdated {
 pub struct TextChunk {
     /// The item.
     pub item_id: ItemId,
-    /// What came to its end.
+    /// The ended item.
     pub text: String,
 }
 
@@ -262,7 +262,7 @@ pub struct TextChunk {
 pub struct ThinkChunk {
     /// The item.
     pub item_id: ItemId,
-    /// What came to its end.
+    /// The ended item.
     pub text: String,
 }
 
@@ -282,7 +282,7 @@ pub struct ToolProgress {
     pub item_id: ItemId,
     /// The call.
     pub call_id: CallId,
-    /// The newest output, bounded; it replaces what was sent before.
+    /// The newest output, bounded; it replaces the earlier one.
     pub text: String,
 }
 
@@ -313,7 +313,7 @@ pub struct Done {
     /// How long each part of it took.
     #[serde(default)]
     pub phases: PhaseTimes,
-    /// What they cost in US dollars by the prices of the day; absent where a part is not known.
+    /// The cost in US dollars by the prices of the day; absent where a part is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }
@@ -322,7 +322,7 @@ pub struct Done {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionRequired {
-    /// What is asked.
+    /// The question.
     pub prompt: PermissionPrompt,
 }
 
@@ -344,7 +344,7 @@ pub struct PermissionDecided {
     pub permission_id: PermissionId,
     /// The call.
     pub call_id: CallId,
-    /// What was decided.
+    /// The decision.
     pub outcome: PermissionOutcome,
     /// How far a yes reaches; `once` for everything else.
     pub scope: Scope,
@@ -359,7 +359,7 @@ pub struct PermissionDecided {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionAsked {
-    /// What is asked.
+    /// The question.
     pub question: Question,
 }
 
@@ -421,7 +421,7 @@ pub struct Reminder {
     pub messages: u64,
 }
 
-/// What the model can be reminded of, the most important first.
+/// The reminders for the model, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ReminderKind {
@@ -429,7 +429,7 @@ pub enum ReminderKind {
     ModeChanged,
     /// The user has said something to the running turn.
     Steered,
-    /// An edit failed for what stands in the file.
+    /// An edit failed because of the file's content.
     EditFailed,
     /// Files that were read were changed by others.
     FilesChanged,
@@ -465,17 +465,17 @@ pub struct ModeChanged {
     pub output_style: Option<String>,
 }
 
-/// What waits for its turn, or for the running one, changed.
+/// The queue or the messages to the running turn changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueChanged {
     /// The prompts that wait for a turn of their own, next first.
     pub queue: Vec<QueuedPrompt>,
-    /// What waits to be told to the running turn, next first.
+    /// The messages to the running turn, next first.
     #[serde(default)]
     pub steering: Vec<QueuedPrompt>,
     /// Whether the queue waits for a person: after a cancel, an error or a restart nothing begins by itself. A new
-    /// prompt, or `agent/queue/update` with `promote`, lets it go on.
+    /// prompt, or `agent/queue/update` with `promote`, lets it continue.
     #[serde(default)]
     pub paused: bool,
 }
@@ -484,18 +484,18 @@ pub struct QueueChanged {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TitleChanged {
-    /// What people call it now.
+    /// Its current title.
     pub title: String,
-    /// Who named it so; absent for the first line of its first prompt.
+    /// The author of the title; absent for the first line of its first prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<TitledBy>,
 }
 
-/// The session was put away, or taken out again.
+/// The session was archived, or taken out again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ArchivedChanged {
-    /// Whether it is put away now.
+    /// Whether it is archived now.
     pub archived: bool,
 }
 
@@ -503,7 +503,7 @@ pub struct ArchivedChanged {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DraftChanged {
-    /// What it is now; absent when there is none.
+    /// Its current value; absent once it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft: Option<Draft>,
 }
@@ -538,7 +538,7 @@ pub struct ToolDenied {
     pub call_id: CallId,
     /// The tool.
     pub name: String,
-    /// Who or what refused, and why.
+    /// The refusing party, and the reason.
     pub reason: String,
 }
 
@@ -573,7 +573,7 @@ pub struct BackgroundEnded {
 }
 
 /// Hunks came, went, moved into another state, or the text under them changed other than by typing around them: what
-/// `agent/edits/list` told of these files is out of date.
+/// the listed hunks of these files are out of date.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EditsChanged {
@@ -587,12 +587,12 @@ pub struct EditsChanged {
 pub struct EditsResolved {
     /// The id that the request was answered with; it takes the act back.
     pub resolution_id: ResolutionId,
-    /// What was done to hunks; absent when a checkpoint was restored or an earlier act was taken back.
+    /// The action on hunks; absent when a checkpoint was restored or an earlier act was taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<ReviewAction>,
-    /// The hunks whose state is now what was asked for.
+    /// The hunks that have the requested state now.
     pub resolved: Vec<HunkId>,
-    /// The hunks that the user's own text stands in; their state is `conflict` now.
+    /// The hunks that the user's own text is in; their state is `conflict` now.
     pub conflicts: Vec<HunkId>,
     /// The files that could not be changed.
     pub failed: Vec<EditFailure>,
@@ -616,7 +616,7 @@ pub struct Rewound {
     pub item_id: ItemId,
 }
 
-/// A file that this session has read was changed by somebody else.
+/// A file that this session has read was changed by others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileChanged {
@@ -632,7 +632,7 @@ pub struct FileChanged {
 pub struct TrustRequired {
     /// How many settings wait, those included that were asked about before.
     pub count: u32,
-    /// The paths of the files they stand in.
+    /// The paths of the files they are in.
     pub files: Vec<String>,
     /// How many of what, for people: `2 hooks, 1 MCP server`.
     #[serde(default)]
@@ -646,9 +646,9 @@ pub struct ConfigChanged {
     /// The paths of the files whose contents are others than before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// What cannot be used now; empty when all can.
+    /// The unusable entries; empty when there are none of them.
     pub problems: Vec<SettingsProblem>,
-    /// What files of the workspace ask for now and the user has not approved.
+    /// The unapproved trust requests of workspace files now.
     pub withheld: Vec<WithheldSetting>,
 }
 
@@ -664,11 +664,11 @@ pub struct ExtensionsChanged {
     pub commands: usize,
     /// How many output styles.
     pub styles: usize,
-    /// What is wrong with the files now; empty when all can be used.
+    /// The problems of the files now; empty when all can be used.
     pub problems: Vec<FileProblem>,
 }
 
-/// A sub-agent began to work for a call, a new one or one that goes on. Its items carry its id.
+/// A sub-agent began to work for a call, a new one or one that continues. Its items carry its id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SubagentStarted {
@@ -678,7 +678,7 @@ pub struct SubagentStarted {
     pub call_id: CallId,
     /// The name of its type.
     pub agent_type: String,
-    /// What it is about, in a few words.
+    /// Its topic, in a few words.
     pub description: String,
 }
 
@@ -702,12 +702,12 @@ pub struct SubagentEnded {
 pub struct TokenUsage {
     /// The turn.
     pub turn_id: TurnId,
-    /// What the provider reported.
+    /// The usage that the provider reported.
     pub usage: Usage,
     /// The model, as the provider knows it.
     #[serde(default)]
     pub model: String,
-    /// What it costs in US dollars by the prices of the day; absent where that is not known.
+    /// Its cost in US dollars by the prices of the day; absent where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// Tokens of the next request of the session's own conversation; absent where that is not known.
@@ -753,7 +753,7 @@ pub struct ModelRetry {
     pub left_ms: u64,
     /// The class of the fault, for example `rateLimited`.
     pub kind: ModelFault,
-    /// What failed.
+    /// The failed operation.
     pub reason: String,
     /// The model, as the provider knows it.
     pub model: String,
@@ -796,18 +796,18 @@ pub struct SealedCall {
     pub state: Option<CallState>,
 }
 
-/// How a session was taken up.
+/// How a session was resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ResumeStrategy {
-    /// The server had ended in the middle of something: what was unfinished is sealed or asked again.
+    /// The server had ended in the middle of something: unfinished calls are sealed or asked again.
     Crash,
     /// Nothing was unfinished.
     Manual,
 }
 
-/// A session was taken up again from its journal. All that waited for the user before waits no more; what waits again is
-/// told again, under the same id.
+/// A session was resumed from its journal. All earlier prompts for the user are closed; those that still wait are
+/// sent again, under the same id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentResumed {
@@ -829,19 +829,19 @@ pub struct AgentResumed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LeaseChanged {
-    /// Who writes the session; absent when nobody does.
+    /// The writer of the session; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writer: Option<SessionWriter>,
     /// Whether that is this server.
     pub is_mine: bool,
 }
 
-/// The journal could not be written: what is missing is kept in memory and tried again until it is written. Told once
-/// when it begins and once, with `recovered`, when it is over.
+/// The journal could not be written: unwritten records stay in memory and are tried again until they are written. Reported
+/// once when it begins and once, with `recovered`, when it is over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StorageFailure {
-    /// What happened and where, how much waits, and what to do.
+    /// The failure and its place, how much waits, and what to do.
     pub message: String,
     /// Whether all is written again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -852,9 +852,9 @@ pub struct StorageFailure {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorEvent {
-    /// What happened.
+    /// The event.
     pub message: String,
-    /// What to do next.
+    /// The next step.
     pub hint: String,
 }
 

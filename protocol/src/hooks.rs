@@ -1,6 +1,6 @@
 //! Hooks: what the user has run at certain moments of a session.
 //!
-//! Rule: a hook is told of by where it stands and how it ended; what it read and printed is not.
+//! Rule: a hook is reported by its place and how it ended; what it read and printed is not.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::permission::SettingsProblem;
 use crate::text::{SessionId, Timestamp};
 
-/// Whose hooks are listed.
+/// The session of the hooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListHooksParams {
@@ -25,7 +25,7 @@ pub struct ListHooksResult {
     pub disabled: bool,
     /// The hooks, the strongest source first.
     pub hooks: Vec<HookInfo>,
-    /// What is wrong with them, and where.
+    /// Their problems, and where.
     pub problems: Vec<SettingsProblem>,
 }
 
@@ -37,14 +37,14 @@ pub struct HookInfo {
     pub event: String,
     /// Whether that event ever comes here.
     pub fired: bool,
-    /// What it is for, as its file says it; absent for everything.
+    /// Its purpose, as its file says it; absent for everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matcher: Option<String>,
     /// The type of the handler: `command`, `http`, `prompt`, or what the file says.
     pub kind: String,
     /// The beginning of what it runs.
     pub name: String,
-    /// Where it stands, for people.
+    /// Its place, for people.
     pub source: String,
     /// The path of its file, if it is from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ pub struct HookInfo {
     /// The line in that file, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// What brings it along, where it stands in no settings file; absent for one that runs always.
+    /// The item that declares it, outside of settings files; absent for one that runs always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bringer: Option<HookOwner>,
     /// Whether it may run.
@@ -69,13 +69,13 @@ pub struct HookInfo {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookOwner {
-    /// What it describes.
+    /// The described item.
     pub kind: HookOwnerKind,
-    /// What that is called.
+    /// Its name.
     pub name: String,
 }
 
-/// What brings a hook along.
+/// The kind of item that declares a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum HookOwnerKind {
@@ -96,7 +96,7 @@ pub enum HookOwnerKind {
 pub enum HookApproval {
     /// It is the user's own, or the administrator's.
     NotNeeded,
-    /// The user has approved it as it stands.
+    /// The user has approved it unchanged.
     Approved,
     /// It does not run until the user approves it.
     Waiting,
@@ -112,7 +112,7 @@ pub struct HookLastRun {
     pub outcome: HookOutcome,
     /// Milliseconds it took.
     pub duration_ms: u64,
-    /// What it said, in one line.
+    /// Its output, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -123,17 +123,17 @@ pub struct HookLastRun {
 pub enum HookOutcome {
     /// It had nothing against what happens.
     Ok,
-    /// It refused or held back what was about to happen, or had something done again.
+    /// It refused or held back the event, or had something done again.
     Blocked,
     /// It asked for a person's decision.
     Asked,
-    /// It changed something, or added to what the model is told.
+    /// It changed something, or added to what the model is notified.
     Changed,
     /// It stopped the turn.
     Stopped,
     /// It failed, and nothing came of it.
     Failed,
-    /// What it is to run is not there or cannot be started.
+    /// Its program is missing or cannot be started.
     NotSetUp,
     /// It took too long.
     TimedOut,
@@ -158,7 +158,7 @@ pub struct HookRan {
     pub duration_ms: u64,
     /// How it ended.
     pub outcome: HookOutcome,
-    /// What it said, in one line for people.
+    /// Its output, in one line for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

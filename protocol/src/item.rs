@@ -23,25 +23,25 @@ pub struct Item {
     pub agent_id: Option<AgentId>,
     /// When it was added.
     pub timestamp: Timestamp,
-    /// What it is.
+    /// Its kind.
     pub body: ItemBody,
 }
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum ItemBody {
-    /// What the user asked.
+    /// The user's prompt.
     UserMessage(UserMessage),
-    /// What the model said.
+    /// The model's text.
     AgentMessage(AgentMessage),
-    /// What the model thought.
+    /// The model's reasoning.
     Thinking(Thinking),
     /// A tool call.
     ToolCall(Box<ToolCall>),
-    /// Something the user should know that nobody said.
+    /// Information for the user that is no message.
     Notice(Notice),
-    /// What a command has to say that no model is told of.
+    /// The output of a command that no model gets.
     Command(CommandOutput),
     /// A kind of item that this build does not know.
     #[serde(other, skip_serializing)]
@@ -49,19 +49,19 @@ pub enum ItemBody {
     Unknown,
 }
 
-/// What the user asked.
+/// The user's prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserMessage {
     /// The text.
     pub text: String,
-    /// What went with it to the model; told when its turn has begun and it was looked up.
+    /// Its attachments for the model; sent when its turn has started and they were looked up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// Whether it was said to a turn that ran: it began none, and there is no checkpoint before it.
+    /// Whether it went to a running turn: it started none, and there is no checkpoint before it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub steered: bool,
-    /// The command that it was, told when its turn has begun; absent for a prompt in words.
+    /// The command that it was, told when its turn has started; absent for a prompt in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandUse>,
 }
@@ -72,21 +72,21 @@ pub struct UserMessage {
 pub struct CommandUse {
     /// Its name, without the `/`.
     pub name: String,
-    /// What stood behind it.
+    /// The text behind it.
     pub arguments: String,
-    /// What it is.
+    /// Its kind.
     pub source: CommandKind,
 }
 
-/// What a command has to say that no model is told of.
+/// The output of a command that no model gets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandOutput {
     /// Its name, without the `/`.
     pub name: String,
-    /// What stood behind it; may be empty.
+    /// The text behind it; may be empty.
     pub arguments: String,
-    /// What it says; Markdown.
+    /// Its text; Markdown.
     pub text: String,
     /// The same for machines, in the command's own form; absent when it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,16 +94,16 @@ pub struct CommandOutput {
     /// Whether it was not carried out; the text says why.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
-    /// The session to show from now on: it is begun, and is followed once it is loaded.
+    /// The session to show from now on: it is started, and is followed once it is loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub go_to: Option<SessionId>,
 }
 
-/// What went with a prompt to the model.
+/// The attachments of a prompt for the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Attachment {
-    /// What it is.
+    /// Its kind.
     pub kind: AttachmentKind,
     /// Its name, for people.
     pub label: String,
@@ -122,17 +122,17 @@ pub struct Attachment {
     pub problem: Option<String>,
 }
 
-/// What an attachment is.
+/// The kind of an attachment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum AttachmentKind {
     /// A file or document.
     File,
-    /// The list of what is in a folder.
+    /// The list of a folder's content.
     Folder,
     /// A definition in the code.
     Symbol,
-    /// What language servers say.
+    /// Diagnostics.
     Diagnostics,
     /// Changes in the repository.
     Diff,
@@ -144,11 +144,11 @@ pub enum AttachmentKind {
     Image,
     /// Pasted text.
     Pasted,
-    /// What the editor shows.
+    /// The editor's state.
     Editor,
 }
 
-/// What the model said; Markdown.
+/// The model's text; Markdown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentMessage {
@@ -167,7 +167,7 @@ pub struct AgentMessage {
     pub duration_ms: Option<u64>,
 }
 
-/// What the model thought; Markdown.
+/// The model's reasoning; Markdown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Thinking {
@@ -177,27 +177,27 @@ pub struct Thinking {
     pub complete: bool,
 }
 
-/// Something the user should know that nobody said.
+/// Information for the user that is no message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Notice {
     /// How serious it is.
     pub level: NoticeLevel,
-    /// What happened.
+    /// The event.
     pub text: String,
-    /// What to do next; absent when there is nothing to do.
+    /// The next step; absent when there is nothing to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// What it is about, where a client may want to show it in another way.
+    /// Its topic, where a client may want to show it in another way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<NoticeKind>,
 }
 
-/// What a notice is about.
+/// The topic of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum NoticeKind {
-    /// A model could not be asked; the model itself is not told of it.
+    /// A model could not be asked; the model itself is not notified of it.
     ApiError,
     /// A model could not be asked, because its key is missing or was refused.
     ApiKey,
@@ -244,7 +244,7 @@ pub struct ToolCall {
     pub name: String,
     /// One line for people.
     pub title: String,
-    /// What the tool does to the world; absent for an unknown tool.
+    /// The effect of the tool on the world; absent for an unknown tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<ToolKind>,
     /// The arguments; an object whose fields are the tool's own.
@@ -269,7 +269,7 @@ pub struct ToolCall {
     pub audit: Vec<AuditEntry>,
 }
 
-/// What a tool does to the world.
+/// The effect of a tool on the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ToolKind {

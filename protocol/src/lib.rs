@@ -5,7 +5,7 @@
 //!
 //! Rules of the wire:
 //! - Names are camelCase, but for event types, stop reasons and states, which keep the names the field knows them
-//!   by. A union is told apart by its `type` (by its `kind` for errors), with one struct per case.
+//!   by. A union is distinguished by its `type` (by its `kind` for errors), with one struct per case.
 //! - A field without a value is absent, never `null`. `null` is the result of a request that has none.
 //! - A field that holds an id is named after its type, everywhere: `sessionId`, `itemId`, `callId`.
 //! - Fields and cases that a reader does not know are skipped: adding them is no new protocol version. Cases of

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::permission::RuleSource;
 use crate::text::SessionId;
 
-/// Whose servers.
+/// The session of the servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListMcpParams {
@@ -24,20 +24,20 @@ pub struct ListMcpParams {
 pub struct ListMcpResult {
     /// The servers in the order of their names.
     pub servers: Vec<McpServer>,
-    /// What of the settings is left out, for people; absent when nothing is.
+    /// The omitted entries of the settings, for people; absent without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
 }
 
-/// What becomes of a server.
+/// The state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum McpState {
     /// The user, or its entry, has switched it off.
     Disabled,
-    /// Its entry stands in a file of the workspace, and the user has not approved it.
+    /// Its entry is in a file of the workspace, and the user has not approved it.
     WaitingForApproval,
-    /// Nobody has needed it yet, or nobody does any more.
+    /// It was not needed yet, or is not needed any more.
     Stopped,
     /// It is being started or reached, for the first time or again.
     Starting,
@@ -55,21 +55,21 @@ pub enum McpState {
 pub enum McpFailureClass {
     /// It may go away by itself: it is tried again.
     Transient,
-    /// Somebody has to change something.
+    /// The user has to change something.
     Permanent,
     /// The user has to sign in.
     Auth,
 }
 
-/// What went wrong with a server.
+/// The error of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpFailure {
     /// Whether trying again can help.
     pub class: McpFailureClass,
-    /// What happened, for people.
+    /// The event, for people.
     pub message: String,
-    /// What to do about it, for people.
+    /// The next step, for people.
     pub hint: String,
     /// The end of what the server wrote to its standard error; absent when that is nothing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -80,45 +80,45 @@ pub struct McpFailure {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpServer {
-    /// What the user calls it.
+    /// Its name in the settings.
     pub name: String,
-    /// What becomes of it.
+    /// Its state.
     pub state: McpState,
     /// How it is reached: `stdio`, `http` or `sse`; absent where its entry cannot be read.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub transport: String,
-    /// What is started or reached, for people.
+    /// The program or address, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target: String,
-    /// Where its entry stands.
+    /// The place of its entry.
     pub source: RuleSource,
-    /// So many tools it has.
+    /// Number of its tools.
     pub tools: u32,
-    /// So many prompts.
+    /// Number of its prompts.
     pub prompts: u32,
-    /// So many resources.
+    /// Number of its resources.
     pub resources: u32,
-    /// So many attempts to connect have failed in a row.
+    /// Number of failed attempts to connect in a row.
     pub failed_attempts: u32,
-    /// What went wrong last; absent once it is connected.
+    /// The last error; absent once it is connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<McpFailure>,
     /// Milliseconds it took to answer when it was asked last whether it is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<u64>,
-    /// What it calls itself, with its version.
+    /// Its own name, with its version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Tools that say something else of themselves than when the server was first used. `agent/mcp/enable` says that this
     /// is fine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed_tools: Vec<String>,
-    /// What else the user should know.
+    /// Further details for the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// Whose tools.
+/// The session of the tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListMcpToolsParams {
@@ -148,7 +148,7 @@ pub struct McpTool {
     pub name: String,
     /// How it is shown: `server:tool`.
     pub title: String,
-    /// What it does, as the model reads it.
+    /// Its effect, as the model reads it.
     pub description: String,
     /// JSON Schema of its arguments.
     pub input_schema: Value,
@@ -177,7 +177,7 @@ pub struct AuthenticateMcpResult {
     pub url: String,
 }
 
-/// What becomes of MCP servers, or what they offer, changed.
+/// The state of MCP servers, or their offer, changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct McpChanged {

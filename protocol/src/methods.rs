@@ -71,7 +71,7 @@ use crate::turn::{
 pub struct RequestEntry {
     /// The name on the wire.
     pub method: &'static str,
-    /// What it does, line by line.
+    /// Its effect, line by line.
     pub doc: &'static [&'static str],
     /// The schema of its parameters.
     pub params: fn(&mut SchemaGenerator) -> Schema,
@@ -84,7 +84,7 @@ pub struct RequestEntry {
 pub struct NotificationEntry {
     /// The name on the wire.
     pub method: &'static str,
-    /// What it tells, line by line.
+    /// Its report, line by line.
     pub doc: &'static [&'static str],
     /// The schema of its parameters.
     pub params: fn(&mut SchemaGenerator) -> Schema,
@@ -181,7 +181,7 @@ requests! {
     LoadSession = "agent/session/load", LoadSessionParams => Snapshot;
     /// Makes this server the one that writes a session, instead of the one that does, and tells all about it.
     ///
-    /// Errors: `unknownSession`, `takeOverDeclined`, `writerSilent`, `sessionBusy` when somebody else was first,
+    /// Errors: `unknownSession`, `takeOverDeclined`, `writerSilent`, `sessionBusy` when another client was first,
     /// `storageFailure`.
     TakeOverSession = "agent/session/takeOver", TakeOverSessionParams => Snapshot;
     /// Gives a page of the older items of a live session, or of one of its sub-agents.
@@ -209,7 +209,7 @@ requests! {
     ///
     /// Errors: `invalidParams`, `storageFailure`.
     ImportSession = "agent/session/import", ImportSessionParams => ImportSessionResult;
-    /// Changes mode and model of a session and says what is in force now.
+    /// Changes mode and model of a session and returns the state in force.
     ///
     /// Errors: `unknownSession`, `modelNotConfigured`.
     ConfigureSession = "agent/session/configure", ConfigureSessionParams => ConfigureSessionResult;
@@ -217,7 +217,7 @@ requests! {
     ///
     /// Errors: `unknownSession`.
     GetUsage = "agent/usage/get", GetUsageParams => SessionUsage;
-    /// Compacts the conversation of a session at once, or after the prompts that wait: a summary takes the place of older
+    /// Compacts the conversation of a session at once, or after the prompts that wait: a summary replaces older
     /// messages. `context_compression` tells how it goes.
     ///
     /// Errors: `unknownSession`, `sessionBusy`.
@@ -230,7 +230,7 @@ requests! {
     ///
     /// Errors: `unknownSession`, `invalidParams`.
     GetWindow = "agent/context/window", GetWindowParams => WindowPage;
-    /// Hands in a prompt and says at once what became of it. One that begins with `/` and a name is a command.
+    /// Submits a prompt and says at once what became of it. One that begins with `/` and a name is a command.
     ///
     /// Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
     StartTurn = "agent/turn/start", StartTurnParams => StartTurnResult;
@@ -238,7 +238,7 @@ requests! {
     ///
     /// Errors: `unknownSession`, `invalidParams`.
     Complete = "agent/complete", CompleteParams => CompleteResult;
-    /// Edits, drops, moves or sends ahead what waits; `queue_changed` tells how the queue stands then.
+    /// Edits, removes, moves or promotes a queued prompt; `queue_changed` has the new state of the queue.
     ///
     /// Errors: `unknownSession`, `unknownPrompt`, `alreadyResolved`, `sessionBusy`, `invalidParams`.
     UpdateQueue = "agent/queue/update", UpdateQueueParams => UpdateQueueResult;
@@ -258,7 +258,7 @@ requests! {
     ///
     /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
     ReadAttachment = "agent/attachment/read", ReadAttachmentParams => ImagePart;
-    /// Cancels one call of the running turn; its siblings go on.
+    /// Cancels one call of the running turn; its siblings continue.
     ///
     /// Errors: `unknownSession`, `unknownCall`.
     CancelTool = "agent/tool/cancel", CancelToolParams => CancelResult;
@@ -278,7 +278,7 @@ requests! {
     ///
     /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
     AddRule = "agent/permission/addRule", AddRuleParams => AddRuleResult;
-    /// Removes a rule from the settings file it stands in.
+    /// Removes a rule from the settings file it is in.
     ///
     /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
     RemoveRule = "agent/permission/removeRule", RemoveRuleParams => RemoveRuleResult;
@@ -290,7 +290,7 @@ requests! {
     ///
     /// Errors: `unknownSession`, `invalidParams`.
     GetConfig = "agent/config/get", GetConfigParams => GetConfigResult;
-    /// Changes one setting, in a file of ours or in a session alone. What is set in a file of the workspace is approved with
+    /// Changes one setting, in a file of ours or in a session alone. A value set in a file of the workspace is approved with
     /// it; `config_changed` tells sessions.
     ///
     /// Errors: `unknownSession`, `invalidParams`, `storageFailure`.
@@ -299,7 +299,7 @@ requests! {
     ///
     /// Errors: `unknownSession`.
     ListTrust = "agent/trust/list", ListTrustParams => ListTrustResult;
-    /// Approves exactly what was shown, and nothing that has come into a file since.
+    /// Approves exactly the shown texts, and nothing that has come into a file since.
     ///
     /// Errors: `unknownSession`, `storageFailure`.
     ApproveTrust = "agent/trust/approve", TrustParams => TrustResult;
@@ -321,7 +321,7 @@ requests! {
     ///
     /// Errors: `unknownSession`.
     ListTodos = "agent/todos/list", ListTodosParams => ListTodosResult;
-    /// Lists what a session has changed, file by file and hunk by hunk, as it stands now.
+    /// Lists what a session has changed, file by file and hunk by hunk, unchanged now.
     ///
     /// Errors: `unknownSession`, `storageFailure`, `invalidParams`.
     ListEdits = "agent/edits/list", ListEditsParams => ListEditsResult;
@@ -330,7 +330,7 @@ requests! {
     /// Errors: `unknownSession`, `unknownHunk`, `nothingToDo`, `sessionBusy`, `invalidParams`.
     ResolveEdits = "agent/edits/resolve", ResolveEditsParams => ResolveEditsResult;
     /// Puts a text of the user's choice into a document as a change of the agent's, to be reviewed like the others; the model
-    /// hears of it with the next prompt. Answered when it is done.
+    /// learns of it with the next prompt. Answered when it is done.
     ///
     /// Errors: `unknownSession`, `nothingToDo`, `invalidParams`.
     ProposeEdits = "agent/edits/propose", ProposeEditsParams => ProposeEditsResult;
@@ -385,12 +385,12 @@ requests! {
     ///
     /// Errors: `invalidParams` for a choice that makes no valid profile, or a file that cannot be written.
     SaveSetup = "agent/setup/save", SaveSetupParams => SaveSetupResult;
-    /// Lists the types of sub-agents, which of them hide others, and what is wrong with the files of sub-agents, skills,
+    /// Lists the types of sub-agents, which of them hide others, and the problems of the files of sub-agents, skills,
     /// commands and output styles.
     ///
     /// Errors: `unknownSession`.
     ListAgents = "agent/agents/list", ListAgentsParams => ListAgentsResult;
-    /// Lists the hooks of settings, agents and skills: what runs at which event, where it stands, whether it may run, and how it
+    /// Lists the hooks of settings, agents and skills: what runs at which event, its place, whether it may run, and how it
     /// ended last in the session. Nothing is run.
     ///
     /// Errors: `unknownSession`.
@@ -403,7 +403,7 @@ requests! {
     ///
     /// Errors: `unknownSession`.
     ListMcpTools = "agent/mcp/tools", ListMcpToolsParams => ListMcpToolsResult;
-    /// Begins to connect to an MCP server anew, or for the first time; `mcp_changed` tells how it goes.
+    /// Begins to connect to an MCP server again, or for the first time; `mcp_changed` tells how it goes.
     ///
     /// Errors: `unknownSession`, `invalidParams`.
     ReconnectMcp = "agent/mcp/reconnect", McpServerParams => ();
@@ -425,7 +425,7 @@ requests! {
     ///
     /// Errors: `unknownSession`.
     ListStyles = "agent/styles/list", ListStylesParams => ListStylesResult;
-    /// Says what of the files of users is in use and from where, what hides what, and what is left out and why.
+    /// Reports the state of users' files: in use, with their origin, hidden by others, or left out with the reason.
     ///
     /// Errors: `unknownSession`.
     Doctor = "agent/doctor", DoctorParams => DoctorResult;
@@ -454,7 +454,7 @@ requests! {
 notifications! {
     /// Tells what happened in a session that the client follows.
     AgentEvent = "agent/event", AgentEventParams;
-    /// Tells a client that wants events and has listed sessions that the list is another one now, whoever changed it: a session
-    /// was begun, named, put away, deleted, opened or left, here or in another server.
+    /// Tells a client that wants events and has listed sessions that the list has changed: a session
+    /// was started, named, archived, deleted, opened or left, here or in another server.
     SessionListChanged = "agent/session/listChanged", SessionListChangedParams;
 }

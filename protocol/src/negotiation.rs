@@ -1,4 +1,4 @@
-//! What client and server tell each other in `initialize`, under `capabilities.experimental.kode`.
+//! The offers of client and server in `initialize`, under `capabilities.experimental.kode`.
 //!
 //! Rule: a capability that is absent is not there; whatever a client does not offer is replaced by plain LSP.
 
@@ -11,7 +11,7 @@ pub const PROTOCOL_VERSION: u32 = 1;
 /// SHA-256 of `generated/schema.json` in lower-case hex: equal on both sides, both have the very same types.
 pub const SCHEMA_HASH: &str = include_str!("../generated/schema.hash").trim_ascii();
 
-/// What a client offers.
+/// The client's offer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientKode {
@@ -48,7 +48,7 @@ pub struct ClientKode {
     pub ask_actions: bool,
 }
 
-/// What the server offers.
+/// The server's offer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerKode {

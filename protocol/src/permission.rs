@@ -18,19 +18,19 @@ pub enum Mode {
     Default,
     /// Reads and edits inside the workspace run; commands ask.
     AcceptEdits,
-    /// Reads run; edits and commands that do more than look are refused.
+    /// Reads and read-only commands run; edits and other commands are refused.
     Plan,
-    /// Reads run, and what a rule allows; nothing asks, the rest is refused.
+    /// Reads and calls that a rule allows run; everything else is refused without asking.
     DontAsk,
-    /// Everything runs that no rule, guard or floor holds back.
+    /// Everything runs unless a rule, a guard or the command floor blocks it.
     BypassPermissions,
-    /// Everything asks, reads too.
+    /// Everything asks, including reads.
     Approval,
-    /// Reads run; edits are refused; commands that do more than look ask.
+    /// Reads and read-only commands run; edits are refused; other commands ask.
     Readonly,
 }
 
-/// What is asked of the user before a call runs.
+/// The prompt for the user before a call runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionPrompt {
@@ -53,7 +53,7 @@ pub struct PermissionPrompt {
     pub reason: String,
     /// Exactly what will happen.
     pub preview: Preview,
-    /// What could go wrong, worst first; may be empty.
+    /// The risks, worst first; may be empty.
     pub risks: Vec<String>,
     /// Limits of the call, such as the sandbox. These are no risks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -64,7 +64,7 @@ pub struct PermissionPrompt {
     pub diagnostics: Option<ProposedDiagnostics>,
     /// How far a yes can reach; answers with another scope are refused.
     pub scopes: Vec<Scope>,
-    /// What a standing yes would cover, for each scope beyond this call; empty when none is offered.
+    /// The reach of a permanent permission, for each scope beyond this call; empty when none is offered.
     #[serde(default)]
     pub offers: Vec<Offer>,
     /// A mode in which the call runs without a prompt. An answer that allows it may set this mode; clients offer that as an
@@ -91,26 +91,26 @@ pub struct ProposedDiagnostics {
     pub lines: Vec<String>,
 }
 
-/// What a standing yes of one scope would cover.
+/// The reach of a permanent permission of one scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Offer {
     /// How far the yes reaches.
     pub scope: Scope,
-    /// What runs unasked from then on, as rules in the form people write them.
+    /// The calls that run unasked from then on, as rules in the form people write them.
     pub rules: Vec<String>,
-    /// What these rules would have spared the user in this session; absent when it was not looked at.
+    /// The prompts that these rules would have spared in this session; absent when it was not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spared: Option<RuleCoverage>,
 }
 
-/// What rules would have spared the user.
+/// The prompts that rules would have spared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleCoverage {
     /// Calls that would have run unasked with the rules, and not without them.
     pub matched: u32,
-    /// Calls looked at, the newest of the session.
+    /// Calls checked, the newest of the session.
     pub of: u32,
 }
 
@@ -124,7 +124,7 @@ pub enum Preview {
     Diff(DiffPreview),
     /// Reads files or folders.
     Paths(PathsPreview),
-    /// A kind of preview that this build does not know; `title` and `input` still tell what is asked.
+    /// A kind of preview that this build does not know; `title` and `input` still describe the request.
     #[serde(other, skip_serializing)]
     #[schemars(skip)]
     Unknown,
@@ -198,8 +198,8 @@ pub struct RespondPermissionParams {
     /// With a yes that is kept in settings: the rules to keep instead of those offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Vec<String>>,
-    /// With a yes to a change: the hunks of it that are meant, as they stand in the ledger under this prompt; all of
-    /// them when absent. The model is told what was left out.
+    /// With a yes to a change: the hunks of it that are meant, as they are in the ledger under this prompt; all of
+    /// them when absent. The model learns the omitted part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hunks: Option<Vec<HunkId>>,
     /// With `allow`: the new mode of the session, the one that the prompt offers.
@@ -229,7 +229,7 @@ pub enum PermissionOutcome {
     Cancelled,
 }
 
-/// Whose prompts are listed.
+/// The session of the prompts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListPermissionsParams {
@@ -246,7 +246,7 @@ pub struct ListPermissionsResult {
     pub permissions: Vec<PermissionPrompt>,
 }
 
-/// What a rule says about what it speaks of.
+/// The verdict of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RuleBehavior {
@@ -274,9 +274,9 @@ pub struct ListRulesResult {
     pub mode: Mode,
     /// The rules in force, the strongest layer first.
     pub rules: Vec<RuleEntry>,
-    /// What files of the workspace ask for and the user has not approved; it does not count.
+    /// The unapproved trust requests of workspace files, which have no effect.
     pub withheld: Vec<WithheldSetting>,
-    /// What in the settings cannot be used.
+    /// The invalid entries in the settings.
     pub problems: Vec<SettingsProblem>,
 }
 
@@ -284,15 +284,15 @@ pub struct ListRulesResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleEntry {
-    /// What it says.
+    /// Its text.
     pub behavior: RuleBehavior,
     /// Its text.
     pub rule: String,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
 }
 
-/// Where a setting stands.
+/// The place of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleSource {
@@ -312,9 +312,9 @@ pub struct RuleSource {
 pub struct WithheldSetting {
     /// The setting, such as `permissions.allow`.
     pub key: String,
-    /// Its value as it stands in the file.
+    /// Its value unchanged in the file.
     pub value: String,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
 }
 
@@ -324,7 +324,7 @@ pub struct WithheldSetting {
 pub struct SettingsProblem {
     /// Whether something that should protect does not; otherwise something is merely ignored.
     pub severe: bool,
-    /// What is wrong and what to do.
+    /// The problem and the next step.
     pub message: String,
     /// The path of the file, if it is in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -342,7 +342,7 @@ pub struct AddRuleParams {
     pub session_id: SessionId,
     /// `project` or `user`.
     pub scope: Scope,
-    /// What it says.
+    /// Its text.
     pub behavior: RuleBehavior,
     /// Its text.
     pub rule: String,
@@ -362,15 +362,15 @@ pub struct AddRuleResult {
 pub struct RemoveRuleParams {
     /// The session whose project is meant.
     pub session_id: SessionId,
-    /// The path of the file it stands in, as listed.
+    /// The path of the file it is in, as listed.
     pub file: String,
-    /// What it says.
+    /// Its text.
     pub behavior: RuleBehavior,
     /// Its text.
     pub rule: String,
 }
 
-/// What became of a rule that was to be removed.
+/// The outcome of a rule that was to be removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RemoveRuleResult {
@@ -393,16 +393,16 @@ pub struct ExplainPermissionParams {
     pub mode: Option<Mode>,
 }
 
-/// What would become of a call.
+/// The verdict on a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainPermissionResult {
-    /// What would happen.
+    /// The verdict.
     pub decision: RuleBehavior,
     /// The rule that decided; absent when none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// Where that rule stands, for people.
+    /// The place of that rule, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Why, for people.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct FileProblem {
     /// The file's path.
     pub file: String,
-    /// What is wrong, for people.
+    /// The problem, for people.
     pub message: String,
     /// Whether the file is left out; otherwise it is used, and something of it is not.
     #[serde(default)]

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::permission::Mode;
 use crate::text::{CallId, ItemId, QuestionId, SessionId, Timestamp};
 
-/// What the user is asked; the call or the turn behind it waits, and nothing else.
+/// A question to the user; the call or the turn behind it waits, and nothing else.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Question {
@@ -18,7 +18,7 @@ pub struct Question {
     pub session_id: SessionId,
     /// Names the question in the answer.
     pub question_id: QuestionId,
-    /// What it is about.
+    /// Its topic.
     #[serde(default)]
     pub kind: QuestionKind,
     /// The call that waits; absent when the turn does.
@@ -27,7 +27,7 @@ pub struct Question {
     /// The call's item in the transcript.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item_id: Option<ItemId>,
-    /// What is asked, one to four things; all of them are answered at once.
+    /// One to four questions; all of them are answered at once.
     pub questions: Vec<Inquiry>,
     /// The whole plan as Markdown, when the question is whether to carry it out. Its options are then to keep planning,
     /// to accept the plan, and to accept it and edit without asking, in this order. Who does not accept it and
@@ -38,18 +38,18 @@ pub struct Question {
     /// them has run, and only the chosen one becomes part of the conversation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<Candidate>,
-    /// With `rest`: when the turn goes on by itself.
+    /// With `rest`: when the turn continues by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// When it was asked.
     pub timestamp: Timestamp,
 }
 
-/// What a question is about.
+/// The topic of a question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum QuestionKind {
-    /// The model needs the user's choice to go on.
+    /// The model needs the user's choice to continue.
     #[default]
     Choice,
     /// The model presents a plan, and asks whether to carry it out.
@@ -58,7 +58,7 @@ pub enum QuestionKind {
     TurnLimit,
     /// There are two answers to a prompt, `Answer A` and `Answer B`. Not to answer ends the turn without any.
     Candidates,
-    /// The model's provider takes no requests until `until`. The turn goes on by itself then; before, `Stop here` ends it
+    /// The model's provider takes no requests until `until`. The turn continues by itself then; before, `Stop here` ends it
     /// and `Try again now` asks the model at once. Not to answer ends the turn.
     Rest,
 }
@@ -67,7 +67,7 @@ pub enum QuestionKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Candidate {
-    /// What it says; Markdown.
+    /// Its text; Markdown.
     pub text: String,
     /// The calls it makes.
     pub calls: Vec<CandidateCall>,
@@ -89,7 +89,7 @@ pub struct CandidateCall {
 pub struct Inquiry {
     /// The question, for people.
     pub question: String,
-    /// What it is about in at most twelve characters.
+    /// Its topic in at most twelve characters.
     pub header: String,
     /// The answers on offer; the user may always say something else.
     pub options: Vec<QuestionOption>,
@@ -101,9 +101,9 @@ pub struct Inquiry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionOption {
-    /// What is chosen; no two of a question are the same.
+    /// The option; no two of a question are the same.
     pub label: String,
-    /// What choosing it means; may be empty.
+    /// The meaning of the option; may be empty.
     pub description: String,
 }
 
@@ -114,7 +114,7 @@ pub struct QuestionAnswer {
     /// The labels of the chosen options.
     #[serde(default)]
     pub labels: Vec<String>,
-    /// What the user says in words of their own.
+    /// The user's own text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -139,8 +139,8 @@ pub struct RespondQuestionParams {
     /// The mode in which the accepted plan is carried out, instead of the one that the option names; not `plan`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// With the choice of a candidate: whether exactly its calls run without a prompt of their own. It speaks for what is
-    /// asked only because nothing allows it; deny rules, ask rules and guarded places count as ever.
+    /// With the choice of a candidate: whether exactly its calls run without a prompt of their own. It applies to calls
+    /// that are asked only because nothing allows it; deny rules, ask rules and guarded places count as ever.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip_permission_asks: bool,
 }

@@ -1,7 +1,7 @@
-//! What waits: prompts for their turn, words for the running turn, and the unsent prompt.
+//! The queue: prompts for their turn, messages to the running turn, and the unsent prompt.
 //!
-//! Rule: a prompt that was handed in is changed, moved or dropped only until it begins; who comes too late is told so
-//! by `alreadyResolved`.
+//! Rule: a prompt that was submitted is changed, moved or dropped only until it begins; a late request gets
+//! `alreadyResolved`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,11 +15,11 @@ use crate::turn::InputPart;
 pub struct UpdateQueueParams {
     /// The session.
     pub session_id: SessionId,
-    /// What is to be done.
+    /// The change.
     pub op: QueueOp,
 }
 
-/// What is to be done with something that waits.
+/// The change of a queued prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum QueueOp {
@@ -29,7 +29,7 @@ pub enum QueueOp {
     Remove(RemoveQueued),
     /// It waits in another place of the queue.
     Move(MoveQueued),
-    /// It comes at once: it is told to the running turn, or begins its own when none runs.
+    /// It comes at once: it goes to the running turn, or begins its own when none runs.
     Promote(PromoteQueued),
 }
 
@@ -37,11 +37,11 @@ pub enum QueueOp {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EditQueued {
-    /// What waits.
+    /// The queued prompts.
     pub queue_id: QueueId,
     /// The new words.
     pub text: String,
-    /// What goes with them; what went with them before when absent.
+    /// The attachments of them; what went with them before when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Vec<InputPart>>,
 }
@@ -50,7 +50,7 @@ pub struct EditQueued {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RemoveQueued {
-    /// What waits.
+    /// The queued prompts.
     pub queue_id: QueueId,
 }
 
@@ -73,11 +73,11 @@ pub struct PromoteQueued {
     pub queue_id: QueueId,
 }
 
-/// What became of a change of the queue; `queue_changed` tells how the queue stands.
+/// The result of a change of the queue; `queue_changed` has its new state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateQueueResult {
-    /// The turn that was begun, or that is told, by a promotion; absent otherwise.
+    /// The turn that was started, or that is reported, by a promotion; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<TurnId>,
 }
@@ -90,7 +90,7 @@ pub struct SetDraftParams {
     pub session_id: SessionId,
     /// The words; with neither words nor parts there is no draft any more.
     pub text: String,
-    /// What goes with them.
+    /// The attachments of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<InputPart>,
 }
@@ -101,7 +101,7 @@ pub struct SetDraftParams {
 pub struct Draft {
     /// The words.
     pub text: String,
-    /// What goes with them.
+    /// The attachments of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<InputPart>,
 }

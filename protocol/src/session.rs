@@ -18,7 +18,7 @@ use crate::text::{AgentId, ItemId, SessionId, TurnId, Uri};
 use crate::todo::Todo;
 use crate::turn::{QueuedPrompt, Usage};
 
-/// What a session begins with; what is left out comes from the user's settings.
+/// The initial options of a session; absent ones come from the user's settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NewSessionParams {
@@ -33,7 +33,7 @@ pub struct NewSessionParams {
     pub model: Option<String>,
 }
 
-/// A session that has begun.
+/// A session that has started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NewSessionResult {
@@ -50,7 +50,7 @@ pub struct LoadSessionParams {
     /// The session.
     pub session_id: SessionId,
     /// Number of the newest event that the client has seen. With it the events after that one are sent again, which
-    /// a client needs that records events; one that shows state leaves it out and goes on from the snapshot.
+    /// a client needs that records events; one that shows state leaves it out and continues from the snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
     /// Only events of these channels are sent from now on; of all when it is left out or empty.
@@ -71,12 +71,12 @@ pub struct LoadSessionParams {
 pub struct Snapshot {
     /// The session.
     pub session_id: SessionId,
-    /// What people call it; empty before the first prompt.
+    /// Its title; empty before the first prompt.
     pub title: String,
     /// The newest event that the snapshot contains, number 0 when there was none, and when the snapshot was taken.
     /// Events up to this number change nothing any more.
     pub bookmark: Bookmark,
-    /// What the session is doing.
+    /// The state of the session.
     pub state: RunState,
     /// Its mode.
     pub mode: Mode,
@@ -96,19 +96,19 @@ pub struct Snapshot {
     pub todos: Vec<Todo>,
     /// The prompts that wait for their turn, next first.
     pub queue: Vec<QueuedPrompt>,
-    /// What waits to be told to the running turn, next first.
+    /// The messages to the running turn, next first.
     #[serde(default)]
     pub steering: Vec<QueuedPrompt>,
     /// Whether the queue waits for a person, see `queue_changed`.
     #[serde(default)]
     pub queue_paused: bool,
-    /// The unsent prompt; absent when there is none.
+    /// The unsent prompt; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft: Option<Draft>,
     /// The background commands that run, oldest first.
     #[serde(default)]
     pub tasks: Vec<BackgroundTask>,
-    /// The sub-agents that work at this moment, as `subagent_started` told of them.
+    /// The sub-agents that work at this moment, as in `subagent_started`.
     #[serde(default)]
     pub subagents: Vec<SubagentStarted>,
     /// How hard models think, where the user has said so for this session.
@@ -119,7 +119,7 @@ pub struct Snapshot {
     pub output_style: Option<String>,
     /// Tokens of all turns.
     pub usage: Usage,
-    /// What they cost in US dollars; absent where a part is not known.
+    /// The cost in US dollars; absent where a part is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// How full the context window is; absent before the first answer since the session was loaded.
@@ -138,7 +138,7 @@ pub struct Snapshot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FollowedSession {
-    /// Who writes it; absent when nobody does: the next prompt makes it this server.
+    /// Its writer; absent without one: the next prompt makes it this server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<SessionWriter>,
 }
@@ -175,7 +175,7 @@ pub struct Subagent {
     pub agent_id: AgentId,
     /// The name of its type.
     pub agent_type: String,
-    /// What it was called for first, in a few words.
+    /// The purpose of its first call, in a few words.
     pub description: String,
     /// The newest items of its transcript, oldest first.
     pub items: Vec<Item>,
@@ -219,7 +219,7 @@ pub struct ItemPage {
 pub struct ModelRef {
     /// The name of its profile.
     pub name: String,
-    /// Who serves it; absent while the profile is not configured.
+    /// Its provider; absent while the profile is not configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
 }
@@ -232,7 +232,7 @@ pub struct CloseSessionParams {
     pub session_id: SessionId,
 }
 
-/// What changes in a session; what is left out stays.
+/// The changes of a session; absent fields stay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigureSessionParams {
@@ -276,7 +276,7 @@ pub enum EditDelivery {
     Apply,
 }
 
-/// What is in force in a session.
+/// The state in force in a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigureSessionResult {
@@ -294,7 +294,7 @@ pub struct ConfigureSessionResult {
     pub delivery: Vec<EditDeliveryRule>,
 }
 
-/// Whose spending is asked for.
+/// The session of the spending.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GetUsageParams {
@@ -302,13 +302,13 @@ pub struct GetUsageParams {
     pub session_id: SessionId,
 }
 
-/// What a session has taken of its models since it began, with its sub-agents.
+/// The usage of a session by model since it began, with its sub-agents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionUsage {
     /// Tokens of all model calls that were entered one by one.
     pub usage: Usage,
-    /// What all of it cost in US dollars; absent where a part is not known.
+    /// The cost in US dollars; absent where a part is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// The part of the cost that is known, in US dollars.
@@ -319,7 +319,7 @@ pub struct SessionUsage {
     pub turns: Vec<TurnUsage>,
 }
 
-/// What was taken of one model.
+/// The usage of one model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelUsage {
@@ -329,12 +329,12 @@ pub struct ModelUsage {
     pub calls: u64,
     /// Its tokens.
     pub usage: Usage,
-    /// What they cost in US dollars; absent where a part is not known.
+    /// The cost in US dollars; absent where a part is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }
 
-/// What one turn has taken.
+/// The usage of one turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnUsage {
@@ -342,7 +342,7 @@ pub struct TurnUsage {
     pub turn_id: TurnId,
     /// Its tokens.
     pub usage: Usage,
-    /// What they cost in US dollars; absent where a part is not known.
+    /// The cost in US dollars; absent where a part is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }

@@ -25,18 +25,18 @@ pub struct ListSessionsParams {
     /// `nextCursor` of the answer before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Whether sessions that were put away are listed.
+    /// Whether sessions that are archived are listed.
     #[serde(default, skip_serializing_if = "ArchivedFilter::is_default")]
     pub archived: ArchivedFilter,
     /// Sessions that work in this folder, as a `file:` URI, instead of those of the workspace's folders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<Uri>,
-    /// Whether the answer says what all sessions take together; it costs a look at every file.
+    /// Whether the answer says what all sessions take together; it costs a check of every file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub totals: bool,
 }
 
-/// Whether sessions that were put away are listed.
+/// Whether sessions that are archived are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ArchivedFilter {
@@ -61,15 +61,15 @@ impl ArchivedFilter {
 pub struct ListSessionsResult {
     /// The sessions, the one in which something happened last first.
     pub sessions: Vec<SessionSummary>,
-    /// What to ask with for the next page; absent on the last.
+    /// The cursor for the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// What all sessions take together; absent unless asked for.
+    /// The totals of all sessions; absent unless requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub totals: Option<SessionTotals>,
 }
 
-/// What sessions take together, those that were put away included.
+/// The totals of sessions, archived ones included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionTotals {
@@ -85,9 +85,9 @@ pub struct SessionTotals {
 pub struct SessionSummary {
     /// The session.
     pub session_id: SessionId,
-    /// What people call it; empty before the first prompt.
+    /// Its title; empty before the first prompt.
     pub title: String,
-    /// Who named it so; absent for the first line of its first prompt.
+    /// The author of the title; absent for the first line of its first prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub titled_by: Option<TitledBy>,
     /// When it began; absent where its journal does not say.
@@ -97,13 +97,13 @@ pub struct SessionSummary {
     pub updated_at: Timestamp,
     /// Where it is.
     pub state: SessionPresence,
-    /// What it is doing; absent unless it is live in this server.
+    /// Its state; absent unless it is live in this server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_state: Option<RunState>,
     /// Why it cannot be read; absent unless `state` is `unreadable`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// Whether it was put away.
+    /// Whether it was archived.
     #[serde(default)]
     pub archived: bool,
     /// Its turns so far, those that the conversation went back before included; absent where a large journal was not
@@ -122,10 +122,10 @@ pub struct SessionSummary {
     /// The room it takes on the disk, in bytes: journal, kept contents of files, output of commands.
     #[serde(default)]
     pub bytes: u64,
-    /// What it cost in US dollars; absent where a part is not known.
+    /// Its cost in US dollars; absent where a part is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// The first words of its last answer; absent where there is none.
+    /// The first words of its last answer; absent before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_answer: Option<String>,
 }
@@ -144,7 +144,7 @@ pub enum SessionPresence {
     Unreadable,
 }
 
-/// Who gave a session its title.
+/// The author of a session's title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum TitledBy {
@@ -154,7 +154,7 @@ pub enum TitledBy {
     Model,
 }
 
-/// What a session is called from now on.
+/// The new title of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RenameSessionParams {
@@ -164,13 +164,13 @@ pub struct RenameSessionParams {
     pub title: String,
 }
 
-/// Whether a session is put away.
+/// Whether a session is archived.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ArchiveSessionParams {
     /// The session, live or not.
     pub session_id: SessionId,
-    /// Whether it is put away from now on.
+    /// Whether it is archived from now on.
     pub archived: bool,
 }
 
@@ -182,7 +182,7 @@ pub struct DeleteSessionParams {
     pub session_id: SessionId,
 }
 
-/// What is searched for.
+/// The search text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchSessionsParams {
@@ -199,33 +199,33 @@ pub struct SearchSessionsParams {
     pub folder: Option<Uri>,
 }
 
-/// A page of what was found.
+/// A page of hits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchSessionsResult {
-    /// What was found: the session last used first, and in it the newest first.
+    /// The hits: the session last used first, and in it the newest first.
     pub hits: Vec<SessionHit>,
-    /// What to ask with for more; absent when all was searched.
+    /// The cursor for more; absent when all was searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// Whether it ended because it took long; `nextCursor` goes on.
+    /// Whether it ended because it took long; `nextCursor` continues.
     #[serde(default)]
     pub out_of_time: bool,
 }
 
-/// What was found where.
+/// A hit and its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionHit {
     /// The session.
     pub session_id: SessionId,
-    /// What people call it.
+    /// Its title.
     pub title: String,
     /// The item of the transcript; absent for the title of the session. After the conversation went back, the item may
     /// be one that is in the journal alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item_id: Option<ItemId>,
-    /// What it was found in.
+    /// The kind of text of the hit.
     pub kind: SessionHitKind,
     /// When that was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -238,18 +238,18 @@ pub struct SessionHit {
     pub end: u32,
 }
 
-/// What something was found in.
+/// The kind of text of a hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum SessionHitKind {
-    /// What the user said.
+    /// The user's text.
     Prompt,
-    /// What the model said.
+    /// The model's text.
     Answer,
     /// The title that a session was given.
     Title,
-    /// What a tool call does, in one line.
+    /// The title of a tool call, in one line.
     ToolTitle,
-    /// What a tool call came to.
+    /// The result of a tool call.
     ToolOutput,
 }

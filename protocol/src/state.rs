@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::Timestamp;
 
-/// What a session is doing.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum RunState {

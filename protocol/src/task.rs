@@ -1,6 +1,6 @@
 //! Commands that run in the background, and the whole output of commands.
 //!
-//! Rule: what runs is told by events and is in the snapshot; output is asked for page by page, because it may be long.
+//! Rule: what runs is reported by events and is in the snapshot; output is asked for page by page, because it may be long.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ pub struct BackgroundExit {
 pub enum BackgroundStatus {
     /// By itself, with an exit code.
     Exited,
-    /// By a signal of somebody else.
+    /// By a signal of another process.
     Signaled,
     /// The model or a client ended it.
     Killed,
@@ -59,7 +59,7 @@ pub enum BackgroundStatus {
     Failed,
 }
 
-/// Whose background commands are wanted.
+/// The session of the background commands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListTasksParams {

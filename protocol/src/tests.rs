@@ -1,4 +1,4 @@
-//! What the messages look like on the wire.
+//! The messages on the wire.
 //!
 //! Rule: the JSON here is written by hand and is what clients in the field send and read; a test that fails says
 //! that they would break.

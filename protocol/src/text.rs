@@ -42,7 +42,7 @@ text! {
     TurnId;
     /// Names an item of the transcript.
     ItemId;
-    /// Names a sub-agent: a conversation of its own that a tool call has begun.
+    /// Names a sub-agent: a conversation of its own that a tool call has started.
     AgentId;
     /// Names a tool call; chosen by the model, unique only within a session.
     CallId;

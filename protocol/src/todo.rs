@@ -11,7 +11,7 @@ use crate::text::SessionId;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Todo {
-    /// What is to be done.
+    /// The task.
     pub content: String,
     /// How far it is.
     pub status: TodoStatus,
@@ -57,7 +57,7 @@ pub enum TodoReminderReason {
     Changed,
 }
 
-/// Whose list is wanted.
+/// The session of the list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListTodosParams {
@@ -69,7 +69,7 @@ pub struct ListTodosParams {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ListTodosResult {
-    /// The list in the model's order; empty when there is none.
+    /// The list in the model's order; empty if absent.
     pub todos: Vec<Todo>,
     /// How many of them are how far.
     pub counts: TodoCounts,

@@ -33,7 +33,7 @@ pub enum ExportFormat {
     /// A document for people.
     #[default]
     Markdown,
-    /// What machines read.
+    /// The form for programs.
     Json,
 }
 
@@ -52,11 +52,11 @@ pub struct ExportSessionParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExportSessionResult {
-    /// What people call the session.
+    /// The title of the session.
     pub title: String,
     /// A name for the file, without a folder.
     pub file_name: String,
-    /// What was asked for.
+    /// The requested document.
     pub document: ExportedDocument,
 }
 
@@ -69,7 +69,7 @@ pub enum ExportedDocument {
         /// Its text.
         text: String,
     },
-    /// What machines read.
+    /// The form for programs.
     Json {
         /// The session.
         session: Box<ExportedSession>,
@@ -87,7 +87,7 @@ pub struct ExportedSession {
     /// The session it was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<SessionId>,
-    /// What people call it.
+    /// Its title.
     pub title: String,
     /// Where it works, as a path of the machine it was made on.
     pub folder: String,
@@ -97,7 +97,7 @@ pub struct ExportedSession {
     pub model: String,
     /// Tokens of all turns.
     pub usage: Usage,
-    /// What they cost in US dollars, if that is known.
+    /// The cost in US dollars, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// Its transcript, oldest first.
@@ -118,25 +118,25 @@ pub struct ExportedSubagent {
     pub agent_id: AgentId,
     /// The name of its type.
     pub kind: String,
-    /// What it is about.
+    /// Its topic.
     pub description: String,
     /// Its transcript, oldest first.
     pub items: Vec<Item>,
 }
 
-/// What is imported.
+/// The source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportSessionParams {
     /// The folder of an agent of the Kode SDK, as a `file:` URI: with `messages.json`, `tools.json` and `info.json`, or
     /// with these in `runtime/` and `meta.json`.
     pub from: Uri,
-    /// The workspace folder that the new session works in; the first one when there is none.
+    /// The workspace folder that the new session works in; the first one if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace_folder: Option<Uri>,
 }
 
-/// What was imported.
+/// The imported session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportSessionResult {

@@ -1,6 +1,6 @@
-//! Turns: hand in a prompt, cancel a turn or one call of it.
+//! Turns: submit a prompt, cancel a turn or one call of it.
 //!
-//! Rule: requests are answered at once and with an id; everything that comes of them is told by events.
+//! Rule: requests are answered at once and with an id; everything that comes of them is reported by events.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,12 +14,12 @@ use crate::text::{CallId, ItemId, QueueId, SessionId, TurnId, Uri};
 pub struct StartTurnParams {
     /// The session.
     pub session_id: SessionId,
-    /// What the user asks, in order; at least one part that is not empty.
+    /// The parts of the prompt, in order; at least one that is not empty.
     pub input: Vec<InputPart>,
-    /// What the editor shows at this moment.
+    /// The editor's state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<EditorContext>,
-    /// What happens when a turn runs already.
+    /// The delivery while a turn runs.
     #[serde(default)]
     pub delivery: Delivery,
     /// The most model calls of the turn: -1 for the built-in limit, 0 for none at all; absent as the settings say.
@@ -28,11 +28,12 @@ pub struct StartTurnParams {
     /// Whether the prompt is answered twice, for the user to choose; absent as the settings say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_answers: Option<bool>,
-    /// What the turn may cost in US dollars, with its sub-agents, before the user is asked whether it goes on: a number above
+    /// The budget of the turn in US dollars, with its sub-agents, before the user is asked whether it continues: a number
+    /// above
     /// 0. What has no known price is not counted. Absent as the settings say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<f64>,
-    /// How many minutes the turn may go on before the user is asked: a number above 0. Absent as the settings say.
+    /// How many minutes the turn may continue before the user is asked: a number above 0. Absent as the settings say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_minutes: Option<f64>,
 }
@@ -49,11 +50,11 @@ pub enum InputPart {
     Selection(SelectionPart),
     /// Something that is defined in the code.
     Symbol(SymbolPart),
-    /// What language servers say about a file, or one thing they say.
+    /// The diagnostics of a file, or one of them.
     Diagnostics(DiagnosticsPart),
-    /// What has changed in the repository.
+    /// The changes in the repository.
     Diff(DiffPart),
-    /// What another conversation came to.
+    /// The outcome of another conversation.
     Session(SessionPart),
     /// A picture.
     Image(ImagePart),
@@ -73,7 +74,7 @@ pub struct TextPart {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MentionPart {
-    /// What is named.
+    /// The named thing.
     pub uri: Uri,
     /// The part of it that is meant; all of it when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,7 +110,7 @@ pub struct SymbolPart {
     pub range: Option<lsp_types::Range>,
 }
 
-/// What language servers say about a file, or one thing they say.
+/// The diagnostics of a file, or one of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DiagnosticsPart {
@@ -125,11 +126,11 @@ pub struct DiagnosticsPart {
     pub message: Option<String>,
 }
 
-/// What has changed in the repository: the working tree against the last commit, unless something else is said.
+/// The changes in the repository: the working tree against the last commit, by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DiffPart {
-    /// What the next commit would hold instead.
+    /// The staged changes instead.
     #[serde(default)]
     pub staged: bool,
     /// The revision, or the range of two, instead of the last commit.
@@ -137,7 +138,7 @@ pub struct DiffPart {
     pub revision: Option<String>,
 }
 
-/// What another conversation came to.
+/// The outcome of another conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionPart {
@@ -163,7 +164,7 @@ pub struct PastedPart {
     pub text: String,
 }
 
-/// What the editor shows.
+/// The editor's state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EditorContext {
@@ -186,7 +187,7 @@ pub struct EditorContext {
     pub open_uris: Vec<Uri>,
 }
 
-/// What happens to a prompt when a turn runs already.
+/// The delivery of a prompt while a turn runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Delivery {
@@ -194,12 +195,12 @@ pub enum Delivery {
     /// after a restart, it waits for a person: until another prompt comes, after which it begins, or it is promoted.
     #[default]
     Queue,
-    /// The running turn is told it before its next model call, after the results of the calls that run; it goes on with
+    /// It goes to the running turn before its next model call, after the results of the calls that run; it continues with
     /// it where it would have ended. What it cannot be told any more waits in the queue, before all else.
     Steer,
 }
 
-/// What became of a prompt.
+/// The outcome of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum StartTurnResult {
@@ -207,7 +208,7 @@ pub enum StartTurnResult {
     Started(StartedTurn),
     /// It waits.
     Queued(QueuedTurn),
-    /// The running turn is told it.
+    /// It goes to the running turn.
     Steering(SteeredTurn),
     /// It is a command that is answered at once.
     Answered(AnsweredTurn),
@@ -231,7 +232,7 @@ pub struct StartedTurn {
     pub turn_id: TurnId,
 }
 
-/// A prompt that the running turn is told.
+/// A prompt for the running turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SteeredTurn {
@@ -259,7 +260,7 @@ pub struct QueuedPrompt {
     pub text: String,
 }
 
-/// Whose turn is cancelled.
+/// The session whose turn is cancelled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelTurnParams {
@@ -267,7 +268,7 @@ pub struct CancelTurnParams {
     pub session_id: SessionId,
 }
 
-/// Whose model is asked again now.
+/// The session whose model is asked again now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RetryTurnParams {
@@ -275,7 +276,7 @@ pub struct RetryTurnParams {
     pub session_id: SessionId,
 }
 
-/// Whether a turn runs; a model that nobody waits for is asked no sooner.
+/// Whether a turn runs; a model that no caller waits for is asked no sooner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RetryTurnResult {
@@ -305,7 +306,7 @@ pub struct CancelToolParams {
     pub call_id: CallId,
 }
 
-/// Whether there was something to cancel. What is cancelled ends by its events, shortly after.
+/// Whether there was something to cancel. Cancelled work ends by its events, shortly after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelResult {
@@ -323,7 +324,7 @@ pub enum StopReason {
     MaxTokens,
     /// The limit of model calls was reached.
     MaxTurns,
-    /// The turn had cost as much, or gone on as long, as it may.
+    /// The turn had cost as much, or continued as long, as it may.
     Budget,
     /// The model, or a filter, declined.
     Refusal,
@@ -331,7 +332,7 @@ pub enum StopReason {
     Cancelled,
     /// A fault ended it; an `error` event or a notice says which.
     Error,
-    /// The same call had the same result over and over, and nobody wanted it to go on.
+    /// The same call had the same result over and over, and the user did not continue it.
     Repetition,
     /// The answer only announced what it was going to do, and the settings say to stop there.
     IncompleteIntent,

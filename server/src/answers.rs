@@ -15,7 +15,7 @@ pub(crate) const DENY: &str = "Deny";
 pub(crate) struct Choice {
     /// The label, the same everywhere.
     pub(crate) label: &'static str,
-    /// What it grants beyond this call, escaped for display.
+    /// Its grants beyond this call, escaped for display.
     pub(crate) covers: Option<String>,
     /// Whether the call runs.
     pub(crate) allow: bool,

@@ -1,6 +1,6 @@
 //! The command line: which front end to start, and the ones that need no editor.
 //!
-//! Rule: standard output carries what was asked for and nothing else: frames for the language server, the answer or
+//! Rule: standard output carries the requested output and nothing else: frames for the language server, the answer or
 //! JSON for `run`; everything for people to watch goes to standard error.
 
 pub mod acp;
@@ -77,13 +77,13 @@ enum Command {
     Sandbox(sandbox::SandboxArgs),
     /// List, explain, add and remove permission rules
     Permissions(permissions::PermissionsArgs),
-    /// Say what counts of all settings and where it comes from, change one, or print their schema
+    /// Print the settings in effect with their sources, change one, or print their schema
     Config(config::ConfigArgs),
     /// List what files of this workspace ask for, and let it count or not
     Trust(trust::TrustArgs),
     /// List, add, remove and test MCP servers, and sign in to them
     Mcp(mcp::McpArgs),
-    /// Add marketplaces, and install, switch and look at plugins
+    /// Add marketplaces; install, switch and inspect plugins
     Plugin(plugin::PluginArgs),
     /// List the model profiles, and say which cannot be used and why
     Models(models::ModelsArgs),
@@ -91,7 +91,7 @@ enum Command {
     Setup(setup::SetupArgs),
     /// List, show, rename, archive, delete, search and export the stored sessions
     Sessions(sessions::SessionsArgs),
-    /// Check the model, the sandbox, the settings, and what is missing
+    /// Check the model, the sandbox, the settings and missing parts
     Doctor(doctor::DoctorArgs),
     /// Print the reference of settings, commands or tools as Markdown
     Reference(reference::ReferenceArgs),
@@ -214,7 +214,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     let safe = crate::display::printable(&text);
     if safe == text {
-        // A closed stream is nobody's loss.
+        // Writing to a closed stream is no error.
         drop(error.print());
     } else {
         terminal::error_line(safe.trim_end());
@@ -237,7 +237,7 @@ fn block_on(front: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Re
     outcome
 }
 
-/// What commands about the files of a workspace have in common.
+/// The common part of commands about the files of a workspace.
 #[derive(Debug, Args)]
 struct FolderArgs {
     /// JSON instead of text, at least for lists

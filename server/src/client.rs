@@ -1,4 +1,4 @@
-//! What the client told about itself in `initialize`.
+//! The client's data in `initialize`.
 //!
 //! Rule: read once, by capability and never by client name; whatever is missing or null counts as not
 //! offered, and so do capabilities of ours that cannot be read.
@@ -33,9 +33,9 @@ pub struct ClientFacts {
     pub roots: Vec<WorkspaceRoot>,
     /// How much of our work the client wants to see in `$/logTrace`.
     pub trace: TraceValue,
-    /// The user's settings as the client passes them; `Null` when there are none.
+    /// The user's settings as the client passes them; `Null` if none exist.
     pub initialization_options: Value,
-    /// What positions count.
+    /// The unit of positions.
     pub encoding: PositionEncoding,
     /// Whether `workspace/applyEdit` is understood.
     pub apply_edit: bool,
@@ -49,7 +49,7 @@ pub struct ClientFacts {
     pub show_message_request: bool,
     /// Whether `workspace/configuration` is answered.
     pub configuration: bool,
-    /// Whether the server may ask to be told of changes of the configuration.
+    /// Whether the server may ask for notifications of changes of the configuration.
     pub configuration_registration: bool,
     /// Whether the server may create progress of its own.
     pub work_done_progress: bool,
@@ -61,13 +61,13 @@ pub struct ClientFacts {
     pub honors_change_annotations: bool,
     /// Whether completion is asked for.
     pub completion: bool,
-    /// Whether completion may be so old that what is replaced is the word at the cursor, whatever an item says.
+    /// Whether completion may be so old that it replaces the word at the cursor, whatever an item says.
     pub completes_words: bool,
     /// Whether hovers are shown as Markdown.
     pub hover_markdown: bool,
     /// Whether virtual documents are read by `workspace/textDocumentContent`.
     pub text_document_content: bool,
-    /// What a plugin of ours offers; all absent in other clients.
+    /// The offer of a plugin of ours; all absent in other clients.
     pub kode: ClientKode,
 }
 
@@ -76,7 +76,7 @@ pub struct ClientFacts {
 pub struct WorkspaceRoot {
     /// The folder.
     pub path: AbsPath,
-    /// What the user calls it.
+    /// Its name in the settings.
     pub name: String,
 }
 
@@ -101,7 +101,7 @@ impl ClientFacts {
         let hover_formats = text_document.hover.and_then(|hover| hover.content_format).unwrap_or_default();
         let workspace = workspace.unwrap_or_default();
         let workspace_edit = workspace.workspace_edit.unwrap_or_default();
-        // Neovim announces only what is within `documentChanges`: operations on files. Without a version it puts
+        // Neovim announces only capabilities within `documentChanges`: operations on files. Without a version it puts
         // an edit into a text the edit was not computed on.
         let operations = workspace_edit.resource_operations.unwrap_or_default();
         let window = window.unwrap_or_default();

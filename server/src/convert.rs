@@ -220,7 +220,7 @@ pub fn model_ref(models: &Models, name: &str) -> wire::ModelRef {
     wire::ModelRef { name: name.to_owned(), provider }
 }
 
-/// Who serves a model.
+/// The provider of a model.
 #[must_use]
 pub fn provider(provider: Provider) -> &'static str {
     provider.name()

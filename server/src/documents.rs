@@ -77,7 +77,7 @@ impl Documents {
         self.lock().encoding = encoding;
     }
 
-    /// What positions count.
+    /// The unit of positions.
     #[must_use]
     pub fn encoding(&self) -> PositionEncoding {
         self.lock().encoding
@@ -108,7 +108,7 @@ impl Documents {
         self.lock().observers.push(observer);
     }
 
-    /// Notes that a document is open whose text is too large to be followed: what was known of it is out of date.
+    /// Notes that a document is open whose text is too large to be followed: its former state is out of date.
     pub fn open_too_large(&self, uri: &Url, bytes: u64) {
         let mut state = self.lock();
         state.close(&DocumentKey::of(uri));
@@ -123,7 +123,7 @@ impl Documents {
         self.lock().too_large.get(&DocumentKey::of_target(target)).copied()
     }
 
-    /// Takes up a document the editor opened. One that is open already takes the new text.
+    /// Follows a document that the editor opened. One that is open already takes the new text.
     pub fn open(&self, item: TextDocumentItem) {
         let snapshot = DocumentSnapshot {
             path: file_path(&item.uri),
@@ -137,7 +137,7 @@ impl Documents {
         too_large.remove(&DocumentKey::of(&item.uri));
         match open.get_mut(&DocumentKey::of(&item.uri)) {
             Some(document) => {
-                tracing::warn!(uri = %item.uri, "the editor opened a document that was open; its new text counts");
+                tracing::warn!(uri = %item.uri, "the editor opened a document that was open; its new text is used");
                 document.snapshot = snapshot;
                 document.compare(true, &mut 0);
                 tell(observers, &DocumentEvent::Opened(document.snapshot.clone()));
@@ -195,7 +195,7 @@ impl Documents {
         document.saving.begin(params.reason);
     }
 
-    /// Tells of a document the editor saved.
+    /// Reports a document the editor saved.
     pub fn saved(&self, saved: &TextDocumentIdentifier) {
         let mut state = self.lock();
         let DocumentTable { open, observers, .. } = &mut *state;
@@ -215,7 +215,7 @@ impl Documents {
         Some(state.open.get_mut(&DocumentKey::of_target(target))?.saving.expect())
     }
 
-    /// Notes that the editor will not save a document though it was asked to: the next save is somebody else's.
+    /// Notes that the editor will not save a document though it was asked to: the next save is another one.
     pub fn save_refused(&self, target: &Target) {
         if let Some(document) = self.lock().open.get_mut(&DocumentKey::of_target(target)) {
             document.saving.refuse();
@@ -254,7 +254,7 @@ impl Documents {
         Ok(expectation)
     }
 
-    /// What an edit of this document holds while it is under way, so that edits go one after the other; `None`
+    /// The lock of a running edit of this document, so that edits go one after the other; `None`
     /// when the document is not open.
     #[must_use]
     pub fn edit_turn(&self, document: &DocumentSnapshot) -> Option<Arc<tokio::sync::Mutex<()>>> {
@@ -287,8 +287,8 @@ impl OpenDocument {
         expected.iter_mut().for_each(|expected| expected.observe(snapshot, last_change, budget));
     }
 
-    /// Lets those go on who wait for an edit. Observers have been told by then, so that nobody hears of a change after
-    /// somebody has acted on it.
+    /// Wakes the waiters for an edit. Observers were notified before, so that none learns of a change after
+    /// a waiter has acted on it.
     fn settle(&mut self) {
         self.expected.retain_mut(ExpectedEdit::settle);
     }

@@ -1,7 +1,7 @@
 //! The handlers of the `agent/*` methods, one file for each group.
 //!
-//! Rule: a handler converts, calls, converts. It never waits for the editor, a model or a tool; what takes time is
-//! told by events.
+//! Rule: a handler converts, calls, converts. It never waits for the editor, a model or a tool; what takes time is reported
+//! by events.
 
 pub mod catalogue;
 pub mod checkpoint;

@@ -59,7 +59,7 @@ pub struct LspHost {
     connection: Arc<ClientConnection>,
 }
 
-/// What the editor said about an edit.
+/// The editor's answer about an edit.
 enum EditAnswer {
     Applied,
     Refused(String),
@@ -73,8 +73,8 @@ impl LspHost {
         Self { connection }
     }
 
-    /// Edits an open document as [`Host::edit_document`] does, for one who goes on however late the editor tells of it: for ten
-    /// minutes, in which no other edit of the document is made.
+    /// Edits an open document as [`Host::edit_document`] does, for one who continues however late the editor reports it: for
+    /// ten minutes, in which no other edit of the document is made.
     pub(crate) async fn edit_patiently(&self, edit: DocumentEdit) -> DocumentEditOutcome {
         self.edit_within(edit, LATE_LIMIT, LATE_LIMIT).await
     }
@@ -126,7 +126,7 @@ impl LspHost {
     }
 
     /// Sends the edit. The request is owned by a task of its own that lives until the answer comes, because the
-    /// service cannot bear an answer nobody waits for.
+    /// service cannot bear an answer no caller waits for.
     fn send(&self, params: ApplyWorkspaceEditParams) -> oneshot::Receiver<EditAnswer> {
         let (sender, answer) = oneshot::channel();
         let client = self.connection.client.clone();
@@ -141,7 +141,7 @@ impl LspHost {
                 }
                 Err(error) => EditAnswer::Refused(error.message.into_owned()),
             };
-            // Nobody listens any more when the document has already shown the edit.
+            // The listener is gone when the document has already shown the edit.
             let _ = sender.send(answer);
         });
         answer
@@ -161,7 +161,7 @@ impl LspHost {
             if outcome != SaveOutcome::Saved {
                 connection.documents.save_refused(&asked);
             }
-            // Nobody listens any more when the document was already saved.
+            // The listener is gone when the document was already saved.
             let _ = sender.send(outcome);
         });
         answer
@@ -209,7 +209,7 @@ impl Host for LspHost {
                 answer.unwrap_or_else(|_| not_saved("the connection to the editor ended"))
             }
             () = tokio::time::sleep(SAVE_LIMIT) => {
-                not_saved("the editor neither saved the document nor said why not within 10 s")
+                not_saved("the editor neither saved the document nor gave a reason within 10 s")
             }
         }
     }
@@ -255,7 +255,7 @@ impl Host for LspHost {
     }
 }
 
-/// What the editor said about one document it was asked to save.
+/// The editor's answer about one document it was asked to save.
 fn save_outcome(asked: &Target, result: wire::SaveDocumentsResult) -> SaveOutcome {
     let is_asked = |uri: &wire::Uri| Url::parse(uri.as_str()).is_ok_and(|uri| target(&uri) == *asked);
     if result.saved.iter().any(is_asked) {
@@ -263,7 +263,7 @@ fn save_outcome(asked: &Target, result: wire::SaveDocumentsResult) -> SaveOutcom
     }
     match result.failed.into_iter().find(|failure| is_asked(&failure.uri)) {
         Some(failure) => SaveOutcome::Failed { reason: failure.reason },
-        None => not_saved("the editor did not say what became of it"),
+        None => not_saved("the editor did not report the result"),
     }
 }
 
@@ -280,7 +280,7 @@ impl From<EditSettlement> for DocumentEditOutcome {
     }
 }
 
-/// The document decides; the answer only says how long to look at it and what to call what is seen.
+/// The document decides; the answer only says how long to check it and the name of the result.
 async fn after_answer(
     answer: EditAnswer,
     mut expectation: EditExpectation,

@@ -33,12 +33,12 @@ impl Lifecycle {
         self.stop.cancel();
     }
 
-    /// Waits until somebody asked for the end.
+    /// Waits until the end is requested.
     pub async fn stopped(&self) {
         self.stop.cancelled().await;
     }
 
-    /// Whether the end has begun: there is nothing to tell the editor any more.
+    /// Whether the end has started: there is nothing to tell the editor any more.
     pub fn is_ending(&self) -> bool {
         lock(&self.ending).is_some()
     }
@@ -49,7 +49,7 @@ impl Lifecycle {
         lock(&self.at_end).push(task.boxed());
     }
 
-    /// Does what was registered; the second and later calls wait for the first to be done.
+    /// Runs the registered work; the second and later calls wait for the first to be done.
     pub async fn end(&self) {
         let ending = lock(&self.ending)
             .get_or_insert_with(|| {
@@ -99,7 +99,7 @@ async fn run_tasks(tasks: Vec<BoxFuture<'static, ()>>) {
 #[cfg(unix)]
 fn process_exists(id: u32) -> bool {
     let Some(process) = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw) else { return false };
-    // A process of somebody else refuses the signal and exists.
+    // A process of another user refuses the signal and exists.
     rustix::process::test_kill_process(process) != Err(rustix::io::Errno::SRCH)
 }
 

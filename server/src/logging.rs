@@ -17,7 +17,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::home;
 
-/// What is logged, in the syntax of `tracing`'s filters: a level, or levels by module.
+/// The log filter, in the syntax of `tracing`'s filters: a level, or levels by module.
 pub const LEVEL_VARIABLE: &str = "KODE_LS_LOG";
 
 /// Log files that are kept, one per day.
@@ -27,7 +27,7 @@ const KEPT_FILES: usize = 7;
 /// the start, and the library's own limit would cost half of the start-up time.
 const BUFFERED_LINES: usize = 4_096;
 
-/// Keeps logging alive; what was logged is written once this is dropped.
+/// Keeps logging alive; pending lines are written once this is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Guards {
@@ -54,7 +54,7 @@ fn start(logs_to_stderr: bool) -> Guards {
     let (file, guard) = match home.and_then(|home| open_file(&home.join("log"))) {
         Ok((file, guard)) => (Some(file), Some(guard)),
         Err(error) => {
-            // Nobody is left to tell when stderr is closed as well.
+            // No output is left when stderr is closed as well.
             let _ = writeln!(io::stderr(), "kode-ls: no log file is written: {error}");
             (None, None)
         }

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::home;
 
-/// What an engine is equipped with by the settings of the user and the administrator, whatever the workspace.
+/// The equipment of an engine by the settings of the user and the administrator, for any workspace.
 pub(crate) struct EngineSettings {
     /// The most calls of a session that run at once.
     pub(crate) concurrency: usize,
@@ -35,14 +35,14 @@ pub(crate) struct EngineSettings {
 pub(crate) enum WebSearchStatus {
     /// By this service.
     On(&'static str),
-    /// Nobody has set up a service.
+    /// No service is set up.
     Off,
     /// A service is set up in a way that cannot be used; why, for the user.
     Broken(String),
 }
 
 impl WebSearchStatus {
-    /// What is wrong and what to do, if anything is wrong.
+    /// The problem and the next step, if any.
     pub(crate) fn problem(&self) -> Option<String> {
         match self {
             Self::On(_) | Self::Off => None,
@@ -56,7 +56,7 @@ pub(crate) fn how_to_search() -> String {
     format!("{HOW_TO_ENABLE} That goes under `webSearch` into your own settings, ~/.kode/settings.json.")
 }
 
-/// What settings equip an engine with now. Reads the files; a setting that cannot be used is left out and told.
+/// The current equipment of an engine by settings. Reads the files; an invalid setting is left out and reported.
 pub(crate) fn equipment(policies: &SettingsPolicies) -> EngineSettings {
     let values = policies.values();
     let (search, provider) = match values.web_search.as_ref().map(provider) {

@@ -1,6 +1,6 @@
 //! The language server as a program: the table of methods, standard input and output.
 //!
-//! Rule: what is not needed to answer `initialize` is not done before it.
+//! Rule: work that `initialize` does not need is not done before it.
 
 mod capabilities;
 mod language_server;

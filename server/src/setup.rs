@@ -49,7 +49,7 @@ pub(crate) enum SetupError {
     /// There is no such provider.
     #[error("there is no provider `{0}`; `agent/setup/providers` lists them")]
     UnknownProvider(String),
-    /// An option of the choice is none of a profile, or does not fit.
+    /// An option of the choice does not exist in a profile, or does not fit.
     #[error("the option `{0}` cannot be used here: {1}")]
     BadOption(String, String),
     /// No profile can be made of it.
@@ -60,7 +60,7 @@ pub(crate) enum SetupError {
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         reason: String,
     },
     /// The settings cannot be written.
@@ -68,7 +68,7 @@ pub(crate) enum SetupError {
     Settings(String),
 }
 
-/// What became of a trial.
+/// The outcome of a trial.
 pub(crate) struct SetupTrial {
     /// The model that was asked, and how long it took; or why it did not answer.
     pub(crate) outcome: Result<(String, Duration), ModelError>,
@@ -304,7 +304,7 @@ pub(crate) fn save(
         .clone()
         .or(provider.model.clone())
         .ok_or_else(|| SetupError::BadOption("model".to_owned(), "name the model".to_owned()))?;
-    // What cannot be used is not kept.
+    // An unusable profile is not stored.
     profile(choice, &model, &environment)?;
     let key_file = match &choice.key {
         SetupKey::Value { value } => Some(write_key(state, &name, value)?),

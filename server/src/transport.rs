@@ -36,7 +36,7 @@ pub const MAX_IN_FLIGHT: usize = 1_024;
 /// Answers that may wait to be written before reading pauses.
 const ANSWER_QUEUE: usize = 256;
 
-/// How long handlers may go on when the connection ends.
+/// How long handlers may continue when the connection ends.
 const HANDLER_GRACE: Duration = Duration::from_secs(2);
 
 /// How long `exit` waits for a `shutdown` that is not done: a little over what the end itself may take.
@@ -143,7 +143,7 @@ where
 
 type HandlerOutcome = Result<Result<Option<Response>, ExitedError>, Box<dyn Any + Send>>;
 
-/// Who called, for the answers that no handler gives.
+/// The caller, for the answers that no handler gives.
 struct CallOrigin {
     method: String,
     id: Option<Id>,
@@ -162,7 +162,7 @@ enum ServingPhase {
 
 impl CallOrigin {
     /// Whether the call can be answered with an error instead of being made. Notifications cannot, and the
-    /// lifecycle must go on under any load.
+    /// lifecycle must continue under any load.
     fn may_be_refused(&self) -> bool {
         self.id.is_some() && self.method != "shutdown"
     }
@@ -225,13 +225,13 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
             IncomingMessage::Call(request) => self.call(request).await,
             IncomingMessage::Answer(response) => self.resolve(response),
             IncomingMessage::Invalid(response) => {
-                tracing::warn!(error = ?response.error(), "the editor sent something illegible");
+                tracing::warn!(error = ?response.error(), "the editor sent an invalid message");
                 self.send(response).await;
             }
         }
     }
 
-    /// Calls the handler and polls it once; what is not done then goes on as a task.
+    /// Calls the handler and polls it once; unfinished work continues as a task.
     async fn call(&mut self, request: Request) {
         if poll_fn(|context| self.service.poll_ready(context)).await.is_err() {
             self.exited = true;
@@ -274,7 +274,7 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
                 let answers = self.answers.clone();
                 let task = self.handlers.spawn(async move {
                     if let Some(response) = origin.response(handler.await) {
-                        // Fails only when the writer is gone, and then nobody is there to be answered.
+                        // Fails only when the writer is gone, and then no client is left.
                         let _ = answers.send(response).await;
                     }
                 });
@@ -304,14 +304,14 @@ impl<B: LanguageServer, C: Sink<Response, Error = ExitedError> + Unpin> Dispatch
         }
     }
 
-    /// Brings an answer to whoever asked the client.
+    /// Brings an answer to the caller the client.
     fn resolve(&mut self, response: Response) {
         let id = response.id().clone();
         let sink = &mut self.client_answers;
         // The service panics here when the asker has stopped waiting.
         let resolved = std::panic::catch_unwind(AssertUnwindSafe(|| sink.start_send_unpin(response)));
         if !matches!(resolved, Ok(Ok(()))) {
-            tracing::debug!(%id, "the editor answered a request nobody waits for any more");
+            tracing::debug!(%id, "the editor answered a request that no longer waits");
         }
     }
 

@@ -25,7 +25,7 @@ struct Rig {
     workspace: AbsPath,
     shell: Arc<Shell>,
     sandbox: Arc<Sandbox>,
-    /// A number of seconds to sleep that nobody else sleeps for.
+    /// A number of seconds to sleep that no other process uses.
     marker: String,
 }
 
@@ -74,7 +74,7 @@ impl Rig {
         lines.filter(|line| *line == arguments.as_bytes()).count()
     }
 
-    /// Waits until so many of them run. Nothing tells of processes of others, so they are looked for.
+    /// Waits until this many of them run. Nothing reports processes of others, so they are looked for.
     async fn wait_for_sleepers(&self, count: usize) {
         let wait = async {
             while self.sleepers() != count {

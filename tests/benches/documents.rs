@@ -1,4 +1,4 @@
-//! What large documents and many changes cost an editor: keystrokes in 100 MB, a file with 1,000 hunks, a look into a
+//! The cost of large documents and many changes for an editor: keystrokes in 100 MB, a file with 1,000 hunks, a look into a
 //! file of 500 MB.
 //!
 //! Rule: everything goes over the wire of the built program. A keystroke is a notification of its own; many are sent at
@@ -219,7 +219,7 @@ fn peak(client: &Client) -> f64 {
     kib.unwrap_or_else(|| panic!("{path} names no VmHWM")) * 1024.0
 }
 
-/// Types into a document, past the editor, which would look at all of it for each key.
+/// Types into a document, past the editor, which would check all of it for each key.
 struct Keyboard<'a> {
     client: &'a Client,
     uri: String,

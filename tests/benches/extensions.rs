@@ -1,6 +1,6 @@
-//! What a user's own files cost before they are of use: skills, commands, agents and MCP servers, some of them dead.
+//! The cost of a user's own files before they are of use: skills, commands, agents and MCP servers, some of them dead.
 //!
-//! Rule: each time stands beside that of a project without any of it, measured by turns, because what counts is that nobody
+//! Rule: each time is beside that of a project without any of it, measured by turns, because what counts is that no caller
 //! waits for them. Nothing here passes or fails.
 //!
 //! Run it with `cargo build --release && cargo bench -p kode-e2e --bench extensions`.

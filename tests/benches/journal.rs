@@ -1,6 +1,6 @@
-//! What long sessions cost: appending, listing, opening, resuming after a kill, memory.
+//! The cost of long sessions: appending, listing, opening, resuming after a kill, memory.
 //!
-//! Rule: an append stands beside a bare one to a file of its own, measured by turns with it. A session is opened over
+//! Rule: an append is beside a bare one to a file of its own, measured by turns with it. A session is opened over
 //! stdio by the built program, and every run has a server of its own. Nothing here passes or fails.
 //!
 //! Run it with `cargo build --release && cargo bench -p kode-e2e --features journal --bench journal`; a number after `--` sets
@@ -67,7 +67,7 @@ fn size_of(bytes: u64) -> String {
     if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) }
 }
 
-/// Makes a journal of so many bytes.
+/// Makes a journal of this many bytes.
 fn fill(path: &Path, bytes: u64) {
     Journal::open(path).unwrap().append(&remark()).unwrap();
     let line = fs::read(path).unwrap();
@@ -147,7 +147,7 @@ fn load(client: &Client, id: &str) -> Duration {
     let start = Instant::now();
     let params = json!({ "sessionId": id, "items": ITEMS });
     let request = client.send_request("agent/session/load", params);
-    // However long it takes: what is measured is not judged.
+    // However long it takes: the measurement is not judged.
     while !client.is_answered(request) {
         std::thread::sleep(Duration::from_micros(100));
     }

@@ -1,5 +1,5 @@
-//! What language servers spare the model and cost it: bytes for all uses of a symbol, the time of our part of a call, and the
-//! processes that are left.
+//! The savings and costs of language servers for the model: bytes for all uses of a symbol, the time of our part of a call,
+//! and the processes that are left.
 //!
 //! Rule: everything goes over the wire of the built program. The uses are those of real symbols in the TypeScript of this
 //! repository, found by a real server and by Grep with Read. Nothing here passes or fails.
@@ -23,7 +23,7 @@ use kode_e2e::measure::{figure, heading};
 use kode_e2e::{Client, Offer, Project, Script, Step, call, copy_folder, results_of, say};
 use serde_json::{Value, json};
 
-/// Symbols of the VS Code client that stand in at least ten files, or are named by a common word.
+/// Symbols of the VS Code client that are in at least ten files, or are named by a common word.
 const SYMBOLS: [&str; 10] =
     ["count", "act", "told", "step", "SessionView", "stop", "ask", "messageOf", "keyOf", "toRange"];
 /// Calls whose time is taken.

@@ -1,8 +1,8 @@
-//! What stands between a person and the first words, and between an edit and what comes after it: a prompt in a workspace
+//! The time between a person and the first words, and between an edit and what comes after it: a prompt in a workspace
 //! of 100,000 files, and a round that changes an open document.
 //!
-//! Rule: a floor is measured by turns with it: the same request by a bare HTTP client, and for the edit what nobody can do
-//! without, a synced append and a round trip to the client. Nothing here passes or fails.
+//! Rule: a floor is measured by turns with it: the same request by a bare HTTP client, and for the edit the steps that no
+//! agent can do without, a synced append and a round trip to the client. Nothing here passes or fails.
 //!
 //! Run it with `cargo build --release && cargo bench -p kode-e2e --bench prompts`; a number after `--` sets the files.
 
@@ -89,7 +89,7 @@ fn first_request(files: usize) {
 /// deep in it at the beginning as at the end.
 #[derive(Clone, Copy, Default)]
 struct ModelClock {
-    /// What the clock here shows when that of the model begins, in nanoseconds.
+    /// The clock here at the zero of the model's clock, in nanoseconds.
     begins: i128,
 }
 
@@ -171,7 +171,7 @@ struct Http {
 
 impl Http {
     fn new() -> Self {
-        // The crate wants to be told whose cryptography it is; an error only says that it was told already.
+        // The crate needs a cryptography provider; an error only says that one is set already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { runtime, client: reqwest::Client::builder().no_proxy().tcp_nodelay(true).build().unwrap() }

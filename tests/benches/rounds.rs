@@ -1,4 +1,4 @@
-//! What a round of the loop costs between two answers of the model: time, bytes, memory, and how they grow.
+//! The cost of a round of the loop between two answers of the model: time, bytes, memory, and how they grow.
 //!
 //! Rule: the scripted model measures, in a process of its own and with one clock for both sides: from the last byte of
 //! an answer until the next request has come as a whole. The floor sends the same requests, reads the same streams and
@@ -58,7 +58,7 @@ struct Floor {
 
 impl Floor {
     fn new() -> Self {
-        // The crate wants to be told whose cryptography it is; an error only says that it was told already.
+        // The crate needs a cryptography provider; an error only says that one is set already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { runtime, http: Http::builder().no_proxy().tcp_nodelay(true).build().unwrap() }
@@ -99,7 +99,7 @@ fn bodies(mut last: Value) -> Receiver<Vec<u8>> {
     thread::spawn(move || {
         for count in (1..=messages.len()).step_by(2) {
             let body = format!("{head}{}{tail}", messages[..count].join(","));
-            // The floor has panicked when nobody wants it.
+            // The floor has panicked when it is not in use.
             if made.send(body.into_bytes()).is_err() {
                 break;
             }
@@ -175,7 +175,7 @@ fn one_round(floor: &Floor) {
     }
 }
 
-/// The places in a long turn that are looked at: their names, and the gaps that count there.
+/// The places in a long turn that are checked: their names, and the gaps that count there.
 fn places(rounds: usize) -> Vec<(usize, std::ops::Range<usize>)> {
     let mut ends: Vec<usize> = [1, 10, 100, 500].into_iter().filter(|end| *end < rounds).collect();
     ends.push(rounds);
@@ -202,7 +202,7 @@ fn many_rounds(floor: &Floor, rounds: usize) {
     let (mut ours, mut http, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
     for turn in 0..=TURNS {
         let session = client.session();
-        // Every other mode asks after its limit of model calls whether the turn is to go on.
+        // Every other mode asks after its limit of model calls whether the turn is to continue.
         session.call("agent/session/configure", json!({ "mode": "bypassPermissions" }));
         let prompt = session.prompt("read them all");
         if turn == 0 {

@@ -1,4 +1,4 @@
-//! What the list of sessions costs with many of them: with nothing known, from the index on the disk, and again.
+//! The cost of listing many sessions: without an index, from the index on the disk, and again.
 //!
 //! Rule: the floor reads the names and asks the system for length and time of every journal, which is what any list has to
 //! do to be true. Nothing here passes or fails.
@@ -100,7 +100,7 @@ fn in_new_server(project: &Project, prepare: &dyn Fn()) -> Duration {
 
 fn cold(project: &Project, folder: &Path) {
     let nothing_known = || {
-        // What is missing is what is wanted here.
+        // The missing files are the expected result.
         drop(fs::remove_file(folder.join("index.json")));
     };
     let [floor, ours] =

@@ -1,6 +1,6 @@
-//! What kode-ls costs before it is of use: time until it answers `initialize`, memory, size.
+//! The cost of kode-ls before it is of use: time until it answers `initialize`, memory, size.
 //!
-//! Rule: a time stands beside that of a floor measured in the same minute, because the time of one machine says
+//! Rule: a time is beside that of a floor measured in the same minute, because the time of one machine says
 //! nothing about another. Nothing here passes or fails.
 //!
 //! Run it with `cargo build --release && cargo bench -p kode-e2e --bench startup`.

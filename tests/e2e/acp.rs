@@ -67,7 +67,7 @@ fn text_of(updates: &[Value], kind: &str) -> String {
         .collect()
 }
 
-/// Waits until the answer to `hold` has begun. A prompt after a turn without one would be joined to that turn's prompt.
+/// Waits until the answer to `hold` has started. A prompt after a turn without one would be joined to that turn's prompt.
 fn streaming(client: &AcpClient, session: &str) {
     client.wait_update(session, "the first half", |update| update["sessionUpdate"] == "agent_message_chunk");
 }

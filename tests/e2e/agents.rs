@@ -216,7 +216,7 @@ fn a_sub_agent_that_forks_begins_with_what_was_said_before_its_call() {
     let of_agents: Vec<_> =
         requests.iter().filter(|request| request["system"].to_string().contains("You count.")).collect();
     assert_eq!(of_agents.len(), 2, "{requests:#?}");
-    // What the caller was sent when it called them.
+    // The request of the caller when it called them.
     let caller = requests.iter().rfind(|request| {
         !request["system"].to_string().contains("You count.")
             && !request.to_string().contains("count the words")

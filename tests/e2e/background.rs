@@ -1,4 +1,4 @@
-//! Commands in the background: started, looked at, ended by whoever may, and never left behind.
+//! Commands in the background: started, checked, ended by those who may, and never left behind.
 //!
 //! Rule: a command writes the ids of its processes, so that a test knows what has to be gone.
 
@@ -8,7 +8,7 @@ use kode_e2e::{Client, LIMIT, Project, Script, Session, Step, call, say};
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 
-/// A command that goes on like a server, with a child, and names both.
+/// A command that continues like a server, with a child, and names both.
 const SERVER: &str = "sleep 600 & echo child $! shell $$ ready; wait";
 
 fn background(command: &str) -> Step {
@@ -30,8 +30,9 @@ fn results(project: &Project) -> Vec<String> {
     messages.flat_map(kode_e2e::results_of).map(|(text, _)| text).collect()
 }
 
-/// Waits until nothing that the commands have started runs any more. It is told by what it is and where, not by a number: in
-/// the sandbox processes have numbers of their own. Nothing tells of the end of somebody else's process, so it is looked for.
+/// Waits until nothing that the commands have started runs any more. It is reported by what it is and where, not by a
+/// number: in the sandbox processes have numbers of their own. Nothing reports the end of another process's child, so it is
+/// looked for.
 fn assert_gone(project: &Project) {
     let workspace = project.workspace();
     let is_of_command = |process: &Path| {
@@ -246,7 +247,7 @@ fn what_cannot_be_read_or_stopped_is_said() {
     }
 }
 
-/// An agent that nobody waits for.
+/// An agent that no caller waits for.
 const HELPER: &str = "---\nname: helper\ndescription: Helps.\nbackground: true\n---\nYou help.\n";
 
 fn helper(more: Value) -> Step {

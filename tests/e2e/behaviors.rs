@@ -1,8 +1,8 @@
 //! The behaviors that kode-ls takes over from other agents: every one of them has its row, every row names tests that exist, and
 //! the page of the documentation is the one that the rows make.
 //!
-//! Rule: a row is never removed or renumbered. One that holds no more is `open` and says what is missing, or `replaced` and says
-//! why and where.
+//! Rule: a row is never removed or renumbered. One that holds no more is `open` and names the missing part, or `replaced`
+//! and says why and where.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -67,7 +67,7 @@ fn has_test(file: &str, text: &str, name: &str) -> bool {
     above.into_iter().any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
 }
 
-/// What is wrong with a row.
+/// The problems of a row.
 fn faults(row: &BehaviorRow) -> Vec<String> {
     let mut faults = Vec::new();
     let (is_holding, is_replaced) = (row.state == "holds", row.state == "replaced");

@@ -1,4 +1,4 @@
-//! The sessions there are, over the wire and on the command line: listed, named, put away, deleted, searched.
+//! The sessions there are, over the wire and on the command line: listed, named, archived, deleted, searched.
 
 use std::fs;
 use std::path::PathBuf;
@@ -349,7 +349,9 @@ fn an_editor_without_a_panel_picks_the_conversation_that_goes_on() {
     client.wait_for("to be told", |received| {
         let mut shown = received.of("window/showMessage");
         shown
-            .find(|message| message["params"]["message"].as_str().unwrap().contains("goes on with"))
+            .find(|message| {
+                message["params"]["message"].as_str().unwrap().contains("the next prompt continues")
+            })
             .map(drop)
     });
     assert_eq!(execute("kode.ask", json!({ "text": "more" }))["sessionId"], first);

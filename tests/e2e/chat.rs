@@ -1,6 +1,6 @@
 //! Chat documents in editors without a plugin: a prompt is written into a Markdown file, sent, and answered there.
 //!
-//! Rule: what is checked is the text on the screen; nothing the user has typed may be missing from it or moved in it.
+//! Rule: the tests check the text on the screen; nothing the user has typed may be missing from it or moved in it.
 
 use kode_e2e::{
     Client, Encoding, Offer, Policy, Project, RpcError, Script, Typing, call, offset_of, position_of, say,
@@ -72,7 +72,7 @@ fn answered(client: &Client, uri: &str, headings: usize) -> String {
     })
 }
 
-/// Waits until the answer has begun; gives the text then.
+/// Waits until the answer has started; gives the text then.
 fn begun(client: &Client, uri: &str) -> String {
     client.editor.wait_text(uri, "the first half", |text| text.contains("First half"))
 }
@@ -154,7 +154,7 @@ fn a_conversation_that_is_lost_is_said_and_begun_anew_on_demand() {
     let text = "<!-- kode session ses_00000000000000000000000000 -->\n\n## You\nhello\n";
     let (client, uri) = opened(&project, &plain(), text);
     let error = try_send(&client, json!({ "uri": uri })).unwrap_err();
-    assert!(error.message.contains("not known here") && error.hint().contains("fresh"), "{error:?}");
+    assert!(error.message.contains("was not found") && error.hint().contains("fresh"), "{error:?}");
     assert_eq!((client.editor.text(&uri).as_str(), project.model.requests().len()), (text, 0));
     let fresh = titled(&actions(&client, &uri, json!({ "diagnostics": [] })), "Send as a new conversation");
     let sent = run(&client, &fresh["command"]);
@@ -265,7 +265,7 @@ fn an_editor_that_takes_no_edits_shows_the_answer_and_says_so() {
     shown(&client, "applyEdit");
     shown(&client, "Hello to you.");
     assert_eq!(client.editor.text(&uri), "## You\nhello\n");
-    // The document cannot name its conversation, and goes on with it all the same.
+    // The document cannot name its conversation, and continues with it all the same.
     assert_eq!(send(&client, &uri)["sessionId"], sent["sessionId"]);
 }
 
@@ -359,9 +359,9 @@ fn what_cannot_be_sent_is_said() {
     for (argument, says) in [
         (json!({}), "several chat documents"),
         (json!({ "uri": other }), "nothing to send"),
-        (json!({ "uri": project.uri("a.txt") }), "no chat document"),
+        (json!({ "uri": project.uri("a.txt") }), "is not a chat document"),
         (json!({ "uri": project.uri("c.kode.md") }), "not open"),
-        (json!({ "uri": uri, "position": { "line": 1, "character": 0 } }), "sent already"),
+        (json!({ "uri": uri, "position": { "line": 1, "character": 0 } }), "was already sent"),
         (json!({ "uri": uri, "surprise": 1 }), "surprise"),
     ] {
         let error = try_send(&client, argument.clone()).unwrap_err();

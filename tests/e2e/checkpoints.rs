@@ -289,7 +289,7 @@ fn a_restore_cut_short_by_a_kill_is_finished_at_the_next_start() {
     assert_eq!(files(&project), before);
     client.kill();
 
-    // What there was right after the conversation had gone back, and before any file had.
+    // The state right after the conversation had gone back, and before any file had.
     let text = fs::read_to_string(&journal).unwrap();
     let of_rewound = text[usize::try_from(length).unwrap()..].lines().next().unwrap();
     assert!(of_rewound.contains("rewound"), "{of_rewound}");

@@ -17,7 +17,7 @@ fn json_of(output: &Output) -> Value {
     serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// What a command prints that has to work.
+/// The output of a command that has to work.
 fn said(project: &Project, arguments: &[&str]) -> String {
     let output = at_home(project, arguments);
     assert_eq!(output.code, 0, "{arguments:?}: {output:?}");

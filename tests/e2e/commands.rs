@@ -186,8 +186,8 @@ fn without_a_plugin_commands_are_messages_and_clear_leads_on() {
     let first = ask("hello");
     shown("one");
     ask("/clear");
-    shown("A new session begins");
-    // What it says is shown once prompts go on there.
+    shown("A new session starts");
+    // Its output is shown once prompts continue there.
     assert_ne!(ask("/status")["sessionId"], first["sessionId"]);
 }
 

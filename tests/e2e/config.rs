@@ -1,6 +1,6 @@
 //! Settings from outside: what counts and where it comes from, changing one, changes that are taken in while the server runs.
 //!
-//! Rule: every test has a home folder of its own; what is told is checked against files on the disk, and a change is waited
+//! Rule: every test has a home folder of its own; reports are checked against files on the disk, and a change is waited
 //! for by the event that tells it.
 
 use std::path::PathBuf;
@@ -104,7 +104,7 @@ fn a_setting_is_written_where_it_belongs_and_everything_else_in_the_file_stays()
         text.contains("// mine") && text.contains("\"unknown\": [1]") && text.contains("\"A\": \"b\""),
         "{text}"
     );
-    // What the user sets in a file of the workspace counts.
+    // A value that the user sets in a file of the workspace takes effect.
     let told = session.call("agent/config/get", json!({ "key": "env" }));
     assert_eq!(setting(&told, "env.A")["value"], "b", "{told}");
 
@@ -149,7 +149,7 @@ fn a_change_of_a_file_is_taken_in_while_the_server_runs_and_told_once() {
     let names = client.call("agent/models/list", json!({})).to_string();
     assert!(names.contains("fresh"), "{names}");
 
-    // The same text again is no change, and a problem is told at its place and cleared.
+    // The same text again is no change, and a problem is reported at its place and cleared.
     desk.user(&profile("fresh"));
     desk.project.write(".kode/settings.json", "{ \"permisions\": {}, \"langage\": 1 }");
     let uri = desk.project.uri(".kode/settings.json");

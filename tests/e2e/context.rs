@@ -3,7 +3,7 @@
 use kode_e2e::{Project, Script, Session, say, summarize};
 use serde_json::{Value, json};
 
-/// What `/compact` named the messages before it.
+/// The name of `/compact` for the messages before it.
 fn compacted(session: &Session<'_>) -> Value {
     let turn = session.prompt("/compact");
     session.wait_done(&turn);

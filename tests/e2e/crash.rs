@@ -1,8 +1,8 @@
 //! A server that is killed again and again, at random moments: nothing that was shown is lost, nothing runs twice, and the
-//! session goes on.
+//! session continues.
 //!
 //! Rule: what a session does follows from the seed and its number alone; only at which of its moments the kill comes
-//! does not. Every life of the server is looked at as the next one begins.
+//! does not. Every life of the server is checked as the next one begins.
 
 mod mirror;
 
@@ -21,7 +21,7 @@ use mirror::{Mirror, is_of};
 /// How many kills there are, unless the variable [`KILLS`] says otherwise.
 const DEFAULT_KILLS: u64 = 500;
 
-/// So many kills when this variable holds a number.
+/// Number of kills when this variable holds a number.
 const KILLS: &str = "KODE_LS_KILLS";
 
 /// The same sessions are found again by this, unless the variable [`SEED`] says otherwise.
@@ -33,10 +33,10 @@ const SEED: &str = "KODE_E2E_SEED";
 /// So often a session is killed before it is looked through as a whole.
 const KILLS_OF_SESSION: u64 = 25;
 
-/// So many sessions are played at once.
+/// Number of sessions that are played at once.
 const PLAYERS: u64 = 3;
 
-/// After so many events at the latest the kill comes.
+/// Maximum number of events before the kill.
 const MOST_EVENTS: u64 = 90;
 
 /// The most milliseconds between the event that was waited for and the kill.
@@ -50,7 +50,7 @@ const FILES: [&str; 2] = ["open.txt", "closed.txt"];
 
 const ORIGINAL: &str = "one\ntwo MARK\nthree\n";
 
-/// What the user asks; each is followed by a number of its own, so that everything it leads to can be told apart.
+/// The user's prompt; each is followed by a number of its own, so that everything it leads to can be told apart.
 const ASKED: [&str; 8] = ["talk", "run", "both", "open", "closed", "agent", "which", "list"];
 
 fn log(suffix: &str) -> Value {
@@ -93,28 +93,28 @@ fn script() -> Script {
         .otherwise([say("Yes.").repeat(9)])
 }
 
-/// A session that is killed and taken up again.
+/// A session that is killed and resumed.
 struct Player {
     project: Project,
     dice: Dice,
     id: String,
-    /// What the user has before their eyes.
+    /// The text before the user's eyes.
     mirror: Mirror,
     /// The text of the document that is open.
     text: String,
-    /// What was asked, and taken.
+    /// The accepted prompts.
     accepted: BTreeSet<String>,
     asked: u64,
     /// Whether the conversation may have gone back without anybody having been told.
     is_going_back: bool,
 }
 
-/// What is done in a life of the server.
+/// The acts in a run of the server.
 struct Life<'a> {
     session: Session<'a>,
-    /// Events that were looked at.
+    /// Events that were checked.
     seen: usize,
-    /// Turns that have begun and must end.
+    /// Turns that have started and must end.
     begun: Vec<String>,
     /// Prompts and questions that were answered.
     answered: BTreeSet<String>,
@@ -126,7 +126,7 @@ impl Player {
         for name in FILES {
             project.write(name, ORIGINAL);
         }
-        // What git ignores is not taken back when the conversation goes back.
+        // Ignored files are not restored when the conversation goes back.
         project.write(".gitignore", "log\n");
         let (text, accepted) = (ORIGINAL.to_owned(), BTreeSet::new());
         let mirror = Mirror::default();
@@ -228,7 +228,7 @@ impl Player {
         thread::sleep(Duration::from_millis(self.dice.below(MOST_DELAY_MS)));
     }
 
-    /// Hands in a prompt, or says something to the running turn.
+    /// Submits a prompt, or says something to the running turn.
     fn ask(&mut self, life: &mut Life<'_>) {
         self.asked += 1;
         let steers = self.dice.below(5) == 0;
@@ -243,7 +243,7 @@ impl Player {
         let Ok(taken) =
             life.session.request("agent/turn/start", json!({ "input": input, "delivery": delivery }))
         else {
-            // So much waits already.
+            // The number of waiting prompts.
             return;
         };
         self.accepted.insert(text);
@@ -308,7 +308,7 @@ impl Player {
     fn kill(&mut self, client: &Client, mut life: Life<'_>) {
         client.kill();
         client.wait_for_end();
-        // What came until then was shown.
+        // Earlier text was shown.
         let records = life.session.records();
         for record in &records[life.seen..] {
             life.seen += 1;
@@ -351,7 +351,7 @@ impl Player {
             self.follow(&mut life, u64::MAX);
         }
         let turn = life.session.prompt("last");
-        // What waited goes on after it.
+        // The queue continues after it.
         while !self.mirror.ended.contains(&turn) || self.mirror.state != "READY" || self.mirror.has_queue() {
             self.follow(&mut life, u64::MAX);
             self.answer(&mut life);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use kode_e2e::{Client, Offer, Project, Script, Session, call, copy_folder, say, text_of};
 use serde_json::{Value, json};
 
-/// A dialect: its folder of fixtures, and what is its own.
+/// A dialect: its folder of fixtures, and its own parts.
 struct Dialect {
     name: &'static str,
     /// The folder in the workspace.

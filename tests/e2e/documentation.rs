@@ -1,7 +1,7 @@
-//! What the documentation tells people to type works: every shell block of every page is run, line by line. Links lead to
+//! Commands in the documentation work: every shell block of every page is run, line by line. Links lead to
 //! files and headings that exist.
 //!
-//! Rule: a block of commands is a block of `sh`. A command that cannot be run here stands in a table with what runs it
+//! Rule: a block of commands is a block of `sh`. A command that cannot be run here is in a table with what runs it
 //! instead; one that is neither run nor in the table fails the test, and so does an entry that no page has.
 
 use std::collections::BTreeSet;
@@ -44,7 +44,16 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ),
 ];
 
-/// What blocks of commands are called that are not `sh`.
+/// The page of behaviors, which has a test of its own.
+const BEHAVIORS: &str = "server/docs/reference/behaviors.md";
+
+/// The folder of the generated pages.
+const GENERATED: &str = "server/docs/reference/";
+
+/// The most lines of a paragraph.
+const MAX_PARAGRAPH: usize = 5;
+
+/// The names of shell blocks other than `sh`.
 const OTHER_SHELLS: [&str; 5] = ["bash", "console", "shell", "zsh", "fish"];
 
 fn root() -> PathBuf {
@@ -69,7 +78,7 @@ fn text_of(page: &str) -> String {
     fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
 }
 
-/// The fenced blocks of a page: what each is said to be, and its text.
+/// The fenced blocks of a page: their language, and their text.
 fn blocks(text: &str) -> Vec<(String, String)> {
     let mut blocks = Vec::new();
     let mut open: Option<(String, String)> = None;
@@ -177,7 +186,7 @@ impl World {
     /// The command as it has to be typed here.
     fn here(&self, command: &str) -> String {
         let command = command.replace("cargo run --release --", "kode-ls").replace("cargo run --", "kode-ls");
-        // What goes into a file of the repository goes to the screen instead.
+        // Output for a file of the repository goes to the screen instead.
         let command = command.split(" > server/docs/").next().unwrap_or_default().to_owned();
         command.replace("019a", &self.session)
     }
@@ -292,6 +301,48 @@ fn links_lead_to_files_and_headings_that_exist() {
         }
     }
     assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+}
+
+#[test]
+fn tests_that_pages_name_exist() {
+    let mut missing = Vec::new();
+    for page in pages().into_iter().filter(|page| page.as_str() != BEHAVIORS) {
+        let text = text_of(&page);
+        let named = text.match_indices("`tests/e2e/").map(|(at, _)| &text[at + 1..]);
+        let named = named.filter_map(|rest| rest[..rest.find('`')?].split_once("::"));
+        for (file, name) in named {
+            let source = fs::read_to_string(root().join(file)).unwrap_or_default();
+            if !source.contains(&format!("#[test]\nfn {name}()")) {
+                missing.push(format!("{page}: {file}::{name}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "tests that do not exist:\n{}", missing.join("\n"));
+}
+
+#[test]
+fn paragraphs_are_short() {
+    let mut long = Vec::new();
+    let is_written = |page: &String| !page.ends_with("CHANGELOG.md") && !page.starts_with(GENERATED);
+    for page in pages().into_iter().filter(is_written) {
+        let (mut lines, mut in_block) = (0, false);
+        for (at, line) in text_of(&page).lines().map(str::trim).enumerate() {
+            let is_fence = line.starts_with("```");
+            in_block ^= is_fence;
+            let is_text = !in_block && !is_fence && !line.is_empty() && !line.starts_with(['#', '|', '<']);
+            let is_item = line.starts_with("- ")
+                || line.split_once(". ").is_some_and(|(number, _)| number.parse::<u8>().is_ok());
+            lines = match (is_text, is_item) {
+                (false, _) => 0,
+                (true, true) => 1,
+                (true, false) => lines + 1,
+            };
+            if lines == MAX_PARAGRAPH + 1 {
+                long.push(format!("{page}:{}", at + 1));
+            }
+        }
+    }
+    assert!(long.is_empty(), "paragraphs of more than {MAX_PARAGRAPH} lines: {}", long.join(", "));
 }
 
 #[test]

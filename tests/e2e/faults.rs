@@ -1,5 +1,5 @@
-//! What goes wrong: with calls of the model, with files, with the model's own server. Each fault says what happened,
-//! and the session goes on.
+//! Faults: of calls of the model, with files, with the model's own server. Each fault says what happened,
+//! and the session continues.
 
 use kode_e2e::{Project, Script, Session, Step, call, say, step};
 use serde_json::{Value, json};

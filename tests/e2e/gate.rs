@@ -1,6 +1,6 @@
 //! The gate from outside: settings files, rules and standing answers, and what they make of calls.
 //!
-//! Rule: every test has a home folder of its own; what a call did is told from the transcript, the model's requests and
+//! Rule: every test has a home folder of its own; what a call did differs from the transcript, the model's requests and
 //! the disk, and never from what the gate says of itself alone.
 
 mod command_line;
@@ -20,7 +20,7 @@ struct Desk {
     project: Project,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// It ran, well or not.
@@ -96,7 +96,7 @@ fn script<const N: usize>(calls: [(&str, Step); N]) -> Script {
         .fold(Script::default(), |script, (name, step)| script.when(&format!("^{name}$"), [step, say("ok")]))
 }
 
-/// Hands in a prompt whose turn makes one call, says no when it is asked for, and tells what became of it, with the
+/// Submits a prompt whose turn makes one call, says no when it is asked for, and tells what became of it, with the
 /// prompt, if there was one, and the call.
 fn fate(session: &Session<'_>, text: &str) -> (Fate, Value, Value) {
     let before = session.calls().len();

@@ -28,7 +28,7 @@ const OF_EACH_TOOL: usize = 5;
 /// Characters that are typed into the files of a language, at least.
 const TYPED_CHARACTERS: usize = 2_000;
 
-/// Prints what was seen with `--nocapture`.
+/// Prints the results with `--nocapture`.
 #[expect(clippy::print_stderr, reason = "asked for by the person who runs the test")]
 fn show(language: Language, tally: &Tally) {
     let count = |kinds: &[Distortion], kind| kinds.iter().filter(|known| **known == kind).count();

@@ -49,7 +49,7 @@ fn has_header(text: &str, beginnings: &[&str]) -> bool {
 }
 
 /// The files of the repository that git would track, from its root, without data of tests.
-fn sources() -> Vec<String> {
+pub(crate) fn sources() -> Vec<String> {
     let mut sources = Vec::new();
     // The rules of `.gitignore` hold in a copy without `.git` too.
     for entry in WalkBuilder::new(root()).require_git(false).build() {

@@ -1,4 +1,4 @@
-//! Runs without an editor: output formats, exit codes, and who says yes when nobody is there.
+//! Runs without an editor: output formats, exit codes, and answers without a user.
 
 use kode_e2e::{Project, Script, call, run, say};
 use serde_json::{Value, json};

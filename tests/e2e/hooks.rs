@@ -1,6 +1,6 @@
-//! Hooks from outside: real scripts, what they are told, and what becomes of what they say.
+//! Hooks from outside: real scripts, their input, and the effect of their output.
 //!
-//! Rule: every test has a home folder of its own with the hooks of its user; what a hook was told stands in files that it
+//! Rule: every test has a home folder of its own with the hooks of its user; a hook's input is in files that it
 //! wrote itself.
 
 mod brought;
@@ -69,7 +69,7 @@ impl Desk {
         path.to_str().unwrap().to_owned()
     }
 
-    /// A command that notes what it is told under a name.
+    /// A command that records its input under a name.
     fn note(&self, name: &str) -> String {
         format!("{{ cat; echo; }} >> '{}'", self.log(name).display())
     }
@@ -78,7 +78,7 @@ impl Desk {
         self.project.outside().join("log").join(name)
     }
 
-    /// What was noted under a name, one value for each run.
+    /// The records under a name, one value for each run.
     fn noted(&self, name: &str) -> Vec<Value> {
         let text = fs::read_to_string(self.log(name)).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -253,7 +253,7 @@ fn hooks_are_told_why_a_session_ends_and_how_another_begins() {
     assert_eq!(told("end", "reason"), ["clear"], "at once, although the session stays");
     cleared.run("two");
     assert_eq!(told("start", "source"), ["startup", "clear"]);
-    // Who goes back begins the first one again, and leaves the second.
+    // A rewind restarts the first one, and leaves the second.
     assert_eq!(answer(&cleared, &format!("/resume {}", first.id)), first.id);
     assert_eq!(told("end", "reason"), ["clear", "resume"]);
     first.run("three");
@@ -263,7 +263,7 @@ fn hooks_are_told_why_a_session_ends_and_how_another_begins() {
     assert_eq!(told("end", "reason"), ["clear", "resume", "prompt_input_exit"]);
 }
 
-/// What became of a call that a hook has looked at: whether it ran, what the model was told, and what the user was.
+/// The outcome of a call that a hook has checked: whether it ran, and the texts for the model and the user.
 fn outcome(hook: impl FnOnce(&Desk) -> Value) -> (bool, String, String, Value) {
     let desk = Desk::new(&Script::new([bash("expr 40 + 2"), say("Done.")]));
     let handler = hook(&desk);
@@ -314,7 +314,7 @@ fn a_hook_that_hangs_forks_or_floods_holds_nothing_up() {
     assert!(is_run && told.contains("took too long"), "{told}");
     assert_eq!(outcome_of, "timedOut");
 
-    // What it leaves behind holds its outputs open.
+    // Its leftovers hold its outputs open.
     let (is_run, _, told, outcome_of) = outcome(|_| command("sleep 1000 & echo started"));
     assert!(is_run && told.is_empty(), "{told}");
     assert_eq!(outcome_of, "ok");
@@ -427,7 +427,7 @@ fn what_a_hook_answers_in_the_users_place_is_decided_anew_and_guarded_places_are
         format!("echo '{output}'")
     };
     let write = |path: &str| json!({ "file_path": format!("{{{{cwd}}}}/{path}"), "content": "x\n" });
-    // The hook leads a harmless call to a guarded place, to what an ask rule speaks of, and says yes to a guarded place.
+    // The hook leads a harmless call to a guarded place, to what an ask rule refers to, and says yes to a guarded place.
     let asked = json!({ "permissions": { "ask": ["Bash(touch asked)"] } });
     for (call_of_model, output, shown, settings) in [
         (
@@ -457,7 +457,7 @@ fn what_a_hook_answers_in_the_users_place_is_decided_anew_and_guarded_places_are
             assert!(!desk.project.path(path).exists(), "{path}");
         }
     }
-    // What nothing speaks against runs as the hook has made it.
+    // A call without objections runs with the hook's arguments.
     let desk = Desk::new(&Script::new([bash("touch one"), say("Done.")]));
     desk.hook("PermissionRequest", &answers(json!({ "command": "touch two" })));
     let client = desk.open();
@@ -565,7 +565,7 @@ fn a_stop_hook_has_the_agent_go_on_so_often_and_no_more() {
     let active: Vec<_> = desk.noted("stop").iter().map(|stop| stop["stop_hook_active"] == true).collect();
     assert_eq!(active, [false, true, true, true, true, true]);
     assert!(desk.project.model.last_request().to_string().contains("run the tests"));
-    assert!(notices(&session).contains("wants it again"), "{}", notices(&session));
+    assert!(notices(&session).contains("asks for it again"), "{}", notices(&session));
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! Files that become something else between the agent's look at them and its edit.
+//! Files that become something else between the agent's check them and its edit.
 //!
-//! Rule: an edit is made on what it was asked for, or refused with words that say what is wrong; whatever is outside
+//! Rule: an edit is made on what it was asked for, or refused with a text that names the problem; whatever is outside
 //! of the workspace stays as it is.
 
 use std::fs;
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 const TEXT: &str = "one\ntwo\nthree\n";
 const EDITED: &str = "one\nTWO\nthree\n";
 
-/// What happens to a file.
+/// The event of a file.
 type Happening<'a> = &'a dyn Fn(&Project);
 
-/// What became of an edit.
+/// The outcome of an edit.
 struct Outcome {
     state: String,
-    /// What the model was told.
+    /// The texts for the model.
     result: String,
 }
 
@@ -56,7 +56,7 @@ fn project() -> Project {
     project
 }
 
-/// What is outside of the workspace is what it was.
+/// Everything outside of the workspace is unchanged.
 fn assert_untouched_outside(project: &Project, what: &str) {
     let outside = project.outside().join("elsewhere");
     assert_eq!(fs::read_to_string(outside.join("b.txt")).unwrap(), TEXT, "{what}");

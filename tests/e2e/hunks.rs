@@ -1,6 +1,6 @@
 //! The review of hunks as a client with a panel sees it: listed, moved by typing, kept, undone, brought back, told.
 //!
-//! Rule: what is listed is checked against the text on the screen, never against what the server says of it.
+//! Rule: the list is checked against the text on the screen, never against what the server says of it.
 
 use kode_e2e::{Client, Offer, Policy, Project, SaveReason, Script, Session, Typing, call, say};
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ fn edited(client: &Client) -> Session<'_> {
     session
 }
 
-/// What the hunks reach over on the screen.
+/// The ranges of the hunks on the screen.
 fn covered(client: &Client, uri: &str, hunks: &[Value]) -> Vec<String> {
     let text = client.editor.text(uri);
     let place = |hunk: &Value, end: &str| client.editor.offset(uri, &hunk["range"][end]);
@@ -158,7 +158,7 @@ fn the_hunks_of_each_call_are_counted_before_and_after_the_decision() {
     assert_eq!(calls(), json!([{ "callId": call, "open": 1, "kept": 1, "undone": 0 }]));
 }
 
-/// A session that has made `b.txt`, which was opened since, as a look at the change does.
+/// A session that has made `b.txt`, which was opened since, as a check of the change does.
 fn created<'a>(project: &Project, client: &'a Client) -> (Session<'a>, String) {
     let session = client.session_with(json!({ "mode": "acceptEdits" }));
     assert_eq!(session.run("write b")["stopReason"], "end_turn");

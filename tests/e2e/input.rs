@@ -1,4 +1,4 @@
-//! What goes with a prompt: mentions, pictures, the editor's state, instruction files, completion.
+//! The attachments of a prompt: mentions, pictures, the editor's state, instruction files, completion.
 
 use kode_e2e::{Project, Script, say};
 use serde_json::{Value, json};

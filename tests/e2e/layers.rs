@@ -222,7 +222,7 @@ fn header_of(file: &Path) -> String {
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// What a package is called in headers: its folder.
+/// The name of a package in headers: its folder.
 fn short(package: &str) -> &str {
     match package {
         "kode-ls" => "server",

@@ -47,14 +47,14 @@ fn a_prompt_that_was_cut_is_told_with_the_first_answer_and_the_window_is_kept() 
     assert_eq!(warning["level"], "warning");
     assert!(warning["text"].as_str().unwrap().contains("a context window of 4096"), "{warning}");
     assert!(warning["hint"].as_str().unwrap().contains("OLLAMA_CONTEXT_LENGTH=32768"), "{warning}");
-    // What is known now: the tools by need alone, and nothing beyond the window.
+    // The known state now: the tools by need alone, and nothing beyond the window.
     let before = project.model.recorded().len();
     let session = client.session();
     session.run("read it");
     session.run("hello again");
     let later = &project.model.recorded()[before..];
     if later.is_empty() {
-        // Not even a new conversation has room in it: that is said, with the switch, and nothing is sent.
+        // Not even a new conversation has room in it: a notice says so, with the switch, and nothing is sent.
         let last = session.notices().pop().unwrap().to_string();
         assert!(last.contains("reads 4096 tokens") && last.contains("OLLAMA_CONTEXT_LENGTH"), "{last}");
     }
@@ -286,7 +286,7 @@ fn a_turn_rests_over_a_restart_until_the_user_lets_it_go_on() {
         let session = client.session();
         session.prompt("hello");
         let asked = session.wait_event("the rest", |event| event["type"] == "question_asked");
-        assert!(asked.to_string().contains("takes no more requests until"), "{asked}");
+        assert!(asked.to_string().contains("accepts no more requests until"), "{asked}");
         let (_, asked) = resting(&client, &session.id);
         assert!(asked["until"].is_string(), "{asked}");
         client.kill();

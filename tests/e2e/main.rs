@@ -63,4 +63,5 @@ mod trust;
 mod turn;
 mod two_servers;
 mod typing;
+mod voice;
 mod worktrees;

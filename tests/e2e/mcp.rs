@@ -29,7 +29,7 @@ fn open(project: &Project, servers: &Value, variables: &[(&str, &str)]) -> Clien
 fn start(project: &Project, variables: &[(&str, &str)]) -> Client {
     let home = user_home(project);
     std::fs::create_dir_all(&home).unwrap();
-    // Other tests may keep the machine busy: whoever wants not to wait says so.
+    // Other tests may keep the machine busy: tests that must not wait say so.
     let mut variables = [&[("KODE_LS_MCP_WAIT", "30000")], variables].concat();
     let home = home.to_str().unwrap().to_owned();
     let cache = format!("{home}/cache");

@@ -126,7 +126,7 @@ fn a_switch_counts_from_the_next_call_on_and_its_cost_is_kept() {
         .collect();
     assert_eq!(models, [(&json!("claude-sonnet-5"), Some(&json!(3.0))), (&json!("other-model"), None)]);
     assert_eq!((&usage["knownCost"], usage.get("cost")), (&json!(3.0), None));
-    // Prices change, what was paid does not.
+    // Prices change, paid amounts do not.
     let id = session.snapshot()["sessionId"].clone();
     assert_eq!(client.shut_down(), 0);
     desk.settings(

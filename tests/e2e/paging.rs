@@ -1,6 +1,6 @@
 //! Long sessions: older items page by page, and the same session however it is opened.
 //!
-//! Rule: what is paged is compared with all of it, item by item.
+//! Rule: the pages are compared with the whole, item by item.
 
 use std::fs;
 
@@ -73,7 +73,7 @@ fn a_long_transcript_is_paged_back_to_its_first_item() {
     assert_eq!(paged(&session, 170), items);
     let page = session.call("agent/session/items", json!({ "before": items[0]["itemId"] }));
     assert_eq!(page, json!({ "items": [], "moreItems": false }));
-    // What is said now stands behind it, and what is gone back before is no place to page from.
+    // New messages follow it, and a removed message is no place to page from.
     session.run("go on");
     assert_eq!(whole(&session)[..items.len()], items);
     for (params, path) in [

@@ -1,5 +1,5 @@
-//! What a panel needs beside the events of a session: titles at once, lists that follow other windows, texts that are put in
-//! by hand, words to the model about a review, virtual documents that follow the text.
+//! The needs of a panel beside the events of a session: titles at once, lists that follow other windows, texts that are put
+//! in by hand, words to the model about a review, virtual documents that follow the text.
 
 use kode_e2e::{Client, Offer, Project, Script, call, say};
 use serde_json::{Value, json};

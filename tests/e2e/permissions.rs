@@ -1,4 +1,4 @@
-//! Who may do what: modes, answers, their reach, and the errors of answers that come too late.
+//! Permissions over the wire: modes, answers, their reach, and the errors of answers that come too late.
 
 use kode_e2e::{Offer, Project, Script, call, say, step};
 use serde_json::{Value, json};
@@ -129,7 +129,7 @@ fn a_yes_for_the_session_covers_the_same_command_and_no_other() {
     assert_eq!(states, ["COMPLETED", "COMPLETED", "COMPLETED"]);
 }
 
-/// What happens with a call.
+/// The verdict on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Runs,

@@ -1,4 +1,4 @@
-//! `kode-ls run` in scripts: what is piped in, what programs read, what was refused, and what is kept.
+//! `kode-ls run` in scripts: piped input, output for programs, refusals, and stored sessions.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -32,7 +32,7 @@ fn lines(output: &Output) -> Vec<Value> {
     output.stdout.lines().map(parse).collect()
 }
 
-/// What the model was sent last.
+/// The last request to the model.
 fn prompt(project: &Project) -> String {
     project.model.last_request()["messages"].to_string()
 }

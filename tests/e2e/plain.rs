@@ -142,7 +142,7 @@ fn a_message_request_nobody_answers_blocks_nobody() {
     let client = project.connect(&Offer::plain());
     ask(&client, "command");
     asked(&client, 0);
-    // Another conversation goes on beside it, and the prompt can be answered by a command.
+    // Another conversation continues beside it, and the prompt can be answered by a command.
     execute(&client, "kode.newSession", Value::Null);
     ask(&client, "hello");
     shown(&client, "Hello to you.");
@@ -179,7 +179,7 @@ fn an_editor_without_message_requests_is_told_how_to_answer() {
     assert_eq!(client.look(|received| received.of("$/progress").count()), 0);
 }
 
-/// The diagnostics that stand in a document.
+/// The diagnostics that are in a document.
 fn diagnostics(client: &Client, uri: &str) -> Vec<Value> {
     client.look(|received| {
         let all = received.of("textDocument/publishDiagnostics");
@@ -405,7 +405,7 @@ fn the_model_is_named_or_picked_and_the_first_choice_changes_nothing() {
     assert_eq!(now(&client), "main");
 
     client.answer(&asked(&client, 1), json!({ "title": offered[3] }));
-    shown(&client, "from the next call on answers other");
+    shown(&client, "Kode: other (other-model");
     ask(&client, "hello");
     shown(&client, "The other speaks.");
     assert_eq!((project.model.requests().len(), other.model.requests().len()), (0, 1));

@@ -1,7 +1,7 @@
 //! Plugins: from adding a marketplace to all that they bring, and what never counts.
 //!
-//! Rule: what runs is told from what it leaves behind. A marketplace is a folder, a repository or a server on this machine, and
-//! nothing of it is changed but in a copy.
+//! Rule: what runs differs from what it leaves behind. A marketplace is a folder, a repository or a server on this machine,
+//! and nothing of it is changed but in a copy.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -152,7 +152,7 @@ fn a_plugin_works_from_the_adding_of_its_marketplace_on() {
             "hook UserPromptSubmit: sh \"${CLAUDE_PLUGIN_ROOT}/hooks/note.sh\"",
             "MCP server plugin:house:tickets: python3 ${CLAUDE_PLUGIN_ROOT}/tickets.py",
             "language server plugin:house:words: ${CLAUDE_PLUGIN_ROOT}/words",
-            "nobody is there to say yes",
+            "there is no terminal to ask in",
         ] {
             assert!(refused.stderr.contains(shown), "{shown} in {}", refused.stderr);
         }
@@ -161,7 +161,7 @@ fn a_plugin_works_from_the_adding_of_its_marketplace_on() {
         street.done(&["plugin", "install", ID, "--yes"]);
         assert_eq!(street.noted(), 0, "nothing runs because it is installed");
         assert!(street.done(&["plugin"]).starts_with("on       house@street 1.0.0"));
-        // What becomes of the place it came from is no concern of what is installed.
+        // Changes of its source do not affect the installed one.
         fs::remove_dir_all(street.market()).unwrap();
 
         let client = street.open();
@@ -205,7 +205,7 @@ fn a_plugin_works_from_the_adding_of_its_marketplace_on() {
         assert_eq!(client.shut_down(), 0);
 
         let gone = street.done(&["plugin", "uninstall", "house"]);
-        assert!(gone.contains("what it kept for itself is still in"), "{gone}");
+        assert!(gone.contains("its data is still in"), "{gone}");
         assert_eq!(street.done(&["plugin", "list"]), "no plugin is installed\n");
     }
 }
@@ -231,7 +231,7 @@ fn switching_a_plugin_counts_in_a_session_that_runs() {
     assert!(names(&client, &session, "commands").contains(&"house:greet".to_owned()));
 }
 
-/// What a command has answered, and whether it failed.
+/// The output of a command, and whether it failed.
 fn answered(session: &Session<'_>, command: &str) -> (String, bool) {
     session.run(command);
     let answer = session.items().pop().unwrap()["body"].clone();
@@ -312,7 +312,7 @@ fn a_project_switches_a_plugin_on_only_as_far_as_it_is_installed_and_approved() 
         "extraKnownMarketplaces": { "street": { "source": { "source": "directory", "path": market } } },
     });
     street.project.write(".claude/settings.json", settings.to_string());
-    // The exit code speaks of the model, of which there is none.
+    // The exit code refers to the model, which is missing.
     let told = street.cli(&["doctor"]).stdout;
     assert!(told.contains("`kode-ls plugin install house@street` installs it"), "{told}");
     let add = format!("`kode-ls plugin marketplace add {}` adds it", market.display());
@@ -423,7 +423,7 @@ fn what_is_wrong_in_a_plugin_is_told_with_its_line() {
     let output = street.cli(&["plugin", "validate", house.to_str().unwrap()]);
     assert_eq!(output.code, 0, "{output:?}");
     for told in [
-        "plugin.json:3: `agents/keeper.md` does not count",
+        "plugin.json:3: `agents/keeper.md` is ignored",
         "plugin.json:4: There is no folder `./none`",
         "house:greet",
     ] {
@@ -513,7 +513,7 @@ impl Files {
                     "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
                     body.len()
                 );
-                // Whoever leaves early has said so.
+                // Early exits are announced.
                 let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
             }
         });
@@ -551,7 +551,7 @@ const PACK: &str = "tar -czf ../house.tgz --transform 's,^[.],package,' .";
 fn a_plugin_comes_from_npm_by_a_list_at_a_web_address() {
     let street = Street::new();
     let files = Files::serve();
-    // What a package would have run is not run.
+    // The scripts of a package are not run.
     fs::write(street.house().join("package.json"), r#"{ "scripts": { "install": "touch evil" } }"#).unwrap();
     let list = street.packed(&files, PACK);
     let registry = format!("registry={}/npm\n", files.address);
@@ -578,7 +578,7 @@ fn a_plugin_comes_from_npm_by_a_list_at_a_web_address() {
     assert_eq!(client.shut_down(), 0);
     assert!(!street.installed().join("evil").exists());
 
-    // An update asks the list and the registry again, and what fails leaves what is there.
+    // An update asks the list and the registry again, and a failure leaves the installed one.
     assert_eq!(street.done(&["plugin", "update"]), "house@street is up to date\n");
     let spoiled = |command: &str| {
         street.packed(&files, command);
@@ -605,6 +605,6 @@ fn a_plugin_comes_from_npm_by_a_list_at_a_web_address() {
     );
     files.put("/lists/marketplace.json", "{ \"name\": \"other\", \"plugins\": [] }");
     let output = street.cli(&["plugin", "marketplace", "update", "street"]);
-    assert!(output.code != 0 && output.stderr.contains("it calls itself `other` by now"), "{output:?}");
+    assert!(output.code != 0 && output.stderr.contains("its name is now `other`"), "{output:?}");
     assert!(street.done(&["plugin", "marketplace", "list"]).contains("house@street"));
 }

@@ -1,4 +1,4 @@
-//! Many open questions at once: whoever waits for the user holds up nobody else.
+//! Many open questions at once: a call that waits for the user holds up no other.
 
 use kode_e2e::{Project, Script, Typing, call, say};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ fn sixty_four_open_prompts_hold_up_neither_typing_nor_requests() {
         assert_eq!(session.snapshot()["pendingPermissions"].as_array().unwrap().len(), 1);
     }
 
-    // What was typed is what a session reads, to the last character.
+    // The typed text is what a session reads, to the last character.
     let reading = client.session();
     reading.run("read");
     let [(text, is_error)] = project.model.last_results().try_into().unwrap();

@@ -49,7 +49,7 @@ impl Wire {
         profile
     }
 
-    /// What the scripted model calls it.
+    /// Its name at the scripted model.
     fn name(self) -> &'static str {
         match self {
             Self::Messages => "anthropic_messages",
@@ -116,7 +116,7 @@ fn open(project: &Project, wire: Wire) -> Client {
     open_with(project, wire, json!({}))
 }
 
-/// Takes up a session of another process.
+/// Resumes a session of another process.
 fn taken_up<'a>(client: &'a Client, id: &str) -> Session<'a> {
     let session = Session::new(client, id);
     session.call("agent/session/load", json!({}));
@@ -339,7 +339,7 @@ fn a_pdf_document_goes_to_providers_that_take_it() {
         (Wire::Gemini, r#""mimeType":"application/pdf""#),
     ] {
         let request = shows_a_document(wire, true);
-        // What the Responses API has stored already is not sent again.
+        // Content that the Responses API has stored is not sent again.
         let expected = if wire == Wire::Responses { 1..=2 } else { 2..=2 };
         assert!(expected.contains(&request.matches(mark).count()), "{wire:?}: {request}");
         assert!(!request.contains("Invoice 4711"), "{wire:?}: {request}");
@@ -387,7 +387,7 @@ fn a_session_goes_on_after_a_restart() {
         if wire == Wire::Responses {
             let asked = project.model.requests();
             let goes_on = |request: &Value| request["previous_response_id"].is_string();
-            // What was said before the restart is gone on from or sent again, and never lost.
+            // The messages before the restart are continued or sent again, and never lost.
             assert!(goes_on(&asked[2]) || wire.results(&asked[2]).len() == 1, "{}", asked[2]);
             assert!(goes_on(&asked[3]), "{}", asked[3]);
             assert_eq!(wire.results(&asked[3]).len(), 1, "only what is new is sent: {}", asked[3]);
@@ -406,7 +406,7 @@ fn a_conversation_the_server_has_forgotten_is_sent_again() {
     project.model.forget();
     assert_eq!(answer(&session, "second", wire), "Second.");
     let asked = project.model.requests();
-    // The third goes on from what is forgotten, and the fourth says it all.
+    // The third continues a forgotten answer, and the fourth sends everything.
     assert!(asked[2]["previous_response_id"].is_string(), "{}", asked[2]);
     assert!(asked[3]["previous_response_id"].is_null(), "{}", asked[3]);
     assert_eq!(wire.results(&asked[3]).len(), 1, "{}", asked[3]);

@@ -1,4 +1,4 @@
-//! What the model asks the user: answers, races, cancelling, plans; and the todo list and skills beside it.
+//! Questions of the model to the user: answers, races, cancelling, plans; and the todo list and skills beside it.
 
 use kode_e2e::{Client, Offer, Project, Reply, Script, Session, Step, call, say, step, text_of};
 use serde_json::{Value, json};
@@ -324,7 +324,7 @@ fn nobody_there_is_an_answer_at_once() {
     let output = project.run(&["run", "go"], "");
     assert_eq!((output.code, output.stdout.as_str()), (0, "On my own.\n"), "{output:?}");
     let (text, is_error) = only_result(&project);
-    assert!(is_error && text.contains("Nobody is there to answer"), "{text}");
+    assert!(is_error && text.contains("No user can answer"), "{text}");
 }
 
 #[test]

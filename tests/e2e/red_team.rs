@@ -23,9 +23,9 @@ use crate::sandbox::fixture::{User, wait_until_gone};
 /// Something a command leaves behind.
 struct Attack {
     name: &'static str,
-    /// What the person did before, outside the sandbox.
+    /// The person's acts before, outside the sandbox.
     setup: &'static str,
-    /// What the agent runs. `$P` is the file that shows that a plant ran.
+    /// The command of the agent. `$P` is the file that shows that a plant ran.
     script: &'static str,
     /// Whether the person runs `npm test` afterwards.
     npm: bool,

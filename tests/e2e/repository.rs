@@ -1,7 +1,7 @@
-//! A repository of somebody who means harm.
+//! A hostile repository.
 //!
 //! Rule: opening it runs nothing, sends nothing anywhere but to the user's own model, and changes no rule, until the user has
-//! approved exactly what runs; what is swapped afterwards is asked for again.
+//! approved exactly what runs; swapped files ask again.
 
 use std::fs;
 use std::io::Read;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use kode_e2e::{Client, Offer, Project, Script, Session, call, say};
 use serde_json::{Value, json};
 
-/// What nobody but the user may read.
+/// A text that only the user may read.
 const SECRET: &str = "the-secret-of-the-user";
 
 /// A hostile repository, and what it would have to touch to do harm.
@@ -24,7 +24,7 @@ struct Hostile {
     listener: Listener,
 }
 
-/// A server that nobody has a reason to speak to.
+/// A server that no program has a reason to contact.
 struct Listener {
     address: String,
     heard: Arc<Mutex<Vec<String>>>,
@@ -160,7 +160,7 @@ impl Hostile {
         self.project.write("market/.claude-plugin/marketplace.json", market.to_string());
     }
 
-    /// Programs and settings that lie in wait for whoever starts git or another program here.
+    /// Programs and settings that lie in wait for anyone who starts git or another program here.
     fn write_traps(&self) {
         for program in ["git", "rg", "sh", "bash", "bwrap", "node", "python3"] {
             self.project.write(&format!("bin/{program}"), format!("#!/bin/sh\n{}\n", self.harm(program)));

@@ -1,4 +1,4 @@
-//! A server that is killed, at any point: what was shown is there again, and the session goes on.
+//! A server that is killed, at any point: the transcript is there again, and the session continues.
 
 use kode_e2e::{Client, Offer, Project, Script, Session, call, say, step};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn script() -> Script {
             "^Running$",
             [
                 command("expr first"),
-                // Nobody is left to end it when the server is killed, so it ends soon by itself.
+                // No process is left to end it when the server is killed, so it ends soon by itself.
                 command("expr begun; sleep 5"),
                 say("Never."),
             ],
@@ -170,7 +170,7 @@ fn a_sealed_call_says_what_to_do_before_it_is_repeated() {
         assert!(request.contains(said.as_str().unwrap()), "{said}: {request}");
     }
     client.kill();
-    // What is sealed is sealed once.
+    // A call is sealed once.
     let client = project.open();
     let session = Session::new(&client, &id);
     session.call("agent/session/load", json!({}));
@@ -316,7 +316,7 @@ fn cancelling_what_is_asked_again_ends_the_turn_as_ever() {
     assert_eq!(session.run("go on")["stopReason"], "end_turn");
 }
 
-/// What happens between the permission prompt of a turn and the next prompt of the user.
+/// Events between the permission prompt of a turn and the next prompt of the user.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Kill,

@@ -143,7 +143,7 @@ fn changes_are_seen_and_decided_about_in_the_open_document() {
     assert_eq!(client.editor.text(&uri), TEXT.replace("eight\n", ""));
     assert_eq!(lenses(&client, &uri).len(), 2);
 
-    let back = action(&client, &uri, 0, "Kode: Take the last step back");
+    let back = action(&client, &uri, 0, "Kode: Undo the last decision");
     run(&client, &back["command"]);
     logged(&client, "1 change taken out or put back");
     hints(&client, &uri, &["kode.applied", "kode.applied"]);
@@ -271,7 +271,7 @@ fn hints_are_for_those_who_have_nothing_else_unless_the_user_says_otherwise() {
         if expected {
             hints(&client, &uri, &["kode.applied", "kode.applied"]);
         } else {
-            // What is told of diagnostics is told before the refresh.
+            // Diagnostics are published before the refresh.
             let told = client.look(|received| received.of("textDocument/publishDiagnostics").count());
             assert_eq!(told, 0);
         }

@@ -1,7 +1,7 @@
 //! The sandbox for commands, by trying to get out of it.
 //!
-//! Rule: the tests run the program's own helper in both kinds, as whoever runs them and as a user without rights, and
-//! fail where the machine has no sandbox: `tests/tools/install-bubblewrap.sh` installs what is missing.
+//! Rule: the tests run the program's own helper in both kinds, as the current user and as a user without rights, and
+//! fail where the machine has no sandbox: `tests/tools/install-bubblewrap.sh` installs missing programs.
 
 mod calls;
 pub(crate) mod fixture;
@@ -166,7 +166,7 @@ fn more_can_be_given_and_taken() {
     assert_eq!((output.code, &*output.stdout), (125, ""), "{output:?}");
 }
 
-/// What a command may try to read hidden files by, each in a shell of its own.
+/// The programs that may read hidden files, each in a shell of its own.
 const WAYS_TO_HIDDEN: [&str; 14] = [
     "cat private/deep/key .env",
     "tar -cf - . | tar -xOf -",

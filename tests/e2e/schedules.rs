@@ -1,6 +1,6 @@
 //! Random schedules: the user types, saves, undoes and reviews while the agent edits the same files.
 //!
-//! Rule: every character has one writer, so that what is lost, and what is too much, is seen character by character.
+//! Rule: every character has one writer, so that lost and extra text is seen character by character.
 //! A schedule follows from the seed and its number alone; only who comes first when both act at once does not.
 
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ const DEFAULT_SEED: u64 = 20_260_101;
 /// Schedules of another seed are played when this variable holds it.
 const SEED: &str = "KODE_E2E_SEED";
 
-/// What the files hold, what the agent writes, and what the user writes.
+/// The texts of the files, the agent and the user.
 const ORIGINAL: u32 = 0x4E00;
 const AGENTS: u32 = 0xAC00;
 const USERS: u32 = 0xE000;
@@ -62,7 +62,7 @@ impl Dice {
     }
 }
 
-/// Characters nobody else writes.
+/// Characters with no other writer.
 struct Pen(u32);
 
 impl Pen {
@@ -84,7 +84,7 @@ impl Pen {
     }
 }
 
-/// What the user does.
+/// The acts of the user.
 #[derive(Clone, Debug)]
 enum Act {
     Type { file: usize, share: u16 },
@@ -127,7 +127,7 @@ fn piece(text: &str, dice: &mut Dice) -> Range<usize> {
     places[first]..places[last]
 }
 
-/// What the agent calls in a turn.
+/// The agent's calls in a turn.
 fn steps(dice: &mut Dice, pen: &mut Pen, schedule: u64) -> Vec<Step> {
     let path = |file: usize| format!("{{{{cwd}}}}/{schedule}/{}.txt", FILES[file]);
     let mut reads = kode_e2e::step();
@@ -209,7 +209,7 @@ fn turn(dice: &mut Dice, is_versioned: bool, is_slow: bool) -> Turn {
     Turn { asks: dice.below(2) == 0, acts, policies, answers }
 }
 
-/// What all schedules came to.
+/// The totals of all schedules.
 #[derive(Debug, Default)]
 struct Figures {
     schedules: u64,
@@ -230,9 +230,9 @@ struct Play<'a> {
     is_versioned: bool,
     number: u64,
     users: Pen,
-    /// What the user, or somebody else, has taken out.
+    /// Text that the user or others removed.
     gone: BTreeSet<char>,
-    /// What was written by anybody but the agent.
+    /// Text of all writers but the agent.
     owned: BTreeSet<char>,
     hunks: BTreeSet<String>,
     begun: Vec<String>,
@@ -297,7 +297,7 @@ impl Play<'_> {
             Act::Save { file, reason } => editor.save(&self.uri(file), reason),
             Act::Resolve { nth, action, amended } => {
                 self.resolve(nth, action, amended);
-                // Only edits that name their version may cross what is typed.
+                // Only edits that name their version may cross the typed text.
                 if !self.is_versioned {
                     self.settle();
                 }
@@ -329,7 +329,7 @@ impl Play<'_> {
         hunks
     }
 
-    /// Somebody else changes the closed file.
+    /// Another writer changes the closed file.
     fn write_outside(&mut self, dice: &mut Dice) {
         let mut text = self.text(2);
         let places: Vec<usize> = text.char_indices().map(|(place, _)| place).chain([text.len()]).collect();
@@ -348,7 +348,7 @@ impl Play<'_> {
         fs::rename(new, path).unwrap();
     }
 
-    /// Plays one turn to its end and waits until all that was begun is done.
+    /// Plays one turn to its end and waits until all that was started is done.
     fn turn(&mut self, number: usize, turn: &Turn, dice: &mut Dice) {
         self.session.call(
             "agent/session/configure",
@@ -416,7 +416,7 @@ impl Play<'_> {
         }
     }
 
-    /// Waits until everything that was begun is done, and takes in what the user has done.
+    /// Waits until everything that was started is done, and takes in what the user has done.
     fn settle(&mut self) {
         for id in std::mem::take(&mut self.begun) {
             self.client.editor.answer_late();
@@ -444,13 +444,13 @@ impl Play<'_> {
         }
     }
 
-    /// What is listed is where it is said to be, and the server has the text of the screen.
+    /// Listed hunks are at their stated place, and the server has the text of the screen.
     fn check(&mut self) {
         self.listed();
         for file in self.session.edited_files() {
             let name = (0..FILES.len()).find(|file_at| file["uri"] == self.uri(*file_at)).unwrap();
             let text = self.text(name);
-            // What somebody else wrote into a closed file is taken in when the agent or the user acts on it.
+            // Changes of others in a closed file are taken in when the agent or the user acts on it.
             if name == 2 {
                 continue;
             }
@@ -473,9 +473,9 @@ impl Play<'_> {
         }
     }
 
-    /// Takes out all that the agent has ever done; what is left is everybody else's.
+    /// Takes out all that the agent has ever done; the rest belongs to others.
     fn undo_all(&mut self, figures: &mut Figures) {
-        // What was to happen at edits that never came does not happen now.
+        // Acts for edits that never came does not happen now.
         self.client.editor.forget();
         self.seen_acts = 0;
         let before: Vec<String> = (0..FILES.len()).map(|file| self.text(file)).collect();
@@ -502,7 +502,7 @@ impl Play<'_> {
             assert_eq!((&outcome["conflicts"], &outcome["failed"]), (&json!([]), &json!([])), "{outcome}");
             figures.undone += outcome["resolved"].as_array().unwrap().len();
         }
-        // What a save has kept may never have been listed.
+        // A hunk that a save has kept may never have been listed.
         let checkpoints = self.session.call("agent/checkpoint/list", json!({}));
         let first = &checkpoints["checkpoints"][0]["checkpointId"];
         let params = json!({ "checkpointId": first, "what": "files" });
@@ -516,7 +516,7 @@ impl Play<'_> {
         let left = chars(&texts.concat());
         let expected: BTreeSet<char> = self.owned.difference(&self.gone).copied().collect();
         let lost: Vec<char> = expected.difference(&left).copied().collect();
-        // What the user has deleted in the agent's copy of it stands in the original all the same.
+        // Text that the user has deleted in the agent's copy is in the original all the same.
         let copies = self.session.calls().iter().any(|call| call["name"] == "Write");
         let may_stay = |char: &char| copies && u32::from(*char) < AGENTS;
         let too_much: Vec<char> =
@@ -643,6 +643,6 @@ fn whoever_comes_first_nothing_of_the_users_is_lost_and_all_of_the_agents_can_be
         play(&project, client, seed, number, &mut figures);
     }
     println!("{figures:?}");
-    // Else nothing of what is to be tested has happened.
+    // Else the tested case has not happened.
     assert!(figures.completed > 300 && figures.merged > 10, "{figures:?}");
 }

@@ -1,4 +1,4 @@
-//! What the user says to a running turn, over the wire.
+//! Messages of the user to a running turn, over the wire.
 
 use kode_e2e::{Offer, Project, Script, Session, call, say, text_of};
 use serde_json::{Value, json};

@@ -57,7 +57,7 @@ fn loaded<'a>(client: &'a Client, id: &str) -> Session<'a> {
     session
 }
 
-/// The first hunk of a file once it is listed as it should be; what was listed before that is said to be out of date.
+/// The first hunk of a file once it is listed as it should be; the earlier list is reported as out of date.
 fn listed(session: &Session<'_>, name: &str, fits: &dyn Fn(&Value) -> bool) -> Value {
     let mut seen = 0;
     loop {
@@ -88,7 +88,7 @@ fn undoing_after_a_kill_gives_back_every_byte() {
     for (name, before, _) in files() {
         assert_eq!(fs::read(project.path(name)).unwrap(), before, "{name}");
     }
-    // And again: what was decided before the kill can be taken back after it.
+    // And again: a decision before the kill can be taken back after it.
     client.kill();
     let client = project.open();
     let session = loaded(&client, &id);
@@ -148,7 +148,7 @@ fn a_document_that_is_opened_again_after_a_kill_has_its_hunks() {
 }
 
 /// A session whose server was killed while the editor had an edit of `two` to `TWO` and had not answered, with the document
-/// as it stands in the editor by then: the hunks, and the texts after their undo.
+/// unchanged in the editor by then: the hunks, and the texts after their undo.
 fn hunks_after_a_kill_during_an_edit(text: &str) -> (usize, String) {
     let edit =
         call("Edit", json!({ "file_path": "{{cwd}}/a.txt", "old_string": "two", "new_string": "TWO" }));
@@ -184,7 +184,7 @@ fn an_edit_during_which_the_server_was_killed_is_the_agent_s_also_when_the_user_
     ] {
         assert_eq!(hunks_after_a_kill_during_an_edit(text), (1, undone.to_owned()), "{text:?}");
     }
-    // The edit never reached the document: what stands in it is the user's.
+    // The edit never reached the document: its content is the user's.
     for text in ["one\ntwo\nthree\n", "one\ntwox\nthree\n"] {
         assert_eq!(hunks_after_a_kill_during_an_edit(text), (0, text.to_owned()), "{text:?}");
     }

@@ -82,7 +82,7 @@ fn malformed_frames_are_answered_and_the_server_goes_on() {
     let client = project.open();
     for (count, (what, bytes, code)) in table.into_iter().enumerate() {
         client.send_bytes(bytes);
-        // What follows a malformed frame on the same line may be lost; the next frame must not be.
+        // The text after a malformed frame on the same line may be lost; the next frame must not be.
         client.send_bytes(b"\r\n".to_vec());
         let answer =
             client.wait_for(&format!("an answer to {what}"), |received| received.strays.get(count).cloned());

@@ -1,4 +1,4 @@
-//! What the soak goes by: a figure that grows is told from one that does not, however it jitters.
+//! The measure of the soak: a figure that grows differs from one that does not, however it jitters.
 
 use kode_e2e::trend::{Allowed, Trend, svg};
 

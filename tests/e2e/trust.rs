@@ -1,6 +1,6 @@
-//! What files of a workspace ask for, and the user's word on it: asked once, by content, and taken back.
+//! The trust requests of workspace files, and the user's word on it: asked once, by content, and taken back.
 //!
-//! Rule: what counts is told from what a command does or prints, and never from what the server says of itself alone.
+//! Rule: what counts differs from what a command does or prints, and never from what the server says of itself alone.
 
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ impl Desk {
     }
 }
 
-/// What the command prints in a session in which everything runs.
+/// The output of the command in a session in which everything runs.
 fn printed(desk: &Desk, client: &Client) -> String {
     client.session_with(json!({ "mode": "bypassPermissions" })).run("print");
     let (text, _) = desk.project.model.last_results().pop().unwrap();
@@ -69,7 +69,7 @@ fn a_workspace_is_asked_about_once_and_what_was_shown_is_what_counts() {
 
     let shown = client.call("agent/trust/list", json!({}));
     let shown = digests(&shown, "waiting");
-    // What comes into the file after it was shown is not approved with it.
+    // Changes of the file after it was shown are not approved with it.
     desk.wish("two");
     let approved = client.call("agent/trust/approve", json!({ "digests": shown }));
     assert_eq!(approved["changed"], 1, "the rule alone is as it was");
@@ -145,7 +145,7 @@ fn an_editor_without_a_plugin_asks_with_a_message_and_not_now_is_kept() {
         client.wait_for("the question", |received| received.of("window/showMessageRequest").next().cloned());
     assert!(request["params"]["message"].as_str().unwrap().contains("1 variable"), "{request}");
     assert!(!request["params"]["message"].as_str().unwrap().contains("allow rule"), "{request}");
-    // Nobody says yes to what they were not shown.
+    // Users approve only shown texts.
     assert!(request["params"]["message"].as_str().unwrap().contains("env.ASKED \"two\""), "{request}");
     client.answer(&request, json!({ "title": "Trust" }));
     while client.call("agent/trust/list", json!({}))["approved"] == json!([]) {}
@@ -200,7 +200,7 @@ fn what_agents_and_skills_ask_for_is_told_as_well_and_no_secret_in_it_leaves() {
     for shown in shown {
         assert!(!shown.to_string().contains(SECRET), "{shown:#}");
     }
-    // What was approved is the whole text all the same.
+    // The approval is for the whole text all the same.
     desk.project.write(".claude/agents/dear.md", agent.replace("dear-9", "dear-10"));
     let before = client.call("agent/trust/list", json!({}));
     assert!(before.to_string().contains("dear-10"), "{before}");

@@ -1,4 +1,4 @@
-//! A turn from prompt to answer: what the model is sent, what the editor is sent, what the client is told.
+//! A turn from prompt to answer: what the model is sent, what the editor is sent, what the client is notified.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

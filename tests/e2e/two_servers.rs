@@ -50,7 +50,7 @@ fn assert_whole(project: &Project, id: &str) {
     }
 }
 
-/// What both must show alike.
+/// The common display of both.
 fn shown(snapshot: &Value) -> Value {
     let fields = ["title", "state", "mode", "items", "todos", "queue", "steering", "draft", "usage"];
     fields.iter().map(|field| ((*field).to_owned(), snapshot[*field].clone())).collect()
@@ -341,7 +341,7 @@ fn what_waits_in_one_window_is_answered_in_the_other() {
     assert_eq!(prompt, session.wait_permission(0));
     let snapshot = follower.snapshot();
     assert_eq!((&snapshot["state"], &snapshot["pendingPermissions"]), (&json!("PAUSED"), &json!([prompt])));
-    // Whoever opens it later sees it, too.
+    // A later client sees it, too.
     let third = project.open();
     assert_eq!(there(&third, &session).1["pendingPermissions"], json!([prompt]));
     follower.respond(&prompt, json!({ "decision": "allow", "mode": "acceptEdits" })).unwrap();

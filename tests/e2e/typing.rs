@@ -146,7 +146,7 @@ enum Key {
     Delete(u16),
 }
 
-/// What the user does at which moment of the agent's edit.
+/// The user's typing at each moment of the agent's edit.
 #[derive(Clone, Debug)]
 struct Schedule {
     while_asked: Vec<Key>,
@@ -177,7 +177,7 @@ fn schedules() -> impl Strategy<Value = Schedule> {
     })
 }
 
-/// Markers are private-use characters: nobody else writes them.
+/// Markers are private-use characters: no other text has them.
 fn typings(keys: &[Key], markers: &mut std::ops::RangeInclusive<char>) -> Vec<Typing> {
     keys.iter()
         .map(|key| match key {
@@ -219,7 +219,7 @@ fn play(client: &Client, project: &Project, name: &str, schedule: &Schedule) -> 
     let edit = session.calls().remove(1);
     let plain: String = text.chars().filter(|char| !('\u{E000}'..='\u{F8FF}').contains(char)).collect();
     match edit["state"].as_str().unwrap() {
-        // Nobody deletes capitals.
+        // No step deletes capitals.
         "COMPLETED" => prop_assert!(plain.contains("AGENT WAS HERE"), "said to be done: {text:?}"),
         "FAILED" => prop_assert!(!plain.contains("AGENT"), "said to have failed: {text:?} {edit}"),
         other => prop_assert!(false, "{other} is no end of an edit"),

@@ -1,6 +1,6 @@
 //! Sub-agents with a git worktree of their own: what they do is on their branch, and the workspace stays as it is.
 //!
-//! Rule: the workspace is looked at by its bytes, and the worktrees as git itself lists them.
+//! Rule: the workspace is checked by its bytes, and the worktrees as git itself lists them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -49,7 +49,7 @@ fn branches(project: &Project) -> Vec<String> {
     listed.lines().filter(|branch| *branch != "main").map(str::to_owned).collect()
 }
 
-/// What a sub-agent is asked: the folder of the workspace, so that its `{{prompt}}` is that and its `{{cwd}}` the worktree.
+/// The prompt of a sub-agent: the folder of the workspace, so that its `{{prompt}}` is that and its `{{cwd}}` the worktree.
 const ITS: &str = "^/";
 
 fn task(more: Value) -> Step {
@@ -70,7 +70,7 @@ fn write(path: &str, content: &str) -> Step {
     call("Write", json!({ "file_path": path, "content": content }))
 }
 
-/// What the sub-agent was given for its calls, in their order.
+/// The results of the sub-agent's calls, in their order.
 fn results(session: &Session<'_>) -> Vec<Value> {
     let started = session.wait_event("the sub-agent", |event| event["type"] == "subagent_started");
     let agent = session.call("agent/subagent/load", json!({ "agentId": started["agentId"] }));

@@ -1,7 +1,7 @@
-"""What is tried in every editor: to ask, to watch, to approve, to refuse, to decide about changes, and all that where the
-editor can do less.
+"""The cases of every editor: ask, watch, approve, refuse, decide about changes, also with fewer abilities of the
+editor.
 
-Rule: a case says what a user does and sees; how it is done in an editor is the editor's file to say. What is in a buffer is
+Rule: a case says what a user does and sees; the file of each editor has the keys for it. The text of a buffer is
 read from the disk once it is saved, and until then from the screen.
 """
 
@@ -66,7 +66,7 @@ def wait_text(world: World, expected: str) -> None:
 
 
 def wait_hints(world: World, count: int) -> None:
-    """Waits until so many changes wait for a decision, as far as the editor has been told."""
+    """Waits until this many changes wait for a decision in the editor."""
 
     def look() -> bool:
         told = world.traffic("server", "textDocument/publishDiagnostics")
@@ -248,10 +248,10 @@ CASES = [
 ]
 
 REVIEWED_LATER = [one_change_is_undone_and_the_other_kept]
-"""What only editors are tried with that leave it to the user to save: a saved change is kept."""
+"""The case of editors that leave saves to the user: a saved change is kept."""
 
 WITH_LENSES = [a_change_is_undone_by_its_lens]
-"""What only editors are tried with that show code lenses."""
+"""The case of editors that show code lenses."""
 
 
 def of(kind: type) -> Iterator[tuple[str, Callable[[World, object], None]]]:

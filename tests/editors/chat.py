@@ -1,7 +1,7 @@
-"""What is tried in every editor with chat documents: to send, to watch the answer come, to type meanwhile, to approve, and
-to complete names.
+"""The cases of chat documents in every editor: send, watch the answer, type meanwhile, approve, and
+complete names.
 
-Rule: as in the other cases; what is in a document is read from the disk once it is saved, because a long one does not fit
+Rule: as in the other cases; a document's content is read from the disk once it is saved, because a long one does not fit
 on the screen.
 """
 
@@ -36,7 +36,7 @@ def wait_edit(world: World, text: str) -> None:
 
 
 def saved(world: World, editor, pattern: str) -> re.Match[str]:
-    """Writes the document, and waits until what is on the disk fits, whatever white space is between words."""
+    """Writes the document, and waits until the file on the disk fits, with any white space between words."""
     editor.save()
 
     def look() -> re.Match[str] | None:
@@ -116,4 +116,4 @@ CASES = [
     a_prompt_is_answered_from_the_chat_document,
 ]
 COMPLETING = [names_and_commands_are_completed_in_a_chat_document]
-"""What only editors are tried with that complete what the server offers."""
+"""The case of editors with completion by the server."""

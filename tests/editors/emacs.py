@@ -95,7 +95,7 @@ class Editor:
         self._world.press("Enter")
 
     def complete(self, typed: str, shown: str) -> None:
-        """Types a line at the top of the buffer whose end is completed to what is shown."""
+        """Types a line at the top of the buffer whose end is completed to the shown text."""
         self._world.press("M-<")
         self._world.press("Enter", "Up")
         self._world.type(typed)

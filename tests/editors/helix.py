@@ -97,7 +97,7 @@ class Editor:
         self._world.shows("NOR")
 
     def complete(self, typed: str, shown: str) -> None:
-        """Types a line at the top of the buffer whose end is completed to what is shown."""
+        """Types a line at the top of the buffer whose end is completed to the shown text."""
         self._world.type("ggO")
         self._world.shows("INS")
         self._world.type(typed)

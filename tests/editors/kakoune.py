@@ -1,4 +1,4 @@
-"""Kakoune with kakoune-lsp, which shows that something goes on and not what, asks only when it is told to, and writes a file
+"""Kakoune with kakoune-lsp, which shows activity without its steps, shows prompts only on request, and writes a file
 after it was edited."""
 
 import os
@@ -11,7 +11,7 @@ class Editor:
     """Kakoune, driven by its keys and typed commands; the second program is kakoune-lsp."""
 
     saves_edits = True
-    """Whether what was edited is written at once."""
+    """Whether edited files are written at once."""
 
     def __init__(self, world: World, programs: list[str]):
         self._world, self._programs = world, programs
@@ -101,7 +101,7 @@ class Editor:
         self._world.hides("insert")
 
     def complete(self, typed: str, shown: str) -> None:
-        """Types a line at the top of the buffer whose end is completed to what is shown."""
+        """Types a line at the top of the buffer whose end is completed to the shown text."""
         self._world.type("ggO")
         self._world.shows("insert")
         self._world.type(typed)

@@ -1,5 +1,5 @@
-"""Stands between an editor and the server: passes everything on, writes down what passed, and can take away from what
-the editor says it can do, as if it were an editor that can less.
+"""A tap between an editor and the server: passes everything on, records it, and can remove some of
+the editor's capabilities, as if it were an editor that can less.
 
     tap.py SERVER LOG WITHOUT [ARGUMENT...]
 

@@ -1,4 +1,4 @@
-"""What Vim and Neovim have in common: their keys, and menus whose choices are numbered."""
+"""The common part of Vim and Neovim: their keys, and menus whose choices are numbered."""
 
 import re
 
@@ -78,7 +78,7 @@ class Vi:
         self._world.hides("-- INSERT --")
 
     def complete(self, typed: str, shown: str) -> None:
-        """Types a line at the top of the buffer whose end is completed to what is shown."""
+        """Types a line at the top of the buffer whose end is completed to the shown text."""
         self._world.type("ggO")
         self._world.shows("-- INSERT --")
         self._world.type(typed)

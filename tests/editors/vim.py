@@ -1,4 +1,4 @@
-"""Vim with ALE, which asks nobody, shows no progress, and does not tell that it applies edits."""
+"""Vim with ALE, which shows no prompts and no progress, and does not announce that it applies edits."""
 
 from vi import Vi
 

@@ -33,7 +33,7 @@ Found = TypeVar("Found")
 
 
 class Failed(Exception):
-    """What a case expected did not happen."""
+    """An expected event did not happen."""
 
 
 def say(text: str, **more: Any) -> dict:
@@ -100,7 +100,7 @@ class World:
         (self.project / name).write_text(text)
 
     def read(self, name: str) -> str:
-        """What a file of the project holds on the disk."""
+        """The content of a project file on the disk."""
         return (self.project / name).read_text()
 
     def has(self, name: str) -> bool:
@@ -142,7 +142,7 @@ class World:
         self._scripted(f"release/{gate}", post=True)
 
     def prompt(self) -> str:
-        """What the newest request says last to the model."""
+        """The last text of the newest request to the model."""
         return json.dumps(self._scripted("requests")[-1]["body"]["messages"][-1])
 
     def results(self) -> list[str]:
@@ -237,7 +237,7 @@ class World:
         self.until(f"the screen hides {part!r}", lambda: part not in self.screen())
 
     def traffic(self, who: str, method: str | None = None) -> list[dict]:
-        """What one side has sent so far, with this method if one is named."""
+        """The messages of one side so far, with this method if one is named."""
         position, lines = self._read
         with self._log.open("rb") as log:
             log.seek(position)
@@ -251,7 +251,7 @@ class World:
         return [message for message in sent if method is None or message.get("method") == method]
 
     def sent(self, who: str, method: str, count: int = 1) -> list[dict]:
-        """Waits until one side has sent so many messages of a method, and gives them."""
+        """Waits until one side has sent this many messages of a method, and returns them."""
 
         def look() -> list[dict] | None:
             found = self.traffic(who, method)

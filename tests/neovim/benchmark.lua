@@ -67,7 +67,7 @@ local function loading()
   world:close()
 end
 
---- A Neovim with a transcript of so many lines, without a server, into which an answer streams when told to.
+--- A Neovim with a transcript of this many lines, without a server, into which an answer streams on demand.
 local function with_transcript(lines)
   local world = World.new()
   World.write(world:path('a.txt'), 'one\n')

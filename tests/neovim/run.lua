@@ -1,7 +1,7 @@
 --- The agent in a real Neovim with nothing but its own `vim.lsp` and the configuration that README.md shows.
 ---
 --- Rule: the Neovim under test is a process of its own that is driven as a person does it, by typed keys through its
---- main loop; the rest is only looked at. Every wait is for something that happens.
+--- main loop; the rest is only checked. Every wait is for something that happens.
 ---
 --- Run it with `nvim --clean -l tests/neovim/run.lua`; KODE_LS_BIN names the program if it is not the debug build.
 
@@ -281,7 +281,7 @@ tests['the demo needs no key'] = function(world)
   world:edit(readme_config(), 'a.txt')
   world:use_picker()
   world:type(':Kode hello<CR>')
-  -- The command it runs then only looks, and nobody is asked for it.
+  -- The command it runs then only looks, and it asks no permission.
   assert(world:answer('Allow once'):find('kode-demo.md', 1, true), 'the prompt is for a file')
   local told = world:wait_turn()
   equal(told[#told].message, 'done', 'the last progress')

@@ -1,6 +1,6 @@
 // Google's own SDK takes the scripted model for the real API.
 //
-// Rule: the scripted model is what all other tests believe, so somebody else's client judges it. Run by
+// Rule: the scripted model is what all other tests believe, so an independent client judges it. Run by
 // tests/node/run, which installs the SDK outside of the checkout.
 
 import assert from "node:assert/strict";

@@ -54,7 +54,7 @@ class Panel:
         """The connection is used by the tests directly."""
 
     def text(self) -> str:
-        """What the agent has said."""
+        """The text of the agent."""
         chunks = [update for update in self.updates if isinstance(update, schema.AgentMessageChunk)]
         return "".join(chunk.content.text for chunk in chunks)
 

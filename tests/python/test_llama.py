@@ -22,7 +22,7 @@ START_LIMIT = 60
 
 
 class Llama:
-    """A running llama-server with a context window of so many tokens."""
+    """A running llama-server with a context window of this many tokens."""
 
     def __init__(self, folder: Path, window: int):
         model = folder / "tiny.gguf"

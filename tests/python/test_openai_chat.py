@@ -1,6 +1,6 @@
 """The official SDK takes the scripted model for the real Chat Completions API.
 
-Rule: the scripted model is what all other tests believe, so somebody else's client judges it.
+Rule: the scripted model is what all other tests believe, so an independent client judges it.
 """
 
 import json

@@ -12,7 +12,7 @@ WIDTH, HEADS, INNER = 32, 2, 64
 
 
 def write(path: Path, context: int) -> None:
-    """Writes a model that was made for a context window of so many tokens. A token is a byte or a common word."""
+    """Writes a model that was made for a context window of this many tokens. A token is a byte or a common word."""
     words = ["\u2581", "e", "t", "a", "o", "\u2581the", "\u2581a", "ing", "\u2581to", "\u2581of"]
     tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *words]
     kinds = [TokenType.UNKNOWN, TokenType.CONTROL, TokenType.CONTROL]

@@ -119,7 +119,7 @@ impl AcpClient {
         self.on_request("session/request_permission", move |_, _| Reply::Result(selected(option)));
     }
 
-    /// Waits for the request of the agent with this method that comes behind so many others of it.
+    /// Waits for the request of the agent with this method that comes behind this many others of it.
     #[must_use]
     pub fn wait_request(&self, method: &str, skip: usize) -> Value {
         self.wait_for(&format!("request {skip} of {method}"), |received| {

@@ -53,7 +53,7 @@ impl Aimock {
             address
         });
         let base_url = base_url.unwrap_or_else(|| panic!("aimock does not listen: {said:?}"));
-        // Somebody has to read what else it says, or it would wait at a full pipe.
+        // A thread has to read its further output, or it would wait at a full pipe.
         std::thread::spawn(move || lines.count());
         Some(Self { base_url, _process: process })
     }

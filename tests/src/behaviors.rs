@@ -35,7 +35,7 @@ pub struct BehaviorRow {
     pub tests: Vec<String>,
     /// The reason why it is replaced, or what an open row lacks; else empty.
     pub reason: String,
-    /// The page that documents what is there instead, with its heading, from the root of the repository; else empty.
+    /// The page that documents the replacement, with its heading, from the root of the repository; else empty.
     pub page: String,
 }
 

@@ -15,7 +15,7 @@ use crate::position::Encoding;
 use crate::process::Process;
 use crate::session::Session;
 
-/// What a client tells of itself in `initialize`.
+/// The client's data in `initialize`.
 #[derive(Clone, Debug)]
 pub struct Offer {
     capabilities: Value,

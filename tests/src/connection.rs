@@ -19,12 +19,12 @@ use serde_json::{Value, json};
 use crate::LIMIT;
 use crate::process::{LOG_VARIABLE, Process};
 
-/// So much of what was received is shown when a wait fails.
+/// Amount of the received messages that is shown when a wait fails.
 const SHOWN_MESSAGES: usize = 40;
-/// So many bytes of each message are shown.
+/// Number of bytes of each message that are shown.
 const SHOWN_BYTES: usize = 600;
 
-/// What to do with a request of the server.
+/// The reaction to a request of the server.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// Answer with this result.
@@ -42,9 +42,9 @@ type Responder = Box<dyn FnMut(&Connection, &Value) -> Reply + Send>;
 pub struct RpcError {
     /// The JSON-RPC code.
     pub code: i64,
-    /// What the server says.
+    /// The server's text.
     pub message: String,
-    /// What it says to programs; `Null` when nothing.
+    /// The data for programs; `Null` without any.
     pub data: Value,
 }
 
@@ -55,7 +55,7 @@ impl RpcError {
         self.data["kind"].as_str().unwrap_or_default()
     }
 
-    /// What to do next; empty when it does not say.
+    /// The next step; empty when it does not say.
     #[must_use]
     pub fn hint(&self) -> &str {
         self.data["hint"].as_str().unwrap_or_default()
@@ -273,16 +273,16 @@ impl Connection {
         received.answers.clear();
     }
 
-    /// Looks at what was received so far.
+    /// Checks the messages received so far.
     pub fn look<T>(&self, look: impl FnOnce(&Received) -> T) -> T {
         look(&self.lock())
     }
 
-    /// Waits until `find` finds what it looks for in what was received.
+    /// Waits until `find` finds a match in the received messages.
     ///
     /// # Panics
     /// When it is not found within [`LIMIT`], when the server has ended, and when something other than frames came;
-    /// the message shows what was received instead.
+    /// the message shows the received ones instead.
     pub fn wait_for<T>(&self, what: &str, mut find: impl FnMut(&Received) -> Option<T>) -> T {
         let deadline = Instant::now() + LIMIT;
         let mut received = self.lock();
@@ -315,7 +315,7 @@ impl Connection {
         self.wait_for("the end of the server", |received| received.ended.then_some(()));
     }
 
-    /// What the server wrote to standard error so far.
+    /// The server's standard error so far.
     #[must_use]
     pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.lock().stderr).into_owned()
@@ -441,7 +441,7 @@ fn default_reply(method: &str) -> Reply {
     }
 }
 
-/// Reads one message of a line; the error says what was found instead.
+/// Reads one message of a line; the error shows the bytes found instead.
 fn read_line(reader: &mut impl BufRead) -> Result<Option<Value>, String> {
     let mut line = Vec::new();
     let count = reader.read_until(b'\n', &mut line).map_err(|error| error.to_string())?;
@@ -453,7 +453,7 @@ fn read_line(reader: &mut impl BufRead) -> Result<Option<Value>, String> {
     serde_json::from_str(body).map(Some).map_err(|error| format!("a line that is no JSON: {error}: {body:?}"))
 }
 
-/// Reads one frame; the error says what was found instead.
+/// Reads one frame; the error shows the bytes found instead.
 fn read_frame(reader: &mut impl BufRead) -> Result<Option<Value>, String> {
     let mut length = None;
     loop {

@@ -8,7 +8,7 @@ use std::ops::Range;
 /// One way to distort a request, or the text under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distortion {
-    /// None: the passage as it stands.
+    /// None: the passage unchanged.
     Verbatim,
     /// The indentation in the other kind of blanks.
     TabsAndSpaces,
@@ -42,14 +42,14 @@ pub enum Distortion {
     Stale,
 }
 
-/// What may become of a request.
+/// The possible outcomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// The intended text.
     Applied,
     /// The intended text, or a refusal.
     AppliedOrRefused,
-    /// Nothing: what the model has seen is not what stands there.
+    /// Nothing: the model has seen an older text.
     Refused,
 }
 
@@ -59,11 +59,11 @@ pub struct Request {
     pub text: String,
     /// The passage as the request has it.
     pub old: String,
-    /// What should stand there, as the request has it.
+    /// The expected text, as the request has it.
     pub new: String,
     /// The text as it should be afterwards.
     pub intended: String,
-    /// What may become of it.
+    /// Its possible outcomes.
     pub expected: Expected,
 }
 
@@ -71,7 +71,7 @@ pub struct Request {
 pub struct Dice(u64);
 
 impl Dice {
-    /// Those of a seed.
+    /// The cases of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
@@ -212,7 +212,7 @@ impl Distortion {
         let (asked, wanted) = (asked.join("\n"), wanted.join("\n"));
         let is_distorted =
             matches!(self, Self::Verbatim | Self::Stale | Self::LineBreaks) || asked != old.join("\n");
-        // A passage that, as it is sent, stands somewhere else byte for byte is a right request for that place.
+        // A passage that, as sent, is elsewhere byte for byte is a right request for that place.
         let elsewhere = match expected {
             Expected::Refused => text.contains(&asked),
             Expected::Applied | Expected::AppliedOrRefused => {
@@ -228,7 +228,7 @@ impl Distortion {
         })
     }
 
-    /// What is done to each line of both.
+    /// The change of each line of both.
     fn rewrite(self, text: &str, old: &[String], new: &[String], dice: &mut Dice) -> Option<Rewrite> {
         let unit = unit(text);
         let side = dice.roll(2) == 0;
@@ -264,7 +264,7 @@ impl Distortion {
     }
 }
 
-/// Whether whole lines stand in a text below another line than the one of that number, from 0.
+/// Whether whole lines are in a text below another line than the one of that number, from 0.
 fn stands_elsewhere(text: &str, lines: &str, first: usize) -> bool {
     text.match_indices(lines).any(|(at, found)| {
         let (before, behind) = (&text[..at], &text[at + found.len()..]);
@@ -367,7 +367,7 @@ fn shift_some(old: &[String], new: &[String], unit: String, dice: &mut Dice) -> 
         .map(|(at, line)| if chosen.contains(&at) { shifted(line, &unit, is_less) } else { line.clone() })
         .collect();
     let mut wanted = copied(old, &distorted, new);
-    // Who writes the first line at another depth writes a changed first line so too.
+    // A model that writes the first line at another depth writes a changed first line so too.
     if chosen.contains(&0) && !old.contains(&new[0]) {
         wanted[0] = shifted(&new[0], &unit, is_less);
     }

@@ -97,7 +97,7 @@ impl Typing {
     }
 }
 
-/// What the editor does with an edit of the agent.
+/// The editor's handling of an agent's edit.
 #[derive(Clone, Debug)]
 pub enum Policy {
     /// Applies it when the version fits, notifies, then answers: what a good client does.
@@ -133,7 +133,7 @@ pub enum SaveReason {
     Manual = 1,
     /// Some time has passed.
     AfterDelay = 2,
-    /// The document is no longer looked at.
+    /// The document is no longer checked.
     FocusOut = 3,
 }
 
@@ -142,7 +142,7 @@ pub enum SaveReason {
 pub struct Act {
     /// The document.
     pub uri: String,
-    /// Who has made the step that the user has made, taken back or brought back.
+    /// The author of the step that the user has made, taken back or brought back.
     pub step_by: Writer,
     /// Its text before.
     pub before: String,
@@ -163,20 +163,20 @@ pub struct ReceivedEdit {
 struct Document {
     text: String,
     version: i64,
-    /// What takes each step back, the newest last.
+    /// The inverse of each step, the newest last.
     undo: Vec<UndoStep>,
-    /// What brings the steps back that were taken back.
+    /// The steps that bring undone ones back.
     redo: Vec<UndoStep>,
 }
 
-/// What takes a step back, or brings it back.
+/// The inverse or the repetition of a step.
 #[derive(Clone, Debug)]
 struct UndoStep {
     changes: Vec<Change>,
     by: Writer,
 }
 
-/// Who has made a step.
+/// The author of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
     /// The user, by typing.
@@ -364,17 +364,17 @@ impl Editor {
         offset_of(&state.document(uri).text, position, state.encoding)
     }
 
-    /// What to do with the next edit; further calls are for the edits after it.
+    /// The handling of the next edit; further calls are for the edits after it.
     pub fn next(&self, policy: Policy) {
         self.lock().next.push_back(policy);
     }
 
-    /// What to do with every edit that [`Editor::next`] says nothing about.
+    /// The handling of every edit without an act in [`Editor::next`].
     pub fn always(&self, policy: Policy) {
         self.lock().always = Some(policy);
     }
 
-    /// Forgets what [`Editor::next`] was told, what arrived and what was typed.
+    /// Forgets what [`Editor::next`] reported, received messages and the typed text.
     pub fn forget(&self) {
         let mut state = self.lock();
         state.next.clear();

@@ -1,6 +1,6 @@
 //! Long sessions: the journal of a short one, with its turn written down again and again.
 //!
-//! Rule: what is written is what the program itself wrote, with other ids, so that it is read as its own; ids and event
+//! Rule: the written journal is one of the program itself, with other ids, so that it is read as its own; ids and event
 //! numbers grow as they do in life. Here alone the harness knows how a session is stored.
 
 use std::fs;
@@ -20,14 +20,14 @@ pub struct History {
     turn: Vec<String>,
 }
 
-/// What a long journal has.
+/// The content of a long journal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Length {
-    /// So many turns.
+    /// Number of turns.
     pub turns: usize,
-    /// At least so many bytes, with more turns if need be.
+    /// Minimum bytes, with more turns if need be.
     pub bytes: u64,
-    /// After so many turns each, the conversation is compacted; never if 0.
+    /// After each of this many turns, the conversation is compacted; never if 0.
     pub compact_every: usize,
 }
 
@@ -35,7 +35,7 @@ impl History {
     /// The journal of a session whose server has ended.
     ///
     /// # Panics
-    /// When there is none.
+    /// If absent.
     #[must_use]
     pub fn of(project: &Project, session: &str) -> Self {
         let path = find(&project.home().join("sessions"), session).expect("the session is stored");
@@ -55,7 +55,7 @@ impl History {
         self.path.with_file_name(name)
     }
 
-    /// Writes the journal anew. Everything beside it that could tell of another one is removed. Answers how many turns it
+    /// Writes the journal again. Everything beside it that could report another one is removed. Answers how many turns it
     /// has.
     ///
     /// # Panics
@@ -90,7 +90,7 @@ impl History {
     }
 }
 
-/// The id of the window of the compaction after so many turns.
+/// The id of the window of the compaction after this many turns.
 #[must_use]
 pub fn window_after(turns: usize) -> String {
     format!("win_{turns:032x}")

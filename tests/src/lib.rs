@@ -1,6 +1,6 @@
 //! The harness of the end-to-end tests: the built program, scripted editors and a scripted model.
 //!
-//! Rule: nothing here knows the insides of the program; what is tested is what goes over the wire. Every wait is for
+//! Rule: nothing here knows the insides of the program; the tests check the wire. Every wait is for
 //! something that happens, with one generous limit, and never for a time; whatever is started is ended by its handle.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a harness fails a test by panicking")]

@@ -1,7 +1,7 @@
 //! Measuring for the benchmarks: many runs after a warm-up, their median with minimum and maximum, and a table of them.
 //!
-//! Rule: a time stands beside a floor that was measured by turns with it, because the time of one machine says nothing
-//! about another. What is measured is only printed: a mark says whether a budget is met, and nothing fails by it.
+//! Rule: a time is beside a floor that was measured by turns with it, because the time of one machine says nothing
+//! about another. Measurements are only printed: a mark says whether a budget is met, and nothing fails by it.
 
 #![allow(clippy::print_stdout, reason = "its table is what it is for")]
 
@@ -91,7 +91,7 @@ pub fn figure(what: &str, value: f64, unit: &str, budget: &str) {
     println!("{what:<52}{:>12}{:24}  {budget}{}", format!("{value:.2}{unit}"), "", mark(value, limit));
 }
 
-/// How a figure that has a limit stands to it.
+/// The ratio of a figure to its limit.
 fn mark(value: f64, limit: Option<f64>) -> &'static str {
     match limit {
         Some(limit) if value > limit => "  OVER",

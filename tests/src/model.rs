@@ -74,7 +74,7 @@ impl ScriptedModel {
         list(self.control("GET", "refusals"))
     }
 
-    /// Lets the model forget every response that could be gone on from.
+    /// Lets the model forget every response that could be continued from.
     pub fn forget(&self) {
         self.control("POST", "forget");
     }
@@ -82,7 +82,7 @@ impl ScriptedModel {
     /// The newest request for an answer.
     ///
     /// # Panics
-    /// When there is none.
+    /// If absent.
     #[must_use]
     pub fn last_request(&self) -> Value {
         let mut newest = self.control("GET", "newest");

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-/// What `character` of a position counts.
+/// The unit of `character` in a position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encoding {
     /// Bytes.
@@ -30,7 +30,7 @@ impl Encoding {
     /// The encoding of that name.
     ///
     /// # Panics
-    /// When there is none.
+    /// If absent.
     #[must_use]
     pub fn of(name: &str) -> Self {
         [Self::Utf8, Self::Utf16, Self::Utf32]

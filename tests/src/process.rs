@@ -1,6 +1,6 @@
 //! Processes of the program under test.
 //!
-//! Rule: a process gets an environment of its own, without the keys and settings of whoever runs the tests, and a
+//! Rule: a process gets an environment of its own, without the keys and settings of the user who runs the tests, and a
 //! process group of its own; dropping the handle ends that group and nothing else.
 
 use std::io::{Read, Write};
@@ -46,7 +46,7 @@ pub struct Process {
     ended: Option<ExitStatus>,
 }
 
-/// What a program that ran to its end has left.
+/// The result of a program that ran to its end.
 #[derive(Debug)]
 pub struct Output {
     /// The exit code; a signal's number plus 128 when a signal ended it.
@@ -89,7 +89,7 @@ impl Process {
         if let Some(level) = std::env::var_os(LOG_VARIABLE) {
             command.env("KODE_LS_LOG", level);
         }
-        // Nobody's own settings count here; a test that wants some says where they are.
+        // No user's settings count here; a test that wants some says where they are.
         command.env("HOME", "/nonexistent").envs(environment.iter().copied()).process_group(0);
         let child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", program.display()));
         Self { child, ended: None }

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-/// What a scripted model says.
+/// The answers of a scripted model.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     programs: Vec<Value>,
@@ -114,13 +114,13 @@ impl Step {
         self.content(json!({ "type": "tool_use", "name": name, "raw_input": arguments }))
     }
 
-    /// Holds the answer back after so many of its events, until the gate is released.
+    /// Holds the answer back after this many of its events, until the gate is released.
     #[must_use]
     pub fn gate(self, name: &str, after_events: usize) -> Self {
         self.field("gate", json!(name)).field("gate_after_events", json!(after_events))
     }
 
-    /// Sends so many characters with each event.
+    /// Sends this many characters with each event.
     #[must_use]
     pub fn chunk(self, characters: usize) -> Self {
         self.field("chunk", json!(characters))
@@ -145,7 +145,7 @@ impl Step {
         self.field("usage", usage)
     }
 
-    /// Answers so many requests in a row.
+    /// Answers this many requests in a row.
     #[must_use]
     pub fn repeat(self, times: usize) -> Self {
         self.field("repeat", json!(times))

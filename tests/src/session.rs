@@ -1,6 +1,6 @@
 //! A session as a client with a panel sees it.
 //!
-//! Rule: only sugar over `agent/*`; every wait is for an event that tells of what is waited for.
+//! Rule: only sugar over `agent/*`; every wait is for the event that reports the change.
 
 use serde_json::{Value, json};
 
@@ -45,12 +45,12 @@ impl<'a> Session<'a> {
         self.request(method, params).unwrap_or_else(|error| panic!("{method}: {error:?}"))
     }
 
-    /// Hands in a prompt; the answer has the id of its turn, or of its place in the queue.
+    /// Submits a prompt; the answer has the id of its turn, or of its place in the queue.
     pub fn submit(&self, text: &str) -> Value {
         self.call("agent/turn/start", json!({ "input": [{ "type": "text", "text": text }] }))
     }
 
-    /// Hands in a prompt and gives the id of its turn.
+    /// Submits a prompt and gives the id of its turn.
     ///
     /// # Panics
     /// When it was queued.
@@ -59,7 +59,7 @@ impl<'a> Session<'a> {
         answer["turnId"].as_str().unwrap_or_else(|| panic!("{answer} begins no turn")).to_owned()
     }
 
-    /// Hands in a prompt and waits for the end of its turn; gives the `done` event.
+    /// Submits a prompt and waits for the end of its turn; gives the `done` event.
     pub fn run(&self, text: &str) -> Value {
         let turn = self.prompt(text);
         self.wait_done(&turn)

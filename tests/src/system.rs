@@ -1,11 +1,11 @@
-//! What the system says of a process and of those it has started: memory, descriptors, threads, watches.
+//! The metadata of a process and of those it has started: memory, descriptors, threads, watches.
 //!
 //! Rule: everything is read from `/proc`; a process that ends meanwhile counts for nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A look at one process.
+/// A check of one process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     /// Its memory, shared pages by their share, in bytes.
@@ -23,7 +23,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What the process uses now.
+    /// The current usage of the process.
     #[must_use]
     pub fn of(process: u32) -> Self {
         let place = PathBuf::from(format!("/proc/{process}"));
@@ -39,7 +39,7 @@ impl Usage {
     }
 }
 
-/// The number of a line of a file of `/proc`; 0 where there is none.
+/// The number of a line of a file of `/proc`; 0 if absent.
 fn kib(file: &Path, name: &str) -> u64 {
     let text = fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name));

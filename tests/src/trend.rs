@@ -1,6 +1,6 @@
 //! Whether a figure that is taken again and again grows, and how it looks.
 //!
-//! Rule: everything is computed from the values alone; whoever took them says what growth is too much.
+//! Rule: everything is computed from the values alone; the measuring code decides what growth is too much.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ const COLUMNS: usize = 60;
 /// A figure over time.
 #[derive(Clone, Debug)]
 pub struct Trend {
-    /// What it is, with its unit.
+    /// Its name, with its unit.
     pub name: &'static str,
     /// The values, in order, one for each step.
     pub values: Vec<f64>,
@@ -27,9 +27,9 @@ pub struct Trend {
 /// How much growth still counts as none.
 #[derive(Clone, Copy, Debug)]
 pub enum Allowed {
-    /// So much.
+    /// This amount.
     Absolute(f64),
-    /// This share of the value in the middle, or so much if that is more.
+    /// This share of the value in the middle, or this amount if that is more.
     Share(f64, f64),
 }
 
@@ -40,7 +40,7 @@ impl Trend {
         &self.values[skipped.min(self.values.len())..]
     }
 
-    /// The value in the middle of those that count; 0 where there are none.
+    /// The value in the middle of those that count; 0 if none exist.
     #[must_use]
     pub fn level(&self) -> f64 {
         median(self.settled().to_vec())

@@ -37,7 +37,7 @@ class Model(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def begin(self, *plan: dict, pause: float = 0.0, status: int = 200) -> None:
-        """What the next prompt is answered with: texts, and calls by the name of what they do."""
+        """The answers to the next prompt: texts, and calls by the name of their action."""
         self.requests.clear()
         self.plan, self.pause, self.status = list(plan), pause, status
 
@@ -285,7 +285,7 @@ def row(title: str):
 
 
 def requests(agent: Agent) -> str:
-    """What the model was sent last."""
+    """The last request to the model."""
     return agent.model.requests[-1] if agent.model.requests else ""
 
 

@@ -282,7 +282,7 @@ def _(world: Terminal) -> None:
     world.until("the second prompt, or the end", lambda: re.search(r"Number.*Number|the edit is on disk", world.screen(), re.S))
     if "the edit is on disk" not in world.screen():
         world.enter("1")
-    screen = world.shows("You refused a step", "no the edit is on disk")
+    screen = world.shows("you refused a call", "no the edit is on disk")
     assert "FAIL" not in screen and "Done: `greet`" not in screen, screen
     world.ends(0)
 

@@ -1,6 +1,6 @@
 # Shared by the installers of the test tools; sourced, not run.
 #
-# Rule: tools live in one cache outside the checkout, each behind a stamp that names what is in it, and an
+# Rule: tools live in one cache outside the checkout, each behind a stamp that names its content, and an
 # installer that cannot finish says what to do instead of leaving something half there.
 
 tools=${KODE_LS_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/kode-ls-tools}

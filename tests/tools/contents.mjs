@@ -1,10 +1,10 @@
-// Says what is in the program beside its own code: the licenses with the texts that have to go with it, or a list for
+// Lists the parts of the program beside its own code: the licenses with the texts that have to go with it, or a list for
 // machines (SBOM, CycloneDX 1.5).
 //
 //   cargo metadata --locked --format-version 1 --filter-platform HOST | node contents.mjs licenses
 //   cargo metadata --locked --format-version 1 --filter-platform HOST | node contents.mjs sbom Cargo.lock
 //
-// Rule: what is linked into the program counts, and what only builds or tests it does not. A package without a text is
+// Rule: linked packages count, and packages for builds and tests do not. A package without a text is
 // listed with the name of its license, and never left out. The same input gives the same output.
 import { readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
@@ -15,7 +15,7 @@ const known = new Map(packages.map((one) => [one.id, one]));
 const nodes = new Map(resolve.nodes.map((node) => [node.id, node]));
 const program = packages.find((one) => one.name === "kode-ls" && one.source === null);
 
-/** What a package brings into the program: a macro is run by the compiler, and so is what it is made of. */
+/** The part of a package in the program: a macro is run by the compiler, and so are its dependencies. */
 function brings(id) {
     const isMacro = (one) => known.get(one).targets.some((target) => target.kind.includes("proc-macro"));
     const linked = nodes.get(id).deps.filter(({ dep_kinds: kinds }) => kinds.some(({ kind }) => kind === null));

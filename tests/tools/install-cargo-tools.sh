@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the cargo commands that look at the dependencies and prints the folder their programs are in: cargo-deny for
-# licenses, bans, sources and advisories, cargo-machete for what is not used.
+# Installs the cargo commands that check the dependencies and prints the folder their programs are in: cargo-deny for
+# licenses, bans, sources and advisories, cargo-machete for unused dependencies.
 #
 # Rule: versions are named here, and each is built with the lock file it was published with.
 set -euo pipefail

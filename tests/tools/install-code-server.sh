@@ -50,7 +50,7 @@ workbench=$prefix/app/node_modules/code-server/lib/vscode
 install "$workbench" --omit=dev
 install "$workbench/extensions" --omit=dev
 
-# What a workbench under test never loads: programs of other platforms, assistants, source maps.
+# Files that a workbench under test never loads: programs of other platforms, assistants, source maps.
 for folder in "$workbench/node_modules/@vscode/ripgrep-universal/bin" "$workbench/node_modules/node-pty/prebuilds"; do
   [ ! -d "$folder" ] || find "$folder" -mindepth 1 -maxdepth 1 ! -name "$platform" -exec rm -rf {} +
 done

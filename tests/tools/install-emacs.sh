@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs an Emacs that has Eglot, and prints the path of the program.
 #
-# Emacs has Eglot by itself since version 29. Debian offers such a one as a backport to this very release; where there
-# is none, this release's own Emacs gets Eglot as a package of its own.
+# Emacs has Eglot by itself since version 29. Debian offers such a one as a backport to this very release; if absent,
+# this release's own Emacs gets Eglot as a package of its own.
 #
 # Rule: one that is there already is used; apt's own sources and lists stay as they are.
 set -euo pipefail

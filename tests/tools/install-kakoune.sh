@@ -27,7 +27,7 @@ fi
 if ! installed "$built" "$client"; then
   command -v cargo >/dev/null || fail 'needs cargo; install Rust as https://rustup.rs says'
   rm -rf "$built"
-  # Whether it is fast is not what is tested: a debug build is there sooner.
+  # Whether it is fast does not matter here: a debug build is there sooner.
   cargo install --quiet --locked --debug --root "$built" --version "$client" kak-lsp </dev/null >&2 ||
     fail "could not build kak-lsp $client with cargo (see above)"
   echo "$client" >"$built/.complete"

@@ -2,7 +2,7 @@
 # Installs aimock, a model server that others wrote, with the SDKs of Google and of the Agent Client Protocol, and prints
 # the path of aimock's program, which node runs.
 #
-# Rule: what is installed comes from tests/node/package-lock.json alone, with its checksums; no package runs a script
+# Rule: packages come from tests/node/package-lock.json alone, with its checksums; no package runs a script
 # of its own. A changed lock file is a new installation.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd -P)

@@ -2,7 +2,7 @@
 # Installs what drives and packages the VS Code extension in tests, and prints the folder it is in: playwright-core, which
 # drives the system's Chromium, and vsce.
 #
-# Rule: what is installed comes from tests/vscode/package-lock.json alone, with its checksums; no package runs a script of
+# Rule: packages come from tests/vscode/package-lock.json alone, with its checksums; no package runs a script of
 # its own. A changed lock file is a new installation.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd -P)

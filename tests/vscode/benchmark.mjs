@@ -37,7 +37,7 @@ function sizes() {
     line("webview.js", ["webview.js"]);
 }
 
-/** Prints a line of the table: a figure and, where it has a budget, how it stands to that. */
+/** Prints a line of the table: a figure and, where it has a budget, its ratio to that. */
 function row(name, figure, budget, isMet) {
     const mark = budget ? `  ${budget}  ${isMet ? "ok" : "OVER"}` : "";
     console.log(`${name.padEnd(42)} ${figure.padEnd(26)}${mark}`.trimEnd());
@@ -50,7 +50,7 @@ function print(name, values) {
     row(name, `${medianOf(values).toFixed(0)} ms (${least.toFixed(0)} to ${most.toFixed(0)})`);
 }
 
-/** What stands beside its floor, and how much more than that it takes, in milliseconds. */
+/** A figure beside its floor, and how much more than that it takes, in milliseconds. */
 function beside(name, values, floorName, floor, budget) {
     print(name, values);
     print(floorName, floor);
@@ -58,7 +58,7 @@ function beside(name, values, floorName, floor, budget) {
     row(`${name}, over that`, `${more.toFixed(0)} ms`, `${budget} ms`, more <= budget);
 }
 
-/** What the editor has measured of the activation of ours, and of one that does next to nothing, in milliseconds. */
+/** The editor's measurement of our activation, and of one that does next to nothing, in milliseconds. */
 async function activations(window) {
     // Only rows that are in sight are on the page, and the probe's is among the last.
     await window.page.setViewportSize({ width: 1400, height: 4000 });
@@ -74,7 +74,7 @@ async function activations(window) {
     return { own: Number(await timeOf(own)), floor: Number(await timeOf(probe)) };
 }
 
-/** What loading the bundle costs, in milliseconds of the processor, in the editor's own Node with nothing behind the API. */
+/** The cost of loading the bundle, in milliseconds of the processor, in the editor's own Node with nothing behind the API. */
 function loading() {
     const box = fs.mkdtempSync(path.join(os.tmpdir(), "kode-load-"));
     try {

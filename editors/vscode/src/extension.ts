@@ -1,7 +1,7 @@
 // Where the extension begins and ends: makes its parts, and starts the server beside the editor's own start.
 //
-// Rule: activation waits for nothing; what fails later is told by the connection. Parts know each other only through what
-// they are given here.
+// Rule: activation waits for nothing; what fails later is reported by the connection. Parts know each other only
+// through what they are given here.
 
 import * as vscode from "vscode";
 import { EditorTracker } from "./host/activeEditor.ts";
@@ -71,7 +71,7 @@ export function activate(context: vscode.ExtensionContext): void {
         restartWhenNeeded(server, log),
         upgrades(server, version, context.globalState, log),
     );
-    // The process is made once the editor can go on.
+    // The process is made once the editor can continue.
     const starting = setImmediate(() => void server?.start());
     context.subscriptions.push({ dispose: () => clearImmediate(starting) });
 }
@@ -95,14 +95,14 @@ function keepUnfinished(sessions: Sessions, ledger: Ledger): vscode.Disposable {
     return vscode.Disposable.from(ledger.onChange(keep), sessions.onStep(keep));
 }
 
-/** What the server takes while it runs, and what only a new one takes. */
+/** Settings that the running server accepts, and those that need a restart. */
 function restartWhenNeeded(server: Server, log: vscode.LogOutputChannel): vscode.Disposable {
     return vscode.Disposable.from(
         vscode.workspace.onDidGrantWorkspaceTrust(async () => {
             try {
                 await server.trustWorkspace();
             } catch (error) {
-                log.warn(`the server was not told of the trust and is started again: ${messageOf(error)}`);
+                log.warn(`the trust in the workspace did not reach the server, restarting it: ${messageOf(error)}`);
                 await server.restart();
             }
         }),
@@ -110,7 +110,7 @@ function restartWhenNeeded(server: Server, log: vscode.LogOutputChannel): vscode
             if (!NEEDS_RESTART.some((section) => change.affectsConfiguration(section))) return;
             const running = server.connection.state === "ready";
             const again = "Restart Server";
-            const text = "Kode: the server takes this setting when it is started again.";
+            const text = "Kode: Restart the server to apply this setting.";
             // One that does not run has nothing to lose.
             if (!running || (await vscode.window.showInformationMessage(text, again)) === again) await server.restart();
         }),

@@ -14,7 +14,7 @@ use crate::measure::{Spread, by_turns, figure, heading, row, time};
 
 const LINES: usize = 50_000;
 const CHANGES: usize = 500;
-/// Of so many different lines random texts are made: the fewer, the more ways there are to match them.
+/// Number of different lines of random texts: the fewer, the more ways there are to match them.
 const RANDOM_LINES: [u64; 3] = [20, 500, 10_000];
 const WARM_UP: usize = 2;
 const RUNS: usize = 21;

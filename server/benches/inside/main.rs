@@ -1,4 +1,4 @@
-//! What documents, the ledger of changes, comparisons, searches and permission rules cost, measured without the wire
+//! The cost of documents, the ledger of changes, comparisons, searches and permission rules, measured without the wire
 //! around them.
 //!
 //! Rule: only the public interfaces of the two crates are driven, the way a session drives them. Nothing here passes or

@@ -111,7 +111,7 @@ struct File {
 }
 
 impl File {
-    /// Every so many lines a line is replaced by two.
+    /// Every this many lines a line is replaced by two.
     fn new(hunks: usize) -> Self {
         let mut base = String::new();
         let mut edits = Vec::new();
@@ -167,7 +167,7 @@ impl File {
         self.ledger.text(&self.target).expect("it is followed").clone()
     }
 
-    /// Types some characters at a line in the middle that is so many lines behind one with a hunk, the way a session
+    /// Types some characters at a line in the middle that is this many lines behind one with a hunk, the way a session
     /// takes them in.
     fn type_at(&self, ledger: &mut Ledger, lines_behind: usize, keys: &str) -> Duration {
         let text = ledger.text(&self.target).expect("it is followed").clone();
@@ -191,7 +191,7 @@ impl File {
         })
     }
 
-    /// What any list must do: cut the lines of each hunk out of the text, and their old ones.
+    /// The minimal work of any list: cut the lines of each hunk out of the text, and their old ones.
     fn cut_lines(&self) -> Vec<(String, String)> {
         let text = self.ledger.text(&self.target).expect("it is followed");
         let mut shift = 0;

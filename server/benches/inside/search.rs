@@ -30,7 +30,7 @@ use crate::measure::{Spread, by_turns, figure, heading, row, time};
 const FOLDERS: usize = 1_000;
 const FILES_PER_FOLDER: usize = 100;
 const FILES: usize = FOLDERS * FILES_PER_FOLDER;
-/// One file in so many holds what is searched for.
+/// One file in this many holds the search text.
 const RARE: usize = 500;
 const BUFFERS: usize = 50;
 const LINES_PER_FILE: usize = 25;
@@ -101,7 +101,7 @@ fn compare(tree: &Tree, what: &str, tool: &str, input: &Value, program: Option<&
 
 fn run_program(program: &str, arguments: &[&str], root: &Path) -> Duration {
     let mut command = Command::new(program);
-    // A pipe is read by nobody's terminal, so nothing is spent on colors.
+    // No terminal reads a pipe, so nothing is spent on colors.
     command.args(arguments).current_dir(root).stdin(Stdio::null());
     time(|| command.output().expect("it was started before"))
 }

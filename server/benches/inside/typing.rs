@@ -70,7 +70,7 @@ pub(crate) fn run() {
     figure("ratio of the ledger", taken_in.median / bare.median, "", "");
 }
 
-/// The edit with what any language server does besides: the position counts UTF-16, and what was there is kept until
+/// The edit with what any language server does besides: the position counts UTF-16, and the former text is kept until
 /// all have been told.
 fn type_kept(rope: &mut Rope, line: u32) -> Duration {
     time(|| {
@@ -89,7 +89,7 @@ fn places() -> impl Iterator<Item = u32> {
     (1u32..).map(|run| (run * 7_919 * 104_729) % LINES)
 }
 
-/// What is typed as the key of this number.
+/// The typed text as the key of this number.
 fn key(number: u32) -> &'static str {
     ["s", "o", "m", "e", " "][number as usize % 5]
 }
@@ -156,7 +156,7 @@ impl Follower {
     }
 }
 
-/// What a session does with a change of a document that its ledger knows.
+/// The work of a session for a change of a document that its ledger follows.
 fn take_in(ledger: &mut Ledger, event: DocumentEvent) {
     let DocumentEvent::Changed { after, edits: Some(edits), .. } = event else {
         panic!("nothing but typing happens here")

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use agent_client_protocol_schema::v1::Diff;
 
-/// What stands for the path of a file that is not there.
+/// The placeholder for the path of a missing file.
 const NO_FILE: &str = "/dev/null";
 
 /// The diffs of a unified patch. `place` finds the file behind a path as the patch shows it.

@@ -28,7 +28,7 @@ use crate::lifecycle::Lifecycle;
 /// Requests that may wait for their answer at the same time; one more is answered with an error at once.
 const MAX_IN_FLIGHT: usize = 1_024;
 
-/// How long handlers may go on when the connection ends.
+/// How long handlers may continue when the connection ends.
 const HANDLER_GRACE: Duration = Duration::from_secs(1);
 
 /// How long the last messages may take to be written.
@@ -105,7 +105,7 @@ impl RpcDispatcher {
         }
     }
 
-    /// Polls the handler once; what is not done then goes on as a task.
+    /// Polls the handler once; unfinished work continues as a task.
     async fn request(&mut self, id: RequestId, method: String, params: Option<Value>) {
         while self.handlers.try_join_next().is_some() {}
         if self.handlers.len() >= MAX_IN_FLIGHT {

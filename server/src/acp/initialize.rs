@@ -1,6 +1,6 @@
 //! The handshake: capabilities of both sides, and the ways to authenticate.
 //!
-//! Rule: only what is served is announced. A client that asks for another version of the protocol gets version 1.
+//! Rule: only served methods are announced. A client that asks for another version of the protocol gets version 1.
 
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
@@ -23,7 +23,7 @@ pub(super) struct AcpClient {
     pub(super) name: Option<String>,
     /// Its name for people.
     pub(super) title: Option<String>,
-    /// What it can do.
+    /// Its abilities.
     pub(super) capabilities: ClientCapabilities,
 }
 

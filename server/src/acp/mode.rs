@@ -10,7 +10,7 @@ pub(super) fn state(current: Mode) -> SessionModeState {
     SessionModeState::new(current.name(), Mode::ALL.iter().map(mode).collect())
 }
 
-/// What a mode does, on one line.
+/// The effect of a mode, on one line.
 pub(super) fn description(mode: Mode) -> &'static str {
     match mode {
         Mode::Default => "Reads run. Edits and commands ask.",

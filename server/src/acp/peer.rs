@@ -75,7 +75,7 @@ impl ClientPeer {
         self.send(&Response::new(id, outcome)).await;
     }
 
-    /// Sends a request and waits for its answer, without a limit where there is none.
+    /// Sends a request and waits for its answer, without a limit if absent.
     ///
     /// # Errors
     /// [`ClientCallError`].

@@ -85,7 +85,7 @@ impl ServerPool for ClientServerPool {
 struct GivenServers {
     policy: Arc<dyn PolicySource>,
     given: Vec<Declaration>,
-    /// The last policy of the workspace, and what was made of it.
+    /// The last policy of the workspace, and its result.
     last: std::sync::Mutex<Option<(Arc<Policy>, Arc<Policy>)>>,
 }
 

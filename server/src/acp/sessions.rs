@@ -265,7 +265,7 @@ impl AcpServer {
         let Ok(live) = open.live() else { return };
         let mut answers = Vec::new();
         for (request, queue) in queued {
-            // A prompt that has begun meanwhile is cancelled with its turn.
+            // A prompt that has started meanwhile is cancelled with its turn.
             if live.prompts().remove_queued(&queue).is_ok() {
                 open.prompts().remove(&request);
                 answers.push((request, PromptCancel::Session.answer()));

@@ -37,7 +37,7 @@ pub(super) struct UpdateSender {
     places: SessionPlaces,
     /// Whether prompts are shown: in a replay, and those of other clients.
     shows_prompts: bool,
-    /// What was sent of each item of the running turn.
+    /// The sent part of each item of the running turn.
     sent: HashMap<ItemId, SentPart>,
     /// The items of the calls of the running turn.
     calls: HashMap<CallId, ItemId>,
@@ -51,7 +51,7 @@ pub(super) struct UpdateSender {
     held: Option<Vec<SessionUpdate>>,
 }
 
-/// What a client was sent of an item.
+/// The sent part of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SentPart {
     /// Bytes of a text.
@@ -133,7 +133,7 @@ impl UpdateSender {
         self.send_aside(update).await;
     }
 
-    /// Shows what is new of an item.
+    /// Shows the new part of an item.
     pub(super) async fn item(&mut self, item: &Item) {
         match &item.body {
             // The text of a sub-agent is in the result of its call.
@@ -207,7 +207,7 @@ impl UpdateSender {
         }
     }
 
-    /// Forgets what was sent in a turn: it has ended.
+    /// Forgets the sent parts of a turn: it has ended.
     pub(super) fn end_turn(&mut self) {
         self.sent.retain(|_, part| matches!(part, SentPart::Call { is_final: false }));
         self.outputs.retain(|item, _| self.sent.contains_key(item));

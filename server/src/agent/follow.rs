@@ -217,7 +217,7 @@ mod tests {
             read += 1;
             if kind == "gap" {
                 gaps += 1;
-                // What came before the gap was noticed is in the snapshot that the client takes now.
+                // Events before the gap was noticed are in the snapshot that the client takes now.
                 log.publish(Event::StateChanged { state: RunState::Ready });
             }
             if kind == "state_changed" {

@@ -1,6 +1,6 @@
 //! The face of the agent towards the user: what follows a session is handed its events to show.
 //!
-//! Rule: the agent starts and ends views and knows no more of them; what is drawn is the front end's alone.
+//! Rule: the agent starts and ends views and knows no more of them; drawing is the front end's alone.
 
 use std::sync::Arc;
 
@@ -26,6 +26,6 @@ pub(crate) trait SessionView: Send {
     /// Shows the present state after a gap in the events.
     async fn catch_up(&mut self);
 
-    /// Takes back what is shown of a session that has ended.
+    /// Removes the display of a session that has ended.
     fn close(&self);
 }

@@ -15,17 +15,17 @@ use serde_json::{Map, Value};
 
 use crate::client::ClientFacts;
 
-/// What an editor can set in `initializationOptions`.
+/// The options of an editor in `initializationOptions`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct UserOptions {
     /// The model new sessions use: the name of a profile, of a pointer, or of a model.
     pub profile: Option<String>,
-    /// The profile `main`; what is missing comes from the environment.
+    /// The profile `main`; missing parts come from the environment.
     pub model: ProfileOptions,
     /// Further profiles by name.
     pub models: BTreeMap<String, ProfileOptions>,
-    /// What profiles are used for: `main`, `task`, `compact`, `quick`.
+    /// The purposes of profiles: `main`, `task`, `compact`, `quick`.
     pub pointers: BTreeMap<Pointer, String>,
     /// The mode new sessions start in; that of the settings files when it is not given.
     #[serde(deserialize_with = "mode_of_any_name")]
@@ -36,9 +36,9 @@ pub struct UserOptions {
     pub save_before_commands: Option<bool>,
     /// Whether changes that wait for a decision are shown as diagnostics.
     pub review_diagnostics: ReviewDiagnostics,
-    /// What the client can do and does not tell in its capabilities, in the same form; read with those.
+    /// Abilities of the client that its capabilities lack, in the same form; read with those.
     pub client_capabilities: Value,
-    /// Settings as a settings file holds them, of which nobody says whose they are: they narrow and never loosen.
+    /// Settings of unknown origin: they may restrict but never loosen.
     pub settings: Value,
     /// Settings that are the user's own.
     pub user_settings: Value,
@@ -50,7 +50,7 @@ pub struct UserOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ReviewDiagnostics {
-    /// In clients that do not hear of changes by events.
+    /// In clients that do not learn of changes by events.
     #[default]
     Auto,
     /// Always.
@@ -71,7 +71,7 @@ impl UserOptions {
             Value::Object(options) => options.clone(),
             other => {
                 problems.push(format!(
-                    "initializationOptions of kode-ls are ignored: {} is no object",
+                    "initializationOptions of kode-ls are ignored: {} is not an object",
                     kind(other)
                 ));
                 Map::new()
@@ -179,7 +179,7 @@ mod tests {
             assert!(problems.len() == 1 && problems[0].contains(named), "{problems:?}");
         }
         let (_, problems) = UserOptions::read(&json!("demo"));
-        assert!(problems[0].contains("a string is no object"), "{problems:?}");
+        assert!(problems[0].contains("a string is not an object"), "{problems:?}");
         let secret = json!({ "models": { "main": { "maxTokens": "sk-secret" } } });
         assert!(!UserOptions::read(&secret).1[0].contains("sk-secret"));
     }

@@ -25,7 +25,7 @@ pub(crate) async fn refresh(agent: &Agent) {
             continue;
         }
         let client = connection.client.clone();
-        // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
+        // The request is owned by a task of its own: the service cannot bear an answer no caller waits for.
         tokio::spawn(async move {
             let params = TextDocumentContentRefreshParams { uri };
             if let Err(error) = client.send_request::<TextDocumentContentRefresh>(params).await {
@@ -40,7 +40,7 @@ pub(crate) async fn refresh(agent: &Agent) {
 /// # Errors
 /// As [`text`], and `invalidParams` for a URI that is not virtual.
 pub(crate) async fn virtual_text(agent: &Agent, uri: &str) -> Result<String, RequestError> {
-    let wrong = || error::invalid_params("uri", &format!("`{uri}` is no document of this server"));
+    let wrong = || error::invalid_params("uri", &format!("`{uri}` is not a document of this server"));
     let SideUri { side, session, document } = SideUri::parse(uri).ok_or_else(wrong)?;
     let session = session.map(wire::SessionId::new);
     Ok(text(agent, session.as_ref(), &wire::Uri::new(document), side).await?.text)
@@ -68,7 +68,7 @@ pub(crate) async fn text(
         match session {
             AttachedSession::Live(session) => {
                 let Some(review) = session.edits().review_of(&target) else { continue };
-                // A side that is no file is an empty text: what is shown beside a file that was made or deleted.
+                // A side that is no file is an empty text: the other side of a file that was made or deleted.
                 let text = session.edits().side(&target, side).unwrap_or_default();
                 return Ok(wire::DocumentText { text, version: review.version });
             }

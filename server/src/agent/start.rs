@@ -109,8 +109,9 @@ fn start_cleanup(agent: &Agent) {
         match cleaning.await {
             Ok(Ok((Some(cleaned), Some(days)))) if cleaned.sessions > 0 => {
                 let text = format!(
-                    "Kode: deleted {} sessions ({} MB) that nobody has touched for {days} days. \
-                     `cleanupPeriodDays` in your settings says how long they are kept; archived ones stay.",
+                    "Kode: deleted {} sessions ({} MB) that were unused for {days} days. Set \
+                         `cleanupPeriodDays` in your settings to keep sessions longer; archived sessions \
+                         stay.",
                     cleaned.sessions,
                     cleaned.bytes.div_ceil(1_000_000)
                 );

@@ -1,6 +1,6 @@
 //! `kode-ls config`: what counts of all settings and where it comes from, changing one, and their JSON Schema.
 //!
-//! Rule: keys and tokens are masked; what is written is one key of a file of ours, and everything else in it stays.
+//! Rule: keys and tokens are masked; a write changes one key of a file of ours, and everything else in it stays.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -30,9 +30,9 @@ pub struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// List what counts, with the place it comes from (the default)
+    /// List the settings in effect with their sources (the default)
     List,
-    /// Say what counts of one setting, and what each file says of it
+    /// Print the value of one setting in effect, and its value in each file
     Get {
         /// The setting, such as `permissions.allow`
         key: String,
@@ -76,10 +76,10 @@ impl From<ScopeName> for SettingsScope {
     }
 }
 
-/// Does what is asked.
+/// Runs the command.
 ///
 /// # Errors
-/// What cannot be read or written, and keys and values that are none.
+/// Unreadable and unwritable files, and invalid keys and values.
 pub fn run(args: ConfigArgs) -> anyhow::Result<ExitCode> {
     let policy = policies::of(&args.at.folder()?)?;
     let text = match args.command.unwrap_or(ConfigCommand::List) {
@@ -105,7 +105,7 @@ pub fn run(args: ConfigArgs) -> anyhow::Result<ExitCode> {
             match (args.at.json, change.is_changed) {
                 (true, changed) => format!("{}\n", json!({ "file": change.file, "changed": changed })),
                 (false, true) => format!("written to {}\n", printable(&change.file.to_string())),
-                (false, false) => format!("{} says so already\n", printable(&change.file.to_string())),
+                (false, false) => format!("{} has this value already\n", printable(&change.file.to_string())),
             }
         }
     };
@@ -120,10 +120,10 @@ fn parsed(key: &str, text: String) -> anyhow::Result<Value> {
         (shape, _) => shape,
     });
     match shape {
-        // Of a key that is none, nothing has to fit.
+        // Values of unknown keys are not checked.
         Some(KeyShape::Text | KeyShape::Choice(_)) | None => Ok(Value::String(text)),
         Some(_) => serde_json::from_str(&text)
-            .with_context(|| format!("`{}` is no JSON; texts in it stand in quotes", printable(&text))),
+            .with_context(|| format!("`{}` is not valid JSON. Put strings in quotes", printable(&text))),
     }
 }
 

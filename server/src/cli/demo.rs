@@ -102,7 +102,7 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
         ("the command ran", completed("Bash")),
         ("the model answered", finished.reason == TurnEnd::EndTurn && !answer.is_empty()),
     ];
-    // What somebody has refused is no failure of the demo.
+    // A refused call is no failure of the demo.
     let refused = items.iter().filter(|item| is_refused(item)).count();
     for (what, happened) in checks {
         let mark = match happened {
@@ -116,12 +116,15 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
     let all = checks.iter().all(|(_, happened)| *happened);
     if refused > 0 && answerer == Answerer::Person {
         terminal::error_line(
-            "You refused a call, so not all of it happened; nothing was changed without your yes.",
+            "The demo is incomplete: you refused a call. Nothing was changed without your permission.",
         );
         return Ok(ExitCode::SUCCESS);
     }
     if !all && answerer == Answerer::Nobody {
-        terminal::error_line("Nobody was there to answer the prompts: run it in a terminal, or with --yes.");
+        terminal::error_line(
+            "The demo is incomplete: there was no terminal to ask in. Run it in a \
+             terminal, or with --yes.",
+        );
     }
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -143,7 +146,7 @@ fn is_refused(item: &Item) -> bool {
     matches!(&item.body, ItemBody::ToolCall(call) if call.state == CallState::Denied)
 }
 
-/// What is shown of the turn: every change as a diff, too.
+/// The output of the turn, with a diff for each change.
 struct DemoView(Screen);
 
 impl TurnView for DemoView {

@@ -1,5 +1,5 @@
 //! `kode-ls doctor`: what keeps commands in check on this machine, what the settings make of it, which instructions
-//! and extensions are found, and what is missing for more.
+//! and extensions are found, and the missing parts.
 //!
 //! Rule: everything it says was tried just now; nothing is changed, and no server is asked but with `--online`.
 
@@ -108,7 +108,7 @@ fn findings(support: &SandboxSupport, folder: &AbsPath) -> anyhow::Result<Value>
     }))
 }
 
-/// What the settings files of a folder say, and what they make of the sandbox.
+/// The settings files of a folder, and their effect on the sandbox.
 fn settings(folder: &AbsPath) -> anyhow::Result<Value> {
     let source = policies::of(folder)?;
     let (settings, policy) = (source.settings(), source.current());
@@ -133,7 +133,7 @@ fn settings(folder: &AbsPath) -> anyhow::Result<Value> {
     }))
 }
 
-/// What was loaded from each file.
+/// The loaded parts of each file.
 fn loaded(settings: &Settings) -> Vec<Value> {
     let of_file = |file: &AbsPath| {
         let stated = settings.statements.iter().filter(|stated| stated.source.file.as_ref() == Some(file));
@@ -150,7 +150,7 @@ fn loaded(settings: &Settings) -> Vec<Value> {
     settings.files.iter().map(of_file).collect()
 }
 
-/// What becomes of commands by the settings, in a sentence.
+/// The state of commands by the settings, in a sentence.
 fn commands(confinement: &Confinement) -> String {
     match confinement {
         Confinement::Off => "run outside a sandbox: `sandbox.enabled` is false".to_owned(),
@@ -183,9 +183,9 @@ fn instructions(folder: &AbsPath) -> anyhow::Result<Value> {
     Ok(json!(files.collect::<Vec<_>>()))
 }
 
-/// What is found of users' files from a folder, and what becomes of each.
+/// The users' files seen from a folder, and the state of each.
 fn extensions(folder: &AbsPath) -> anyhow::Result<Value> {
-    // What is wrong with settings, and instruction files, stand elsewhere.
+    // The problems of settings, and instruction files, stand elsewhere.
     let policy = Policy { problems: Vec::new(), ..Policy::clone(&*policies::of(folder)?.current()) };
     let plugins = policy.declared.plugins_in_use().cloned().collect();
     let loaded =
@@ -211,7 +211,7 @@ fn models(folder: &AbsPath) -> anyhow::Result<Value> {
     }))
 }
 
-/// What is said of the models, first of all of the one that new sessions have.
+/// The report about the models, first of all of the one that new sessions have.
 fn models_text(models: &Value) -> Vec<String> {
     let said = |value: &Value| printable(value.as_str().unwrap_or_default());
     let main = match models["problem"].as_str() {
@@ -304,7 +304,7 @@ fn text(findings: &Value) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What was found of users' files: of each kind what is in use in a line, and what is not in one of its own.
+/// The report about users' files: the used ones of each kind in a line, each other one in a line of its own.
 fn extensions_text(report: &Value) -> Vec<String> {
     let said = |value: &Value| printable(value.as_str().unwrap_or_default());
     let of_kind = |kind: &'static str| {
@@ -327,7 +327,7 @@ fn extensions_text(report: &Value) -> Vec<String> {
         lines.push(format!("{label:<18}{used}"));
         lines.extend(of_kind(kind).filter_map(|finding| {
             let (name, file) = (said(&finding["name"]), said(&finding["file"]));
-            let by = finding["by"].as_str().map_or("what is built in".to_owned(), printable);
+            let by = finding["by"].as_str().map_or("the built-in one".to_owned(), printable);
             match finding["fate"].as_str()? {
                 "shadowed" => Some(format!("  {name} ({}) is hidden by {by}", said(&finding["source"]))),
                 "waiting" => Some(format!("  {name} of {file} waits for your approval")),

@@ -37,7 +37,7 @@ pub struct McpArgs {
 
 #[derive(Debug, Subcommand)]
 enum McpCommand {
-    /// List the servers, where their entries stand and what becomes of them; starts none (the default)
+    /// List the servers with their files and states, without starting any (the default)
     List,
     /// Add a server to the settings
     Add(AddArgs),
@@ -54,7 +54,7 @@ enum McpCommand {
         /// The server's name
         name: String,
     },
-    /// Start or reach one server, say what it offers or what is wrong, and end it
+    /// Start or reach one server, print its tools or its error, and end it
     Test {
         /// The server's name
         name: String,
@@ -286,9 +286,7 @@ fn described(info: &ServerInfo) -> String {
     }
     if !info.changed_tools.is_empty() {
         let names = info.changed_tools.iter().map(|name| printable(name)).collect::<Vec<_>>().join(", ");
-        text.push_str(&format!(
-            "  ! it describes these tools otherwise than when it was first used: {names}\n"
-        ));
+        text.push_str(&format!("  ! it describes these tools differently than at first use: {names}\n"));
     }
     text.extend(info.notes.iter().map(|note| format!("  ! {}\n", printable(note))));
     text

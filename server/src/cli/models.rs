@@ -55,7 +55,7 @@ pub async fn run(args: ModelsArgs) -> anyhow::Result<ExitCode> {
     let (refreshed, servers) = tokio::join!(policies::refresh_catalog(&settings), discovery.local(false));
     if let Err(error) = refreshed {
         terminal::error_line(&format!(
-            "! The published catalog is not new: {}",
+            "! The published catalog was not updated: {}",
             printable(&format!("{error:#}"))
         ));
     }
@@ -164,7 +164,7 @@ fn running(servers: &[ModelServer]) -> String {
     text
 }
 
-/// What a server tells of a model, in words.
+/// A server's data about a model, in words.
 fn abilities(model: &ServedModel) -> String {
     let window = model.context_window.map(|tokens| format!("window {tokens}"));
     let says =
@@ -215,7 +215,7 @@ fn table(listed: &ListModelsResult) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What cannot be used, a line each.
+/// The unusable profiles, a line each.
 pub(super) fn unusable(listed: &ListModelsResult) -> Vec<String> {
     let broken = listed.models.iter().filter_map(|info| {
         let problem = info.problem.as_ref()?;

@@ -1,6 +1,6 @@
 //! `kode-ls permissions`: list, explain, add and remove permission rules without an editor.
 //!
-//! Rule: an explanation runs nothing and asks nobody; standard output carries the answer, one JSON object a line where
+//! Rule: an explanation runs nothing and asks no user; standard output carries the answer, one JSON object a line where
 //! JSON is asked for or questions come on standard input.
 
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ use crate::cli::{FolderArgs, terminal};
 use crate::display::{json_text, printable};
 use crate::policies;
 
-/// A question on standard input may have so many bytes.
+/// Maximum bytes of a question on standard input.
 const MAX_QUESTION: u64 = 1024 * 1024;
 
 /// The arguments of `kode-ls permissions`.
@@ -48,7 +48,7 @@ enum PermissionsCommand {
     Explain(ExplainArgs),
     /// Write a rule into the settings
     Add {
-        /// What the rule says
+        /// The behavior of the rule
         behavior: BehaviorName,
         /// The rule, for example `Bash(npm test:*)`
         rule: String,
@@ -56,13 +56,13 @@ enum PermissionsCommand {
         #[arg(long)]
         user: bool,
     },
-    /// Remove a rule from the settings file it stands in
+    /// Remove a rule from its settings file
     Remove {
-        /// What the rule says
+        /// The behavior of the rule
         behavior: BehaviorName,
         /// The rule as it is listed
         rule: String,
-        /// The file it stands in [default: the only one of yours]
+        /// The file of the rule [default: the only one of yours]
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
@@ -102,7 +102,7 @@ impl From<BehaviorName> for Behavior {
     }
 }
 
-/// Does what is asked. The exit code of `explain` is 0 when there is an answer, whatever it is.
+/// Runs the command. The exit code of `explain` is 0 when there is an answer, whatever it is.
 ///
 /// # Errors
 /// What cannot be read or written.
@@ -124,17 +124,14 @@ pub fn run(args: PermissionsArgs) -> anyhow::Result<ExitCode> {
                 None => file_of(&policy, behavior, &rule)?,
             };
             let removed = policy.remove(&file, behavior, &rule)?;
-            anyhow::ensure!(
-                removed,
-                "the rule does not stand in that file; `kode-ls permissions` says what does"
-            );
+            anyhow::ensure!(removed, "the rule is not in that file; `kode-ls permissions` lists the rules");
             terminal::output(&format!("removed from {}\n", printable(&file.to_string())))?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The file that a rule stands in, where it is one alone.
+/// The file that a rule is in, where it is one alone.
 fn file_of(policy: &SettingsPolicy, behavior: Behavior, rule: &Rule) -> anyhow::Result<AbsPath> {
     let current = policy.current();
     let standing = current.rules.iter().filter(|placed| placed.behavior == behavior && placed.rule == *rule);
@@ -142,15 +139,17 @@ fn file_of(policy: &SettingsPolicy, behavior: Behavior, rule: &Rule) -> anyhow::
     let mut files = files.into_iter();
     match (files.next(), files.next()) {
         (Some(file), None) => Ok(file),
-        (None, _) => anyhow::bail!("no file says so; `kode-ls permissions` lists the rules"),
+        (None, _) => anyhow::bail!("no file has this rule; `kode-ls permissions` lists the rules"),
         (Some(_), Some(_)) => {
-            anyhow::bail!("several files say so; `kode-ls permissions` lists them, and `--file` names one")
+            anyhow::bail!(
+                "several files have this rule; `kode-ls permissions` lists them, and `--file` names one"
+            )
         }
     }
 }
 
 fn parsed(rule: &str) -> anyhow::Result<Rule> {
-    rule.parse().with_context(|| format!("`{}` is no rule", printable(rule)))
+    rule.parse().with_context(|| format!("`{}` is not a rule", printable(rule)))
 }
 
 fn list(policy: &SettingsPolicy, folder: &AbsPath, as_json: bool) -> anyhow::Result<()> {
@@ -185,7 +184,7 @@ fn list(policy: &SettingsPolicy, folder: &AbsPath, as_json: bool) -> anyhow::Res
     }
     for withheld in &current.withheld {
         let line = format!(
-            "waits  {} {}  ({}): `kode-ls trust approve` lets it count",
+            "waits  {} {}  ({}): `kode-ls trust approve` approves it",
             withheld.wish.key,
             withheld.wish.shown(),
             withheld.source
@@ -201,7 +200,7 @@ fn list(policy: &SettingsPolicy, folder: &AbsPath, as_json: bool) -> anyhow::Res
     Ok(terminal::output(&text)?)
 }
 
-/// The argument that a rule of a tool speaks of.
+/// The argument that a rule of a tool refers to.
 fn main_argument(tool: &str) -> anyhow::Result<&'static str> {
     Ok(match tool {
         "Bash" => "command",
@@ -260,7 +259,7 @@ fn explain_calls(
     };
     let call = match (args.tool, args.input, args.call) {
         (Some(tool), Some(input), _) => {
-            let value = serde_json::from_str(&input).context("--input is no JSON")?;
+            let value = serde_json::from_str(&input).context("--input is not valid JSON")?;
             Some((format!("{tool}({input})"), (tool, value), false))
         }
         (.., Some(call)) => {
@@ -289,7 +288,7 @@ fn explain_calls(
         return Ok(ExitCode::SUCCESS);
     }
     if io::stdin().is_terminal() {
-        return Ok(super::wrong("say which call: kode-ls permissions explain \"Bash(git push)\""));
+        return Ok(super::wrong("name a call: kode-ls permissions explain \"Bash(git push)\""));
     }
     let mut stdin = io::stdin().lock();
     let mut failed = false;
@@ -308,7 +307,7 @@ fn explain_calls(
             continue;
         }
         let answered = serde_json::from_str(&line)
-            .context("the line is no question")
+            .context("the line is not a question")
             .and_then(|mut question: PermissionQuery| {
                 question.mode = question.mode.or_else(|| args.mode.clone());
                 answer(&question)

@@ -1,4 +1,4 @@
-//! `kode-ls plugin`: marketplaces and plugins, fetched, installed, switched on and off, and looked at.
+//! `kode-ls plugin`: marketplaces and plugins, fetched, installed, switched on and off, and checked.
 //!
 //! Rule: before a plugin is installed all that it would have run is shown and asked about, and nothing of it runs here. Without a
 //! person only `--yes` is a yes.
@@ -50,7 +50,7 @@ enum PluginCommand {
         #[arg(long)]
         yes: bool,
     },
-    /// Fetch a plugin anew, or all that were installed here, and install what has changed after a yes
+    /// Fetch a plugin again, or all that were installed here, and install changes after you approve them
     Update {
         /// `plugin@marketplace`, or the plugin alone where that says enough
         plugin: Option<String>,
@@ -79,7 +79,7 @@ enum PluginCommand {
         #[arg(long, value_enum, default_value_t = ScopeName::User)]
         scope: ScopeName,
     },
-    /// Say what a plugin or a marketplace in a folder brings, and what is wrong with it
+    /// List the contents and the problems of a plugin or marketplace in a folder
     Validate {
         /// The folder
         folder: PathBuf,
@@ -95,19 +95,19 @@ enum MarketplaceCommand {
     },
     /// List the marketplaces that were added and the plugins they offer
     List,
-    /// Fetch a marketplace anew, or all of them
+    /// Fetch a marketplace again, or all of them
     Update {
         /// Its name
         name: Option<String>,
     },
-    /// Forget a marketplace; what was installed from it stays
+    /// Forget a marketplace; plugins installed from it stay
     Remove {
         /// Its name
         name: String,
     },
 }
 
-/// Does what is asked.
+/// Runs the command.
 ///
 /// # Errors
 /// What cannot be fetched, read or written; nothing is changed then.
@@ -230,7 +230,7 @@ async fn marketplace(
         }
         MarketplaceCommand::Remove { name } => {
             store.remove_marketplace(&name)?;
-            Ok(format!("removed {name}; what was installed from it stays\n"))
+            Ok(format!("removed {name}; plugins installed from it stay\n"))
         }
     }
 }
@@ -294,7 +294,7 @@ fn agree(id: &PluginId, staged: &StagedPlugin, yes: bool) -> anyhow::Result<()> 
     }
     anyhow::ensure!(
         terminal::is_interactive(),
-        "nobody is there to say yes; look at what it brings, and install it with `--yes`"
+        "not installed: there is no terminal to ask in; review the plugin, then install it with `--yes`"
     );
     let mut stderr = io::stderr().lock();
     write!(stderr, "Install it, and let all of this run? [y/N] ").and_then(|()| stderr.flush())?;
@@ -310,7 +310,7 @@ fn uninstall(store: &Store, folder: &AbsPath, plugin: &str) -> anyhow::Result<St
     let data = store.uninstall(&id)?;
     switch(folder, &id, ScopeName::User, None)?;
     let kept = match data.as_path().is_dir() {
-        true => format!("; what it kept for itself is still in {data}"),
+        true => format!("; its data is still in {data}"),
         false => String::new(),
     };
     Ok(format!("uninstalled {id}{kept}\n"))

@@ -1,6 +1,6 @@
 //! Answers the model's questions at a terminal.
 //!
-//! Rule: without a person nobody answers, at once; a plan alone is accepted by `--yes`, for that is a yes.
+//! Rule: without a user the answer is a refusal, at once; a plan alone is accepted by `--yes`, for that is a yes.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use kode_engine::permission::NOBODY;
 use crate::cli::terminal;
 use crate::display::question_lines;
 
-/// Who answers permission prompts and questions.
+/// The answers to permission prompts and questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answerer {
     /// The person at the terminal.
     Person,
     /// `--yes`.
     Yes,
-    /// Nobody: every prompt is refused.
+    /// No user: every prompt is refused.
     Nobody,
 }
 
@@ -45,8 +45,8 @@ pub(super) fn answer(session: &Arc<Session>, question: Question, answerer: Answe
             );
         }
         Answerer::Yes | Answerer::Nobody => {
-            terminal::error_line("  no answer: nobody is there to answer");
-            let why = "Nobody is there to answer: this is a run without a person.".to_owned();
+            terminal::error_line("  no answer: there is no terminal to ask in");
+            let why = "No user can answer: this run is not interactive.".to_owned();
             respond(
                 session,
                 &question,

@@ -1,7 +1,7 @@
 //! `kode-ls reference`: the settings, the commands and the tools there are, as Markdown.
 //!
 //! Rule: made from the tables that the program itself goes by. The pages are committed in `server/docs/reference`, and a
-//! test compares them with what is made here.
+//! test compares them with the generated text.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -30,9 +30,9 @@ pub struct ReferenceArgs {
 pub enum ReferencePage {
     /// The keys of settings files
     Settings,
-    /// What is typed after `/`, what editors run, and what is typed in a terminal
+    /// The typed text after `/`, what editors run, and the typed text in a terminal
     Commands,
-    /// What the model can do
+    /// The abilities of the model
     Tools,
 }
 
@@ -70,27 +70,26 @@ impl ReferencePage {
     }
 }
 
-/// What `which changes` stands for, and what the commands about changes have in common.
+/// The meaning of `which changes`, and the common part of the commands about changes.
 const WHICH_CHANGES: &str = r#"
-Which changes the four commands that decide mean is said by one object: `{"hunkIds": ["…"]}`, `{"uri": "file:///…"}`,
-`{"turnId": "…"}` or `{"all": true}`, each with a `sessionId` if you like. Without an argument they mean everything that
-waits in all conversations. The others too mean what waits; `hunkIds` alone also reaches what was decided before. Where you
-have changed what the agent wrote, undoing leaves the text alone and says so; `{"amended": "undo"}` takes the agent's part
-out and leaves what you typed.
+The four commands that decide take one object that selects the changes: `{"hunkIds": ["…"]}`, `{"uri": "file:///…"}`,
+`{"turnId": "…"}` or `{"all": true}`, each with an optional `sessionId`. Without an argument they select all undecided
+changes of all conversations. `hunkIds` also selects changes that were decided before; the other selectors do not. If you
+have changed what the agent wrote, undoing leaves the text alone and reports it; `{"amended": "undo"}` removes the agent's
+part and leaves your own text.
 
-Of `kode.restore`, `what` is `conversation`, `files` or `both`; `userEdits` is `keep`, or `discard` for files byte for byte
-as they were; `dryRun` only tells what would change. All commands answer at once; how it went is told when it is done.
+For `kode.restore`, `what` is `conversation`, `files` or `both`. `userEdits` is `keep`, or `discard` to restore files byte
+for byte. `dryRun` only shows what would change. All commands answer at once; a message follows when the work is done.
 "#;
 
 fn settings() -> String {
-    let mut text = "# Settings\n\nThe keys of settings files. Where these files are, which of them wins and what \
-        \"approved\" means is in [configuration.md](../configuration.md); what counts for you, and why, is printed by \
-        `kode-ls config`.\n"
+    let mut text = "# Settings\n\nThe keys of settings files. [configuration.md](../configuration.md) describes these files, their order \
+        and the word \"approved\". `kode-ls config` prints the values in effect and their sources.\n"
         .to_owned();
     for (kind, title) in [
-        (KeyTopic::Behavior, "What the agent does and may do"),
+        (KeyTopic::Behavior, "Behavior and permissions of the agent"),
         (KeyTopic::Api, "Models"),
-        (KeyTopic::Interface, "What people see"),
+        (KeyTopic::Interface, "Appearance"),
     ] {
         let _ = write!(text, "\n## {title}\n\n| key | holds | default | from a workspace | does |\n");
         text.push_str("| --- | --- | --- | --- | --- |\n");
@@ -103,7 +102,7 @@ fn settings() -> String {
     text
 }
 
-/// What a key holds, for people.
+/// The type of a key, for people.
 fn holds(shape: KeyShape) -> String {
     match shape {
         KeyShape::Switch => "true or false".to_owned(),
@@ -141,9 +140,10 @@ fn reach(reach: KeyReach) -> &'static str {
 }
 
 fn commands() -> String {
-    let mut text = "# Commands\n\n## In a prompt\n\nWhat is typed after `/` in any client. Commands and skills of \
-        your own are files: [commands.md](../commands.md).\n\n| command | other names | does |\n| --- | --- | --- |\n"
-        .to_owned();
+    let mut text =
+        "# Commands\n\n## In a prompt\n\nType these after `/` in any client. Your own commands and skills \
+        are files: [commands.md](../commands.md).\n\n| command | other names | does |\n| --- | --- | --- |\n"
+            .to_owned();
     for built_in in BUILT_INS.iter().filter(|built_in| built_in.effect != CommandEffect::Elsewhere) {
         let hint = if built_in.argument_hint.is_empty() { "" } else { " " };
         let aliases: Vec<_> = built_in.aliases.iter().map(|alias| format!("`/{alias}`")).collect();
@@ -154,8 +154,8 @@ fn commands() -> String {
     let elsewhere: Vec<_> = elsewhere.map(|built_in| format!("`/{}`", built_in.name)).collect();
     let _ = write!(
         text,
-        "\nThese belong to a terminal and say what to do in an editor instead: {}.\n\n## In an editor\n\nWhat any \
-         client of the language server protocol runs by `workspace/executeCommand`, each with one object at most.\n\n\
+        "\nThese belong to a terminal and say what to do in an editor instead: {}.\n\n## In an editor\n\nAny \
+         LSP client runs these with `workspace/executeCommand`, each with at most one object.\n\n\
          | command | argument | does |\n| --- | --- | --- |\n",
         elsewhere.join(", "),
     );
@@ -208,9 +208,8 @@ fn written(argument: &Arg) -> String {
 }
 
 fn tools() -> String {
-    let mut text = "# Tools\n\nWhat the model can do, in the words it is told it in. Which of them it is told of depends \
-        on the mode, the settings and the client; tools of MCP servers come beside them, and WebSearch where a service is \
-        configured.\n"
+    let mut text = "# Tools\n\nThe tools of the model, with the descriptions that the model reads. Mode, settings and client decide \
+        which of them are offered. Tools of MCP servers come in addition, and WebSearch if a service is configured.\n"
         .to_owned();
     for tool in built_in().iter() {
         one_tool(&mut text, &*tool);

@@ -1,6 +1,6 @@
 //! `kode-ls sandbox`: runs one command in the sandbox that the agent's commands get.
 //!
-//! Rule: the command's output and exit code are passed on as they are; what is said about the sandbox goes to
+//! Rule: the command's output and exit code are passed on as they are; reports about the sandbox go to
 //! standard error. Without a sandbox nothing is run.
 
 use std::ffi::OsString;
@@ -26,7 +26,7 @@ const EXIT_NO_SANDBOX: u8 = 125;
 /// The arguments of `kode-ls sandbox`.
 #[derive(Debug, Args)]
 pub struct SandboxArgs {
-    /// What holds the command
+    /// The sandbox for the command
     #[arg(long, value_enum, default_value_t)]
     kind: KindArg,
     /// Let it write in this folder too, besides the current one; may be repeated
@@ -48,7 +48,7 @@ pub struct SandboxArgs {
     /// How many processes it may have at a time
     #[arg(long, value_name = "NUMBER")]
     max_processes: Option<u64>,
-    /// Say what is enforced
+    /// Print the enforced limits
     #[arg(long)]
     verbose: bool,
     /// The command
@@ -56,7 +56,7 @@ pub struct SandboxArgs {
     command: Vec<OsString>,
 }
 
-/// What holds the command.
+/// The sandbox for the command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum KindArg {
     /// The best there is
@@ -86,7 +86,9 @@ pub fn run(args: SandboxArgs) -> anyhow::Result<ExitCode> {
     let kind = match args.kind.choose() {
         Ok(kind) => kind,
         Err(reason) => {
-            terminal::error_line(&format!("kode-ls: there is no sandbox here, so nothing was run: {reason}"));
+            terminal::error_line(&format!(
+                "kode-ls: nothing was run, because no sandbox is available here: {reason}"
+            ));
             return Ok(ExitCode::from(EXIT_NO_SANDBOX));
         }
     };

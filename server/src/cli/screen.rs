@@ -18,7 +18,7 @@ use crate::display::{printable, readable, retry_line};
 /// The interval between two updates of the status line.
 pub(super) const TICK: Duration = Duration::from_millis(500);
 
-/// Who answers in this terminal.
+/// The user at this terminal.
 const OWN_ANSWERS: [&str; 3] = ["terminal", "--yes", NOBODY];
 
 /// The view of a running turn.
@@ -263,7 +263,7 @@ mod tests {
 
     use super::*;
 
-    /// What is written, to both outputs in the order of writing.
+    /// The written text, to both outputs in the order of writing.
     #[derive(Clone, Default)]
     struct Written(Arc<Mutex<Vec<u8>>>);
 

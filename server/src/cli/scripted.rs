@@ -18,7 +18,7 @@ use crate::cli::terminal;
 /// The arguments of `kode-ls scripted-model`.
 #[derive(Debug, Args)]
 pub struct ScriptedArgs {
-    /// What to answer, as JSON [default: the built-in demo]
+    /// The script, as JSON [default: the built-in demo]
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
     /// Port on 127.0.0.1; 0 takes a free one
@@ -36,7 +36,7 @@ pub async fn run(args: ScriptedArgs) -> anyhow::Result<ExitCode> {
         Some(path) => {
             let text = std::fs::read_to_string(path)
                 .with_context(|| format!("could not read {}", path.display()))?;
-            Script::from_json(&text).with_context(|| format!("{} is no script", path.display()))?
+            Script::from_json(&text).with_context(|| format!("{} is not a script", path.display()))?
         }
     };
     let server = ScriptedServer::serve(script, SocketAddr::from((Ipv4Addr::LOCALHOST, args.port)))

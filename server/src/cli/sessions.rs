@@ -1,6 +1,6 @@
-//! `kode-ls sessions`: what is stored, for people without an editor: list, show, rename, archive, delete, search, size.
+//! `kode-ls sessions`: stored sessions, for people without an editor: list, show, rename, archive, delete, search, size.
 //!
-//! Rule: a session that is open in an editor is only looked at; nothing is deleted without a yes. Any beginning of an id
+//! Rule: a session that is open in an editor is only checked; nothing is deleted without a yes. Any beginning of an id
 //! that only one session has names it.
 
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ use crate::display::printable;
 use crate::home;
 use crate::lsp::PositionEncoding;
 
-/// So many sessions are listed, and places found, unless another number is said.
+/// Default number of listed sessions and hits.
 const DEFAULT_LIMIT: usize = 50;
 
 /// The longest title in the table, in characters.
@@ -99,7 +99,7 @@ enum SessionsCommand {
     Export {
         /// Its id, or the beginning of it
         id: String,
-        /// What is written
+        /// The output format
         #[arg(long, value_enum, default_value_t)]
         format: ExportName,
         /// The file, which must not be there yet [default: standard output]
@@ -110,7 +110,7 @@ enum SessionsCommand {
     Size,
 }
 
-/// What is written of a session.
+/// The output for a session.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum ExportName {
     /// A document for people
@@ -136,7 +136,7 @@ struct Sessions {
     json: bool,
 }
 
-/// Does what is asked.
+/// Runs the command.
 ///
 /// # Errors
 /// What cannot be read, written or deleted, and ids that name no session or several.
@@ -331,9 +331,9 @@ impl Sessions {
         let what = format!("{id}, \"{}\", {}", title(&session), bytes(session.size.total));
         anyhow::ensure!(
             terminal::is_interactive(),
-            "`--yes` is needed where nobody can be asked whether to delete {what}"
+            "`--yes` is required to delete {what} without a terminal"
         );
-        terminal::agrees(&format!("Delete {what}? It cannot be brought back."))
+        terminal::agrees(&format!("Delete {what}? This cannot be undone."))
             .context("could not read the answer")
     }
 

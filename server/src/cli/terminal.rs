@@ -40,7 +40,7 @@ impl Color {
     }
 }
 
-/// Writes a line to standard error. A closed standard error is nobody's loss.
+/// Writes a line to standard error. A closed standard error is no error.
 pub(super) fn error_line(text: &str) {
     drop(writeln!(io::stderr().lock(), "{text}"));
 }
@@ -51,7 +51,7 @@ pub(super) fn question(text: &str) {
     drop(stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush()));
 }
 
-/// A terminal that does not show what is typed, until this is dropped.
+/// A terminal that does not show the typed text, until this is dropped.
 #[derive(Debug)]
 pub(super) struct EchoGuard {
     #[cfg(unix)]
@@ -71,7 +71,7 @@ impl EchoGuard {
         Self { before }
     }
 
-    /// Does nothing: the console of this system shows what is typed.
+    /// Does nothing: the console of this system shows the typed text.
     #[cfg(not(unix))]
     pub(super) fn begin() -> Self {
         Self {}
@@ -91,7 +91,7 @@ impl Drop for EchoGuard {
 /// Writes to standard output.
 ///
 /// # Errors
-/// What the system says, above all that nobody reads any more.
+/// What the system says, above all that the reader is gone.
 pub(super) fn output(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;

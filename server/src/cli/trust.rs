@@ -1,6 +1,6 @@
 //! `kode-ls trust`: what files of this workspace ask for, and the user's word on it.
 //!
-//! Rule: what is approved is printed first, and is exactly that; nothing in the workspace is run or changed.
+//! Rule: the approved text is printed first, and exactly that text is approved; nothing in the workspace is run or changed.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ enum TrustCommand {
     },
 }
 
-/// Does what is asked.
+/// Runs the command.
 ///
 /// # Errors
 /// When approvals cannot be read or written, or a file was changed meanwhile.
@@ -98,11 +98,11 @@ pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
     if !is_sure {
         anyhow::ensure!(
             terminal::is_interactive(),
-            "nothing was approved: `--yes` is needed where nobody can be asked"
+            "nothing was approved: `--yes` is required without a terminal"
         );
         let count = chosen.len();
         let what = if count == 1 { "this".to_owned() } else { format!("these {count}") };
-        if !terminal::agrees(&format!("Let {what} count?"))? {
+        if !terminal::agrees(&format!("Approve {what}?"))? {
             terminal::output("nothing was approved\n")?;
             return Ok(ExitCode::FAILURE);
         }
@@ -111,7 +111,7 @@ pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
     let done = if approves { policy.approve(&digests)? } else { policy.revoke(&digests)? };
     anyhow::ensure!(
         done == digests.len(),
-        "a file was changed meanwhile, and {done} of {} were taken; look at it again",
+        "a file changed meanwhile, so only {done} of {} were approved; review it again",
         digests.len()
     );
     terminal::output(&format!("{}: {done}\n", if approves { "approved" } else { "revoked" }))?;

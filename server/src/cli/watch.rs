@@ -1,6 +1,6 @@
 //! Follows a turn to its end and answers its prompts.
 //!
-//! Rule: nothing is allowed that nobody said yes to: without a person and without `--yes` the answer is no.
+//! Rule: nothing is allowed without a yes: without a person and without `--yes` the answer is no.
 
 use std::io;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use kode_protocol as wire;
 
 use crate::convert;
 
-/// All types, and what is wrong with files.
+/// All types, and the problems of files.
 #[must_use]
 pub fn list(loaded: &LoadedExtensions) -> wire::ListAgentsResult {
     wire::ListAgentsResult {
@@ -41,7 +41,7 @@ pub fn styles(styles: &Styles, active: Option<&str>) -> wire::ListStylesResult {
     }
 }
 
-/// What became of the files of users.
+/// The outcome of the files of users.
 #[must_use]
 pub fn report(report: &ExtensionReport) -> wire::DoctorResult {
     wire::DoctorResult {
@@ -51,7 +51,7 @@ pub fn report(report: &ExtensionReport) -> wire::DoctorResult {
     }
 }
 
-/// How many there are of each kind now, and what is wrong with files.
+/// How many there are of each kind now, and the problems of files.
 #[must_use]
 pub fn changed(counts: ExtensionCounts, problems: &[SettingsProblem]) -> wire::Event {
     let ExtensionCounts { agents, skills, commands, styles } = counts;
@@ -59,7 +59,7 @@ pub fn changed(counts: ExtensionCounts, problems: &[SettingsProblem]) -> wire::E
     wire::Event::ExtensionsChanged(wire::ExtensionsChanged { agents, skills, commands, styles, problems })
 }
 
-/// What is wrong with a file; `None` for what is from no file.
+/// The problems of a file; `None` for an entry from no file.
 #[must_use]
 pub fn problem(problem: &SettingsProblem) -> Option<wire::FileProblem> {
     Some(wire::FileProblem {

@@ -107,7 +107,7 @@ fn extension_points() -> Vec<wire::ExtensionPoint> {
     };
     vec![
         point("hooks", true, false, false),
-        // Those of files, unless their heads say otherwise; the built-in ones never.
+        // Commands of files, unless their front matter says otherwise; the built-in ones never.
         point("commands", false, true, true),
         point("agents", true, true, true),
         point("skills", true, true, true),

@@ -61,12 +61,12 @@ pub(crate) fn no_home(message: &str) -> RequestError {
     failure(ErrorKind::StorageFailure, message.to_owned(), "Set KODE_LS_HOME to a folder you can write to.")
 }
 
-/// What a session has changed that another server writes cannot be read.
+/// The changes of a session that another server writes cannot be read.
 pub(crate) fn followed_changes(error: io::Error) -> RequestError {
     failure(
         ErrorKind::StorageFailure,
         format!("the changes of the session cannot be read from its journal: {error}"),
-        "See to the session's folder and try again, or look at them in the editor that has the session.",
+        "Check the session's folder and try again, or review them in the editor that has the session open.",
     )
 }
 
@@ -93,17 +93,17 @@ pub(crate) fn session(error: SessionError) -> RequestError {
         SessionError::Storage { source, .. } if source.kind() == std::io::ErrorKind::ResourceBusy => failure(
             ErrorKind::SessionBusy,
             message,
-            "Close the session in the other editor, or begin a new one.",
+            "Close the session in the other editor, or start a new one.",
         ),
         SessionError::Followed { by: Some(_) } => failure(
             ErrorKind::SessionBusy,
             message,
-            "`agent/session/takeOver` (or the command `kode.takeOver`) makes this editor the one that goes on with it.",
+            "`agent/session/takeOver` (or the command `kode.takeOver`) continues it in this editor.",
         ),
         SessionError::Followed { by: None } => failure(
             ErrorKind::SessionBusy,
             message,
-            "A prompt, or `agent/session/takeOver`, makes this editor the one that goes on with it.",
+            "A prompt, or `agent/session/takeOver`, continues it in this editor.",
         ),
         SessionError::Declined { by, why } => {
             let reason = match why {
@@ -116,8 +116,8 @@ pub(crate) fn session(error: SessionError) -> RequestError {
         SessionError::Silent { by } => {
             let pid = by.map_or(0, |by| by.pid);
             let hint = format!(
-                "The process {pid} may be stopped or hang. Let it go on, or end it (`kill {pid}`), and take the \
-                 session over again; what is written is kept."
+                "The process {pid} may be stopped or hanging. Resume it or end it (`kill {pid}`), then \
+                     take the session over again. Everything already written is kept."
             );
             failure(ErrorKind::WriterSilent { pid }, message, hint)
         }
@@ -129,7 +129,7 @@ pub(crate) fn session(error: SessionError) -> RequestError {
         SessionError::Corrupted { skipped, .. } => failure(
             ErrorKind::Corrupted { skipped },
             message,
-            "Begin a new session, or put a copy of the journal in its place and load it again; it is kept as it is.",
+            "Start a new session, or restore a copy of the journal and load it again. The damaged journal is kept.",
         ),
         SessionError::Mode(error) => mode(error),
         SessionError::Model(error) => model(&error),
@@ -196,23 +196,23 @@ pub(crate) fn submit(error: SubmitError) -> RequestError {
     }
 }
 
-/// What waits was not changed.
+/// The queue was not changed.
 pub(crate) fn queue(error: QueueError) -> RequestError {
     let message = error.to_string();
     match error {
         QueueError::Unknown(_) => failure(
             ErrorKind::UnknownPrompt,
             message,
-            "`agent/session/load` names what waits; somebody may have dropped it.",
+            "`agent/session/load` lists the queued prompts; this one may have been removed.",
         ),
         QueueError::Begun(_) => failure(
             ErrorKind::AlreadyResolved { by: "turn".to_owned() },
             message,
-            "Say what else there is to say with `agent/turn/start`.",
+            "Send it with `agent/turn/start`.",
         ),
         QueueError::Empty => invalid_params("op.text", &message),
         QueueError::Full => {
-            failure(ErrorKind::SessionBusy, message, "Wait until the turn has taken in what it was told.")
+            failure(ErrorKind::SessionBusy, message, "Wait until the turn has read the earlier messages.")
         }
         QueueError::Closed => {
             failure(ErrorKind::UnknownSession, message, "Load the session with `agent/session/load`.")
@@ -241,7 +241,7 @@ pub(crate) fn respond(error: PromptRespondError) -> RequestError {
             "`agent/permission/list` names the prompts that wait.",
         ),
         PromptRespondError::AlreadyResolved { by, .. } => {
-            failure(ErrorKind::AlreadyResolved { by }, message, "Nothing to do: the prompt is closed.")
+            failure(ErrorKind::AlreadyResolved { by }, message, "This prompt was already answered.")
         }
         PromptRespondError::Unfit(_) => invalid_params("scope", &message),
     }
@@ -257,7 +257,7 @@ pub(crate) fn reply(error: ReplyError) -> RequestError {
             "`agent/session/load` names the questions that wait.",
         ),
         ReplyError::AlreadyResolved { by, .. } => {
-            failure(ErrorKind::AlreadyResolved { by }, message, "Nothing to do: the question is closed.")
+            failure(ErrorKind::AlreadyResolved { by }, message, "This question was already answered.")
         }
         ReplyError::Unfit(unfit) => invalid_params(&unfit.path, &message),
     }
@@ -268,10 +268,10 @@ pub(crate) fn relay(error: RelayError, unknown: ErrorKind) -> RequestError {
     let message = error.to_string();
     match error {
         RelayError::Unknown { .. } => {
-            failure(unknown, message, "Nothing to do: it was answered, or its call was cancelled.")
+            failure(unknown, message, "It was already answered, or its call was cancelled.")
         }
         RelayError::AlreadyResolved { by, .. } => {
-            failure(ErrorKind::AlreadyResolved { by }, message, "Nothing to do: it is closed.")
+            failure(ErrorKind::AlreadyResolved { by }, message, "It is already closed.")
         }
         RelayError::Unfit { .. } => invalid_params("scope", &message),
         RelayError::Unanswered => failure(
@@ -300,7 +300,7 @@ pub(crate) fn keep(error: &KeepRuleError) -> RequestError {
     match error {
         KeepRuleError::BadRule { .. } => invalid_params("rule", &message),
         KeepRuleError::NoSettings | KeepRuleError::File(_) => {
-            failure(ErrorKind::StorageFailure, message, "Nothing was changed; see to the file and try again.")
+            failure(ErrorKind::StorageFailure, message, "Nothing was changed. Check the file and try again.")
         }
     }
 }
@@ -315,7 +315,7 @@ pub(crate) fn set(error: &SetError) -> RequestError {
             invalid_params("scope", &message)
         }
         SetError::File(_) => {
-            failure(ErrorKind::StorageFailure, message, "Nothing was changed; see to the file and try again.")
+            failure(ErrorKind::StorageFailure, message, "Nothing was changed. Check the file and try again.")
         }
     }
 }
@@ -342,11 +342,13 @@ pub(crate) fn resolve(error: ResolveError) -> RequestError {
         ResolveError::UnknownResolution => failure(
             ErrorKind::UnknownResolution,
             message,
-            "Nothing to do: it was taken back, or its id is another session's.",
+            "It was already taken back, or its id belongs to another session.",
         ),
-        ResolveError::Nothing { .. } => {
-            failure(ErrorKind::NothingToDo, message, "`agent/edits/list` tells how the hunks stand now.")
-        }
+        ResolveError::Nothing { .. } => failure(
+            ErrorKind::NothingToDo,
+            message,
+            "`agent/edits/list` lists the current state of the hunks.",
+        ),
         ResolveError::UnknownCheckpoint(_) => failure(
             ErrorKind::UnknownCheckpoint,
             message,
@@ -369,7 +371,9 @@ pub(crate) fn apply_text(error: ApplyTextError) -> RequestError {
     let message = error.to_string();
     match error {
         ApplyTextError::Outside(_) => invalid_params("uri", &format!("{message}: open it first")),
-        ApplyTextError::Same(_) => failure(ErrorKind::NothingToDo, message, "There is nothing to put in."),
+        ApplyTextError::Same(_) => {
+            failure(ErrorKind::NothingToDo, message, "The document already has this text.")
+        }
         ApplyTextError::TooLong(_) => invalid_params("text", &message),
         ApplyTextError::Read(_) | ApplyTextError::Apply(_) => invalid_params("uri", &message),
         ApplyTextError::Closed => {
@@ -395,7 +399,7 @@ pub(crate) fn output(error: OutputError) -> RequestError {
         OutputError::Storage(_) => failure(
             ErrorKind::StorageFailure,
             message,
-            "Check the folder of the server's state and its permissions.",
+            "Check the server's state folder and its permissions.",
         ),
     }
 }
@@ -410,7 +414,7 @@ pub(crate) fn paging(error: PagingError) -> RequestError {
         PagingError::Storage(_) => failure(
             ErrorKind::StorageFailure,
             message,
-            "Check the folder of the server's state, its permissions and the free space.",
+            "Check the server's state folder, its permissions and the free space.",
         ),
     }
 }
@@ -420,7 +424,7 @@ pub(crate) fn unknown_document(uri: &str) -> RequestError {
     failure(
         ErrorKind::UnknownDocument,
         format!("`{uri}` is not open, and no live session has hunks in it"),
-        "Read the file: it is the same on all sides.",
+        "The file has no pending changes; read it from disk.",
     )
 }
 
@@ -429,6 +433,6 @@ pub(crate) fn unknown_call(id: &str) -> RequestError {
     failure(
         ErrorKind::UnknownCall,
         format!("there is no unfinished call `{id}` in this session"),
-        "Nothing to do: the call has ended, or its id is another session's.",
+        "The call has ended, or its id belongs to another session.",
     )
 }

@@ -9,7 +9,7 @@ use kode_protocol as wire;
 
 use crate::convert::{rules, timestamp};
 
-/// The hooks there are, and what is wrong with them.
+/// The hooks there are, and their problems.
 #[must_use]
 pub fn list(list: HookList) -> wire::ListHooksResult {
     wire::ListHooksResult {
@@ -53,7 +53,7 @@ fn info(hook: HookInfo) -> wire::HookInfo {
     }
 }
 
-/// What a hook did, as news.
+/// The run of a hook, as an event.
 pub(super) fn ran(
     event: String,
     name: String,

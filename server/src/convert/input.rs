@@ -1,4 +1,4 @@
-//! Prompts as clients hand them in, and what was attached to them.
+//! Prompts as clients hand them in, and their attachments.
 //!
 //! Rule: what the user typed is the prompt; what they point at goes beside it and is looked up by the engine. A part
 //! that cannot be one is refused with its place.
@@ -23,16 +23,16 @@ const PASTED_LINES: usize = 200;
 /// A part of a prompt that cannot be one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct InvalidPart {
-    /// Where it stands in the parameters.
+    /// Where it is in the parameters.
     pub path: String,
-    /// What is wrong with it.
+    /// Its problems.
     pub message: String,
 }
 
-/// A prompt as it was handed in.
+/// A prompt as it was submitted.
 ///
 /// # Errors
-/// [`InvalidPart`]: a URI that is none, a picture that is none, too many pictures, or too large ones together.
+/// [`InvalidPart`]: an invalid URI, an invalid image, too many images, or too large ones together.
 pub fn prompt(
     input: Vec<wire::InputPart>,
     context: Option<wire::EditorContext>,
@@ -76,17 +76,17 @@ pub fn prompt(
             wire::InputPart::Image(part) => {
                 images += 1;
                 if images > MAX_IMAGES {
-                    let message = format!("a prompt may have {MAX_IMAGES} pictures");
+                    let message = format!("a prompt may have {MAX_IMAGES} images");
                     return Err(InvalidPart { path: at, message });
                 }
                 let image = Image::of_base64(&part.media_type, &part.data).map_err(|error| InvalidPart {
                     path: format!("{at}.data"),
-                    message: format!("the picture cannot be sent: {error}"),
+                    message: format!("the image cannot be sent: {error}"),
                 })?;
                 image_bytes += image.size();
                 if image_bytes > MAX_ALL_IMAGES_BYTES {
                     let message =
-                        format!("the pictures of a prompt may have {MAX_ALL_IMAGES_BYTES} bytes together");
+                        format!("the images of a prompt may have {MAX_ALL_IMAGES_BYTES} bytes together");
                     return Err(InvalidPart { path: at, message });
                 }
                 PromptPart::Image(image)
@@ -134,7 +134,7 @@ fn named(path: &str, uri: &wire::Uri) -> Result<Target, InvalidPart> {
     let parsed = Url::parse(uri.as_str());
     parsed.map(|uri| documents::target(&uri)).map_err(|reason| InvalidPart {
         path: path.to_owned(),
-        message: format!("`{uri}` is no URI: {reason}"),
+        message: format!("`{uri}` is not a URI: {reason}"),
     })
 }
 
@@ -151,7 +151,7 @@ pub fn lines(range: lsp_types::Range) -> LineSpan {
     LineSpan { first, last: last.max(first) }
 }
 
-/// What was attached to a prompt.
+/// An attachment of a prompt.
 #[must_use]
 pub fn attachment(attachment: Attachment) -> wire::Attachment {
     wire::Attachment {

@@ -79,7 +79,7 @@ pub(super) fn notice_level(level: NoticeLevel) -> wire::NoticeLevel {
     }
 }
 
-/// What a tool does to the world.
+/// The effect of a tool on the world.
 #[must_use]
 pub fn tool_kind(kind: ToolKind) -> wire::ToolKind {
     match kind {

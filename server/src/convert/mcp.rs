@@ -1,6 +1,6 @@
 //! MCP servers and their tools, as the wire has them.
 //!
-//! Rule: counts that do not fit are told as the largest number there is.
+//! Rule: counts that do not fit are sent as the largest number.
 
 use kode_engine::config::mcp::fault::{McpFailure, McpFailureClass};
 use kode_engine::tool::offer::ToolInfo;
@@ -14,7 +14,7 @@ pub fn servers(servers: Vec<ServerInfo>) -> Vec<wire::McpServer> {
     servers.into_iter().map(server).collect()
 }
 
-/// What becomes of servers, as news.
+/// The state of servers, as news.
 pub(super) fn changed(servers: Vec<ServerInfo>) -> wire::Event {
     wire::Event::McpChanged(wire::McpChanged { servers: self::servers(servers) })
 }

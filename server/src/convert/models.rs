@@ -93,7 +93,7 @@ fn broken(unusable: &UnusableProfile, active: &str) -> wire::ModelInfo {
     }
 }
 
-/// A model as its server tells of it.
+/// A model as its server reports it.
 #[must_use]
 pub fn served(model: &ServedModel) -> wire::ServedModel {
     wire::ServedModel {
@@ -164,7 +164,7 @@ pub fn effort_from_wire(effort: wire::EffortChoice) -> Option<Effort> {
     }
 }
 
-/// What a session has taken of its models.
+/// The usage of a session by model.
 #[must_use]
 pub fn spending(spending: &Spending) -> wire::SessionUsage {
     let mut usage = Usage::default();

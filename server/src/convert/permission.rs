@@ -11,7 +11,7 @@ use kode_protocol as wire;
 use crate::convert::{agent_id, call_id, item_id, mode, permission_id, session_id, timestamp};
 use crate::display::{both_ends, prompt_lines};
 
-/// The text of a prompt is cut to so many characters, both ends kept.
+/// The text of a prompt is cut to this many characters, both ends kept.
 const PROMPT_TEXT_LIMIT: usize = 20_000;
 
 /// A permission prompt of a session.

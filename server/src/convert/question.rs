@@ -54,13 +54,13 @@ fn candidate(candidate: Candidate) -> wire::Candidate {
     wire::Candidate { text: candidate.text, calls: candidate.calls.into_iter().map(call).collect() }
 }
 
-/// The event that tells of a question.
+/// The event that reports a question.
 #[must_use]
 pub fn asked(session: &SessionId, asked: Question) -> wire::Event {
     wire::Event::QuestionAsked(Box::new(wire::QuestionAsked { question: question(session, asked) }))
 }
 
-/// What became of a question.
+/// The outcome of a question.
 #[must_use]
 pub fn resolved(resolved: QuestionResolution) -> wire::QuestionAnswered {
     let answer = |picked: InquiryAnswer| wire::QuestionAnswer { labels: picked.labels, text: picked.text };

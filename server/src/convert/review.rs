@@ -133,7 +133,7 @@ fn action(action: ReviewAction) -> wire::ReviewAction {
     }
 }
 
-/// What a client wants done about hunks.
+/// The client's action on hunks.
 #[must_use]
 pub fn action_from_wire(action: wire::ReviewAction) -> ReviewAction {
     match action {
@@ -144,7 +144,7 @@ pub fn action_from_wire(action: wire::ReviewAction) -> ReviewAction {
     }
 }
 
-/// What a client wants done where the user's own text stands in a hunk.
+/// The client's choice where the user's own text is in a hunk.
 #[must_use]
 pub fn amended_from_wire(amended: wire::Amended) -> AmendedPolicy {
     match amended {
@@ -167,7 +167,7 @@ pub fn checkpoint(view: CheckpointView) -> wire::Checkpoint {
     }
 }
 
-/// What a client wants brought back.
+/// The client's choice of restored parts.
 #[must_use]
 pub fn restore_what_from_wire(what: wire::RestoreWhat) -> RestoreWhat {
     match what {
@@ -177,7 +177,7 @@ pub fn restore_what_from_wire(what: wire::RestoreWhat) -> RestoreWhat {
     }
 }
 
-/// What a client wants done with the user's own changes.
+/// The client's choice for the user's own changes.
 #[must_use]
 pub fn user_edits_from_wire(edits: wire::UserEdits) -> UserEdits {
     match edits {
@@ -186,7 +186,7 @@ pub fn user_edits_from_wire(edits: wire::UserEdits) -> UserEdits {
     }
 }
 
-/// What a restore would do; `shown` names files for people.
+/// The effect of a restore; `shown` names files for people.
 #[must_use]
 pub fn preview(preview: RestorePreview, shown: impl Fn(&Target) -> String) -> wire::RestorePreview {
     let files = preview.files.into_iter().map(|file| wire::RestoreFile {

@@ -12,7 +12,7 @@ use kode_protocol as wire;
 
 use crate::convert;
 
-/// What is in force in a session.
+/// The state in force in a session.
 #[must_use]
 pub fn in_force(rules: ActiveRules) -> wire::ListRulesResult {
     wire::ListRulesResult {
@@ -23,7 +23,7 @@ pub fn in_force(rules: ActiveRules) -> wire::ListRulesResult {
     }
 }
 
-/// What is wrong with the settings, and what of them waits for approval.
+/// The problems of the settings, and what of them waits for approval.
 #[must_use]
 pub fn changed(
     files: &[AbsPath],
@@ -37,7 +37,7 @@ pub fn changed(
     }
 }
 
-/// What a rule says.
+/// The text of a rule.
 #[must_use]
 pub fn behavior(behavior: Behavior) -> wire::RuleBehavior {
     match behavior {
@@ -47,7 +47,7 @@ pub fn behavior(behavior: Behavior) -> wire::RuleBehavior {
     }
 }
 
-/// What a client wants a rule to say.
+/// The client's behavior for a rule.
 #[must_use]
 pub fn behavior_from_wire(behavior: wire::RuleBehavior) -> Behavior {
     match behavior {
@@ -57,7 +57,7 @@ pub fn behavior_from_wire(behavior: wire::RuleBehavior) -> Behavior {
     }
 }
 
-/// What would become of a call.
+/// The verdict on a call.
 #[must_use]
 pub fn explanation(explained: Explanation) -> wire::ExplainPermissionResult {
     wire::ExplainPermissionResult {
@@ -88,7 +88,7 @@ fn entry(placed: &PlacedRule) -> wire::RuleEntry {
     }
 }
 
-/// What becomes of something that a file states.
+/// The state of a statement in a file.
 #[must_use]
 pub fn standing(standing: StatementStanding) -> wire::ConfigStanding {
     match standing {
@@ -108,7 +108,7 @@ pub fn trust_required(waiting: TrustSummary) -> wire::TrustRequired {
     }
 }
 
-/// What files of a workspace ask for.
+/// The trust requests of workspace files.
 #[must_use]
 pub fn trust(state: TrustState) -> wire::ListTrustResult {
     let summary = summary(state.waiting.iter().map(|waiting| waiting.wish.key.as_str()));
@@ -144,10 +144,10 @@ pub fn withheld(withheld: &WithheldSetting) -> wire::WithheldSetting {
     }
 }
 
-/// Where a setting stands.
+/// The place of a setting.
 #[must_use]
 pub fn source(source: &RuleSource) -> wire::RuleSource {
-    // What the editor says stands in no file, and so on no line.
+    // The editor's settings are in no file, and so on no line.
     let place = source.place.filter(|_| source.file.is_some());
     wire::RuleSource {
         layer: source.layer.name().to_owned(),

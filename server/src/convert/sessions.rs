@@ -1,4 +1,4 @@
-//! Stored sessions: the list and what was found in them.
+//! Stored sessions: the list and hits.
 //!
 //! Rule: values only, no decisions.
 
@@ -52,13 +52,13 @@ pub fn summary(summary: SessionSummary) -> wire::SessionSummary {
     }
 }
 
-/// What sessions take together.
+/// The totals of sessions.
 #[must_use]
 pub fn totals(totals: SessionTotals) -> wire::SessionTotals {
     wire::SessionTotals { sessions: totals.sessions, bytes: totals.bytes }
 }
 
-/// Who gave a session its title.
+/// The author of a session's title.
 #[must_use]
 pub fn titled_by(by: TitledBy) -> wire::TitledBy {
     match by {
@@ -72,12 +72,12 @@ pub(super) fn title_changed(title: String, by: Option<TitledBy>) -> wire::Event 
     wire::Event::TitleChanged(wire::TitleChanged { title, by: by.map(titled_by) })
 }
 
-/// That a session was put away, or taken out again.
+/// That a session was archived, or taken out again.
 pub(super) fn archived_changed(archived: bool) -> wire::Event {
     wire::Event::ArchivedChanged(wire::ArchivedChanged { archived })
 }
 
-/// Whether sessions that were put away are listed.
+/// Whether sessions that are archived are listed.
 #[must_use]
 pub fn archived_from_wire(archived: wire::ArchivedFilter) -> ArchiveFilter {
     match archived {
@@ -87,7 +87,7 @@ pub fn archived_from_wire(archived: wire::ArchivedFilter) -> ArchiveFilter {
     }
 }
 
-/// A page of what was found.
+/// A page of hits.
 #[must_use]
 pub fn search_page(page: SearchPage, encoding: PositionEncoding) -> wire::SearchSessionsResult {
     wire::SearchSessionsResult {

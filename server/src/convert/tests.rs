@@ -1,4 +1,4 @@
-//! What the engine's values look like on the wire.
+//! The engine's values on the wire.
 //!
 //! Rule: the JSON is written by hand; every case of the engine has a line here, and every event of the wire is known
 //! to come from somewhere.

@@ -11,7 +11,7 @@ use kode_protocol as wire;
 
 use crate::convert::{call_id, call_state, timestamp, turn_id};
 
-/// How a session was taken up.
+/// How a session was resumed.
 pub(super) fn resumed(
     sealed: &[SealedCall],
     strategy: ResumeStrategy,
@@ -106,7 +106,7 @@ pub(super) fn phases(phases: PhaseTimes) -> wire::PhaseTimes {
     }
 }
 
-/// What a notice is about.
+/// The topic of a notice.
 pub(super) fn notice_kind(kind: NoticeKind) -> wire::NoticeKind {
     match kind {
         NoticeKind::ApiError => wire::NoticeKind::ApiError,

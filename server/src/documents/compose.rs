@@ -1,6 +1,6 @@
 //! The changes of one notification as edits of the text before it.
 //!
-//! Rule: the text itself is never looked at, only its offsets and what was put into it, so that a change costs what it
+//! Rule: the text itself is never checked, only its offsets and inserted text, so that a change costs what it
 //! brings and not what the document holds.
 
 use kode_engine::text::edit::TextEdit;

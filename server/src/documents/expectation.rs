@@ -32,7 +32,7 @@ pub enum EditSettlement {
     Closed,
 }
 
-/// The edit of one open document that somebody waits for. Dropping it ends the waiting.
+/// An awaited edit of one open document. Dropping it ends the waiting.
 #[derive(Debug)]
 pub struct EditExpectation {
     progress: watch::Receiver<EditProgress>,
@@ -72,7 +72,7 @@ pub(super) struct ExpectedEdit {
     base_text: OnceCell<String>,
     edits: Vec<TextEdit>,
     text: Rope,
-    /// What was seen and not yet told.
+    /// Observations that were not reported yet.
     news: Option<EditProgress>,
     progress: watch::Sender<EditProgress>,
 }
@@ -91,7 +91,7 @@ impl ExpectedEdit {
         (expected, EditExpectation { progress })
     }
 
-    /// Looks at the document after one change. `budget` is what is left of [`COMPARE_BUDGET`].
+    /// Checks the document after one change. `budget` is the rest of [`COMPARE_BUDGET`].
     pub(super) fn observe(&mut self, now: &DocumentSnapshot, last_change: bool, budget: &mut usize) {
         if self.progress.is_closed() || matches!(self.news, Some(EditProgress::Shown(_))) {
             return;
@@ -100,7 +100,7 @@ impl ExpectedEdit {
         self.news = Some(if shown { EditProgress::Shown(now.clone()) } else { EditProgress::Moved });
     }
 
-    /// Tells what was seen and says whether the expectation is still pending.
+    /// Reports the observations and returns whether the expectation is still pending.
     pub(super) fn settle(&mut self) -> bool {
         let news = self.news.take();
         let pending = !matches!(news, Some(EditProgress::Shown(_))) && !self.progress.is_closed();

@@ -1,6 +1,6 @@
-//! Who saves a document: a person, the editor by itself, or the agent by way of the editor.
+//! The author of a save: a person, the editor by itself, or the agent by way of the editor.
 //!
-//! Rule: a save is a person's unless the editor has said otherwise just before it, or was asked for it by us; what was
+//! Rule: a save is a person's unless the editor has said otherwise just before it, or was asked for it by us; a text that was
 //! asked for and never came is forgotten after a limit.
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// How long the editor may take to save a document when asked.
 pub const SAVE_LIMIT: Duration = Duration::from_secs(10);
 
-/// A save of one open document that somebody waits for.
+/// An awaited save of one open document.
 #[derive(Debug)]
 pub struct SaveExpectation {
     saved: oneshot::Receiver<()>,
@@ -27,7 +27,7 @@ impl SaveExpectation {
     }
 }
 
-/// What is known of the saves of one open document.
+/// The known state of the saves of one open document.
 #[derive(Debug, Default)]
 pub(super) struct SaveState {
     /// Why the editor is about to save, if it has said so.
@@ -58,15 +58,15 @@ impl SaveState {
         !asked && self.reason.is_none_or(|reason| reason == TextDocumentSaveReason::MANUAL)
     }
 
-    /// The editor will not save; the next save begins anew.
+    /// The editor will not save; the next save starts over.
     pub(super) fn refuse(&mut self) {
         *self = Self::default();
     }
 
-    /// The save is over; the next one begins anew.
+    /// The save is over; the next one starts over.
     pub(super) fn end(&mut self) {
         for waiting in std::mem::take(self).waiting {
-            // Whoever waited has given up meanwhile.
+            // The waiter has given up meanwhile.
             let _ = waiting.send(());
         }
     }

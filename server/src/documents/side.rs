@@ -1,7 +1,7 @@
 //! The URIs of texts that are neither on the disk nor in the editor: the sides of a file under review.
 //!
 //! Rule: a virtual URI holds the URI of its document, letter by letter, and reads back to it however often an editor has
-//! written it anew with other escapes. Its path is that of the document, so that editors find name and language.
+//! written it again with other escapes. Its path is that of the document, so that editors find name and language.
 
 use kode_engine::agent::edits::review::ReviewSide;
 use lsp_types::Url;
@@ -13,11 +13,11 @@ pub const BASELINE_SCHEME: &str = "kode-baseline";
 /// The scheme of texts with the proposed hunks.
 pub const PROPOSED_SCHEME: &str = "kode-proposed";
 
-/// What cannot stand in a path as it is; what is escaped already stays.
+/// Characters that a path cannot hold; escaped characters stay.
 const PATH: &AsciiSet =
     &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'?').add(b'`').add(b'{').add(b'}');
 
-/// What cannot stand in a query as it is, the escapes of the document's own URI among it.
+/// Characters that a query cannot hold, the escapes of the document's own URI among it.
 const QUERY: &AsciiSet =
     &PATH.add(b'%').add(b'\'').add(b'&').add(b'+').add(b'=').add(b'\\').add(b'^').add(b'|');
 
@@ -48,7 +48,7 @@ impl SideUri {
         format!("{scheme}:///{}?{}", utf8_percent_encode(path, PATH), utf8_percent_encode(&query, QUERY))
     }
 
-    /// Reads a virtual URI; `None` when it is none.
+    /// Reads a virtual URI; `None` for another URI.
     #[must_use]
     pub fn parse(uri: &str) -> Option<Self> {
         let (scheme, rest) = uri.split_once(':')?;
@@ -132,7 +132,7 @@ mod tests {
             prop_assert!(Url::parse(&uri).is_ok(), "{}", uri);
             let normal = Url::parse(&uri).unwrap();
             prop_assert_eq!(SideUri::parse(normal.as_str()), Some(side.clone()));
-            // What an editor does that keeps URIs in parts and escapes all it can when it writes them.
+            // The behavior of an editor that keeps URIs in parts and escapes all it can when it writes them.
             let query = percent_decode_str(normal.query().unwrap()).decode_utf8().unwrap().into_owned();
             let anew = format!(
                 "{}://{}?{}#1", normal.scheme(), normal.path(), utf8_percent_encode(&query, NON_ALPHANUMERIC)

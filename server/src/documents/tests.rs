@@ -47,7 +47,7 @@ fn text_of(documents: &Documents) -> String {
     current(documents).text.to_string()
 }
 
-/// Somebody who remembers all they are told.
+/// An observer that records all events.
 #[derive(Default)]
 struct Witness(Mutex<Vec<DocumentEvent>>);
 

@@ -1,7 +1,7 @@
 //! Which document or file a URI names.
 //!
-//! Rule: all spellings of one file (percent-encoded or not, `.` and `..`) are one document; what is no file on
-//! this machine is told apart by its URI alone.
+//! Rule: all spellings of one file (percent-encoded or not, `.` and `..`) are one document; a URI of no file on
+//! this machine is distinguished by its URI alone.
 
 use kode_engine::base::paths::{AbsPath, Target};
 use lsp_types::Url;
@@ -40,7 +40,7 @@ pub fn file_path(uri: &Url) -> Option<AbsPath> {
     AbsPath::new(uri.to_file_path().ok()?).ok()
 }
 
-/// What the engine calls the file or document of a URI.
+/// The engine's name of the file or document of a URI.
 #[must_use]
 pub fn target(uri: &Url) -> Target {
     file_path(uri).map_or_else(|| Target::Untitled(uri.as_str().to_owned()), Target::File)

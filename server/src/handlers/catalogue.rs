@@ -66,7 +66,7 @@ pub(crate) async fn models(
     Ok(convert::models::list(&models, &active))
 }
 
-/// Lists the hooks. Looks at the settings files.
+/// Lists the hooks. Checks the settings files.
 pub(crate) async fn hooks(backend: &Backend, params: Params) -> Result<wire::ListHooksResult, RequestError> {
     let params: wire::ListHooksParams = params.read()?;
     match &params.session_id {
@@ -84,7 +84,7 @@ pub(crate) async fn hooks(backend: &Backend, params: Params) -> Result<wire::Lis
     }
 }
 
-/// Lists the types of sub-agents, and what is wrong with files.
+/// Lists the types of sub-agents, and the problems of files.
 pub(crate) async fn agents(
     backend: &Backend,
     params: Params,
@@ -109,13 +109,13 @@ pub(crate) async fn styles(
         }
         None => None,
     };
-    // What is chosen may not be there: the default one is used then.
+    // The chosen one may be missing: the default one is used then.
     let active =
         active.map(|name| now.styles.find(&name).map_or(DEFAULT.to_owned(), |style| style.name.clone()));
     Ok(convert::agents::styles(&now.styles, active.as_deref()))
 }
 
-/// Says what of the files of users is in use, and what is not.
+/// Reports the used and unused files of users.
 pub(crate) async fn doctor(backend: &Backend, params: Params) -> Result<wire::DoctorResult, RequestError> {
     let params: wire::DoctorParams = params.read()?;
     let now = extensions(backend, params.session_id.as_ref())?.now().await;

@@ -65,7 +65,7 @@ pub(crate) fn setting(effective: &EffectiveSetting) -> wire::ConfigSetting {
     }
 }
 
-/// What is the session's own, and in no file.
+/// The session's own settings, which are in no file.
 fn of_session(session: &Session) -> Vec<wire::ConfigSetting> {
     let now = session.snapshot(0);
     let own = |key: &str, value: Value| wire::ConfigSetting {
@@ -119,7 +119,7 @@ async fn set_in_session(
     let key = key.strip_prefix("session.").unwrap_or(key);
     if !OF_SESSION.contains(&key) {
         let message = format!(
-            "`{key}` is no setting of a session; those are {}. Choose another scope",
+            "`{key}` is not a session setting; those are {}. Choose another scope",
             OF_SESSION.join(", ")
         );
         return Err(error::invalid_params("key", &message));
@@ -168,7 +168,7 @@ pub(crate) async fn trust_list(
     Ok(convert::rules::trust(trust::state(backend.agent()?, roots).await))
 }
 
-/// Lets what was shown count.
+/// Approves the shown texts.
 pub(crate) async fn trust_approve(
     backend: &Backend,
     params: Params,
@@ -184,7 +184,7 @@ pub(crate) async fn trust_revoke(
     act(backend, params, TrustDecision::Revoke).await
 }
 
-/// Puts what was shown off.
+/// Dismisses the shown texts.
 pub(crate) async fn trust_dismiss(backend: &Backend, params: Params) -> Result<(), RequestError> {
     act(backend, params, TrustDecision::Dismiss).await.map(|_| ())
 }

@@ -1,6 +1,7 @@
 //! `agent/edits/*`: what the agent has changed, and what the user does about it.
 //!
-//! Rule: looking reads memory alone, acting begins and answers; what a session cannot begin is told and never hidden.
+//! Rule: looking reads memory alone, acting begins and answers; an act that a session cannot start is reported and never
+//! hidden.
 
 use std::sync::Arc;
 
@@ -61,7 +62,7 @@ async fn followed(
     let encoding = documents.encoding();
     let files = reviews.into_iter().map(|mut file| {
         let path = following.display(&file.target);
-        // What is recorded there is not always what is open here.
+        // The recorded text there can differ from the open one here.
         let document = documents.snapshot_of(&file.target).filter(|document| document.text == file.text);
         file.version = document.map(|document| document.version);
         convert::review::file(following.id(), path, file, encoding)
@@ -144,7 +145,7 @@ fn resolution(session: &Arc<Session>, id: &ResolutionId) -> wire::Resolution {
     }
 }
 
-/// Whose hunks are meant, and which; no session means all live ones.
+/// The session of the hunks, and which; no session means all live ones.
 fn selection(selection: wire::EditSelection) -> Result<(Option<wire::SessionId>, Selection), RequestError> {
     Ok(match selection {
         wire::EditSelection::Hunks(part) => {

@@ -44,7 +44,7 @@ pub(crate) async fn tools(
     Ok(wire::ListMcpToolsResult { tools: tools.into_iter().map(convert::mcp::tool).collect() })
 }
 
-/// Begins to connect to a server anew.
+/// Begins to connect to a server again.
 pub(crate) async fn reconnect(backend: &Backend, params: Params) -> Result<(), RequestError> {
     let params: wire::McpServerParams = params.read()?;
     let servers = servers(backend, params.session_id.as_ref())?;

@@ -44,7 +44,7 @@ pub(crate) async fn discover(
     Ok(wire::DiscoverModelsResult { servers: vec![server] })
 }
 
-/// Has the published catalog requested that the user has named, and the models resolved anew with it.
+/// Has the published catalog requested that the user has named, and the models resolved again with it.
 fn refresh_catalog(agent: &Arc<Agent>) {
     let agent = Arc::clone(agent);
     tokio::spawn(async move {

@@ -28,8 +28,9 @@ pub(crate) async fn new(backend: &Backend, params: Params) -> Result<wire::NewSe
         Some(uri) => {
             let parsed = lsp_types::Url::parse(uri.as_str()).ok();
             let folder = parsed.as_ref().and_then(file_path).filter(|folder| folder.as_path().is_dir());
-            let wrong =
-                || error::invalid_params("workspaceFolder", &format!("{uri} is no folder on this machine"));
+            let wrong = || {
+                error::invalid_params("workspaceFolder", &format!("{uri} is not a folder on this machine"))
+            };
             Some(folder.ok_or_else(wrong)?)
         }
     };
@@ -120,7 +121,7 @@ pub(crate) async fn close(backend: &Backend, params: Params) -> Result<(), Reque
     backend.agent()?.close_session(&id).map_err(error::session)
 }
 
-/// Changes mode, model, effort, style of answers and delivery: all that is said, or nothing where something is wrong.
+/// Changes mode, model, effort, style of answers and delivery: all given values, or none if one is invalid.
 pub(crate) async fn configure(
     backend: &Backend,
     params: Params,

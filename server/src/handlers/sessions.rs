@@ -102,10 +102,10 @@ pub(crate) async fn search(
     Ok(convert::sessions::search_page(page, backend.connection().documents.encoding()))
 }
 
-/// Whose sessions are meant: those of a folder, or of the workspace.
+/// The session of the sessions: those of a folder, or of the workspace.
 fn workspaces(agent: &Agent, folder: Option<&wire::Uri>) -> Result<WorkspaceFilter, RequestError> {
     let Some(uri) = folder else { return Ok(WorkspaceFilter::These(agent.folders())) };
     let path: Option<AbsPath> = lsp_types::Url::parse(uri.as_str()).ok().as_ref().and_then(file_path);
-    let wrong = || error::invalid_params("folder", &format!("{uri} is no folder on this machine"));
+    let wrong = || error::invalid_params("folder", &format!("{uri} is not a folder on this machine"));
     Ok(WorkspaceFilter::These(vec![path.ok_or_else(wrong)?]))
 }

@@ -65,5 +65,5 @@ pub(crate) async fn import(
 fn folder(uri: &Uri, name: &str) -> Result<AbsPath, RequestError> {
     let parsed = lsp_types::Url::parse(uri.as_str()).ok();
     let folder = parsed.as_ref().and_then(file_path).filter(|folder| folder.as_path().is_dir());
-    folder.ok_or_else(|| error::invalid_params(name, &format!("{uri} is no folder on this machine")))
+    folder.ok_or_else(|| error::invalid_params(name, &format!("{uri} is not a folder on this machine")))
 }

@@ -11,7 +11,7 @@ use crate::convert;
 use crate::convert::error::{self, RequestError};
 use crate::handlers::params::Params;
 
-/// Hands in a prompt.
+/// Submits a prompt.
 pub(crate) async fn start(backend: &Backend, params: Params) -> Result<wire::StartTurnResult, RequestError> {
     let params: wire::StartTurnParams = params.read()?;
     let session = backend.session_for_prompt(&params.session_id).await?;
@@ -35,7 +35,7 @@ pub(crate) async fn start(backend: &Backend, params: Params) -> Result<wire::Sta
     Ok(told(submitted.map_err(error::submit)?))
 }
 
-/// What became of a prompt.
+/// The outcome of a prompt.
 pub(crate) fn told(submitted: SubmitOutcome) -> wire::StartTurnResult {
     match submitted {
         SubmitOutcome::Started(turn) => {

@@ -1,4 +1,4 @@
-//! What the editor's language servers say, asked of a client that has offered to tell.
+//! Diagnostics, asked of a client that has offered to tell.
 //!
 //! Rule: waited for at most [`LIMIT`], bounded before anything is made of it, and said to be out of date when the
 //! document has another version by now.
@@ -21,7 +21,7 @@ use crate::lsp::PositionEncoding;
 /// How long the editor may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(5);
 
-/// So many diagnostics of an answer are looked at.
+/// Maximum number of diagnostics of an answer that are checked.
 const MOST: usize = 10_000;
 
 /// Asks about these files, or about all; the client waits for `settle` at most until servers have published.
@@ -41,7 +41,7 @@ pub(super) async fn ask(
     };
     let (sender, answer) = oneshot::channel();
     let client = connection.client.clone();
-    // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
+    // The request is owned by a task of its own: the service cannot bear an answer no caller waits for.
     tokio::spawn(async move {
         let _ = sender.send(client.send_request::<wire::EditorDiagnostics>(params).await);
     });

@@ -1,7 +1,7 @@
 //! Requests for the language servers of the editor, sent to a client that has offered to answer them.
 //!
-//! Rule: the wait has the limit of the request and a short time for its way. A refusal because the text moved is told apart by its
-//! code.
+//! Rule: the wait has the limit of the request and a short time for its way. A refusal because the text moved is
+//! distinguished by its code.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) struct EditorLanguages {
 }
 
 impl EditorLanguages {
-    /// Those of the editor that this connection is to.
+    /// The language servers of this connection's editor.
     pub(crate) fn new(connection: Arc<ClientConnection>) -> Self {
         Self { connection }
     }
@@ -51,7 +51,7 @@ impl EditorServers for EditorLanguages {
         };
         let (sender, answer) = oneshot::channel();
         let client = self.connection.client.clone();
-        // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
+        // The request is owned by a task of its own: the service cannot bear an answer no caller waits for.
         tokio::spawn(async move {
             let _ = sender.send(client.send_request::<wire::EditorLsp>(params).await);
         });

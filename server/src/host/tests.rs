@@ -194,7 +194,7 @@ async fn a_refusal_is_stale_when_the_document_moved_and_a_rejection_when_it_did_
     }
 }
 
-/// What Neovim does: it holds back what was typed for a moment, and an edit that comes in that moment is lost.
+/// The behavior of Neovim: it holds back the typed text for a moment, and an edit that comes in that moment is lost.
 #[tokio::test(start_paused = true)]
 async fn an_edit_that_is_said_to_be_applied_but_was_dropped_for_typing_is_stale() {
     for (typed_before, shown) in [(true, false), (false, false), (true, true), (false, true)] {
@@ -341,7 +341,7 @@ async fn a_save_counts_when_the_editor_has_saved_or_says_so() {
     for (answer, expected) in [
         (json!({"saved": [other_spelling]}), SaveOutcome::Saved),
         (json!({"failed": [{"uri": other_spelling, "reason": "disk full"}]}), failed("disk full")),
-        (json!({"saved": ["file:///tmp/b.rs"]}), failed("the editor did not say what became of it")),
+        (json!({"saved": ["file:///tmp/b.rs"]}), failed("the editor did not report the result")),
     ] {
         let outcome = editor.save();
         let request = editor.asked_to_save().await;

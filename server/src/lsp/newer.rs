@@ -1,14 +1,14 @@
-//! What LSP has and `lsp_types` does not know yet, carried through its types under `experimental`.
+//! Parts of LSP that `lsp_types` lacks, carried through its types under `experimental`.
 //!
 //! Rule: only `initialize` is touched, and only to move a capability to where it can be read or belongs; on the wire
-//! everything stands where LSP has it.
+//! everything is where LSP has it.
 
 use lsp_types::request::Request as LspRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tower_lsp::jsonrpc::{Request, Response};
 
-/// Where `workspace.textDocumentContent` of client and server stands in `experimental` on its way.
+/// Where `workspace.textDocumentContent` of client and server is in `experimental` on its way.
 pub(crate) const TEXT_DOCUMENT_CONTENT: &str = "workspace.textDocumentContent";
 
 /// Asks the client to read a virtual document again.
@@ -66,7 +66,7 @@ pub(crate) fn carry_out(response: Response) -> Response {
     Response::from_parts(id, result)
 }
 
-/// Puts a value into an object that may not be there yet; what is no object stays as it is.
+/// Puts a value into an object that may not be there yet; other values stay unchanged.
 fn put(object: &mut Value, key: &str, value: Value) {
     if object.is_null() {
         *object = Value::Object(serde_json::Map::new());

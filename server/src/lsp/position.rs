@@ -8,7 +8,7 @@ use std::ops::Range;
 use lsp_types::{Position, PositionEncodingKind};
 use ropey::Rope;
 
-/// What the `character` of a position counts.
+/// The unit of `character` in a position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PositionEncoding {
     /// Bytes.

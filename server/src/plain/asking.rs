@@ -1,7 +1,7 @@
-//! Asking from where the user is: code actions on what is selected and on what a language server says, and `kode.ask`, which
+//! Asking from where the user is: code actions on the selection and on diagnostics, and `kode.ask`, which
 //! they run.
 //!
-//! Rule: what is meant goes beside the words and is read when the prompt is handed in, from the buffer as it is then;
+//! Rule: the target goes beside the text and is read when the prompt is submitted, from the buffer as it is then;
 //! nothing is offered where the cursor only passes by.
 
 use kode_engine::agent::prompt::Prompt;
@@ -25,7 +25,7 @@ use crate::plain::review::actions::contains;
 use crate::plain::review::diagnostics::SOURCE;
 use crate::plain::{PlainFrontEnd, queue};
 
-/// The command that hands in a prompt.
+/// The command that submits a prompt.
 pub(super) const ASK: &str = "kode.ask";
 
 /// The kind of actions that ask about a selection.
@@ -34,16 +34,16 @@ pub(crate) const ASKING: CodeActionKind = CodeActionKind::new("refactor.kode.ask
 /// The prefix of the codes of this server's diagnostics.
 const CODE_PREFIX: &str = "kode.";
 
-/// So many problems at one place are offered to be mended.
+/// Maximum number of problems at one place with a fix on offer.
 const MAX_PROBLEMS: usize = 3;
 
-/// So many of the user's own commands and skills are offered; all of them can be typed.
+/// Maximum number of the user's own commands and skills on offer; all of them can be typed.
 const MAX_OWN: usize = 12;
 
-/// A title shows so many characters of a problem.
+/// Maximum characters of a problem in a title.
 const TITLE_LIMIT: usize = 80;
 
-/// What can be asked about a selection: the title and the words.
+/// The prompts about a selection: title and text.
 const ABOUT_SELECTION: [(&str, &str); 4] = [
     ("Explain the selection", "Explain the selected code. Change nothing."),
     (
@@ -65,12 +65,12 @@ pub(super) struct AskArgument {
     /// The part of it that is meant.
     #[serde(default)]
     range: Option<Range>,
-    /// What a language server says there.
+    /// The diagnostic there.
     #[serde(default)]
     message: Option<String>,
 }
 
-/// Hands in a prompt: `{sessionId, turnId}`, or `queueId` in place of the latter.
+/// Submits a prompt: `{sessionId, turnId}`, or `queueId` in place of the latter.
 pub(super) async fn ask(agent: &Agent, ask: AskArgument) -> Result<Value, RequestError> {
     let session = agent.plain_session_for_prompt().await.map_err(error::session)?;
     let prompt = ask.into_prompt(&agent.connection)?;
@@ -81,10 +81,7 @@ impl AskArgument {
     fn into_prompt(self, connection: &ClientConnection) -> Result<Prompt, RequestError> {
         let Some(uri) = self.uri else {
             if self.range.is_some() || self.message.is_some() {
-                return Err(error::invalid_params(
-                    "arguments[0].uri",
-                    "say which document is meant, by `uri`",
-                ));
+                return Err(error::invalid_params("arguments[0].uri", "name the document with `uri`"));
             }
             return Ok(Prompt::from(self.text));
         };
@@ -101,7 +98,7 @@ impl AskArgument {
     }
 }
 
-/// The text of a place in an open document; `None` where there is none.
+/// The text of a place in an open document; `None` if absent.
 fn selected(connection: &ClientConnection, uri: &Url, range: Range) -> Option<String> {
     let document = connection.documents.snapshot(uri)?;
     let bytes = connection.documents.encoding().byte_range(&document.text, range);

@@ -1,8 +1,8 @@
 //! Chat documents: `*.kode.md`, Markdown in which the user writes a prompt below a heading and sends it, and into which the
 //! answer is written. All that an editor needs for a conversation is to edit text.
 //!
-//! Rule: what the user wrote is never changed or moved by us; what is written is below it, in lines of our own. A
-//! document is bound to its conversation by a line in it, so that it goes on where it was when it is opened again.
+//! Rule: kode-ls never changes or moves the user's text; it writes below it, in lines of our own. A
+//! document is bound to its conversation by a line in it, so that it continues where it was when it is opened again.
 
 mod answer;
 mod layout;
@@ -29,10 +29,10 @@ const SUFFIX: &str = ".kode.md";
 /// The language of a buffer that is a prompt and nothing else.
 const PROMPT_LANGUAGE: &str = "kodeprompt";
 
-/// A longer document is none of ours: it would be read at every step of the cursor.
+/// A longer document is not a chat document: it would be read at every step of the cursor.
 const MAX_BYTES: usize = 4 << 20;
 
-/// So many documents are remembered with their conversations, for editors that take no edits.
+/// Maximum number of documents that are remembered with their conversations, for editors that take no edits.
 const MAX_REMEMBERED: usize = 100;
 
 /// The answers that are being written, and the conversations of documents that cannot be written.
@@ -52,7 +52,7 @@ struct ActiveAnswer {
     session: SessionId,
     /// Whether who shows answers the plain way has left this one to the document.
     is_left: bool,
-    /// Whether the document has not shown for long what was written into it.
+    /// Whether the document has not shown the written text for long.
     is_late: bool,
 }
 
@@ -113,7 +113,7 @@ impl ChatDocuments {
         }
     }
 
-    /// Leaves the answer of this conversation to the document that it is being written into; false when there is none, or it
+    /// Leaves the answer of this conversation to the document that it is being written into; false if absent, or it
     /// is late.
     pub(crate) fn leave(&self, session: &SessionId) -> bool {
         let mut state = self.lock();
@@ -145,7 +145,7 @@ pub(super) fn prompt_at(document: &DocumentSnapshot, at: usize) -> Option<(Range
     }
     let text = document.text.to_string();
     let layout = ChatLayout::of(&text);
-    // Below the place of an answer the next prompt can be begun.
+    // Below the place of an answer the next prompt can be started.
     let begin = layout.answering.map_or(layout.begin, |place| place.line.end);
     (at >= begin).then_some((begin..at, layout.session))
 }

@@ -50,7 +50,7 @@ struct RespondArgument {
     mode: Option<Mode>,
 }
 
-/// Makes this editor the one that goes on with a session.
+/// Makes this editor the one that continues with a session.
 const TAKE_OVER: &str = "kode.takeOver";
 
 #[derive(Debug, Deserialize)]
@@ -133,7 +133,7 @@ fn cancel(agent: &Agent, cancel: &CancelArgument) -> Value {
 async fn take_over(agent: &Agent, wanted: TakeOverArgument) -> Result<Value, RequestError> {
     let id = SessionId::from_external(wanted.session_id);
     let session = agent.take_over(&id, wanted.force).await.map_err(error::session)?;
-    // What is asked without a session of its own goes on in this one.
+    // Requests without a session of their own continue in this one.
     agent.set_plain_session(&session);
     Ok(json!({ "sessionId": session.id() }))
 }

@@ -15,10 +15,10 @@ use super::{PlainFrontEnd, chat};
 use crate::agent::candidates;
 use crate::convert::error::RequestError;
 
-/// What is typed to be asked: a mention and what stands in it, or a command.
+/// The typed text to be asked: a mention and its content, or a command.
 pub(crate) const TRIGGERS: [&str; 5] = ["@", "/", "#", ":", "\""];
 
-/// What can stand at the cursor; `None` where no prompt is.
+/// The completions at the cursor; `None` where no prompt is.
 pub(crate) async fn complete(
     front_end: &Arc<PlainFrontEnd>,
     params: &CompletionParams,
@@ -37,18 +37,18 @@ pub(crate) async fn complete(
     let typed = &text[word.start..];
     let mut kept = typed.len() - name(typed).len();
     if connection.facts.get().is_some_and(|facts| facts.completes_words) {
-        // What begins otherwise could only be put behind what is there.
+        // Other completions could only follow the existing text.
         found.retain(|found| found.insert.starts_with(&typed[..kept]));
     } else if !found.iter().all(|found| found.insert.starts_with(&typed[..kept])) {
         kept = word.sign.len_utf8();
     }
     let range = encoding.range(&document.text, prompt.start + word.start + kept..cursor);
     let items = found.into_iter().enumerate().map(|(at, found)| item(at, found, kept, range));
-    // What fits is decided here, by more than what the word begins with.
+    // The matches are decided here, by more than the beginning of the word.
     Ok(Some(CompletionList { is_incomplete: true, items: items.collect() }))
 }
 
-/// The name that a text ends with: what a client replaces that heeds no ranges.
+/// The name that a text ends with: what a client replaces that honors no ranges.
 fn name(text: &str) -> &str {
     let is_part = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '$');
     let before = text.trim_end_matches(is_part);

@@ -25,7 +25,7 @@ use crate::setup;
 /// The command that chooses the model.
 pub(super) const MODEL: &str = "kode.model";
 
-/// So many models are offered to pick from; the others can be named.
+/// Maximum number of models to pick from; the others can be named.
 const OFFERED: usize = 20;
 
 /// The choice that changes nothing; first, because a stray key takes the first.
@@ -99,7 +99,7 @@ fn pick(agent: &Arc<Agent>, session: Arc<Session>, mut offered: Vec<ModelChoice>
             titles.map(|title| MessageActionItem { title: title.to_owned(), properties: Default::default() });
         let request = ShowMessageRequestParams {
             typ: MessageType::INFO,
-            message: "Kode: which model is to answer from the next call on?".to_owned(),
+            message: "Kode: Which model should answer from now on?".to_owned(),
             actions: Some(actions.collect()),
         };
         let chosen = match agent.connection.client.send_request::<ShowMessageRequest>(request).await {
@@ -121,7 +121,7 @@ fn pick(agent: &Arc<Agent>, session: Arc<Session>, mut offered: Vec<ModelChoice>
         match name {
             Ok(name) => {
                 session.configure(ConfigChange { model: Some(name), ..ConfigChange::default() });
-                tell(&agent.connection, &format!("Kode: from the next call on answers {}.", chosen.title));
+                tell(&agent.connection, &format!("Kode: {} will answer from now on.", chosen.title));
             }
             Err(error) => tell(&agent.connection, &format!("Kode: {error}")),
         }

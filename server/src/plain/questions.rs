@@ -26,7 +26,7 @@ use crate::plain::review::questions::has_actions;
 /// The command that answers questions.
 pub(super) const ANSWER: &str = "kode.answer";
 
-/// A message shows so many characters of what is asked.
+/// Maximum characters of a question in a message.
 const QUESTION_LIMIT: usize = 4_000;
 
 /// Ends the choice of several options.
@@ -35,7 +35,7 @@ const DONE: &str = "Done";
 /// Leaves a question without an answer.
 const REFUSE: &str = "Do not answer";
 
-/// Asks in a task of its own. A client that cannot, or whose user closes the message, is told the command.
+/// Asks in a task of its own. A client that cannot, or whose user closes the message, gets the command.
 pub(super) async fn ask(connection: &Arc<ClientConnection>, session: Weak<Session>, question: Question) {
     let client = connection.client.clone();
     if !connection.facts.get().is_some_and(|facts| facts.show_message_request) {
@@ -66,7 +66,7 @@ pub(super) async fn ask(connection: &Arc<ClientConnection>, session: Weak<Sessio
     });
 }
 
-/// Whether nobody has answered yet.
+/// Whether it is unanswered.
 pub(super) fn waits(session: &Session, question: &Question) -> bool {
     session.requests().questions().iter().any(|waiting| waiting.id == question.id)
 }
@@ -74,7 +74,7 @@ pub(super) fn waits(session: &Session, question: &Question) -> bool {
 enum MessageAnswer {
     Answered(Vec<InquiryAnswer>),
     Refused,
-    /// Without an answer; somebody else may have given it.
+    /// Without an answer; another client may have given it.
     Closed,
 }
 
@@ -218,7 +218,7 @@ pub(super) async fn answer(agent: &Agent, argument: AnswerArgument) -> Result<Va
     Ok(json!({ "questionId": question.id }))
 }
 
-/// What is an option is one; everything else is said in words.
+/// The name of an option chooses it; any other text is an answer in words.
 fn picked(inquiry: Option<&Inquiry>, said: AnswerChoice) -> InquiryAnswer {
     let said = match said {
         AnswerChoice::One(text) => vec![text],

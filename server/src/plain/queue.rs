@@ -1,6 +1,6 @@
-//! What waits, for editors without a plugin: the commands `kode.steer` and `kode.queue`.
+//! The queue, for editors without a plugin: the commands `kode.steer` and `kode.queue`.
 //!
-//! Rule: without an argument nothing is changed; what is not named is the next one that waits.
+//! Rule: without an argument nothing is changed; the default is the next queued prompt.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(super) struct SteerArgument {
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(super) struct QueueArgument {
     op: QueueOperation,
-    /// What waits; the next prompt when it is not said.
+    /// The queued prompts; the default is the next one.
     queue_id: Option<String>,
     /// The new words.
     text: Option<String>,
@@ -60,7 +60,7 @@ pub(super) fn steer(agent: &Agent, steer: SteerArgument) -> Result<Value, Reques
     Ok(submitted(&session, &session.prompts().steer(Prompt::from(steer.text)).map_err(error::submit)?))
 }
 
-/// What became of a prompt.
+/// The outcome of a prompt.
 pub(super) fn submitted(session: &Session, submitted: &SubmitOutcome) -> Value {
     match submitted {
         SubmitOutcome::Started(turn) => json!({ "sessionId": session.id(), "turnId": turn }),
@@ -113,14 +113,14 @@ fn list(session: &Session) -> Value {
     let line = |what: &str, prompt: &QueuedPrompt| {
         format!("{} {what}: {}", prompt.id, printable(prompt.text.lines().next().unwrap_or_default()))
     };
-    let steering = now.steering.iter().map(|prompt| line("is told to the running turn", prompt));
+    let steering = now.steering.iter().map(|prompt| line("goes to the running turn", prompt));
     let mut lines: Vec<_> = steering.chain(now.queue.iter().map(|prompt| line("waits", prompt))).collect();
     if lines.is_empty() {
         lines.push("No prompt waits.".to_owned());
     }
     if now.queue_paused {
         lines.push(format!(
-            "They do not begin by themselves: write something, or run {QUEUE} with {{\"op\": \"promote\"}}."
+            "They do not start by themselves. Send a prompt, or run {QUEUE} with {{\"op\": \"promote\"}}."
         ));
     }
     let shown = |prompts: &[QueuedPrompt]| -> Vec<Value> {

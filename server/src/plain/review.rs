@@ -31,7 +31,7 @@ use crate::agent::Agent;
 use crate::documents;
 pub(crate) use words::{outcome, path};
 
-/// So many hunks of one file are shown as lenses, diagnostics or in a list; commands reach all of them.
+/// Maximum number of hunks of one file as lenses, diagnostics or in a list; commands reach all of them.
 pub(crate) const SHOWN_HUNKS: usize = 1_000;
 
 /// The hunks of one session in one document.
@@ -39,16 +39,16 @@ pub(crate) const SHOWN_HUNKS: usize = 1_000;
 pub(crate) struct SessionReview {
     /// The session.
     pub(crate) session: SessionId,
-    /// What people call the session.
+    /// The title of the session.
     pub(crate) title: String,
     /// The hunks.
     pub(crate) file: FileReview,
 }
 
-/// What there is to know about a session beyond one document.
+/// The data of a session beyond one document.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReviewSummary {
-    /// What waits in all files of the session.
+    /// The undecided changes in all files of the session.
     pub(crate) waiting: PendingHunks,
     /// The titles of the calls that wait for an answer of the user.
     pub(crate) calls: HashMap<CallId, String>,
@@ -94,7 +94,7 @@ impl PendingHunks {
     }
 }
 
-/// Whether an action is meant for a hunk when the hunk is not named. What was decided before stays decided.
+/// Whether an action is meant for a hunk when the hunk is not named. Earlier decisions stay.
 fn waits_for(action: ReviewAction, hunk: &HunkView) -> bool {
     match (action, hunk.state) {
         (ReviewAction::Accept | ReviewAction::Reject, HunkState::Proposed)
@@ -119,7 +119,7 @@ fn waits(hunk: &HunkView) -> bool {
     }
 }
 
-/// What waits in a document, session by session, the oldest session first.
+/// The undecided changes in a document, session by session, the oldest session first.
 pub(crate) fn gather(agent: &Agent, uri: &Url) -> Vec<SessionReview> {
     let target = documents::target(uri);
     let mut sessions = agent.engine.live_sessions();
@@ -131,7 +131,7 @@ pub(crate) fn gather(agent: &Agent, uri: &Url) -> Vec<SessionReview> {
     sessions.iter().filter_map(review).collect()
 }
 
-/// What there is to know about the sessions of these reviews beyond the document, in the same order.
+/// The data of these reviews' sessions beyond the document, in the same order.
 pub(crate) fn around(agent: &Agent, reviews: Vec<SessionReview>) -> Vec<(SessionReview, ReviewSummary)> {
     let around = |review: &SessionReview| {
         let Ok(session) = agent.engine.session(&review.session) else { return ReviewSummary::default() };

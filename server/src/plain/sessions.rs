@@ -1,4 +1,4 @@
-//! The commands for stored sessions: which conversation goes on, what it is called, and what was said in which.
+//! The commands for stored sessions: resume, title and search.
 //!
 //! Rule: the first choice of the picker changes nothing; the command answers before anything is picked. Where the client
 //! cannot ask, the list is shown, and ids say which is meant.
@@ -21,7 +21,7 @@ use crate::convert;
 use crate::convert::error::{self, RequestError};
 use crate::display::printable;
 
-/// The command that goes on with another conversation.
+/// The command that continues with another conversation.
 pub(super) const SESSIONS: &str = "kode.sessions";
 /// The command that gives a conversation a title.
 pub(super) const RENAME: &str = "kode.renameSession";
@@ -32,13 +32,13 @@ pub(super) const DELETE: &str = "kode.deleteSession";
 /// The command that searches all conversations.
 pub(super) const SEARCH: &str = "kode.searchSessions";
 
-/// So many conversations are offered to pick from, the newest; the others can be named.
+/// Maximum number of conversations to pick from, the newest; the others can be named.
 const OFFERED: usize = 10;
 
-/// So many are listed where nothing can be picked.
+/// Maximum number of listed ones where nothing can be picked.
 const LISTED: usize = 30;
 
-/// So many places are told where words were found.
+/// Maximum number of reported hits.
 const FOUND: usize = 30;
 
 /// The choice that changes nothing; first, because a stray key takes the first.
@@ -48,7 +48,7 @@ const CANCEL: &str = "Cancel";
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(super) struct ChooseSession {
-    /// The conversation to go on with; picked when it is not said.
+    /// The conversation to continue with; picked when it is not said.
     session_id: Option<SessionId>,
 }
 
@@ -88,7 +88,7 @@ fn yes() -> bool {
     true
 }
 
-/// Lets the named conversation go on with the next prompt: `{sessionId, title}`. Without an id the user picks, `{asked,
+/// Lets the named conversation continue with the next prompt: `{sessionId, title}`. Without an id the user picks, `{asked,
 /// sessions}`; a client that cannot ask shows the list, `{text, sessions}`.
 pub(super) async fn choose(agent: &Arc<Agent>, choose: ChooseSession) -> Result<Value, RequestError> {
     if let Some(id) = choose.session_id {
@@ -110,7 +110,7 @@ pub(super) async fn choose(agent: &Arc<Agent>, choose: ChooseSession) -> Result<
         answer["asked"] = json!(offered.len());
         pick(agent, offered);
     } else {
-        let how = format!("Go on with one by {SESSIONS} with {{\"sessionId\": \"ID\"}}.");
+        let how = format!("Continue one by {SESSIONS} with {{\"sessionId\": \"ID\"}}.");
         let lines = sessions.iter().map(|session| format!("{}  {}", session.id, offered(session).1));
         let text = lines.chain([how]).collect::<Vec<_>>().join("\n");
         tell(&agent.connection, &text);
@@ -130,7 +130,7 @@ pub(super) async fn rename(agent: &Agent, rename: RenameArgument) -> Result<Valu
     Ok(json!({ "sessionId": id, "title": rename.title }))
 }
 
-/// Puts a conversation away, or takes it out again: `{sessionId, archived}`.
+/// Archives a conversation, or restores it from the archive: `{sessionId, archived}`.
 pub(super) async fn archive(agent: &Agent, archive: ArchiveArgument) -> Result<Value, RequestError> {
     let ArchiveArgument { session_id: id, archived } = archive;
     let done = agent.engine.archive_session(&WorkspaceFilter::All, &id, archived).await;
@@ -169,14 +169,14 @@ fn newest(agent: &Agent, limit: usize) -> ListSessions {
     ListSessions::newest(WorkspaceFilter::These(agent.folders()), limit)
 }
 
-/// A conversation to pick, and what is shown. Titles can be the same; times hardly.
+/// A conversation to pick, and its label. Titles can be the same; times hardly.
 fn offered(session: &SessionSummary) -> (SessionId, String) {
     let time = session.updated.strftime("%Y-%m-%d %H:%M:%SZ");
     let title = if session.title.is_empty() { "(no prompt yet)" } else { &session.title };
     (session.id.clone(), printable(&format!("{title} ({time})")))
 }
 
-/// Asks which conversation is to go on; the answer is carried out by a task of its own.
+/// Asks which conversation is to continue; the answer is carried out by a task of its own.
 fn pick(agent: &Arc<Agent>, offered: Vec<(SessionId, String)>) {
     let agent = Arc::clone(agent);
     tokio::spawn(async move {
@@ -185,7 +185,7 @@ fn pick(agent: &Arc<Agent>, offered: Vec<(SessionId, String)>) {
             titles.map(|title| MessageActionItem { title: title.to_owned(), properties: Default::default() });
         let request = ShowMessageRequestParams {
             typ: MessageType::INFO,
-            message: "Kode: which conversation is to go on?".to_owned(),
+            message: "Kode: Which conversation should continue?".to_owned(),
             actions: Some(actions.collect()),
         };
         let chosen = match agent.connection.client.send_request::<ShowMessageRequest>(request).await {
@@ -199,7 +199,7 @@ fn pick(agent: &Arc<Agent>, offered: Vec<(SessionId, String)>) {
             return;
         };
         let text = match agent.continue_with(&id).await {
-            Ok(title) => format!("Kode: the next prompt goes on with \"{}\".", printable(&title)),
+            Ok(title) => format!("Kode: the next prompt continues \"{}\".", printable(&title)),
             Err(error) => format!("Kode: {error}"),
         };
         tell(&agent.connection, &text);

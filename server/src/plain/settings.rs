@@ -1,8 +1,8 @@
-//! What is wrong with files of settings, agents, skills and commands, for editors: diagnostics at the place, messages for
+//! The problems of files of settings, agents, skills and commands, for editors: diagnostics at the place, messages for
 //! what must be known, the question about what the workspace asks for, and the commands `kode.trust` and
 //! `kode.permissionRules`.
 //!
-//! Rule: a diagnostic stands as long as what it tells of is there; a message is told once, and a question asked once.
+//! Rule: a diagnostic stays as long as its cause; a message is shown once, and a question asked once.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -38,7 +38,7 @@ pub(super) const TRUST: &str = "kode.trust";
 const NOT_NOW: &str = "Not now";
 const SHOW: &str = "Show";
 const TRUST_IT: &str = "Trust";
-/// A message shows so many characters of what is asked for.
+/// Maximum characters of a request in a message.
 const SHOWN_LIMIT: usize = 4_000;
 /// The command that lists the rules in force.
 pub(super) const RULES: &str = "kode.permissionRules";
@@ -52,21 +52,21 @@ pub(super) struct TrustArgument {
     op: TrustOp,
     /// The file that is meant, by its path, whole or in a workspace folder; all when it is left out.
     file: Option<String>,
-    /// What is meant of it, as it was listed.
+    /// The selected entries, as it was listed.
     digests: Option<Vec<String>>,
     session_id: Option<SessionId>,
 }
 
-/// What is done about what files of the workspace ask for.
+/// The action on requests of workspace files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum TrustOp {
     /// It is listed.
     #[default]
     List,
-    /// What was shown counts.
+    /// The shown texts are approved.
     Approve,
-    /// What was approved counts no more.
+    /// The approved texts are revoked.
     Revoke,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct RulesArgument {
 #[derive(Debug, Default)]
 pub(crate) struct SettingsNotices {
     told: Mutex<HashSet<String>>,
-    /// What the user was asked about, by its digest.
+    /// The requests that the user was asked about, by digest.
     asked: Mutex<HashSet<String>>,
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn tell(front_end: &PlainFrontEnd, complaints: &IneffectiveSettings) 
     });
 }
 
-/// The diagnostics of all settings files that live sessions look at, and of the files of other problems.
+/// The diagnostics of all settings files that live sessions check, and of the files of other problems.
 pub(super) fn current(
     front_end: &PlainFrontEnd,
     others: &[SettingsProblem],
@@ -152,7 +152,7 @@ fn diagnostics(complaints: &IneffectiveSettings, encoding: PositionEncoding) -> 
     });
     let withheld = complaints.withheld.iter().map(|withheld| {
         let message = format!(
-            "{} does not count until you trust it: run the command {TRUST}.",
+            "{} is ignored until you trust it: run the command {TRUST}.",
             printable(&withheld.wish.key)
         );
         diagnostic(&withheld.wish.file, withheld.source.place, DiagnosticSeverity::INFORMATION, message)
@@ -182,7 +182,7 @@ fn range(file: &AbsPath, place: FileRange, encoding: PositionEncoding) -> Range 
 fn severe_text(problem: &SettingsProblem) -> String {
     let line = problem.place.map(|place| format!(":{}", place.line + 1)).unwrap_or_default();
     let place = problem.file.as_ref().map(|file| format!(" ({file}{line})")).unwrap_or_default();
-    format!("A setting that should protect does not: {}{place}", problem.message)
+    format!("A protective setting is not in effect: {}{place}", problem.message)
 }
 
 /// Asks the user about what files of the workspace ask for, once for each thing. Nothing waits for the answer.
@@ -205,13 +205,13 @@ pub(crate) fn ask(front_end: &Arc<PlainFrontEnd>, session: &Arc<Session>) {
 async fn ask_about(agent: &Arc<Agent>, roots: Vec<AbsPath>, waiting: &[PendingTrust]) {
     let client = &agent.connection.client;
     let asked_for = summary(waiting.iter().map(|waiting| waiting.wish.key.as_str()));
-    let text = format!("This workspace asks for {asked_for}. Nothing of it counts until you trust it.");
+    let text = format!("This workspace asks for {asked_for}. It is ignored until you trust it.");
     if !agent.connection.facts.get().is_some_and(|facts| facts.show_message_request) {
         let how = format!("The command {TRUST} lists it, and so does `kode-ls trust`.");
         return client.show_message(MessageType::WARNING, readable(&format!("{text} {how}"))).await;
     }
     let lines: Vec<_> = waiting.iter().map(waiting_line).collect();
-    // Nobody says yes to what they were not shown.
+    // Users approve only shown texts.
     let whole = format!("{text}\n{}", lines.join("\n"));
     if whole.chars().count() <= SHOWN_LIMIT {
         if let Some(act) =
@@ -273,7 +273,7 @@ async fn take(agent: &Arc<Agent>, roots: &[AbsPath], act: TrustDecision, waiting
     match trust::act(agent, roots.to_vec(), act, digests).await {
         Ok(done) if act == TrustDecision::Approve && done < waiting.len() => {
             let text = format!(
-                "The files were changed meanwhile: {done} of {} count now. The command {TRUST} lists the others.",
+                "The files changed meanwhile: {done} of {} were approved. The command {TRUST} lists the others.",
                 waiting.len()
             );
             client.show_message(MessageType::WARNING, text).await;
@@ -304,7 +304,7 @@ fn session(agent: &Arc<Agent>, id: Option<&SessionId>) -> Result<Arc<Session>, R
     .map_err(error::session)
 }
 
-/// Lists what files of the workspace ask for: `{text, waiting, approved, wishes}`; or has what was shown of it count or not:
+/// Lists what files of the workspace ask for: `{text, waiting, approved, wishes}`; or approves or revokes shown ones:
 /// `{changed}`.
 pub(super) async fn trust(agent: &Arc<Agent>, argument: TrustArgument) -> Result<Value, RequestError> {
     let roots = match &argument.session_id {
@@ -328,10 +328,10 @@ pub(super) async fn trust(agent: &Arc<Agent>, argument: TrustArgument) -> Result
     };
     let digests = match (argument.digests, act) {
         (Some(digests), _) => digests,
-        // Nothing is lost by taking back what was not shown.
+        // Revoking unseen entries loses nothing.
         (None, TrustDecision::Revoke) => there.iter().copied().cloned().collect(),
         (None, TrustDecision::Approve | TrustDecision::Dismiss) => {
-            let message = "say which: `{\"op\": \"list\"}` shows every text with its digest";
+            let message = "name the entries: `{\"op\": \"list\"}` lists each with its digest";
             return Err(error::invalid_params("digests", message));
         }
     };
@@ -339,14 +339,16 @@ pub(super) async fn trust(agent: &Arc<Agent>, argument: TrustArgument) -> Result
         return Err(error::invalid_params("digests", "nothing there waits, or was approved"));
     }
     if !digests.iter().all(|digest| there.contains(&digest)) {
-        let message = "the text was changed since it was shown, and nothing was done; look at `{\"op\": \"list\"}` again";
+        let message =
+            "the text changed since it was shown, so nothing was done; run `{\"op\": \"list\"}` again";
         return Err(error::invalid_params("digests", message));
     }
     let changed =
         trust::act(agent, roots, act, digests.clone()).await.map_err(|error| error::keep(&error))?;
     if changed < digests.len() {
         let message = format!(
-            "of {} only {changed} still stood in the files as they were shown and count; look at `{{\"op\": \"list\"}}` again",
+            "of {} entries only {changed} were unchanged in the files and took effect; run `{{\"op\": \
+                 \"list\"}}` again",
             digests.len()
         );
         return Err(error::invalid_params("digests", &message));
@@ -354,7 +356,7 @@ pub(super) async fn trust(agent: &Arc<Agent>, argument: TrustArgument) -> Result
     Ok(json!({ "changed": changed }))
 }
 
-/// What waits and what counts, for people and for programs.
+/// The waiting and the approved requests, for people and for programs.
 fn listed(waiting: &[&PendingTrust], approved: &[&ApprovedTrust]) -> Value {
     let mut lines: Vec<_> =
         waiting.iter().map(|one| format!("waits {} [{}]", waiting_line(one), one.digest)).collect();

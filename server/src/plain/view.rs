@@ -27,9 +27,9 @@ use crate::answers::choices;
 use crate::display::{Parts, both_ends, parts, printable, readable, retry_line};
 use crate::plain::review::publish::ReviewPublisher;
 
-/// A message request shows so many characters of what is asked.
+/// Maximum characters of a question in a message request.
 const PROMPT_LIMIT: usize = 2_000;
-/// A message shows so many characters of the answer; the whole is in the log of the client.
+/// Maximum characters of the answer in a message; the whole is in the log of the client.
 pub(super) const ANSWER_LIMIT: usize = 2_000;
 /// A client that takes longer to create a progress gets none.
 const PROGRESS_LIMIT: Duration = Duration::from_secs(5);
@@ -85,7 +85,7 @@ impl SessionView for PlainView {
         if !self.watches {
             return;
         }
-        // What a sub-agent says is for the call it works for, which tells what comes of it; its steps are steps.
+        // The text of a sub-agent is for its call, which reports the result; its steps are steps.
         if event.is_of_sub_agent() && !matches!(event, Event::ToolStart { .. }) {
             return;
         }
@@ -125,7 +125,7 @@ impl SessionView for PlainView {
                 let Some(session) = self.session.upgrade() else { return };
                 let path = review::path(&session, target);
                 drop(session);
-                self.log(MessageType::LOG, &format!("{path} was {what} by somebody else")).await;
+                self.log(MessageType::LOG, &format!("{path} was {what} outside of this session")).await;
             }
             Event::Rewound { .. } => {
                 self.answer.clear();
@@ -144,7 +144,7 @@ impl SessionView for PlainView {
         }
     }
 
-    /// Asks what is pending and ends the progress of a turn that is over.
+    /// Asks pending questions and ends the progress of a turn that is over.
     async fn catch_up(&mut self) {
         self.has_hunks = true;
         ReviewPublisher::hunks_changed(&self.front_end);
@@ -209,7 +209,7 @@ impl PlainView {
             ReviewPublisher::hunks_changed(&front_end);
         }
         settings::tell(&front_end, &session.gate().complaints());
-        // A client that hears of no events cannot ask either.
+        // A client that learns of no events cannot ask either.
         let asks = !(kode.events && kode.permission_ui);
         if asks && session.gate().trust_waiting().is_some() {
             settings::ask(&front_end, session);
@@ -290,7 +290,7 @@ impl PlainView {
         let token = NumberOrString::String(turn.to_owned());
         let (client, wanted) =
             (self.front_end.connection.client.clone(), WorkDoneProgressCreateParams { token: token.clone() });
-        // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
+        // The request is owned by a task of its own: the service cannot bear an answer no caller waits for.
         let create = tokio::spawn(async move { client.send_request::<WorkDoneProgressCreate>(wanted).await });
         let created = timeout(PROGRESS_LIMIT, create).await;
         if !matches!(created, Ok(Ok(Ok(())))) {
@@ -352,10 +352,10 @@ impl PlainView {
     }
 
     /// Asks by a message request in a task of its own. A client that has none, or whose user closes it without an
-    /// answer, is told the commands.
+    /// answer, gets the commands.
     async fn ask(&self, prompt: &PermissionPrompt) {
         let can_ask = self.front_end.connection.facts.get().is_some_and(|facts| facts.show_message_request);
-        // The coverage of the offered answers stands above the body.
+        // The coverage of the offered answers is above the body.
         let Parts { head, body, foot } = parts(prompt);
         let offered = choices(prompt).into_iter().filter(|choice| can_ask || choice.ends_with_session());
         let covered = offered.filter(|choice| choice.covers.is_some()).map(|choice| choice.text());

@@ -26,7 +26,7 @@ const KEPT_CAPACITY: usize = 1 << 20;
 
 const CONTENT_LENGTH: &str = "content-length";
 
-/// What cannot be read as a frame. Each is reported once, however many bytes are skipped because of it.
+/// An unreadable frame. Each is reported once, however many bytes are skipped because of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// Bytes that are no header where one must begin.
@@ -61,7 +61,7 @@ pub struct FrameReader<R> {
     position: StreamPosition,
 }
 
-/// Where in the stream the next byte stands.
+/// The place of the next byte in the stream.
 #[derive(Debug)]
 enum StreamPosition {
     /// At the start of a header block.
@@ -85,7 +85,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         Self { reader, buffer: BytesMut::new(), position: StreamPosition::Aligned }
     }
 
-    /// The next body, or what was wrong instead of one; `None` at the end of the stream.
+    /// The next body, or the error instead of one; `None` at the end of the stream.
     ///
     /// # Errors
     /// What reading the stream itself reports.
@@ -138,7 +138,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                         return Ok(Some(Ok(usize::try_from(bytes).unwrap_or(MAX_BODY))));
                     }
                     None if other_headers => return Ok(Some(Err(FrameError::NoLength))),
-                    // Stray empty lines between messages hurt nobody.
+                    // Stray empty lines between messages are harmless.
                     None => {}
                 },
                 Err(error) => {
@@ -162,7 +162,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
 
     /// Skips to the next line that ends in a Content-Length header and gives its value.
     ///
-    /// Bodies end without a newline, so after a wrong length the next header stands behind the rest of a body on
+    /// Bodies end without a newline, so after a wrong length the next header follows the rest of a body on
     /// one line: the header is looked for at the end of each line, not only at its start. No JSON text has such a
     /// line inside, since a string holds no raw newline, so bodies that are too large are skipped the same way.
     async fn skip_to_length(&mut self) -> io::Result<Option<u64>> {

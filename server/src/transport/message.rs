@@ -1,6 +1,6 @@
-//! What a body says: a call of ours, the answer to a request we sent, or neither.
+//! The kind of a body: a call of ours, the answer to a request we sent, or neither.
 //!
-//! Rule: every body gets a verdict and nothing here fails for good; who sent something illegible is told so with
+//! Rule: every body gets a verdict and nothing here fails for good; an invalid message gets an error with
 //! the standard JSON-RPC codes.
 
 use serde_json::{Map, Value, json};
@@ -39,7 +39,7 @@ pub fn parse(body: &[u8]) -> IncomingMessage {
     }
 }
 
-/// The notification that stands for bytes that are no frame, when they are a document that is too large to be followed;
+/// The notification that represents bytes that are no frame, when they are a document that is too large to be followed;
 /// else the response to them.
 #[must_use]
 pub fn skipped(fault: &FrameError) -> IncomingMessage {
@@ -68,7 +68,7 @@ fn uri_of_document(head: &[u8]) -> Option<String> {
         return None;
     }
     let (uri, at) = after(head, "\"uri\"")?;
-    // A quoted key within a text has its quotes escaped, and so is none.
+    // A quoted key within a text has its quotes escaped, and so is not a key.
     let is_before_text = after(head, "\"text\"").is_none_or(|(_, text)| at < text);
     is_before_text.then_some(uri)
 }
@@ -124,7 +124,7 @@ fn classify(mut fields: Map<String, Value>) -> IncomingMessage {
                 IncomingMessage::Answer(Response::from_error(id, foreign_error(error)))
             }
             (Some(result), _) => IncomingMessage::Answer(Response::from_ok(id, result)),
-            // Some clients leave out a result that is undefined to them; whoever asked must not wait for ever.
+            // Some clients leave out a result that is undefined to them; the caller must not wait for ever.
             (None, _) => IncomingMessage::Answer(Response::from_ok(id, Value::Null)),
         },
         (_, Some(None)) => invalid_request(Id::Null, "`id` must be an integer or a string"),
@@ -171,7 +171,7 @@ fn invalid_request(id: Id, reason: &str) -> IncomingMessage {
     IncomingMessage::Invalid(Response::from_error(id, error(ErrorCode::InvalidRequest, reason.to_owned())))
 }
 
-/// The body with every escaped lone surrogate replaced; `None` when there is none.
+/// The body with every escaped lone surrogate replaced; `None` if absent.
 fn replace_lone_surrogates(body: &[u8]) -> Option<Vec<u8>> {
     let mut repaired: Option<Vec<u8>> = None;
     let mut index = 0;

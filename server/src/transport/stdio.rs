@@ -1,6 +1,6 @@
 //! Standard input and output as files.
 //!
-//! Rule: one system call for what is read or written at once. Those of the standard library go through buffers of their own:
+//! Rule: one system call for each read or write. Those of the standard library go through buffers of their own:
 //! input is handed over in small pieces, and output is cut behind its last line break, which a frame has in its middle.
 
 use std::fs::File;

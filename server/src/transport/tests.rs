@@ -139,7 +139,7 @@ async fn a_fault_is_answered_once_and_the_next_request_is_served() {
     let mut server = start().await;
     for (name, bytes, code) in cases {
         server.client.send_bytes(&bytes).await;
-        // What is skipped ends at the next header, so the answer may come before or with the next request.
+        // Skipped bytes end at the next header, so the answer may come before or with the next request.
         server.command(4711, "echo").await;
         if let Some(code) = code {
             let answer = server.client.receive().await;

@@ -75,6 +75,6 @@ fn push_frame(buffer: &mut Vec<u8>, message: &impl Serialize) {
             buffer.extend_from_slice(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes());
             buffer.extend_from_slice(&body);
         }
-        Err(error) => tracing::error!(%error, "a message that is no JSON was dropped"),
+        Err(error) => tracing::error!(%error, "a message that is not valid JSON was dropped"),
     }
 }

@@ -1,6 +1,6 @@
 //! The cases: a passage of a file, what should stand there, and the request as a model sends it.
 //!
-//! Rule: a case follows from the seed and its number alone. The passage stands in its file once, byte for byte.
+//! Rule: a case follows from the seed and its number alone. The passage is in its file once, byte for byte.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub(crate) struct Case {
     pub(crate) text: String,
     /// The passage as the request has it.
     pub(crate) old: String,
-    /// What should stand there, as the request has it.
+    /// The expected text, as the request has it.
     pub(crate) new: String,
     /// The file as it should be afterwards.
     pub(crate) intended: String,

@@ -1,4 +1,4 @@
-//! What became of a case, and the sums of it.
+//! The outcome of a case, and the sums of it.
 //!
 //! Rule: a text is right when it is the intended one, byte for byte, and was to be written at all. Everything else that is
 //! written is wrong. Trailing blanks of lines that stay are the file's.
@@ -12,7 +12,7 @@ use kode_engine::text::edit::passage::{PassageEdit, PassageMismatch, PassageRequ
 
 use crate::cases::Case;
 
-/// What became of one case.
+/// The outcome of one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Right,
@@ -36,7 +36,7 @@ pub(crate) fn of_ours(case: &Case) -> Outcome {
     }
 }
 
-/// What a peer wrote; `None` for a refusal.
+/// The text of a peer; `None` for a refusal.
 pub(crate) fn of_text(case: &Case, written: Option<&str>) -> Outcome {
     match written {
         None => Outcome::Refused { names_passage: false },

@@ -72,7 +72,7 @@ fn main() {
     times(&cases);
 }
 
-/// The cases of one outcome, with what was asked for and what stands there.
+/// The cases of one outcome, with the expected and the actual text.
 fn show(cases: &[Case], outcomes: &[Outcome], kind: &str) {
     for (case, outcome) in cases.iter().zip(outcomes) {
         let is_shown = match kind {
@@ -143,7 +143,7 @@ fn gates(columns: &[(&str, Tally)]) {
     }
 }
 
-/// The time of one request in a long text: as it stands, distorted, and refused with the nearest passage.
+/// The time of one request in a long text: unchanged, distorted, and refused with the nearest passage.
 fn times(cases: &[Case]) {
     let mut long: Vec<&str> = Vec::new();
     let mut texts = cases.iter().map(|case| &*case.text).collect::<Vec<_>>();

@@ -1,7 +1,7 @@
 //! Files by the client: unsaved text, typing during an edit, and clients whose file methods cannot be trusted.
 //!
-//! Rule: two clients are imitated from their sources. "zed" shows its buffers, merges a write with what was typed since it was
-//! last asked for the file, and saves. "cc" shows the disk, and overwrites its buffer with what it is given.
+//! Rule: two clients are imitated from their sources. "zed" shows its buffers, merges a write with the typed text since it
+//! was last asked for the file, and saves. "cc" shows the disk, and overwrites its buffer with what it is given.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ struct Buffer {
 #[derive(Default)]
 struct Zed {
     buffers: HashMap<String, Buffer>,
-    /// Text that is appended to a buffer after so many reads of it.
+    /// Text that is appended to a buffer after this many reads of it.
     typing: Vec<(usize, String)>,
     reads: usize,
     /// The paths that the agent has written: the review of agent edits.
@@ -52,7 +52,7 @@ impl Zed {
         Some(shown)
     }
 
-    /// Applies a write as the difference to the snapshot, keeps what was typed behind it, formats, and saves.
+    /// Applies a write as the difference to the snapshot, keeps the typed text behind it, formats, and saves.
     fn write(&mut self, path: &str, content: &str) {
         self.written.push(path.to_owned());
         let buffer = self.buffers.entry(path.to_owned()).or_default();

@@ -41,7 +41,7 @@ fn an_edit_is_asked_for_with_its_diff_and_an_always_is_kept() {
     client.select(&request, "allow-edits");
     client.await_answer(id).unwrap();
     assert_eq!(project.read("a.txt"), "one\nTWO\n");
-    // The mode of the answer lasts, and the client is told of it.
+    // The mode of the answer lasts, and the client is notified of it.
     let update =
         client.wait_update(&session, "the mode", |update| update["sessionUpdate"] == "current_mode_update");
     assert_eq!(update["currentModeId"], "acceptEdits");

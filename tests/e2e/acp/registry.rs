@@ -1,4 +1,4 @@
-//! The entry that is handed in to the registry of the Agent Client Protocol.
+//! The entry that is submitted to the registry of the Agent Client Protocol.
 //!
 //! Rule: the rules are those of the registry's contribution guide: id, version, distribution, icon and authentication.
 

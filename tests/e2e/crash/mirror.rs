@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-/// What a client shows of a session.
+/// The display of a session in a client.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mirror {
     /// The number of the newest event that is in it.
     pub(super) seq: u64,
-    /// What the session is doing.
+    /// The state of the session.
     pub(super) state: String,
-    /// What waits for the user, by id.
+    /// The open prompts for the user, by id.
     pub(super) waiting: BTreeMap<String, Value>,
     /// The turns that have ended.
     pub(super) ended: BTreeSet<String>,
@@ -37,7 +37,7 @@ fn id_of(waiting: &Value) -> String {
 }
 
 impl Mirror {
-    /// What a snapshot shows.
+    /// The display of a snapshot.
     pub(super) fn of(snapshot: &Value) -> Self {
         let list = |name: &str| snapshot[name].as_array().cloned().unwrap_or_default();
         assert_eq!(snapshot["moreItems"], false, "all items are in the snapshot");
@@ -129,7 +129,7 @@ impl Mirror {
         self.lost_in(other).is_none()
     }
 
-    /// Sees that all that this shows is in the other one too: every item, with at least its text, and what is over as it
+    /// Sees that all that this shows is in the other one too: every item, with at least its text, and finished ones as it
     /// was.
     pub(super) fn assert_kept_in(&self, other: &Self) {
         if let Some(lost) = self.lost_in(other) {

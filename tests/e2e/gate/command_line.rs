@@ -109,7 +109,7 @@ fn what_a_project_asks_for_waits_until_it_is_approved() {
     let approved = desk.cli(&["trust", "approve", "--yes", ".kode/settings.json"], "");
     assert_eq!(approved.code, 0, "{approved:?}");
     assert_eq!(decision(), "allow");
-    // What was approved is that text: another is asked for again.
+    // The approval is for that text: another is asked for again.
     desk.project.write(".kode/settings.json", r#"{ "permissions": { "allow": ["Bash(git:*)"] } }"#);
     assert_eq!(decision(), "ask");
     let again = desk.cli(&["trust", "approve", "--yes", ".kode/settings.local.json"], "");

@@ -16,7 +16,7 @@ struct Row<'table> {
     number: usize,
     command: String,
     rules: Value,
-    /// What the peers demand, each with its name before it.
+    /// The demands of the peers, each with its name before it.
     peers: BTreeSet<(&'table str, &'table str)>,
     decision: &'table str,
     /// The decision without questions, where the table states it.

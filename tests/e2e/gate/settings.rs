@@ -1,7 +1,7 @@
-//! Settings files: what they allow, ask for and refuse, and what is told when something is wrong with them.
+//! Settings files: what they allow, ask for and refuse, and the reports about errors in them.
 //!
 //! Rule: what a workspace's own files loosen waits for approval, what they deny counts at once; what cannot be read makes
-//! nothing looser, and is told where it stands.
+//! nothing looser, and gets its place.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn execute(client: &Client, command: &str, argument: Value) -> Value {
     client.call("workspace/executeCommand", json!({ "command": command, "arguments": [argument] }))
 }
 
-/// Waits until the newest diagnostics of a file are so many; gives them.
+/// Waits until the newest diagnostics of a file are this many; gives them.
 fn diagnostics(client: &Client, uri: &str, count: usize) -> Vec<Value> {
     client.wait_for(&format!("{count} diagnostics of {uri}"), |received| {
         let newest =
@@ -182,7 +182,7 @@ fn a_mode_can_be_switched_off_and_another_be_the_first() {
     let run = desk.cli(&["run", "--mode", "bypassPermissions", "write"], "");
     assert!(run.code != 0 && run.stderr.contains("disableBypassPermissionsMode"), "{run:?}");
 
-    // What the editor says is stronger than the file.
+    // The editor's settings are stronger than the file.
     let client = desk.start();
     client.initialize(Offer::kode().options(json!({ "mode": "plan" })).params(&desk.project.workspace()));
     assert_eq!(client.session().snapshot()["mode"], "plan");

@@ -1,6 +1,6 @@
 //! Standing answers: for the session, the project, the user.
 //!
-//! Rule: what is kept is exactly the text that was shown, the rest of the file stays as it was, and a rule that is gone
+//! Rule: the stored text is exactly the shown one, the rest of the file stays as it was, and a rule that is gone
 //! is asked for again.
 
 use super::*;

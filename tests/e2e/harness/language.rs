@@ -21,7 +21,7 @@ pub(super) enum Language {
     Rust,
 }
 
-/// What the tests of one exercise say.
+/// The output of one exercise's tests.
 #[derive(Debug)]
 pub(super) struct Verdict {
     pub(super) name: String,
@@ -48,7 +48,7 @@ impl Language {
         }
     }
 
-    /// What a line of comment begins with.
+    /// The mark of a line comment.
     pub(super) fn comment(self) -> &'static str {
         match self {
             Self::Python => "#",

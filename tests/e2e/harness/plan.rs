@@ -1,4 +1,5 @@
-//! What the scripted model sends for an exercise: distorted requests, and the right ones behind those that are to be refused.
+//! The requests of the scripted model for an exercise: distorted requests, and the right ones behind those that are to be
+//! refused.
 //!
 //! Rule: all of it follows from the exercise, its tool and its place in the list. A right request is never sent before the distorted
 //! one was refused with the passage that it needs.
@@ -16,7 +17,7 @@ const ROLLS: u64 = 8;
 /// The comment that makes a passage stale.
 const STALE: usize = 3;
 
-/// What `Edit` and `MultiEdit` undo.
+/// The distortions that `Edit` and `MultiEdit` undo.
 const HARMLESS: &[Distortion] = &[
     Distortion::Backslashes,
     Distortion::Dashes,
@@ -31,7 +32,7 @@ const HARMLESS: &[Distortion] = &[
     Distortion::ByteOrderMark,
     Distortion::Verbatim,
 ];
-/// What `apply_patch` undoes.
+/// The distortions that `apply_patch` undoes.
 const HARMLESS_IN_PATCHES: &[Distortion] = &[
     Distortion::Quotes,
     Distortion::TabsAndSpaces,
@@ -39,10 +40,10 @@ const HARMLESS_IN_PATCHES: &[Distortion] = &[
     Distortion::TrailingBlanks,
     Distortion::Verbatim,
 ];
-/// What `Write` undoes.
+/// The distortions that `Write` undoes.
 const HARMLESS_IN_WHOLE: &[Distortion] =
     &[Distortion::LineBreaks, Distortion::ByteOrderMark, Distortion::Verbatim];
-/// What leaves a doubt.
+/// The ambiguous distortions.
 const HARMFUL: &[Distortion] =
     &[Distortion::Elision, Distortion::ShiftSome, Distortion::MissingLine, Distortion::Stale];
 
@@ -73,22 +74,22 @@ pub(super) struct Attempt {
     pub(super) prompt: String,
     /// Whether the model reads the file before.
     pub(super) reads: bool,
-    /// What the user types between the model's reading and its call.
+    /// The user's typing between the model's reading and its call.
     pub(super) meanwhile: Meanwhile,
     pub(super) call: (&'static str, Value),
     pub(super) expected: Expected,
     /// The distortions of its passages.
     pub(super) distortions: Vec<Distortion>,
-    /// What a refusal has to show: the lines of the passage as they stand there.
+    /// The lines that a refusal has to show: the lines of the passage as they stand there.
     pub(super) shown: Vec<String>,
-    /// What is sent after a refusal.
+    /// The request after a refusal.
     pub(super) retry: Option<Box<Attempt>>,
 }
 
-/// What the user types between the model's reading and its call.
+/// The user's typing between the model's reading and its call.
 #[derive(Clone, Debug)]
 pub(super) enum Meanwhile {
-    /// Nothing: what the model knows is what stands there.
+    /// Nothing: the model knows the current text.
     Nothing,
     /// The next characters of a comment.
     Characters,
@@ -285,7 +286,7 @@ impl RightRequests<'_> {
         self.exercise.solved(|passage| self.with_line(at(passage), &passage.new))
     }
 
-    /// What the user types before the call with this request.
+    /// The user's typing before the call with this request.
     fn meanwhile(&self, request: &PassageRequest, at: usize) -> Meanwhile {
         match request.distortion {
             Distortion::Stale => {
@@ -336,7 +337,7 @@ impl RightRequests<'_> {
 }
 
 impl Passage {
-    /// Whether a comment may stand behind its first line, before and after, and the line stands nowhere else.
+    /// Whether a comment may stand behind its first line, before and after, and the line is unique.
     fn may_be_stale(&self, exercise: &Exercise) -> bool {
         let opens = |lines: &[String]| lines.len() > 1 && lines[0].ends_with([':', '{']);
         let first = &self.old[0];
@@ -458,7 +459,7 @@ impl Attempt {
 }
 
 impl Plan {
-    /// Adds the answers of the model to a script, and a last look at the file.
+    /// Adds the answers of the model to a script, and a last check the file.
     pub(super) fn add_to(&self, script: Script, exercise: &Exercise) -> Script {
         let look = [call("Read", json!({ "file_path": path(exercise) })), say("Seen.")];
         let script = self.attempts.iter().fold(script, |script, attempt| attempt.add_to(script, exercise));

@@ -1,6 +1,6 @@
 //! Plays the plans: the model works on a file in which the user types, and the file is saved.
 //!
-//! Rule: an exercise ends with a text that is compared as a whole, with what was typed and with what the model then reads.
+//! Rule: an exercise ends with a text that is compared as a whole, with the typed text and with what the model then reads.
 
 use kode_e2e::distortion::{Distortion, Expected};
 use kode_e2e::{Client, Policy, Project, SaveReason, Session, Typing, results_of, text_of};
@@ -13,7 +13,7 @@ use crate::harness::user::{BOTTOM, MIDDLE, TOP, TypingUser, with_comments};
 /// Characters that the user types at each moment of a call.
 const CHARACTERS: usize = 7;
 
-/// What was seen, over all exercises of a language.
+/// The results, over all exercises of a language.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) tools: Vec<EditTool>,
@@ -100,7 +100,7 @@ impl Play<'_> {
 
     /// Plays one prompt while the user types; gives whether the call has changed the file.
     fn carry_out(&mut self, attempt: &Attempt, tool: EditTool) -> bool {
-        // What a model writes as a whole has what it has read, and no more.
+        // A file that a model writes as a whole has the text it has read, and no more.
         if tool != EditTool::Write {
             self.type_next(TOP);
         }
@@ -142,7 +142,7 @@ impl Play<'_> {
         self.session.respond(prompt, json!({ "decision": "allow", "scope": "once" })).unwrap();
         let typed = typed + self.type_next(BOTTOM);
         self.session.wait_done(turn);
-        // What was typed meanwhile makes an edit stale. The editor refuses it, and the policy has had its turn.
+        // The typed text meanwhile makes an edit stale. The editor refuses it, and the policy has had its turn.
         if editor.typed().len() < typed {
             self.type_all(&arriving);
         }

@@ -1,7 +1,7 @@
 //! The simulated user: comments that are typed into the open file, one character at a time.
 //!
-//! Rule: each character is a notification of its own, at the place that the ones before it have reached. Where a comment stands in
-//! the end follows from the exercise alone, whatever the agent does meanwhile.
+//! Rule: each character is a notification of its own, at the place that the ones before it have reached. Where a comment is
+//! in the end follows from the exercise alone, whatever the agent does meanwhile.
 
 use std::collections::VecDeque;
 
@@ -24,7 +24,7 @@ pub(super) struct TypingUser {
 
 #[derive(Debug)]
 struct TypedComment {
-    /// The line behind which it is typed, with what was typed so far; `None` at the end of the file.
+    /// The line behind which it is typed, with the typed text so far; `None` at the end of the file.
     reached: Option<String>,
     left: VecDeque<char>,
 }
@@ -63,7 +63,7 @@ impl TypingUser {
         Self { comments }
     }
 
-    /// The next characters of a comment, at most so many.
+    /// The next characters of a comment, at most this many.
     pub(super) fn next(&mut self, place: usize, count: usize) -> Vec<Typing> {
         let comment = &mut self.comments[place];
         let count = count.min(comment.left.len());

@@ -1,4 +1,4 @@
-//! Hooks in the heads of agents' and skills' files: when they count, who has to approve them, and where they are told.
+//! Hooks in the heads of agents' and skills' files: when they count, who has to approve them, and where they are listed.
 
 use super::*;
 

@@ -104,7 +104,7 @@ fn serve() -> String {
                      close\r\n\r\n",
                     body.len()
                 );
-                // Who does not wait for the answer has gone.
+                // A client that does not wait for the answer has gone.
                 let _ = (&stream).write_all(format!("{head}{body}").as_bytes());
             });
         }
@@ -112,7 +112,7 @@ fn serve() -> String {
     base
 }
 
-/// What the browser does once the user has said yes: it goes where the page sends it.
+/// The browser after the user's consent: it goes where the page sends it.
 fn say_yes(page: &str) -> String {
     let page = url::Url::parse(page).unwrap();
     let value = |name: &str| {

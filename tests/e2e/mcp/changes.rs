@@ -34,12 +34,12 @@ fn wait_listed(client: &Client, name: &str, mut fits: impl FnMut(&Value) -> bool
     }
 }
 
-/// How often the server that keeps this log was begun.
+/// How often the server that keeps this log was started.
 fn begun(log: &Path) -> usize {
     fs::read_to_string(log).unwrap_or_default().lines().filter(|line| line.starts_with("pid ")).count()
 }
 
-/// Waits until the server that keeps this log was begun so often.
+/// Waits until the server that keeps this log was started so often.
 fn wait_begun(log: &Path, times: usize) {
     let began = std::time::Instant::now();
     while begun(log) < times {
@@ -56,7 +56,7 @@ fn last_text(project: &Project) -> String {
 
 #[test]
 fn a_swapped_script_is_not_started_again_until_it_is_approved() {
-    // The server itself swaps its script and ends: nobody has time to see it but whoever starts it again.
+    // The server itself swaps its script and ends: only the restarting code can see it.
     let evil = format!("touch swapped.txt\nexec '{}'\n", faulty().display());
     let swap = json!({ "path": "{{cwd}}/server.sh", "text": evil });
     let script = Script::default()

@@ -24,7 +24,7 @@ fn entry(how: &str, log: &Path) -> Value {
     entry
 }
 
-/// Waits until a state of the server is told that fits.
+/// Waits until a state of the server is reported that fits.
 fn wait_state(session: &Session<'_>, what: &str, mut fits: impl FnMut(&Value) -> bool) -> Value {
     let event = session.wait_event(what, |event| {
         event["type"] == "mcp_changed" && event["servers"].as_array().unwrap().iter().any(&mut fits)
@@ -32,7 +32,7 @@ fn wait_state(session: &Session<'_>, what: &str, mut fits: impl FnMut(&Value) ->
     event["servers"].as_array().unwrap().iter().find(|server| fits(server)).unwrap().clone()
 }
 
-/// What the model got for its last call.
+/// The result of the model's last call.
 fn last_result(project: &Project) -> (String, bool) {
     let [result] = project.model.last_results().try_into().unwrap();
     result
@@ -233,7 +233,7 @@ fn one_that_never_speaks_holds_nobody_up_and_is_given_up_after_its_time() {
     let session = unasked(&client);
     assert_eq!(session.run("go")["stopReason"], "end_turn");
     let failed = wait_state(&session, "the end of all attempts", |server| server["state"] == "failed");
-    assert!(failed["failure"]["message"].as_str().unwrap().contains("did not begin to speak"), "{failed}");
+    assert!(failed["failure"]["message"].as_str().unwrap().contains("did not answer within"), "{failed}");
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn a_server_in_the_sandbox_writes_in_the_workspace_alone_and_ends_with_a_killed_
     let client = start(&project, &[]);
     let session = unasked(&client);
     session.run("go");
-    // What is written there may be in a folder of the sandbox that is called the same.
+    // Files written there may be in a folder of the sandbox that is called the same.
     assert_eq!(project.read("inside.txt"), "written\n");
     assert!(!project.outside().join("outside.txt").exists());
     client.kill();

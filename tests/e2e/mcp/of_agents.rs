@@ -50,7 +50,7 @@ fn notices(session: &Session<'_>) -> String {
     session.notices().iter().map(|notice| notice.to_string()).collect::<Vec<_>>().join("\n")
 }
 
-/// The processes that the server was begun as.
+/// The processes that the server was started as.
 fn begun(log: &Path) -> Vec<String> {
     let text = fs::read_to_string(log).unwrap_or_default();
     text.lines().filter_map(|line| line.strip_prefix("pid ")).map(str::to_owned).collect()

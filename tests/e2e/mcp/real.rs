@@ -38,7 +38,7 @@ fn python(name: &str) -> PathBuf {
     servers().join("python/bin").join(name)
 }
 
-/// What a server says to the calls of a turn in which nothing is asked.
+/// The results of a server for the calls of a turn without questions.
 fn results(
     entry: Value,
     name: &str,
@@ -157,7 +157,7 @@ fn git_and_time_and_fetch_of_pypi_answer() {
                 "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
                 body.len()
             );
-            // Who does not wait for the answer has gone.
+            // A client that does not wait for the answer has gone.
             let _ = std::io::Write::write_all(&mut &stream, format!("{head}{body}").as_bytes());
         }
     });
@@ -186,7 +186,7 @@ fn everything(form: &str) -> (Process, u16) {
     (process, port)
 }
 
-/// What every form of the server called everything has to do.
+/// The demands on every form of the server called everything.
 fn check_everything(entry: &Value) {
     let project = Project::new(
         &Script::default()
@@ -288,7 +288,7 @@ fn a_server_that_wants_a_token_is_told_as_one() {
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
             while lines.next().is_some_and(|line| !line.is_empty()) {}
             let head = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer realm=\"x\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-            // Who does not wait for the answer has gone.
+            // A client that does not wait for the answer has gone.
             let _ = std::io::Write::write_all(&mut &stream, head.as_bytes());
         }
     });

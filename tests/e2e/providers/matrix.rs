@@ -1,6 +1,6 @@
 //! Every provider by every ability: the cells of the table in server/docs/models.md.
 //!
-//! Rule: one conversation for each provider, and one test for each ability that looks at it. The table names all of these
+//! Rule: one conversation for each provider, and one test for each ability that checks it. The table names all of these
 //! tests and no other.
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{DOCUMENT, PICTURE, Wire, last_text, read};
 
-/// What the abilities are called in the table, in its order, and the tests of them.
+/// The names of the abilities in the table, in its order, and the tests of them.
 const ABILITIES: [(&str, &str); 8] = [
     ("streaming", "streaming"),
     ("tools", "tools"),
@@ -25,7 +25,7 @@ const ABILITIES: [(&str, &str); 8] = [
     ("discovery", "discovery"),
 ];
 
-/// What a document is sent as.
+/// The form of a sent document.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Documents {
     /// The document itself.
@@ -48,15 +48,15 @@ struct Provider {
 /// The path of a list, and the list.
 type ModelList = (&'static str, fn() -> Value);
 
-/// What one conversation showed.
+/// The results of one conversation.
 struct Run {
     /// The requests, in order: the call, its result, picture and document, the streamed answer.
     requests: Vec<Value>,
-    /// What the first turn used.
+    /// The usage of the first turn.
     usage: Value,
-    /// What the second request of the first turn gave the model as the result of its call.
+    /// The result of the call in the second request of the first turn.
     results: Vec<String>,
-    /// What was on the screen while the answer was held in its middle.
+    /// The screen while the answer was held in its middle.
     in_the_middle: String,
     /// The whole of it.
     whole: String,
@@ -158,14 +158,14 @@ impl Provider {
         assert_eq!((is_native, is_text), expected, "{request}");
     }
 
-    /// What providers have cached can be used again: the next request begins as the one before, and marks or keys are sent
+    /// The caches of providers can be used again: the next request begins as the one before, and marks or keys are sent
     /// where the provider wants them.
     fn caching(&self, run: &Run) {
         if self.wire == Wire::Messages {
             assert!(run.requests[1].to_string().contains("cache_control"), "{}", run.requests[1]);
             return;
         }
-        // What the provider has stored is not sent again.
+        // Content that the provider has stored is not sent again.
         if run.requests[1..3].iter().any(|request| request["previous_response_id"].is_string()) {
             return;
         }
@@ -178,7 +178,7 @@ impl Provider {
             request[field].as_array().cloned().unwrap_or_default()
         };
         let (before, now) = (history(&run.requests[1]), history(&run.requests[2]));
-        // The newest messages carry what is said with one request alone.
+        // The newest messages carry texts for a single request.
         let same = before.len() - 1;
         assert_eq!(before[..same], now[..same]);
         for field in ["tools", "systemInstruction", "instructions", "system"] {
@@ -199,7 +199,7 @@ impl Provider {
         let models: Vec<&Value> = run.discovered["models"].as_array().unwrap().iter().collect();
         match self.list {
             Some(_) => assert!(models.iter().any(|model| model["name"].is_string()), "{}", run.discovered),
-            // It is told that there is no list.
+            // It is reported that there is no list.
             None => {
                 assert!(run.discovered["problem"]["message"].as_str().unwrap().contains("lists no models"))
             }

@@ -58,7 +58,7 @@ impl<'a> Batch<'a> {
         numbered.filter(|(number, _)| is_taken(*number)).map(|(_, attack)| attack.name).collect()
     }
 
-    /// What has changed around the repositories.
+    /// The changes around the repositories.
     pub(super) fn changes_outside(&self) -> Vec<String> {
         self.scene.changes_outside()
     }

@@ -26,7 +26,7 @@ pub(super) struct Plot {
     pub(super) calls: &'static [(&'static str, &'static str)],
 }
 
-/// What the user's settings say.
+/// The user's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rules {
     /// Commands run unasked in the sandbox; some folders are denied.
@@ -49,7 +49,7 @@ impl Rules {
     }
 }
 
-/// A server, its hostile model and what is around it.
+/// A server, its hostile model and its surroundings.
 struct Stage {
     scene: Scene,
     model: ScriptedModel,
@@ -84,7 +84,7 @@ impl Stage {
         client
     }
 
-    /// What went wrong since the last look.
+    /// The errors since the last check.
     fn damage(&self) -> Vec<String> {
         let mut damage = self.scene.changes_outside();
         for (file, content) in [("outside/secret.txt", "SECRET\n"), ("outside/folder/secret.txt", "SECRET\n")]

@@ -1,5 +1,5 @@
-# What a person does in a workspace after an agent's turn, in `$1`. `$P` is the file whose existence shows that something
-# ran. Each command ends by itself or after ten seconds, and none reads from a terminal.
+# The acts of a person in a workspace after an agent's turn, in `$1`. `$P` is the file whose existence shows that
+# something ran. Each command ends by itself or after ten seconds, and none reads from a terminal.
 cd "$1" || exit 0
 export GIT_TERMINAL_PROMPT=0 GIT_EDITOR=true GIT_PAGER=cat
 run() { timeout 10 "$@" </dev/null >/dev/null 2>&1; }

@@ -1,6 +1,6 @@
 //! Races: a process swaps a folder for a link that leads outside while the model reads, searches and writes in it.
 //!
-//! Rule: the swaps go on as fast as the kernel makes them; no byte from outside reaches the model, and nothing outside
+//! Rule: the swaps continue as fast as the kernel makes them; no byte from outside reaches the model, and nothing outside
 //! changes.
 
 use std::fs;
@@ -72,7 +72,7 @@ fn results(project: &Project, prompt: &str, sessions: usize) -> Vec<String> {
     let client = project.connect(&Offer::kode());
     let mut results = Vec::new();
     for _ in 0..sessions {
-        // What leads outside is refused without a question.
+        // Paths that lead outside are refused without a question.
         let session = client.session_with(json!({ "mode": "dontAsk" }));
         session.run(prompt);
         let request = project.model.last_request();
@@ -121,10 +121,10 @@ fn ten_thousand_reads_in_a_race_return_nothing_from_outside() {
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
 }
 
-/// What a file outside holds in the races of writes: what the model leaves in the file inside, so that no comparison of texts
-/// holds a write back.
+/// The content of a file outside in the races of writes: the text that the model leaves in the file inside, so that no
+/// comparison of texts holds a write back.
 const SAME: &str = "inside A\n";
-/// How often the calls stand in one answer of the model.
+/// How often the calls are in one answer of the model.
 const TIMES: usize = 6;
 /// Sessions of changes.
 const WRITERS: usize = 4;
@@ -183,7 +183,7 @@ fn ten_thousand_swaps_while_the_model_changes_files_change_nothing_outside() {
     client.initialize(Offer::kode().params(&project.workspace()));
     let (mut changed, mut refused) = (0, 0);
     for _ in 0..WRITERS {
-        // What leads outside is refused without a question.
+        // Paths that lead outside are refused without a question.
         let session = client.session_with(json!({ "mode": "dontAsk" }));
         session.run("change");
         let request = project.model.last_request();

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::Attack;
 use crate::sandbox::fixture::{User, become_user, collect, contained, give, parent_of, program};
 
-/// What the person runs afterwards.
+/// The person's commands afterwards.
 pub(super) const NEXT: &str = include_str!("next.sh");
 /// How the repository of every scene was made.
 const TEMPLATE: &str = "
@@ -121,7 +121,7 @@ impl Scene {
         self.path("marker/ran").exists()
     }
 
-    /// What has changed around the workspace.
+    /// The changes around the workspace.
     pub(super) fn changes_outside(&self) -> Vec<String> {
         let mut changes = Vec::new();
         for (file, content) in [("home/.bashrc", "true\n"), ("home/.gitconfig", SETTINGS)] {

@@ -37,7 +37,7 @@ const REFUSED: [(&str, i64, &str); 26] = [
     ("clone", libc::SYS_clone, "0x10000000 | 17, 0, 0, 0, 0"),
     ("ioctl", libc::SYS_ioctl, "0, 0x5412, 0"),
 ];
-/// Calls that are said not to exist.
+/// Calls that are reported as missing.
 const MISSING: [(&str, i64, &str); 4] = [
     ("io_uring_setup", libc::SYS_io_uring_setup, "0, 0"),
     ("io_uring_enter", libc::SYS_io_uring_enter, "-1, 0, 0, 0, 0, 0"),

@@ -1,7 +1,7 @@
 //! A workspace with things around it that no command may reach, and the command line that runs probes in it.
 //!
-//! Rule: what is outside is real: files, secrets, listeners and a process of the same user; after every probe they
-//! are looked at, whatever the probe said.
+//! Rule: the outside is real: files, secrets, listeners and a process of the same user; after every probe they
+//! are checked, whatever the probe said.
 
 use std::fs::{self, Permissions};
 use std::io::{ErrorKind, Read, Write};
@@ -20,32 +20,32 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, geteuid, kill_process_group, waitid};
 use tempfile::TempDir;
 
-/// What is in every secret.
+/// The content of every secret.
 pub(crate) const SECRET: &str = "SECRET";
-/// The content of what is outside and guarded.
+/// The content of outside and guarded files.
 const PRECIOUS: &str = "precious\n";
 /// The user that owns nothing.
 const NOBODY: u32 = 65534;
 /// Where a folder can be made that everybody can reach and that no sandbox puts something else over.
 const REACHABLE: &str = "/opt";
 
-/// Who runs the commands.
+/// The user who runs the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum User {
-    /// Whoever runs the tests.
+    /// The user who runs the tests.
     Own,
     /// A user without any rights; only root can become it.
     Nobody,
 }
 
 impl User {
-    /// Those that there are here.
+    /// The available users.
     pub(crate) fn all() -> Vec<Self> {
         if geteuid().is_root() { vec![Self::Own, Self::Nobody] } else { vec![Self::Own] }
     }
 }
 
-/// What is looked at after a probe.
+/// The checks after a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outside {
     /// Everything is as it was.
@@ -218,7 +218,7 @@ impl Fixture {
         listener
     }
 
-    /// Fails unless everything outside and guarded is as it was and nobody has called.
+    /// Fails unless everything outside and guarded is as it was and no connection came.
     pub(crate) fn check(&mut self, outside: Outside, what: &str) {
         for file in [
             "ws/.git/config",
@@ -385,7 +385,7 @@ pub(crate) fn collect(mut child: Child) -> Output {
     Output { code, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
 }
 
-/// Sends what the helper wants first: a length and so many bytes.
+/// Sends what the helper wants first: a length and this many bytes.
 pub(crate) fn send(mut to: impl Write, json: &serde_json::Value) {
     let json = json.to_string();
     to.write_all(&u32::try_from(json.len()).unwrap().to_be_bytes()).unwrap();

@@ -1,6 +1,6 @@
 //! Listed hosts: reached through the proxy and in no other way.
 //!
-//! Rule: the hosts are servers of the test on loopback, listed by their address; what comes through is looked at where
+//! Rule: the hosts are servers of the test on loopback, listed by their address; what comes through is checked where
 //! it arrives, and what must not come through is tried at a server that is there.
 
 use std::io::{BufRead, BufReader, Write};
@@ -17,7 +17,7 @@ use serde_json::json;
 use super::fixture::{Fixture, Outside, User, collect, wait_until_gone};
 use super::{BUBBLEWRAP, LANDLOCK};
 
-/// What the server says.
+/// The text of the server.
 const PAGE: &str = "page of the listed host";
 /// How the command line of a bridge begins.
 const BRIDGE: &str = "/run/kode-ls/helper\0__sandbox\0--bridge";
@@ -64,7 +64,7 @@ fn answer(mut stream: TcpStream, counter: &AtomicUsize) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
     if lines.any(|line| line.is_ok_and(|line| line.is_empty())) {
         let length = PAGE.len();
-        // Whoever asked may be gone.
+        // The caller may be gone.
         let _ =
             write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{PAGE}");
     }

@@ -1,9 +1,9 @@
-//! What a command tries, and what comes of it in either kind of sandbox.
+//! The attempts of commands, and their results in either kind of sandbox.
 //!
 //! Rule: a probe's exit code says whether it could do what it tried: zero that it could. Where the weaker kind lets
 //! something pass, the table says so; nothing is left out of it.
 
-/// What comes of a probe.
+/// The result of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
     /// It does what it tries.
@@ -16,13 +16,13 @@ use Expected::{Refused, Works};
 
 /// Something a command tries.
 pub(super) struct Probe {
-    /// What it is.
+    /// Its kind.
     pub(super) name: &'static str,
     /// How it is tried, for bash.
     pub(super) script: &'static str,
-    /// What comes of it in bubblewrap.
+    /// Its result in bubblewrap.
     pub(super) bubblewrap: Expected,
-    /// What comes of it with Landlock and seccomp alone.
+    /// Its result with Landlock and seccomp alone.
     pub(super) landlock: Expected,
 }
 
@@ -42,7 +42,7 @@ const fn differs(
 
 /// All probes.
 pub(super) const PROBES: &[Probe] = &[
-    // What commands are for.
+    // The purpose of commands.
     probe("write in the workspace", "echo x > src/new && mkdir -p a/b && mv a c && rm -r c", Works),
     probe(
         "append, truncate, link and mode in the workspace",

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use super::{Import, ItemKind, ModuleId, PathUse, Segment, Workspace};
 
-/// What a segment of a path names.
+/// The meaning of a path's segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Entity {
     Module(ModuleId),
@@ -21,12 +21,12 @@ pub(crate) enum Entity {
 type Trail = HashSet<(ModuleId, usize)>;
 
 impl Workspace {
-    /// What each segment of a path names; empty for names outside the workspace. A name can be in several namespaces.
+    /// The meaning of each segment of a path; empty for names outside the workspace. A name can be in several namespaces.
     pub(crate) fn resolve(&self, module: ModuleId, path: &PathUse) -> Vec<Vec<Entity>> {
         self.walk(module, path, &mut Trail::new())
     }
 
-    /// What an import binds.
+    /// The name that an import binds.
     pub(crate) fn resolve_import(&self, module: ModuleId, import: usize) -> Vec<Entity> {
         let mut trail = Trail::from([(module, import)]);
         self.walk(module, &self.modules[module].imports[import].path, &mut trail).pop().unwrap_or_default()
@@ -91,7 +91,7 @@ impl Workspace {
         target.map(|target| Entity::Module(target.module)).into_iter().collect()
     }
 
-    /// What a name is in a module, or in one block of it.
+    /// The meaning of a name in a module, or in one block of it.
     fn lookup(
         &self,
         module: ModuleId,
@@ -121,7 +121,7 @@ impl Workspace {
         found
     }
 
-    /// What an import leads to: itself, or a name inside of it when it is a glob.
+    /// The target of an import: itself, or a name inside of it when it is a glob.
     fn follow(&self, module: ModuleId, index: usize, trail: &mut Trail, inside: Option<&str>) -> Vec<Entity> {
         if !trail.insert((module, index)) {
             return Vec::new();

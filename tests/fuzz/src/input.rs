@@ -5,10 +5,10 @@
 
 use std::borrow::Cow;
 
-/// What ends a text.
+/// The end of a text.
 const SEPARATOR: u8 = 0x1e;
 
-/// What is left of the bytes.
+/// The rest of the bytes.
 pub(crate) struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {

@@ -1,7 +1,7 @@
-//! What reads bytes that others write, each with what must hold of it whatever the bytes are.
+//! The parsers of foreign bytes, each with its invariants.
 //!
 //! Rule: a target takes any bytes, ends, and panics only when something does not hold. The seeds in `seeds/` are written
-//! by hand; `tests/replay.rs` runs them all, `tests/fuzz/run` lets libFuzzer go on from them.
+//! by hand; `tests/replay.rs` runs them all, `tests/fuzz/run` lets libFuzzer continue from them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a target tells what it found by panicking")]
 
@@ -13,7 +13,7 @@ use targets::{
     shell, sse, sync,
 };
 
-/// What is fuzzed: its name, and what is done with any bytes.
+/// A target: its name, and its function of bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All there are.

@@ -30,7 +30,7 @@ pub extern "C" fn LLVMFuzzerInitialize(_count: *mut i32, _arguments: *mut *mut *
 /// Called with each input.
 ///
 /// # Safety
-/// libFuzzer gives `size` bytes at `data`, which nobody else writes.
+/// libFuzzer gives `size` bytes at `data`, without another writer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn LLVMFuzzerTestOneInput(data: *const u8, size: usize) -> i32 {
     // SAFETY: as above; there need be nothing at `data` when `size` is 0.

@@ -1,6 +1,6 @@
 --- Comments on lines: written, carried along, sent as one prompt, answered where they stand.
 ---
---- Rule: what the agent is told is read from the request that the model got.
+--- Rule: the text for the agent is read from the request that the model got.
 
 local World = require('client.world')
 local Scenes = require('client.scenes')
@@ -8,7 +8,7 @@ local equal, say = World.equal, World.say
 
 local tests = {}
 
---- What is drawn of comments in a buffer: row and words.
+--- The drawn comments in a buffer: row and words.
 local function drawn(world, name)
   return world:lua(
     [[
@@ -44,7 +44,7 @@ tests['comments stand below their lines, go along with them, and are sent with t
   wait_drawn(world, { '1  » say it softly', '6  » and this too' })
   world:wait_screen('» say it softly')
   world:shot('comments')
-  -- Somebody types above: the comments stay at their lines.
+  -- The user types above: the comments stay at their lines.
   world:type('ggOabove<Esc>')
   wait_drawn(world, { '2  » say it softly', '7  » and this too' })
   world:command('Kode comments')
@@ -71,7 +71,7 @@ tests['comments stand below their lines, go along with them, and are sent with t
   wait_drawn(world, {})
 end
 
---- A file with comments on two lines, and a model that answers what is handed in.
+--- A file with comments on two lines, and a model that answers the prompt.
 local function two_comments(world, answer)
   World.write(world:path('a.txt'), 'one\ntwo\nthree\n')
   world:serve({ answer })
@@ -101,7 +101,7 @@ tests['each comment is answered below its lines, and the next round takes answer
   world:command('Kode comment say more')
   world:command('Kode comments send')
   world:wait_turns(2)
-  -- There is no second comment any more: what is said to one belongs to the first.
+  -- There is no second comment any more: an answer belongs to the first.
   wait_drawn(world, {
     '1  » say more',
     '1  « It was first.',

@@ -1,6 +1,6 @@
 --- Completion in the prompt.
 ---
---- Rule: what is offered comes from the server; Neovim's own menu and the plugins are given the same.
+--- Rule: the completions come from the server; Neovim's own menu and the plugins are given the same.
 
 local World = require('client.world')
 local equal, say = World.equal, World.say
@@ -15,7 +15,7 @@ local function a_prompt(world)
   world:open()
 end
 
---- What a completion plugin is given for the cursor's place.
+--- The completions of a plugin at the cursor.
 local function asked_as_plugins_do(world)
   return world:lua([[
     local client = assert(vim.lsp.get_clients({ bufnr = 0, method = 'textDocument/completion' })[1])
@@ -27,7 +27,7 @@ end
 
 tests['completion plugins are given names and commands as LSP has them'] = function(world)
   a_prompt(world)
-  -- What stands before the place has more bytes than characters.
+  -- The text before the place has more bytes than characters.
   world:type('iüber allem<CR>look ö @inter')
   world:wait_text('über allem\nlook ö @inter\n')
   local name, list, triggers = unpack(asked_as_plugins_do(world))

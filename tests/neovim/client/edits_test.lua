@@ -1,6 +1,6 @@
---- What the agent's edits do to buffers, and what they leave alone.
+--- The effect of the agent's edits on buffers.
 ---
---- Rule: each test looks at the buffer, the disk and the buffer list, not at what the plugin says about them.
+--- Rule: each test checks the buffer, the disk and the buffer list, not at what the plugin says about them.
 
 local World = require('client.world')
 local equal, call, say = World.equal, World.call, World.say
@@ -82,7 +82,7 @@ tests['an edit is one undo step, also in the middle of typing'] = function(world
   world:wait_text('one\nTWO\nthree\nfour\nmine too\n', 'a.txt')
   world:wait_turns(1)
   equal(world:lua('return vim.api.nvim_win_get_cursor(0)'), { 5, 7 }, 'the cursor')
-  -- The agent's edit is a step of its own, and so is what was typed before and after it.
+  -- The agent's edit is a step of its own, and so is the typed text before and after it.
   world:type('u')
   world:wait_text('one\nTWO\nthree\nfour\nmine\n', 'a.txt')
   world:type('u')
@@ -266,7 +266,7 @@ tests['what was typed into the same file meanwhile stays'] = function(world)
   World.wait_until('all that was typed is in its line', function()
     return world:lua('return vim.fn.getline(1)') == typed
   end)
-  -- An edit that typing has overtaken again and again is given up, which the agent is told; no other line may be old.
+  -- An edit that typing has overtaken again and again is given up, which the agent is notified; no other line may be old.
   local states = world:lua([[
     local states = {}
     for _, item in ipairs(require('kode').session().items) do

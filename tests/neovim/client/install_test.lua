@@ -166,7 +166,7 @@ tests['the modules may be elsewhere than on the runtime path, where LuaRocks put
   local folder = repository(world) .. '/editors/neovim'
   local rock = world.folder .. '/rock'
   vim.fn.mkdir(rock)
-  -- What the rockspec names goes into the rock, the modules beside those of all rocks.
+  -- The files of the rockspec go into the rock, the modules beside those of all rocks.
   local spec = {}
   setfenv(assert(loadfile(folder .. '/kode-scm-1.rockspec')), spec)()
   for _, name in ipairs(spec.build.copy_directories) do

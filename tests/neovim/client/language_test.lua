@@ -111,7 +111,7 @@ local function results(world)
     for _, block in ipairs(type(message.content) == 'table' and message.content or {}) do
       if block.type == 'tool_result' then
         local text = type(block.content) == 'table' and block.content[1].text or block.content
-        -- What follows is the state of the agent's own instances: work that is not finished, and diagnostics.
+        -- The rest is the state of the agent's own instances: work that is not finished, and diagnostics.
         local compared = block.is_error and 'failed' or text:gsub('\n\nThe language server has.*', '')
         compared = compared:gsub('\n\nDiagnostics of the language server.*', '')
         local lines = vim.split(compared, '\n')

@@ -123,7 +123,7 @@ local function completes(world, has)
   world:serve({ say('Fine.') })
   world:spawn_terminal({ 'a.txt' }, 120, 40)
   world:open()
-  -- nvim-cmp takes what is typed in the same moment as it begins for what was there.
+  -- nvim-cmp takes the typed text in the same moment as it begins for the existing text.
   world:type('i')
   world:wait_terminal('-- INSERT --')
   world:type('/')

@@ -1,7 +1,7 @@
 --- Recorded sessions, drawn event by event.
 ---
---- Rule: the events in `fixtures/` are those of the real server, and what is drawn from them piece by piece is, in text and
---- marks, what is drawn from the whole. KODE_LS_RECORD=1 records them anew, with what they are drawn as.
+--- Rule: the events in `fixtures/` are those of the real server, and the drawing of them piece by piece is, in text and
+--- marks, that of the whole. KODE_LS_RECORD=1 records them again, with their drawing.
 
 local World = require('client.world')
 local equal, call, say = World.equal, World.call, World.say
@@ -9,7 +9,7 @@ local equal, call, say = World.equal, World.call, World.say
 local here = vim.fs.dirname(vim.fs.abspath(debug.getinfo(1, 'S').source:sub(2)))
 local fixtures = vim.fs.joinpath(vim.fs.dirname(here), 'fixtures')
 
---- What is recorded: the model's steps, and the keys of the user.
+--- The recording: the model's steps, and the keys of the user.
 local recordings = {
   edit = {
     model = {
@@ -111,7 +111,7 @@ local function record(world, name)
   World.write(vim.fs.joinpath(fixtures, name .. '.json'), (text:gsub(plain, '/recorded'):gsub(plain:gsub('/', '\\/'), '/recorded')) .. '\n')
 end
 
---- Draws a recording in a Neovim without a server, with a pause to draw after each so many events.
+--- Draws a recording in a Neovim without a server, with a pause to draw after each this many events.
 local function replay(world, recording, every)
   return world:lua(
     [[
@@ -262,7 +262,7 @@ tests['the session that every client replays comes to the same items and hunks']
   equal(result.items, expected.items, 'the items')
   equal(result.hunks, expected.hunks, 'the hunks')
   equal(result.lists, expected.lists, 'the hunks after each list')
-  -- What was said stands in the transcript, in this order.
+  -- The messages are in the transcript, in this order.
   local drawn, at = table.concat(result.drawn, '\n'), 1
   for _, item in ipairs(expected.items) do
     if item.text and item.kind ~= 'thinking' then

@@ -1,6 +1,6 @@
 --- Reviewing what the agent has changed.
 ---
---- Rule: what is shown is looked at as extmarks and on the screen, what is decided as text in buffers and on the disk.
+--- Rule: decorations are checked as extmarks and on the screen, decisions as text in buffers and on the disk.
 
 local World = require('client.world')
 local Scenes = require('client.scenes')
@@ -14,7 +14,7 @@ tests['changes have signs and show what was removed'] = function(world)
   wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
   world:wait_screen('┃ TWO')
   world:shot('review')
-  -- They move along with the text while somebody types above.
+  -- They move along with the text while the user types above.
   world:type('ggOabove<Esc>')
   wait_shown(world, { 2, 6 }, { '2 two', '6 six' })
 end
@@ -85,7 +85,7 @@ tests['a second Neovim shows the changes of a session that it follows, where it 
     ]]) == 'two TWO'
   end)
   other:command('tabclose')
-  -- What is decided there is another list; its places mean nothing in another text.
+  -- The list of decisions there is another one; its places mean nothing in another text.
   other:command('wincmd t')
   other:type('ggOmine<Esc>')
   world:command('2')
@@ -204,7 +204,7 @@ tests['a change is looked at as a diff against the text without it'] = function(
       return vim.tbl_filter(function(window) return vim.wo[window].diff end, vim.api.nvim_tabpage_list_wins(0))
     ]]) == 2
   end)
-  -- The diff shows what was removed, so nothing else does, until it is closed.
+  -- The diff shows removed text, so nothing else does, until it is closed.
   wait_shown(world, { 1, 5 }, {})
   world:shot('diff')
   equal(world:lua('return vim.fs.basename(vim.api.nvim_buf_get_name(0))'), 'a.txt', 'the right side')

@@ -1,6 +1,6 @@
 --- Situations that several files of tests begin with.
 ---
---- Rule: a scene is reached as a person reaches it, and looked at as extmarks and text.
+--- Rule: a scene is reached as a person reaches it, and checked as extmarks and text.
 
 local World = require('client.world')
 local call, say = World.call, World.say

@@ -1,7 +1,7 @@
 --- Every kind of prompt on screens of several sizes.
 ---
 --- Rule: `fixtures/screens` has the screens as a user sees them, and every answer is on each of them. KODE_LS_RECORD=1
---- records them again; what is recorded has to be read before it is kept.
+--- records them again; a recording has to be read before it is kept.
 
 local World = require('client.world')
 local equal = World.equal

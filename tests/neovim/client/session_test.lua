@@ -233,7 +233,7 @@ tests['a second Neovim follows the session, and takes it over'] = function(world
   other:command('Kode resume')
   other:wait_screen('open in another window')
   other:wait_transcript('An answer to first.')
-  -- What cannot be sent stays in the prompt.
+  -- An unsendable prompt stays in the prompt.
   other:type('inot mine<Esc><CR>')
   World.wait_until('the user is told', function()
     return #other:lua('return notified') > 0

@@ -1,6 +1,6 @@
---- What can be said of the plugin's files without a server.
+--- Static properties of the plugin's files.
 ---
---- Rule: what is generated is fresh, what is documented is there, and what is there is documented.
+--- Rule: generated files are fresh, documented items exist, and existing items are documented.
 
 local World = require('client.world')
 local equal = World.equal

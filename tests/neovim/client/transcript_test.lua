@@ -1,6 +1,7 @@
---- What the transcript shows: whole messages, cards, tables, names.
+--- The transcript: whole messages, cards, tables, names.
 ---
---- Rule: everything is done by keys and commands, as a person does it; what is judged is the screen, or the text with its marks.
+--- Rule: everything is done by keys and commands, as a person does it; the tests check the screen, or the text with its
+--- marks.
 
 local World = require('client.world')
 local equal, call, say = World.equal, World.call, World.say

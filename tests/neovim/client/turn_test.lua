@@ -1,4 +1,4 @@
---- A conversation: the prompt, the transcript, what is asked, what waits.
+--- A conversation: the prompt, the transcript, questions, the queue.
 ---
 --- Rule: everything is done by keys and commands, as a person does it.
 
@@ -73,7 +73,7 @@ tests['the conversation never takes the cursor, and follows only where one stand
   World.wait_until('the last line is seen', function()
     return world:screen():find('line 120', 1, true) ~= nil
   end)
-  -- Somebody reads above: nothing moves any more.
+  -- The user reads above: nothing moves any more.
   world:type('<C-w>kgg')
   World.wait_until('the cursor is there', function()
     return vim.deep_equal(world:lua('return { vim.bo.filetype, vim.fn.line(".") }'), { 'kode', 1 })

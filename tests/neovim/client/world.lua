@@ -1,7 +1,7 @@
 --- One test's world: a project, a scripted model, and a Neovim with the plugin that is driven by keys.
 ---
 --- Rule: the Neovim under test is a process of its own, driven as a person does it, by typed keys through its main loop; the
---- rest is only looked at. Every wait is for something that happens.
+--- rest is only checked. Every wait is for something that happens.
 
 local LIMIT = tonumber(vim.env.KODE_LS_WAIT_MS) or 30000
 
@@ -136,7 +136,7 @@ function World:start_terminal(files, columns, lines, settings)
   self:spawn_terminal(files, columns, lines)
 end
 
---- What a Neovim of this world has for its home.
+--- The home folder of a Neovim of this world.
 function World:environment()
   local env = vim.tbl_extend('error', self.env, {
     HOME = self.folder,
@@ -293,7 +293,7 @@ function World:wait_lua(what, code, expected)
   end
 end
 
---- Waits until the user was told something with this in it.
+--- Waits until the user got a message with this text.
 function World:wait_told(part)
   World.wait_until('the user is told ' .. part, function()
     return self:lua('return table.concat(notified, "\\n")'):find(part, 1, true) ~= nil
@@ -322,7 +322,7 @@ function World:newest_request()
   return vim.system({ 'curl', '-s', address }, { text = true }):wait().stdout
 end
 
---- Waits until so many turns have ended.
+--- Waits until this many turns have ended.
 function World:wait_turns(count)
   World.wait_until(('%d turns have ended'):format(count), function()
     return self:lua([[
@@ -394,7 +394,7 @@ function World:about()
   ]])
 end
 
---- Waits for a question and answers it with the first choice whose title begins so; gives what was asked.
+--- Waits for a question and answers it with the first choice whose title begins so; gives the question.
 function World:answer(title)
   World.wait_until('something is asked', function()
     return self:lua('return #asked > 0')

@@ -1,4 +1,5 @@
-//! An MCP server that misbehaves as it is told: its first argument says how it starts, the tools that are called what it does.
+//! An MCP server that misbehaves as it is reported: its first argument says how it starts, the tools that are called what
+//! it does.
 //!
 //! Rule: it speaks the protocol by hand, so that what it says wrong is wrong on purpose.
 
@@ -77,7 +78,7 @@ fn tools(version: u32) -> Value {
     json!({ "tools": tools })
 }
 
-/// What was asked of the client, and which call waits for the answer.
+/// The request to the client, and which call waits for the answer.
 struct Server {
     how: String,
     version: u32,

@@ -86,7 +86,7 @@ test("the page of the chat runs our script and style and nothing else", async (w
         try {
             evaluated = eval("true");
         } catch {
-            // What the policy is for.
+            // The purpose of the policy.
         }
         return { evil: globalThis.evil === true, connected, evaluated, blocked: [...new Set(blocked)].sort() };
     });
@@ -104,7 +104,7 @@ test("a page may make no request and no act but those of the contract", async (w
     const unknown = await window.act("evil", {});
     assert.match(unknown.error.message, /no action `evil`/);
     for (const uri of ["command:workbench.action.quit", "vscode-userdata:/User/settings.json", "https://example.org"]) {
-        assert.match((await window.act("openFile", { uri })).error.message, /is not opened/, uri);
+        assert.match((await window.act("openFile", { uri })).error.message, /was not opened/, uri);
     }
     for (const href of ["file:///etc/passwd", "command:x", "javascript:alert(1)"]) {
         assert.match((await window.act("openLink", { href })).error.message, /only http, https and mailto/, href);

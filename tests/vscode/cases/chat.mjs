@@ -1,4 +1,4 @@
-// What passes between page, host and server: prompts, events, context, the editor's acts.
+// The messages between page, host and server: prompts, events, context, the editor's acts.
 import assert from "node:assert/strict";
 import { eventually, test } from "../lib/runner.mjs";
 
@@ -129,7 +129,7 @@ test("two pages show two sessions, and a stop means the one that was used last",
     );
     await workbench.waiting("hold-tab");
     const ended = (page) => page.evaluate((body) => body.querySelector("#done")?.textContent ?? "");
-    // What the page does for its user is what makes it the one that was used last.
+    // An act for its user makes a page the last used one.
     await tab.evaluate(() => globalThis.send({ type: "host", action: "editorContext", payload: {} }));
     await window.command("kode.session.stop");
     await eventually("the tab's turn has ended", async () => (await ended(tab)) === "cancelled\n");
@@ -185,6 +185,6 @@ test("text takes the place of what was selected as a change to review, and not w
     const { error } = await window.act("replace", { sessionId, place, text: "other\n" });
     assert.match(error.message, /a\.txt has another text there by now/);
     const elsewhere = { ...place, uri: "vscode-userdata:/User/settings.json" };
-    assert.match((await window.act("replace", { sessionId, place: elsewhere, text: "x" })).error.message, /is not changed/);
+    assert.match((await window.act("replace", { sessionId, place: elsewhere, text: "x" })).error.message, /was not changed/);
     assert.equal(await window.buffer("a.txt"), "one\nTWO\nthree\n");
 });

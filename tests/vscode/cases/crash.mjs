@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { eventually, test } from "../lib/runner.mjs";
 
-/** All that the page was told of the connection, in order. */
+/** All that the page was notified of the connection, in order. */
 const connections = async (window) =>
     (await window.text("connections")).trim().split("\n").filter(Boolean).map((line) => JSON.parse(line));
 
@@ -43,7 +43,7 @@ test("a prompt that waited when the server was killed is asked again and can be 
     await eventually("it is gone", async () => (await ends(window)) === 1);
     await eventually("it is ready again", async () => (await window.text("connection")) === "ready");
     await window.status(/1 question for you/);
-    // The status bar may still say so of the time before; the prompt waits again once the session was taken up.
+    // The status bar may still say so of the time before; the prompt waits again once the session was resumed.
     await eventually("the prompt is asked again", async () => {
         await window.ask("agent/permission/respond", { permissionId: before, decision: "allow" });
         return true;

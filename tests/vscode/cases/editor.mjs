@@ -1,4 +1,4 @@
-// What the server asks of the editor: to save what it has changed, and what other language servers say.
+// The server's requests to the editor: saves of changed documents, and diagnostics.
 import assert from "node:assert/strict";
 import { eventually, test } from "../lib/runner.mjs";
 

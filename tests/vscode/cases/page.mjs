@@ -36,14 +36,14 @@ test("one can type and send before there is a server, and the first that comes t
     const mute = path.join(workbench.box, "mute");
     fs.writeFileSync(mute, "#!/bin/sh\nexec cat >/dev/null\n", { mode: 0o755 });
     const window = await workbench.open({ "a.txt": "one\n" }, { "kode.server.path": mute });
-    await window.status(/being started/);
+    await window.status(/Starting the server/);
     await window.command("kode.chat.focus");
     const prompt = window.chat.getByRole("textbox", { name: "Prompt" });
     await hasFocus(prompt);
     await window.page.keyboard.type("hello");
     await window.page.keyboard.press("Enter");
     await window.chat.getByText("Will be sent when the server is ready.", { exact: true }).waitFor();
-    // What waits is there again when the view was hidden meanwhile.
+    // Open prompts are there again when the view was hidden meanwhile.
     await window.command("workbench.view.explorer");
     await window.page.locator("iframe.webview.ready").waitFor({ state: "detached" });
     await window.command("kode.chat.focus");
@@ -239,7 +239,7 @@ test("a key is added in the editor, reaches the server, and stands in no setting
     await chat(window);
     const field = window.page.locator(".quick-input-widget input");
     await window.command("kode.key.add");
-    await window.page.getByText("Whose models do you want to use?").or(field).first().waitFor();
+    await window.page.getByText("Which provider do you want to use?").or(field).first().waitFor();
     await window.page.keyboard.type("OpenAI");
     await window.page.keyboard.press("Enter");
     const key = "sk-test-0123456789abcdef";

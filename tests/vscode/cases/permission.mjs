@@ -1,4 +1,4 @@
-// What waits for the user: told where they look, answered from anywhere, gone everywhere.
+// Open prompts for the user: told where they look, answered from anywhere, gone everywhere.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { eventually, test } from "../lib/runner.mjs";
@@ -44,7 +44,7 @@ test("a user who sees the chat is not notified; one who leaves the window is", a
     assert.equal(await isFocused(), true);
     const other = await workbench.context.newPage();
     await other.bringToFront();
-    // A headless page keeps its focus behind others; the window is told as a window system would.
+    // A headless page keeps its focus behind others; the window gets focus events as from a window system.
     await window.page.evaluate(() => {
         Object.defineProperty(document, "hasFocus", { value: () => false, configurable: true });
         window.dispatchEvent(new Event("focus"));

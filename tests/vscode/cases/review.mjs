@@ -315,14 +315,14 @@ test("comments on changes are sent together, and answered where they were asked"
     const request = await (await fetch(`${workbench.modelUrl}/scripted/newest`)).text();
     for (const words of ["Make it louder.", "> TWO", "Why this one?", "> EIGHT"]) assert.ok(request.includes(words), words);
     const answer = window.page.locator(".review-widget", { hasText: "Make it louder." });
-    // What was written closes when it is sent, and an answer opens nothing by itself.
+    // The input closes when it is sent, and an answer opens nothing by itself.
     await answer.waitFor({ state: "hidden" });
     await window.command("workbench.action.expandAllComments");
     await answer.getByText("It is [louder](command:x) now.").waitFor();
     assert.equal(await answer.locator("a[href^='command:'], a[data-href^='command:']").count(), 0);
     await window.page.locator(".review-widget", { hasText: "It stays as it is." }).waitFor();
     await window.command("kode.comment.send");
-    await window.page.getByText("There is no comment to send").first().waitFor();
+    await window.page.getByText("No comments to send").first().waitFor();
     await window.shot("review-answers");
 });
 

@@ -1,4 +1,4 @@
-// What the model says in the tests of the VS Code extension, by the first words of the prompt.
+// The model's answers in the tests of the VS Code extension, by the first words of the prompt.
 //
 // Rule: one program for each kind of turn; whatever a case looks for in the editor is named here and nowhere else.
 

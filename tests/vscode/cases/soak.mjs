@@ -2,12 +2,12 @@
 //
 //   KODE_VSCODE_SOAK_MINUTES=10 KODE_VSCODE_SCHEDULES=200 KODE_LS_BIN=… tests/vscode/run 'edits|schedule'
 //
-// Rule: how long it goes on is said by variables; short or long, each round asserts the same.
+// Rule: variables set its duration; short or long, each round asserts the same.
 import assert from "node:assert/strict";
 import { eventually, test } from "../lib/runner.mjs";
 import { SCHEDULE_EDITS, SHARED_EDITS, SOAK, soakFile, soakText } from "./script.mjs";
 
-/** How long the typing goes on at least; one turn of 30 edits in any case. */
+/** How long the typing continues at least; one turn of 30 edits in any case. */
 const SOAK_MINUTES = Number(process.env.KODE_VSCODE_SOAK_MINUTES ?? 0);
 
 /** How many random schedules of typing and edits are run. */
@@ -113,7 +113,7 @@ const beginTyping = (window, seed, pauseMs = 20) =>
         })();
     }, seed, pauseMs);
 
-/** Ends the typing; answers what was typed. */
+/** Ends the typing; answers the typed text. */
 const endTyping = (window) =>
     window.run(async (_, memory) => {
         memory.stop = true;

@@ -33,7 +33,7 @@ export async function runAll(tools, filter) {
     process.exitCode = failed > 0 || passed === 0 ? 1 : 0;
 }
 
-/** Waits until `look` gives something that holds; says what was seen last when it does not within the limit. */
+/** Waits until `look` gives something that holds; reports the last value when it does not within the limit. */
 export async function eventually(what, look, limitMs = 20_000) {
     const end = Date.now() + limitMs;
     let last;

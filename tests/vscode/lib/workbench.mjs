@@ -213,7 +213,7 @@ export class Workbench {
         for (const window of this.windows) await window.close();
     }
 
-    /** Takes pictures of what is open. */
+    /** Takes pictures of the open parts. */
     async failed(name) {
         const safe = name.replace(/[^a-z0-9]+/gi, "-").slice(0, 60);
         for (const window of this.windows) await window.shot(`fail-${safe}`).catch(() => {});
@@ -293,7 +293,7 @@ export class Window {
 
     /** Waits until the extension is active and its server answers. */
     async ready() {
-        await this.status(/^(?!.*being started).*Kode is ready|Kode is working|question/);
+        await this.status(/^(?!.*Starting the server).*Kode is ready|Kode is working|question/);
     }
 
     /** Waits for what the status bar says. */
@@ -318,7 +318,7 @@ export class Window {
         return fs.existsSync(this.path(file));
     }
 
-    /** What git says in the workspace. */
+    /** The output of git in the workspace. */
     git(...args) {
         return execFileSync("git", args, { cwd: this.folder, env: this.workbench.environment(), encoding: "utf8" });
     }

@@ -1,6 +1,7 @@
-// A page for tests of the extension's host side: it shows what comes in and sends what it is told to, and nothing more.
+// A page for tests of the extension's host side: it shows what comes in and sends what it is reported to, and nothing
+// more.
 //
-// Rule: what a test looks at stands in elements with ids; what a test does, it does with `window.send` and `window.ask`.
+// Rule: what a test checks is in elements with ids; what a test does, it does with `window.send` and `window.ask`.
 
 import type { AgentEventParams, HostState, Item, Snapshot } from "./types.ts";
 import "./style.css";
@@ -46,7 +47,7 @@ async function begin(state: HostState): Promise<void> {
     await send({ type: "host", action: "showing", payload: { sessionId, title: snapshot.title } });
 }
 
-/** What the model has said, by the item. */
+/** The model's texts, by item. */
 const said = new Map<string, string>();
 
 function take({ itemId, body }: Item): void {
@@ -71,7 +72,7 @@ function event({ sessionId: of, bookmark, event }: AgentEventParams): void {
 addEventListener("message", ({ data }) => {
     if (data.type === "host") {
         const connection = JSON.stringify(data.state.connection);
-        // What lasts only for a moment can still be seen here when a test comes to look.
+        // Short-lived states can still be seen here when a test comes to look.
         if (connection !== element("connections").lastChild?.textContent?.trim()) {
             element("connections").append(`${connection}\n`);
         }

@@ -20,7 +20,7 @@ exports.activate = () => {
     if (!process.env.KODE_TEST_SOCKETS || !folder) return;
     const socket = path.join(process.env.KODE_TEST_SOCKETS, path.basename(folder));
     fs.rmSync(socket, { force: true });
-    // What a test wants to remember between two calls.
+    // The state of a test between two calls.
     const memory = {};
     http.createServer(async (request, response) => {
         let body = "";

@@ -1,7 +1,7 @@
 // Figures of the page with a session of five thousand messages: to open it, to keep it, to scroll it, to stream into it.
 //
-// Rule: each figure stands beside its floor of the same run, the same with an almost empty session, and is marked where it has a
-// budget. Nothing is asserted here.
+// Rule: each figure is beside its floor of the same run, the same with an almost empty session, and is marked where it
+// has a budget. Nothing is asserted here.
 
 import { chromium } from "playwright-core";
 
@@ -20,7 +20,7 @@ const median = (numbers: number[]) =>
     numbers.sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN;
 const round = (value: number) => Math.round(value * 10) / 10;
 
-/** Prints a line of the table: a figure and, where it has a budget, how it stands to that. */
+/** Prints a line of the table: a figure and, where it has a budget, its ratio to that. */
 function row(name: string, value: number, unit: string, budget?: number): void {
     const mark = budget === undefined ? "" : `  ${budget} ${unit}  ${value <= budget ? "ok" : "OVER"}`;
     console.log(`  ${name.padEnd(54)} ${`${value} ${unit}`.padEnd(12)}${mark}`.trimEnd());

@@ -15,13 +15,13 @@ import { call, Project, text, thinking, type Program } from "./lib/project";
 import { Recorder } from "./lib/recorder";
 import { recordReplay } from "./replay";
 
-/** What a test reads. */
+/** The state that a test reads. */
 export interface Recording {
-    /** What the session began with. */
+    /** The initial snapshot of the session. */
     first: Snapshot;
     /** Everything it told, in order. */
     events: AgentEventParams[];
-    /** What it was at several moments. */
+    /** Its states at several moments. */
     snapshots: Snapshot[];
 }
 

@@ -7,13 +7,13 @@ import type { AgentEventParams, Hunk, Snapshot } from "../../../protocol/generat
 import { call, Project, text, thinking, type Program } from "./lib/project";
 import { Recorder, type EditsAt } from "./lib/recorder";
 
-/** What a client replays. */
+/** The input of a replaying client. */
 export interface Replay {
-    /** What the session began with. */
+    /** The initial snapshot of the session. */
     first: Snapshot;
     /** Everything it told, in order. */
     events: AgentEventParams[];
-    /** What `agent/edits/list` answered, and after which event. */
+    /** The answer of `agent/edits/list`, and after which event. */
     edits: EditsAt[];
 }
 
@@ -54,7 +54,7 @@ const programs: Program[] = [
     {
         when: "^slow",
         steps: [
-            // Only the first piece comes before the gate, so that what is broken off is always the same.
+            // Only the first piece comes before the gate, so that the interrupted part is always the same.
             { content: [text("one two three four five six")], chunk: 8, gate: "slow", gate_after_events: 4 },
         ],
     },

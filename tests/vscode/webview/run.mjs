@@ -1,6 +1,6 @@
 // Builds the page, bundles the tests, and runs them; see run.
 //
-// Rule: what is tested is the page as it is shipped, minified. The tests are checked by the compiler before they run.
+// Rule: the tests run the page as shipped, minified. The tests are checked by the compiler before they run.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";

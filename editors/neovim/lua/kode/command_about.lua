@@ -1,6 +1,6 @@
 --- The sub-commands of `:Kode` that show something: of the session, of the server, of the machine.
 ---
---- Rule: the server is asked at that moment, and showing changes nothing; changes are chosen from what is shown.
+--- Rule: the server is asked at that moment, and showing changes nothing; changes are chosen from the list.
 
 local api = vim.api
 local common = require('kode.command_common')
@@ -14,7 +14,7 @@ local function show(lines, title, filetype)
   require('kode.scratch').float(lines, { title = title, filetype = filetype })
 end
 
---- What the context window holds, in lines.
+--- The content of the context window, in lines.
 ---@param use kode.ContextUse
 ---@return string[]
 local function context_lines(use)
@@ -38,7 +38,7 @@ local function context_lines(use)
   return lines
 end
 
---- The newest file that the server logs to; nil when there is none.
+--- The newest file that the server logs to; nil if absent.
 ---@return string?
 local function server_log()
   local home = vim.env.KODE_LS_HOME or vim.fs.joinpath(vim.env.XDG_STATE_HOME or vim.fn.expand('~/.local/state'), 'kode-ls')

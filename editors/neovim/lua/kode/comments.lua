@@ -316,7 +316,7 @@ end
 
 --- Sends all comments as one prompt. Answered comments of earlier rounds are removed once the server has it.
 ---@param surface kode.Surface
----@param words string What stands above them.
+---@param words string The text above them.
 function M.send(surface, words)
   local comments = M.all(surface)
   if #comments == 0 then

@@ -30,8 +30,8 @@
 ---@field keymaps kode.KeymapsConfig The keys of the plugin's buffers and of buffers with changes to review.
 ---@field picker "auto"|"snacks"|"telescope"|"fzf-lua"|"mini.pick"|"select" What lists are shown in; auto: the first that is there.
 ---@field write_clean_buffers boolean Whether a buffer that was unmodified before an edit of the agent is written after it.
----@field notify boolean Whether what waits for you is told by |vim.notify()| when no transcript shows it.
----@field progress boolean Whether Neovim's own progress messages tell of running turns (0.12).
+---@field notify boolean Whether what waits for you is reported by |vim.notify()| when no transcript shows it.
+---@field progress boolean Whether Neovim's own progress messages report running turns (0.12).
 ---@field settle integer Milliseconds for which a prompt that has just moved under the cursor takes no keys.
 ---@field restarts integer Crashes within three minutes after which the server is not started again.
 ---@field transcript kode.TranscriptConfig The transcript.

@@ -91,7 +91,7 @@ local function create(root)
   return connection
 end
 
---- The connection for a root; it is started when there is none.
+--- The connection for a root; it is started if absent.
 ---@param root string
 ---@return kode.Connection
 function M.get(root)
@@ -124,7 +124,7 @@ function Connection:fail(problem)
   self:become('stopped', problem)
   local waiting = self.waiting
   self.waiting = {}
-  -- Whatever waits fails by the same problem, which is said once.
+  -- Whatever waits fails by the same problem, which is reported once.
   self.failing = true
   for _, callback in ipairs(waiting) do
     callback(problem)
@@ -133,7 +133,7 @@ function Connection:fail(problem)
   say(problem)
 end
 
---- A command that starts the server and remembers how it ended. Neovim is told that it ended well: its own message about a
+--- A command that starts the server and remembers how it ended. Neovim gets a clean exit: its own message about a
 --- crash would wait for Enter, and this client says itself what happened.
 ---@private
 ---@param cmd string[]
@@ -192,7 +192,7 @@ local function load_params(id)
   return { sessionId = id, items = config.get().transcript.items }
 end
 
---- A server is ready, whoever has started it.
+--- A server is ready, from any starter.
 ---@param client vim.lsp.Client
 function M.initialized(client)
   local root = client.root_dir or assert(vim.uv.cwd())
@@ -217,7 +217,7 @@ function Connection:ready(client)
     )
   end
   M.attach_all()
-  -- What the user does before the sessions are there again waits until they are.
+  -- Acts of the user before the sessions are there again wait until they are.
   local left = vim.tbl_count(self.sessions)
   local function loaded()
     left = left - 1
@@ -371,7 +371,7 @@ local hints = {
   untrustedWorkspace = ':Kode trust',
 }
 
---- What to do about an error: in this client's commands where it knows them, else as the server says unless that names
+--- The next step for an error: in this client's commands where it knows them, else as the server says unless that names
 --- methods of the protocol.
 ---@param err lsp.ResponseError
 ---@return string?
@@ -436,7 +436,7 @@ end
 
 --- Begins a session.
 ---@param callback fun(session: kode.Session)
----@param failed? fun() What is done when there is none, which the user is told.
+---@param failed? fun() Called without one, which is reported to the user.
 function Connection:new_session(callback, failed)
   self.beginning = self.beginning + 1
   self:request('agent/session/new', {}, function(err, result)
@@ -463,11 +463,11 @@ function Connection:load(id, callback)
   end)
 end
 
---- Takes up a session that somebody else has begun in this server, such as a code action.
+--- Shows a session that another caller has started in this server, such as a code action.
 ---@private
 ---@param id kode.SessionId
 function Connection:adopt(id)
-  -- One that is being begun here is told of by the answer that is on its way.
+  -- One that is being begun here is reported by the answer that is on its way.
   if self.beginning == 0 and not self.adopting[id] and self.status == 'ready' then
     self.adopting[id] = true
     self:request('agent/session/load', load_params(id), function(err, snapshot)

@@ -98,7 +98,7 @@ local function current(uri)
   return text
 end
 
---- The arguments of a call that produce the proposal as the user has edited it; nil where there are none.
+--- The arguments of a call that produce the proposal as the user has edited it; nil if none exist.
 ---@param input table
 ---@param before string
 ---@param after string

@@ -61,7 +61,7 @@ local function is_stale_on_disk(bufnr)
   return stamps[bufnr] ~= nil and stamps[bufnr] ~= stamp(bufnr)
 end
 
---- The loaded buffer of a document; nil when there is none.
+--- The loaded buffer of a document; nil if absent.
 ---@param uri string
 ---@return integer?
 function M.buffer(uri)

@@ -54,7 +54,7 @@ local function serves(client, path, filetype)
     and (not root or vim.fs.relpath(root, path) ~= nil)
 end
 
---- Loads a file for the servers that are for it; nil where there is none.
+--- Loads a file for the servers that are for it; nil if absent.
 ---@param uri string
 ---@param own integer
 ---@return integer?
@@ -81,7 +81,7 @@ local function load(uri, own)
   return bufnr
 end
 
---- Removes a buffer that was loaded for a request, unless somebody uses it by now.
+--- Removes a buffer that was loaded for a request, unless it is in use by now.
 ---@param bufnr integer
 local function unload(bufnr)
   local is_used = vim.bo[bufnr].modified or vim.bo[bufnr].buflisted or #vim.fn.win_findbuf(bufnr) > 0

@@ -1,7 +1,7 @@
 --- The windows of a conversation: where they open, and how they go away again.
 ---
---- Rule: windows open and close only when the user says so. A tab page shows one conversation, and what was there before
---- comes back as it was.
+--- Rule: windows open and close only when the user says so. A tab page shows one conversation, and the former windows
+--- come back as they were.
 
 local api = vim.api
 local config = require('kode.config')

@@ -1,6 +1,6 @@
 --- The model profiles of a server, as far as the client knows them.
 ---
---- Rule: the server decides which model is used and whether it can be; this is a copy for what is drawn and completed.
+--- Rule: the server decides which model is used and whether it can be; this is a copy for drawing and completion.
 
 local M = {}
 
@@ -15,7 +15,7 @@ function M.remember(connection, result)
   require('kode.status').changed()
 end
 
---- Asks for the list anew.
+--- Asks for the list again.
 ---@param connection kode.Connection
 function M.refresh(connection)
   connection:request('agent/models/list', {}, function(problem, result)

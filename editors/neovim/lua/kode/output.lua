@@ -106,7 +106,7 @@ local function show_prompt(surface, id)
   end
 end
 
---- Shows all of what is at a row.
+--- Shows the whole content of a row.
 ---@param transcript kode.Transcript
 ---@param row integer
 function M.show(transcript, row)

@@ -106,7 +106,7 @@ end
 
 --- The beginning of a body that fits, and a line that names the rest.
 ---@param lines kode.StyledLine[]
----@param room kode.Room What is left of the window.
+---@param room kode.Room The rest of the window.
 ---@return kode.StyledLine[]
 local function cut(lines, room)
   local rows, kept = {}, 0 ---@type integer[], integer

@@ -9,7 +9,7 @@ local render = require('kode.render')
 ---@field key string The key that gives this answer while the cursor is on the prompt.
 ---@field label string
 ---@field detail? string What the answer covers beyond this call.
----@field note? string What is known about it, for lists that have room.
+---@field note? string Details about it, for lists that have room.
 ---@field act fun(surface: kode.Surface)
 
 ---@class kode.StyledLine
@@ -146,7 +146,7 @@ local function subject(prompt)
   return lines
 end
 
---- What would be approved: the exact command, diff or paths, the reason for asking, and the limits of the call.
+--- The request: the exact command, diff or paths, the reason for asking, and the limits of the call.
 ---@param prompt kode.PermissionPrompt
 ---@return kode.StyledLine[]
 function M.body(prompt)

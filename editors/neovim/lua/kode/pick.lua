@@ -1,4 +1,4 @@
---- Choosing an answer to what is asked, and changing the queue.
+--- Choosing an answer to a prompt, and changing the queue.
 ---
 --- Rule: a picker has the order of answers that the transcript has, a title of one line, and the text to judge as its
 --- preview. Leaving it does nothing.

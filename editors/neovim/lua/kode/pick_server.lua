@@ -1,6 +1,6 @@
 --- Choosing models, background commands, MCP servers, rules and trust requests.
 ---
---- Rule: what is approved is shown first, exactly as the server has it, and nothing that came later is approved with it.
+--- Rule: the approved text is shown first, exactly as the server has it, and nothing that came later is approved with it.
 
 local picker = require('kode.picker')
 local render = require('kode.render')
@@ -205,7 +205,7 @@ function M.mcp(surface)
   local function request(method)
     return function(server)
       surface:ask(method, { server = server.name }, function(answer)
-        -- The page belongs to a server that somebody else has written: the user opens it, or does not.
+        -- The page belongs to a third-party server: the user opens it, or does not.
         local address = type(answer) == 'table' and answer.url
         say(address and 'sign in at ' .. line(address) or ('%s: requested'):format(line(server.name)))
       end)

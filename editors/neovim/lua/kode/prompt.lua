@@ -67,7 +67,7 @@ function Prompt.new(surface)
   options.omnifunc = "v:lua.require'kode.complete'.func"
   require('kode.buffers').adopt(self.buffer, 'kodeprompt')
   require('kode.maps').prompt(self)
-  -- Maps for language servers would take the place of these in the prompt, which has a server of its own.
+  -- Maps for language servers would replace these in the prompt, which has a server of its own.
   api.nvim_create_autocmd('LspAttach', {
     buffer = self.buffer,
     desc = 'kode: keep the keys of the prompt',

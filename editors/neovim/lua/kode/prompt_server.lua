@@ -43,7 +43,7 @@ local function to_list(result, range, typed)
       labelDetails = item.detail ~= '' and { description = item.detail } or nil,
       documentation = item.detail ~= '' and item.detail or nil,
       kind = item_kinds[item.kind] or kinds.Text,
-      -- The server has found and ranked them already: what was typed matches, and the order stays.
+      -- The server has found and ranked them already: the typed text matches, and the order stays.
       filterText = typed,
       sortText = ('%04d'):format(number),
       textEdit = { range = range, newText = item.insertText },

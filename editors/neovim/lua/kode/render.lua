@@ -23,7 +23,7 @@
 ---@field card_lines integer
 ---@field output? string The output of the call, as far as it is known.
 ---@field headed? boolean Whether a heading names the agent: one for all it does about a prompt.
----@field joined? boolean Whether it stands directly below another card.
+---@field joined? boolean Whether it is directly below another card.
 ---@field subagent? kode.SubagentState
 
 local M = {}
@@ -104,7 +104,7 @@ function M.exact_line(text)
   return (M.exact(text):gsub('\n', '\\n'):gsub('\t', ' '))
 end
 
---- A text of at most so many cells; the middle is left out.
+--- A text of at most this many cells; the middle is left out.
 ---@param text string
 ---@param cells integer
 ---@return string

@@ -358,7 +358,7 @@ function Review:sorted()
   return files
 end
 
---- The changes to review in a few words, `2 files +3 -1`; nil when there are none.
+--- The changes to review in a few words, `2 files +3 -1`; nil if none exist.
 ---@return string?
 function Review:summary()
   local files, added, removed = 0, 0, 0

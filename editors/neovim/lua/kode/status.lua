@@ -36,7 +36,7 @@ function M.redraw()
   vim.cmd.redrawstatus({ bang = true })
 end
 
---- Neovim's own flag for a buffer something is going on in (0.12).
+--- Neovim's own flag for a buffer something is continuing in (0.12).
 ---@param surface kode.Surface
 function M.busy(surface)
   if vim.fn.exists('&busy') == 1 and surface.transcript then
@@ -50,7 +50,7 @@ function M.escape(text)
   return (text:gsub('%c', ' '):gsub('%%', '%%%%'))
 end
 
---- What a session is doing, and its highlight group.
+--- The state of a session, and its highlight group.
 ---@param surface kode.Surface
 ---@return string word
 ---@return string group

@@ -47,7 +47,7 @@ function M.use(surface)
   latest = surface.session.id
 end
 
---- Makes a surface for a session that the client has begun to follow.
+--- Makes a surface for a session that the client has started to follow.
 ---@param connection kode.Connection
 ---@param session kode.Session
 function M.watch(connection, session)
@@ -86,11 +86,12 @@ function M.current()
   end
 end
 
---- Who waits for the first session of a project.
+--- Callers that wait for the first session of a project.
 ---@type table<string, fun(surface: kode.Surface)[]>
 local waiting = {}
 
---- Goes on with the surface the user means, or with that of a new session: one, however much is asked for until it is there.
+--- Continues with the surface the user means, or with that of a new session: one, however much is asked for until it is
+--- there.
 ---@param callback fun(surface: kode.Surface)
 function M.with(callback)
   local surface = M.current()
@@ -216,7 +217,7 @@ function Surface:on_change(change)
   end
 end
 
---- Shows another session in the place of this one, as a command of the user says. Whoever is elsewhere by now stays there.
+--- Shows another session instead of this one, by a command of the user. A user who is elsewhere by now stays there.
 ---@private
 ---@param id kode.SessionId
 function Surface:go_to(id)
@@ -444,7 +445,7 @@ function Surface:next_mode()
   end)
 end
 
---- Puts the words of an earlier prompt into the prompt buffer, to be edited and sent again; what is written there stays.
+--- Puts the words of an earlier prompt into the prompt buffer, to be edited and sent again; the text there stays.
 ---@param text string
 function Surface:edit_again(text)
   self:buffers()

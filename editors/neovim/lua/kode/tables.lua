@@ -10,7 +10,7 @@ local M = {}
 ---@field last integer The byte of the bar behind it.
 ---@field width integer Cells of the screen.
 
---- What stands between the bars of a line; a bar behind a backslash is none.
+--- The text between the bars of a line; a bar behind a backslash is text.
 ---@param line string
 ---@return kode.Cell[]
 local function cells(line)

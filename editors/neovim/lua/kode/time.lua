@@ -1,6 +1,6 @@
 --- Timestamps of the protocol as people read them.
 ---
---- Rule: the server sends UTC; what is shown is the time of the user's own clock.
+--- Rule: the server sends UTC; the shown time is that of the user's own clock.
 
 local M = {}
 

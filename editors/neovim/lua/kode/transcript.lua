@@ -715,7 +715,7 @@ function Transcript:toggle(row)
   end
 end
 
---- The row of the next message in a direction; nil when there is none.
+--- The row of the next message in a direction; nil if absent.
 ---@param row integer
 ---@param direction 1|-1
 ---@return integer?

@@ -8,7 +8,7 @@
 ---@class kode.AddRuleParams
 ---@field sessionId kode.SessionId The session whose project is meant.
 ---@field scope kode.Scope `project` or `user`.
----@field behavior kode.RuleBehavior What it says.
+---@field behavior kode.RuleBehavior Its text.
 ---@field rule string Its text.
 
 --- Where a rule was written.
@@ -20,27 +20,27 @@
 ---@field sessionId kode.SessionId The session it is about.
 ---@field bookmark kode.Bookmark Its place.
 ---@field channel kode.Channel The stream it belongs to.
----@field event kode.Event What happened.
+---@field event kode.Event The event.
 
---- Names a sub-agent: a conversation of its own that a tool call has begun.
+--- Names a sub-agent: a conversation of its own that a tool call has started.
 ---@alias kode.AgentId string
 
 --- A type of sub-agent.
 ---@class kode.AgentInfo
----@field name string What it is called by.
----@field description string What it is for, as the model that calls it reads it.
----@field source kode.FileSource Whose it is.
+---@field name string Its name.
+---@field description string Its purpose, as the model that calls it reads it.
+---@field source kode.FileSource Its owner.
 ---@field file? string The path of the file it is from; absent when it is built in.
 ---@field model? string Its model, by whatever names one; absent when its file says none.
 ---@field tools? string[] The tools it may use; absent for all that the session has.
----@field disallowedTools? string[] The tools it may not use, whatever else is said.
+---@field disallowedTools? string[] The tools it may not use, regardless of other keys.
 ---@field color? string The color to show it in, as its file names it.
 ---@field mode? kode.Mode The mode it works in where the session's is not stricter; absent for the session's.
 ---@field maxTurns? integer The most model calls of one task, where its file says so.
 ---@field skills? string[] The skills whose text it begins with.
 ---@field mcpServers? string[] The MCP servers whose tools it has beside those that are named.
 
---- What the model said; Markdown.
+--- The model's text; Markdown.
 ---@class kode.AgentMessage
 ---@field text string The text so far.
 ---@field complete boolean Whether the text is whole; false while it streams.
@@ -48,8 +48,8 @@
 ---@field model? string The model that said it, as the provider knows it.
 ---@field durationMs? integer Milliseconds from the request to the end of the answer of which this is the last text; absent for other texts and where it is not known.
 
---- A session was taken up again from its journal. All that waited for the user before waits no more; what waits again is
---- told again, under the same id.
+--- A session was resumed from its journal. All earlier prompts for the user are closed; those that still wait are
+--- sent again, under the same id.
 ---@class kode.AgentResumed
 ---@field sealed kode.CallId[] Calls that were unfinished and are sealed now.
 ---@field sealedCalls kode.SealedCall[] The same calls with the states they were in, as far as those are known.
@@ -57,10 +57,10 @@
 ---@field skippedRecords integer Journal lines that could not be read and were skipped.
 ---@field breakpoint? kode.Breakpoint The step that the turn had reached when the server before ended, as far as the journal tells.
 
---- What undoing does where the user has changed what a hunk put there.
+--- The effect of undo where the user has changed a hunk's text.
 ---@alias kode.Amended
 ---| "ask" # Leaves the text alone and marks the hunk as a conflict.
----| "undo" # Takes out what is left of the agent's text, puts back what it replaced, and leaves the user's text there.
+---| "undo" # Takes out the rest of the agent's text, puts back what it replaced, and leaves the user's text there.
 
 --- A command that is answered at once and begins no turn.
 ---@class kode.AnsweredTurn
@@ -69,29 +69,29 @@
 
 --- Something that counts because the user has approved it.
 ---@class kode.ApprovedTrust
----@field digest string What stands for exactly this text in this file of this workspace.
+---@field digest string The digest of exactly this text in this file of this workspace.
 ---@field key string The setting.
 ---@field text string Its text.
----@field source kode.RuleSource Where it stands.
+---@field source kode.RuleSource Its place.
 
---- Whether a session is put away.
+--- Whether a session is archived.
 ---@class kode.ArchiveSessionParams
 ---@field sessionId kode.SessionId The session, live or not.
----@field archived boolean Whether it is put away from now on.
+---@field archived boolean Whether it is archived from now on.
 
---- The session was put away, or taken out again.
+--- The session was archived, or taken out again.
 ---@class kode.ArchivedChanged
----@field archived boolean Whether it is put away now.
+---@field archived boolean Whether it is archived now.
 
---- Whether sessions that were put away are listed.
+--- Whether sessions that are archived are listed.
 ---@alias kode.ArchivedFilter
 ---| "hide" # They are left out.
 ---| "only" # They alone.
 ---| "include" # They as well.
 
---- What went with a prompt to the model.
+--- The attachments of a prompt for the model.
 ---@class kode.Attachment
----@field kind kode.AttachmentKind What it is.
+---@field kind kode.AttachmentKind Its kind.
 ---@field label string Its name, for people.
 ---@field uri? kode.Uri The file it is about; absent when it is about none.
 ---@field lines? integer How many lines of it the model was given; absent for what has none.
@@ -99,18 +99,18 @@
 ---@field cut boolean Whether there is more of it.
 ---@field problem? string Why the model was given nothing of it; absent when it was.
 
---- What an attachment is.
+--- The kind of an attachment.
 ---@alias kode.AttachmentKind
 ---| "file" # A file or document.
----| "folder" # The list of what is in a folder.
+---| "folder" # The list of a folder's content.
 ---| "symbol" # A definition in the code.
----| "diagnostics" # What language servers say.
+---| "diagnostics" # Diagnostics.
 ---| "diff" # Changes in the repository.
 ---| "session" # Another conversation.
 ---| "selection" # Selected text.
 ---| "image" # A picture.
 ---| "pasted" # Pasted text.
----| "editor" # What the editor shows.
+---| "editor" # The editor's state.
 
 --- A state a call was in, and since when.
 ---@class kode.AuditEntry
@@ -140,7 +140,7 @@
 --- How a command in the background ended.
 ---@alias kode.BackgroundStatus
 ---| "exited" # By itself, with an exit code.
----| "signaled" # By a signal of somebody else.
+---| "signaled" # By a signal of another process.
 ---| "killed" # The model or a client ended it.
 ---| "endedWithSession" # Its session or the server ended.
 ---| "failed" # It could not be run to its end.
@@ -163,7 +163,7 @@
 ---| "READY" # No turn is under way.
 ---| "PRE_MODEL" # The model is asked next.
 ---| "STREAMING_MODEL" # The model answers.
----| "TOOL_PENDING" # The answer has calls, none of which has begun.
+---| "TOOL_PENDING" # The answer has calls, none of which has started.
 ---| "AWAITING_APPROVAL" # A call waits for the user.
 ---| "PRE_TOOL" # A call may run, and runs next.
 ---| "TOOL_EXECUTING" # A call runs.
@@ -197,7 +197,7 @@
 ---| "DENIED" # Was refused; final.
 ---| "SEALED" # Was unfinished when the turn or the server ended; final.
 
---- Whether there was something to cancel. What is cancelled ends by its events, shortly after.
+--- Whether there was something to cancel. Cancelled work ends by its events, shortly after.
 ---@class kode.CancelResult
 ---@field cancelled boolean False when nothing was running any more.
 
@@ -206,13 +206,13 @@
 ---@field sessionId kode.SessionId The session.
 ---@field callId kode.CallId The call.
 
---- Whose turn is cancelled.
+--- The session whose turn is cancelled.
 ---@class kode.CancelTurnParams
 ---@field sessionId kode.SessionId The session.
 
 --- An answer of the model that the user may choose.
 ---@class kode.Candidate
----@field text string What it says; Markdown.
+---@field text string Its text; Markdown.
 ---@field calls kode.CandidateCall[] The calls it makes.
 
 --- A call of a candidate.
@@ -228,9 +228,9 @@
 
 --- The three streams of events.
 ---@alias kode.Channel
----| "progress" # What people watch: text, tools, the end of a turn.
----| "control" # What people must answer.
----| "monitor" # What clients and audits record.
+---| "progress" # Events for display: text, tools, the end of a turn.
+---| "control" # Events that people must answer.
+---| "monitor" # Events for clients and audits.
 
 --- The state before a prompt.
 ---@class kode.Checkpoint
@@ -250,7 +250,7 @@
 --- Names a checkpoint: the state before a prompt.
 ---@alias kode.CheckpointId string
 
---- What a client offers.
+--- The client's offer.
 ---@class kode.ClientKode
 ---@field protocolVersion integer The version of the protocol that the client speaks; with another than the server's, nothing is offered.
 ---@field events? boolean Whether `agent/event` notifications are wanted.
@@ -277,35 +277,35 @@
 
 --- A command.
 ---@class kode.CommandInfo
----@field name string What it is called by, without the `/`.
----@field kind kode.CommandKind What it is.
+---@field name string Its name, without the `/`.
+---@field kind kode.CommandKind Its kind.
 ---@field aliases? string[] Other names of it.
----@field description string What it does, for people.
----@field argumentHint string What it takes, for people; may be empty.
----@field effect? kode.CommandEffect How it is carried out; absent for what is not built in, which always asks the model.
----@field scope? kode.CommandScope Whose file it is; absent when it is built in.
+---@field description string Its effect, for people.
+---@field argumentHint string Its arguments, for people; may be empty.
+---@field effect? kode.CommandEffect How it is carried out; absent for commands that are not built in, which always asks the model.
+---@field scope? kode.CommandScope The owner of its file; absent when it is built in.
 ---@field file? string The path of its file; absent when it is built in.
 ---@field userInvocable boolean Whether the user may call it.
 ---@field modelInvocable boolean Whether the model may call it by itself.
----@field shadowedBy? string What is used instead of it, because that has its name: a file, or `built-in`.
----@field waiting? string[] What its file asks for and the user has not approved: `shell`, `allowedTools`. Known for sessions alone.
----@field notes? string[] What of its file is not followed, for people.
+---@field shadowedBy? string The command that is used instead, because that has its name: a file, or `built-in`.
+---@field waiting? string[] The unapproved requests of its file: `shell`, `allowedTools`. Known for sessions alone.
+---@field notes? string[] The unsupported parts of its file, for people.
 
---- What a command is.
+--- The kind of a command.
 ---@alias kode.CommandKind
 ---| "builtIn" # It is built in.
 ---| "command" # A Markdown file of commands.
 ---| "skill" # A skill.
 ---| "other" # A kind that this build does not know.
 
---- What a command has to say that no model is told of.
+--- The output of a command that no model gets.
 ---@class kode.CommandOutput
 ---@field name string Its name, without the `/`.
----@field arguments string What stood behind it; may be empty.
----@field text string What it says; Markdown.
+---@field arguments string The text behind it; may be empty.
+---@field text string Its text; Markdown.
 ---@field data? any The same for machines, in the command's own form; absent when it has none.
 ---@field failed? boolean Whether it was not carried out; the text says why.
----@field goTo? kode.SessionId The session to show from now on: it is begun, and is followed once it is loaded.
+---@field goTo? kode.SessionId The session to show from now on: it is started, and is followed once it is loaded.
 
 --- A command line and where it runs.
 ---@class kode.CommandPreview
@@ -313,7 +313,7 @@
 ---@field cwd string The path of the folder it starts in.
 ---@field sandboxed? boolean Whether it runs in the sandbox: it can change the workspace and has no network.
 
---- Whose a file is.
+--- The owner of a file.
 ---@alias kode.CommandScope
 ---| "project" # The workspace's.
 ---| "above" # That of a folder above it, in the same repository.
@@ -325,38 +325,38 @@
 --- The command that a prompt was.
 ---@class kode.CommandUse
 ---@field name string Its name, without the `/`.
----@field arguments string What stood behind it.
----@field source kode.CommandKind What it is.
+---@field arguments string The text behind it.
+---@field source kode.CommandKind Its kind.
 
 --- Which conversation is compacted, and what counts most in it.
 ---@class kode.CompactSessionParams
 ---@field sessionId kode.SessionId The session.
----@field focus? string What the summary is to keep above all, in the user's words.
+---@field focus? string The most important content for the summary, in the user's words.
 
 --- Where in a prompt something is to be completed.
 ---@class kode.CompleteParams
 ---@field sessionId? kode.SessionId The session that the prompt is for; the folders of the workspace count when absent.
 ---@field text string The text of the prompt so far.
----@field cursor integer How much of it stands before the cursor, counted as the characters of positions are.
+---@field cursor integer How much of it precedes the cursor, counted as the characters of positions are.
 
---- What can stand at the cursor.
+--- The completions at the cursor.
 ---@class kode.CompleteResult
----@field start integer Where what is chosen begins; it ends at the cursor. Counted as the cursor is.
----@field items kode.CompletionItem[] What can be chosen, best first; at most 50.
+---@field start integer The beginning of the replaced range; it ends at the cursor. Counted as the cursor is.
+---@field items kode.CompletionItem[] The choices, best first; at most 50.
 
 --- Something to choose.
 ---@class kode.CompletionItem
----@field kind kode.CompletionKind What it is.
+---@field kind kode.CompletionKind Its kind.
 ---@field label string As it is shown.
----@field insertText string What stands in the text when it is chosen.
----@field detail string What else is to be said of it; may be empty.
+---@field insertText string The text that replaces the range.
+---@field detail string Further details; may be empty.
 
 --- The kinds of what can be chosen.
 ---@alias kode.CompletionKind
 ---| "file" # A file.
 ---| "folder" # A folder.
----| "diagnostics" # What language servers say.
----| "diff" # What has changed in the repository.
+---| "diagnostics" # Diagnostics.
+---| "diff" # The changes in the repository.
 ---| "session" # Another conversation.
 ---| "command" # A command.
 ---| "skill" # A skill.
@@ -365,7 +365,7 @@
 ---@alias kode.CompressionCause
 ---| "threshold" # It came to the share of the context window that is set for it.
 ---| "asked" # The user asked for it.
----| "turnLimit" # A turn came to its limit of model calls and goes on.
+---| "turnLimit" # A turn came to its limit of model calls and continues.
 ---| "tooLong" # The provider found the request too long.
 
 --- A compaction is done.
@@ -378,7 +378,7 @@
 ---@field tokensAfter integer Tokens of the next request after.
 ---@field trigger? integer The number of tokens from which on it is done unasked; absent when that is switched off.
 ---@field model? string The model that summarized; absent when there is no summary.
----@field usage kode.Usage What that took.
+---@field usage kode.Usage Its usage.
 ---@field durationMs integer Milliseconds it took.
 ---@field failure? string Why there is no summary; absent when there is one.
 ---@field files kode.CompressionFile[] The files that stand beside the summary.
@@ -431,8 +431,8 @@
 --- Settings have changed, or what of them cannot be used or waits for approval.
 ---@class kode.ConfigChanged
 ---@field files? string[] The paths of the files whose contents are others than before.
----@field problems kode.SettingsProblem[] What cannot be used now; empty when all can.
----@field withheld kode.WithheldSetting[] What files of the workspace ask for now and the user has not approved.
+---@field problems kode.SettingsProblem[] The unusable entries; empty when there are none of them.
+---@field withheld kode.WithheldSetting[] The unapproved trust requests of workspace files now.
 
 --- Where a setting is to count.
 ---@alias kode.ConfigScope
@@ -444,12 +444,12 @@
 --- A setting and what counts of it.
 ---@class kode.ConfigSetting
 ---@field key string Its key, such as `permissions.allow` or `env.PATH`. Keys that begin with `session.` are a session's own, and in no file.
----@field kind string What it is about: `api`, `behavior`, `interface` or `session`.
----@field value? any The value in force, secrets masked; absent when there is none.
+---@field kind string Its topic: `api`, `behavior`, `interface` or `session`.
+---@field value? any The value in force, secrets masked; absent without one.
 ---@field source? kode.RuleSource Where it comes from; absent for a default.
 ---@field stated? kode.ConfigStatement[] All that is stated of it, the strongest first.
 
---- What becomes of something that a file states.
+--- The state of a statement in a file.
 ---@alias kode.ConfigStanding
 ---| "inForce" # It counts, unless something stronger says otherwise.
 ---| "waiting" # It waits for the user's approval.
@@ -458,10 +458,10 @@
 --- Something that a file states.
 ---@class kode.ConfigStatement
 ---@field value any The value, secrets masked; of a list, one item.
----@field source kode.RuleSource Where it stands.
----@field standing kode.ConfigStanding What becomes of it.
+---@field source kode.RuleSource Its place.
+---@field standing kode.ConfigStanding Its state.
 
---- What changes in a session; what is left out stays.
+--- The changes of a session; absent fields stay.
 ---@class kode.ConfigureSessionParams
 ---@field sessionId kode.SessionId The session.
 ---@field mode? kode.Mode The mode from now on.
@@ -470,7 +470,7 @@
 ---@field outputStyle? string The style of the answers from the next turn on, built in or a file's, whatever its letter case; an empty name is what the settings say.
 ---@field delivery? kode.EditDeliveryRule[] How changes reach the files from the next call on, instead of as the user has set for all sessions.
 
---- What is in force in a session.
+--- The state in force in a session.
 ---@class kode.ConfigureSessionResult
 ---@field mode kode.Mode The mode.
 ---@field model kode.ModelRef The model.
@@ -484,16 +484,16 @@
 ---@field agentId? kode.AgentId The sub-agent whose conversation it is; absent for the session's own.
 ---@field step kode.CompressionStep How far it is.
 
---- What a request is made of, in tokens; the parts add up to nearly the whole.
+--- The parts of a request, in tokens; they add up to nearly the whole.
 ---@class kode.ContextParts
 ---@field systemPrompt integer The system prompt without memory files.
 ---@field tools integer The tools.
 ---@field memoryFiles integer Instructions from files of the user and the project.
----@field userMessages integer What the user said and what was told with it.
----@field assistantMessages integer What the model said.
+---@field userMessages integer The user's prompt and the text sent with it.
+---@field assistantMessages integer The model's text.
 ---@field toolResults integer Results of tools.
 ---@field images integer Pictures.
----@field summary integer What tells of messages that were compacted, with the files beside it.
+---@field summary integer The summary of compacted messages, with the files beside it.
 
 --- How full a context window is.
 ---@class kode.ContextUse
@@ -503,9 +503,9 @@
 ---@field trigger? integer The number of tokens from which on the conversation is compacted; absent when that is switched off.
 ---@field reserved integer Tokens that are kept free for the answer.
 ---@field free integer Tokens that are neither taken nor kept free.
----@field parts kode.ContextParts What the number is made of.
+---@field parts kode.ContextParts The source of the number.
 
---- Why a server goes on writing a session.
+--- Why a server continues writing a session.
 ---@alias kode.DeclineReason
 ---| "turnRunning" # A turn runs.
 ---| "commandsRunning" # Commands run in the background and would end.
@@ -514,20 +514,20 @@
 ---@class kode.DeleteSessionParams
 ---@field sessionId kode.SessionId The session; one that is live is closed first.
 
---- What happens to a prompt when a turn runs already.
+--- The delivery of a prompt while a turn runs.
 ---@alias kode.Delivery
 ---| "queue" # It waits until the turn has ended and then begins one of its own. After a turn that was cancelled or failed, and after a restart, it waits for a person: until another prompt comes, after which it begins, or it is promoted.
----| "steer" # The running turn is told it before its next model call, after the results of the calls that run; it goes on with it where it would have ended. What it cannot be told any more waits in the queue, before all else.
+---| "steer" # It goes to the running turn before its next model call, after the results of the calls that run; it continues with it where it would have ended. What it cannot be told any more waits in the queue, before all else.
 
---- What language servers say about a file, or one thing they say.
+--- The diagnostics of a file, or one of them.
 ---@class kode.DiagnosticsPart
 ---@field uri? kode.Uri The document; all of them when absent.
 ---@field range? kode.Range The part of the document that is meant.
 ---@field message? string The one that is meant, as the editor shows it; the server asks the editor when absent.
 
---- What has changed in the repository: the working tree against the last commit, unless something else is said.
+--- The changes in the repository: the working tree against the last commit, by default.
 ---@class kode.DiffPart
----@field staged? boolean What the next commit would hold instead.
+---@field staged? boolean The staged changes instead.
 ---@field revision? string The revision, or the range of two, instead of the last commit.
 
 --- Changes to files.
@@ -544,14 +544,14 @@
 ---@class kode.DiscoverModelsResult
 ---@field servers kode.ModelServer[] The servers. On this machine only those that answered.
 
---- What is looked at.
+--- The checked subject.
 ---@class kode.DoctorParams
 ---@field sessionId? kode.SessionId The session, whose folders are looked into; without it those of the workspace.
 
---- What of the files of users is in use, from where, what hides what, and what is left out and why.
+--- The state of users' files: in use, with their origin, hidden by others, or left out with the reason.
 ---@class kode.DoctorResult
----@field findings kode.Finding[] What was found, by kind, then by name; instruction files in the order in which the model has them.
----@field problems kode.FileProblem[] What is wrong with files, settings included.
+---@field findings kode.Finding[] The findings, by kind, then by name; instruction files in the order in which the model has them.
+---@field problems kode.FileProblem[] The problems of files, settings included.
 ---@field text string The same as Markdown, for people.
 
 --- A text.
@@ -559,7 +559,7 @@
 ---@field text string The text; empty where there is no file.
 ---@field version? integer The version of the open document that it was made from; absent for a closed file, and for a followed session.
 
---- Whose text is wanted.
+--- The session of the text.
 ---@class kode.DocumentTextParams
 ---@field sessionId? kode.SessionId The session; when absent, the newest live one that has hunks in the file.
 ---@field uri kode.Uri The file or document.
@@ -573,18 +573,18 @@
 ---@field modelCalls integer Model calls made.
 ---@field toolCalls integer Tool calls made.
 ---@field phases? kode.PhaseTimes How long each part of it took.
----@field cost? number What they cost in US dollars by the prices of the day; absent where a part is not known.
+---@field cost? number The cost in US dollars by the prices of the day; absent where a part is not known.
 
 --- The unsent prompt of a session.
 ---@class kode.Draft
 ---@field text string The words.
----@field parts? kode.InputPart[] What goes with them.
+---@field parts? kode.InputPart[] The attachments of them.
 
 --- The unsent prompt changed.
 ---@class kode.DraftChanged
----@field draft? kode.Draft What it is now; absent when there is none.
+---@field draft? kode.Draft Its current value; absent once it is gone.
 
---- What one call changed in a file when it was carried out, whatever became of it since.
+--- The changes of one call in a file when it ran, regardless of later decisions.
 ---@class kode.EditChange
 ---@field callId kode.CallId The call.
 ---@field turnId kode.TurnId The turn it belongs to.
@@ -607,9 +607,9 @@
 
 --- Something that waits says something else.
 ---@class kode.EditQueued
----@field queueId kode.QueueId What waits.
+---@field queueId kode.QueueId The queued prompts.
 ---@field text string The new words.
----@field parts? kode.InputPart[] What goes with them; what went with them before when absent.
+---@field parts? kode.InputPart[] The attachments of them; what went with them before when absent.
 
 --- Some hunks of a session.
 ---@class kode.EditSelection.Hunks: kode.HunksSelection
@@ -650,7 +650,7 @@
 ---@field removed integer Lines that the hunks remove.
 ---@field hunks kode.Hunk[] The hunks in the order of their places.
 
---- What the editor shows.
+--- The editor's state.
 ---@class kode.EditorContext
 ---@field activeUri? kode.Uri The document with the cursor.
 ---@field selection? kode.Range The selection in it, or the cursor as an empty range.
@@ -662,24 +662,24 @@
 ---@class kode.EditorDiagnostic
 ---@field range kode.Range Where.
 ---@field severity? integer How bad it is, as LSP counts: 1 error, 2 warning, 3 information, 4 hint; absent means error.
----@field message string What is wrong.
+---@field message string The problem.
 ---@field source? string Which server says so; absent when that is not known.
 ---@field code? string The server's name for it, as text; absent when it has none.
 
 --- About which files the language servers are asked.
 ---@class kode.EditorDiagnosticsParams
----@field uris kode.Uri[] The files or documents; all that the editor knows something about when there are none.
----@field settleMs? integer How long the client waits for servers to publish, in milliseconds: it answers when no more comes. Absent where what is known at once is wanted.
+---@field uris kode.Uri[] The files or documents; all that the editor knows something about if none exist.
+---@field settleMs? integer How long the client waits for servers to publish, in milliseconds: it answers when no more comes. Absent if the state known at once is wanted.
 
---- What the language servers say. A file without diagnostics may be left out.
+--- Diagnostics. A file without diagnostics may be left out.
 ---@class kode.EditorDiagnosticsResult
 ---@field files? kode.EditorFileDiagnostics[] The files.
 
---- What the language servers say about one file.
+--- The diagnostics of one file.
 ---@class kode.EditorFileDiagnostics
 ---@field uri kode.Uri The file or document.
 ---@field version? integer The version of the document that they are about; absent when that is not known.
----@field diagnostics kode.EditorDiagnostic[] What they say, without what this server has published itself.
+---@field diagnostics kode.EditorDiagnostic[] The diagnostics, without those of this server.
 
 --- The answer of one language server of the editor.
 ---@class kode.EditorLspAnswer
@@ -699,16 +699,16 @@
 ---@field answers? kode.EditorLspAnswer[] One for each server that has the method for this document; empty when none has it.
 
 --- Hunks came, went, moved into another state, or the text under them changed other than by typing around them: what
---- `agent/edits/list` told of these files is out of date.
+--- the listed hunks of these files are out of date.
 ---@class kode.EditsChanged
 ---@field uris kode.Uri[] The files or documents.
 
 --- Hunks were accepted, rejected, kept or undone, or a checkpoint was restored, or one of these was taken back.
 ---@class kode.EditsResolved
 ---@field resolutionId kode.ResolutionId The id that the request was answered with; it takes the act back.
----@field action? kode.ReviewAction What was done to hunks; absent when a checkpoint was restored or an earlier act was taken back.
----@field resolved kode.HunkId[] The hunks whose state is now what was asked for.
----@field conflicts kode.HunkId[] The hunks that the user's own text stands in; their state is `conflict` now.
+---@field action? kode.ReviewAction The action on hunks; absent when a checkpoint was restored or an earlier act was taken back.
+---@field resolved kode.HunkId[] The hunks that have the requested state now.
+---@field conflicts kode.HunkId[] The hunks that the user's own text is in; their state is `conflict` now.
 ---@field failed kode.EditFailure[] The files that could not be changed.
 
 --- How hard a model thinks.
@@ -727,113 +727,113 @@
 --- No session of that id in this workspace, or it is closed.
 ---@class kode.ErrorData.UnknownSession
 ---@field kind "unknownSession"
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
 --- No permission prompt of that id, or it is long closed.
 ---@class kode.ErrorData.UnknownPermission
 ---@field kind "unknownPermission"
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
 --- No question of that id, or it is long closed.
 ---@class kode.ErrorData.UnknownQuestion
 ---@field kind "unknownQuestion"
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
 --- Nothing of that id waits in the queue, or for the running turn.
 ---@class kode.ErrorData.UnknownPrompt
 ---@field kind "unknownPrompt"
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
 --- No call of that id runs or waits in this session; it may have ended.
 ---@class kode.ErrorData.UnknownCall
 ---@field kind "unknownCall"
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
 --- No background command of that id in this session.
 ---@class kode.ErrorData.UnknownTask
 ---@field kind "unknownTask"
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
 --- The session cannot do this now: its queue is full, a turn runs, or another editor has it.
 ---@class kode.ErrorData.SessionBusy
 ---@field kind "sessionBusy"
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
---- The server that writes the session goes on writing it.
+--- The server that writes the session continues writing it.
 ---@class kode.ErrorData.TakeOverDeclined
 ---@field kind "takeOverDeclined"
 ---@field reason kode.DeclineReason Why.
 ---@field pid integer Its process; 0 when that is not known.
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
 --- The server that writes the session does not answer.
 ---@class kode.ErrorData.WriterSilent
 ---@field kind "writerSilent"
 ---@field pid integer Its process; 0 when that is not known.
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
 --- No hunk of that id in this session.
 ---@class kode.ErrorData.UnknownHunk
 ---@field kind "unknownHunk"
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
 --- No act of that id in this session, or it was taken back already.
 ---@class kode.ErrorData.UnknownResolution
 ---@field kind "unknownResolution"
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
 --- No checkpoint of that id in this session.
 ---@class kode.ErrorData.UnknownCheckpoint
 ---@field kind "unknownCheckpoint"
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
 --- A file that is not open and has no hunks.
 ---@class kode.ErrorData.UnknownDocument
 ---@field kind "unknownDocument"
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
 --- The request makes sense for none of what it names.
 ---@class kode.ErrorData.NothingToDo
 ---@field kind "nothingToDo"
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
---- Somebody was first with an answer.
+--- Another client answered first.
 ---@class kode.ErrorData.AlreadyResolved
 ---@field kind "alreadyResolved"
----@field by string Which surface or client was first, `cancel`, or `turn` for a prompt that has begun.
----@field hint string What to do next, for people.
+---@field by string Which surface or client was first, `cancel`, or `turn` for a prompt that has started.
+---@field hint string The next step, for people.
 
 --- A parameter is missing or makes no sense.
 ---@class kode.ErrorData.InvalidParams
 ---@field kind "invalidParams"
 ---@field path string Which one, for example `input[0].uri`; empty for the parameters as a whole.
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
 --- The model profile is unknown, or lacks its key or address.
 ---@class kode.ErrorData.ModelNotConfigured
 ---@field kind "modelNotConfigured"
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
 --- The turn limit is zero: no prompt is taken.
 ---@class kode.ErrorData.ChatDisabled
 ---@field kind "chatDisabled"
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
 --- The session's journal cannot be read or written; the message has the system's words.
 ---@class kode.ErrorData.StorageFailure
 ---@field kind "storageFailure"
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
 --- The session's journal holds no record that this build can read. It is left as it is.
 ---@class kode.ErrorData.Corrupted
 ---@field kind "corrupted"
 ---@field skipped integer Lines that could not be read.
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
 --- A fault of the server.
 ---@class kode.ErrorData.Internal
 ---@field kind "internal"
----@field hint string What to do next, for people.
+---@field hint string The next step, for people.
 
 --- The `data` of every error that an `agent/*` request is answered with.
 ---@alias kode.ErrorData
@@ -861,8 +861,8 @@
 
 --- Something failed that is not part of a call.
 ---@class kode.ErrorEvent
----@field message string What happened.
----@field hint string What to do next.
+---@field message string The event.
+---@field hint string The next step.
 
 --- A turn began.
 ---@class kode.Event.TurnStarted: kode.TurnStarted
@@ -932,7 +932,7 @@
 ---@class kode.Event.ModeChanged: kode.ModeChanged
 ---@field type "mode_changed"
 
---- What waits for its turn, or for the running one, changed.
+--- The queue or the messages to the running turn changed.
 ---@class kode.Event.QueueChanged: kode.QueueChanged
 ---@field type "queue_changed"
 
@@ -940,7 +940,7 @@
 ---@class kode.Event.TitleChanged: kode.TitleChanged
 ---@field type "title_changed"
 
---- The session was put away, or taken out again.
+--- The session was archived, or taken out again.
 ---@class kode.Event.ArchivedChanged: kode.ArchivedChanged
 ---@field type "archived_changed"
 
@@ -996,7 +996,7 @@
 ---@class kode.Event.EditsResolved: kode.EditsResolved
 ---@field type "edits_resolved"
 
---- What stood before a prompt can be brought back.
+--- The state before a prompt can be restored.
 ---@class kode.Event.CheckpointCreated: kode.CheckpointCreated
 ---@field type "checkpoint_created"
 
@@ -1004,7 +1004,7 @@
 ---@class kode.Event.Rewound: kode.Rewound
 ---@field type "rewound"
 
---- A file that this session has read was changed by somebody else.
+--- A file that this session has read was changed by others.
 ---@class kode.Event.FileChanged: kode.FileChanged
 ---@field type "file_changed"
 
@@ -1020,7 +1020,7 @@
 ---@class kode.Event.TrustRequired: kode.TrustRequired
 ---@field type "trust_required"
 
---- What becomes of MCP servers, or what they offer, changed.
+--- The state of MCP servers, or their offer, changed.
 ---@class kode.Event.McpChanged: kode.McpChanged
 ---@field type "mcp_changed"
 
@@ -1044,7 +1044,7 @@
 ---@class kode.Event.ModelRetry: kode.ModelRetry
 ---@field type "model_retry"
 
---- A session was taken up again from its journal.
+--- A session was resumed from its journal.
 ---@class kode.Event.AgentResumed: kode.AgentResumed
 ---@field type "agent_resumed"
 
@@ -1064,7 +1064,7 @@
 ---@class kode.Event.Gap: kode.Gap
 ---@field type "gap"
 
---- What happened.
+--- The event.
 ---@alias kode.Event
 ---| kode.Event.TurnStarted
 ---| kode.Event.BreakpointChanged
@@ -1124,18 +1124,18 @@
 ---@field input any The arguments.
 ---@field mode? kode.Mode The mode to suppose; the session's when absent.
 
---- What would become of a call.
+--- The verdict on a call.
 ---@class kode.ExplainPermissionResult
----@field decision kode.RuleBehavior What would happen.
+---@field decision kode.RuleBehavior The verdict.
 ---@field rule? string The rule that decided; absent when none did.
----@field source? string Where that rule stands, for people.
+---@field source? string The place of that rule, for people.
 ---@field reason string Why, for people.
 ---@field proposed? string[] Rules that would let it run unasked, where a rule can.
 
 --- The form of an export.
 ---@alias kode.ExportFormat
 ---| "markdown" # A document for people.
----| "json" # What machines read.
+---| "json" # The form for programs.
 
 --- Which session is exported.
 ---@class kode.ExportSessionParams
@@ -1144,16 +1144,16 @@
 
 --- An export.
 ---@class kode.ExportSessionResult
----@field title string What people call the session.
+---@field title string The title of the session.
 ---@field fileName string A name for the file, without a folder.
----@field document kode.ExportedDocument What was asked for.
+---@field document kode.ExportedDocument The requested document.
 
 --- A document for people.
 ---@class kode.ExportedDocument.Markdown
 ---@field format "markdown"
 ---@field text string Its text.
 
---- What machines read.
+--- The form for programs.
 ---@class kode.ExportedDocument.Json
 ---@field format "json"
 ---@field session kode.ExportedSession The session.
@@ -1168,12 +1168,12 @@
 ---@field formatVersion integer The form of the document, 1.
 ---@field sessionId kode.SessionId The session.
 ---@field forkedFrom? kode.SessionId The session it was forked from.
----@field title string What people call it.
+---@field title string Its title.
 ---@field folder string Where it works, as a path of the machine it was made on.
 ---@field mode kode.Mode Its mode.
 ---@field model string The name of its model profile.
 ---@field usage kode.Usage Tokens of all turns.
----@field costUsd? number What they cost in US dollars, if that is known.
+---@field costUsd? number The cost in US dollars, if that is known.
 ---@field items kode.Item[] Its transcript, oldest first.
 ---@field subagents kode.ExportedSubagent[] The transcripts of its sub-agents.
 ---@field todos kode.Todo[] Its todo list.
@@ -1183,7 +1183,7 @@
 ---@class kode.ExportedSubagent
 ---@field agentId kode.AgentId The sub-agent.
 ---@field kind string The name of its type.
----@field description string What it is about.
+---@field description string Its topic.
 ---@field items kode.Item[] Its transcript, oldest first.
 
 --- A way in which users extend the agent.
@@ -1199,14 +1199,14 @@
 ---@field skills integer How many skills.
 ---@field commands integer How many commands of files.
 ---@field styles integer How many output styles.
----@field problems kode.FileProblem[] What is wrong with the files now; empty when all can be used.
+---@field problems kode.FileProblem[] The problems of the files now; empty when all can be used.
 
---- A file that this session has read was changed by somebody else.
+--- A file that this session has read was changed by others.
 ---@class kode.FileChanged
 ---@field uri kode.Uri The file.
 ---@field deleted boolean Whether it is gone.
 
---- What the calls of a session have changed in a file.
+--- The changes of a session's calls in a file.
 ---@class kode.FileHistory
 ---@field uri kode.Uri The file or document.
 ---@field path string Its path or untitled URI, as shown to people.
@@ -1217,7 +1217,7 @@
 --- Something wrong with a file.
 ---@class kode.FileProblem
 ---@field file string The file's path.
----@field message string What is wrong, for people.
+---@field message string The problem, for people.
 ---@field severe? boolean Whether the file is left out; otherwise it is used, and something of it is not.
 ---@field line? integer The line in that file, from 1, where it is known.
 
@@ -1226,7 +1226,7 @@
 ---@field sessionId? kode.SessionId The session; all live sessions when absent.
 ---@field uri kode.Uri The file or document.
 
---- Whose something is.
+--- The owner of something.
 ---@alias kode.FileSource
 ---| "managed" # The administrator's.
 ---| "project" # The project's.
@@ -1236,15 +1236,15 @@
 
 --- Something that was found.
 ---@class kode.Finding
----@field kind kode.FindingKind What it is.
----@field name string What it is called.
----@field source string Whose it is, in a word for people.
+---@field kind kode.FindingKind Its kind.
+---@field name string Its name.
+---@field source string Its owner, in a word for people.
 ---@field file? string The path of its file; absent when it is built in.
----@field fate kode.FindingFate What became of it.
+---@field fate kode.FindingFate Its outcome.
 ---@field by? string The path of the file that hides it, where one does.
 ---@field reason? string Why it is left out, for people.
 
---- What became of something that was found.
+--- The outcome of a finding.
 ---@alias kode.FindingFate
 ---| "loaded" # It is in use.
 ---| "shadowed" # Another of the same name is used.
@@ -1267,7 +1267,7 @@
 
 --- A session that this server follows.
 ---@class kode.FollowedSession
----@field by? kode.SessionWriter Who writes it; absent when nobody does: the next prompt makes it this server.
+---@field by? kode.SessionWriter Its writer; absent without one: the next prompt makes it this server.
 
 --- Which session is forked, and where; without a place after all there is.
 ---@class kode.ForkSessionParams
@@ -1281,17 +1281,17 @@
 ---@field since integer The newest event the client was sent.
 ---@field oldest integer The oldest event that the server still has.
 
---- Which settings are told.
+--- The requested settings.
 ---@class kode.GetConfigParams
----@field sessionId? kode.SessionId The session whose workspace counts, and whose own mode and model are told; the client's workspace folders when absent.
+---@field sessionId? kode.SessionId The session whose workspace counts, and whose own mode and model are reported; the client's workspace folders when absent.
 ---@field key? string One setting, or a section such as `permissions`; all when absent.
 
---- What counts.
+--- The effective settings.
 ---@class kode.GetConfigResult
 ---@field settings kode.ConfigSetting[] The settings, in a fixed order.
 ---@field files string[] The paths of the files that were found, the strongest first.
 
---- Whose context window is wanted.
+--- The session of the context window.
 ---@class kode.GetContextParams
 ---@field sessionId kode.SessionId The session.
 
@@ -1302,7 +1302,7 @@
 ---@field before kode.ItemId The item before which they stand: the oldest of those the client has.
 ---@field limit? integer The most items wanted; the server may give fewer.
 
---- Whose spending is asked for.
+--- The session of the spending.
 ---@class kode.GetUsageParams
 ---@field sessionId kode.SessionId The session.
 
@@ -1317,20 +1317,20 @@
 --- Whether a hook may run.
 ---@alias kode.HookApproval
 ---| "notNeeded" # It is the user's own, or the administrator's.
----| "approved" # The user has approved it as it stands.
+---| "approved" # The user has approved it unchanged.
 ---| "waiting" # It does not run until the user approves it.
 
 --- A hook.
 ---@class kode.HookInfo
 ---@field event string The event it is for, as its file names it.
 ---@field fired boolean Whether that event ever comes here.
----@field matcher? string What it is for, as its file says it; absent for everything.
+---@field matcher? string Its purpose, as its file says it; absent for everything.
 ---@field kind string The type of the handler: `command`, `http`, `prompt`, or what the file says.
 ---@field name string The beginning of what it runs.
----@field source string Where it stands, for people.
+---@field source string Its place, for people.
 ---@field file? string The path of its file, if it is from one.
 ---@field line? integer The line in that file, from 1.
----@field bringer? kode.HookOwner What brings it along, where it stands in no settings file; absent for one that runs always.
+---@field bringer? kode.HookOwner The item that declares it, outside of settings files; absent for one that runs always.
 ---@field approval kode.HookApproval Whether it may run.
 ---@field problem? string Why it does not run, or not quite as it is written.
 ---@field last? kode.HookLastRun How it ended last in the session.
@@ -1340,17 +1340,17 @@
 ---@field at kode.Timestamp When.
 ---@field outcome kode.HookOutcome How.
 ---@field durationMs integer Milliseconds it took.
----@field message? string What it said, in one line.
+---@field message? string Its output, in one line.
 
 --- How a run of a hook ended.
 ---@alias kode.HookOutcome
 ---| "ok" # It had nothing against what happens.
----| "blocked" # It refused or held back what was about to happen, or had something done again.
+---| "blocked" # It refused or held back the event, or had something done again.
 ---| "asked" # It asked for a person's decision.
----| "changed" # It changed something, or added to what the model is told.
+---| "changed" # It changed something, or added to what the model is notified.
 ---| "stopped" # It stopped the turn.
 ---| "failed" # It failed, and nothing came of it.
----| "notSetUp" # What it is to run is not there or cannot be started.
+---| "notSetUp" # Its program is missing or cannot be started.
 ---| "timedOut" # It took too long.
 ---| "cancelled" # The turn or the session was cancelled while it ran.
 ---| "inBackground" # It runs on by itself.
@@ -1358,10 +1358,10 @@
 
 --- The file of an agent, skill or command that brings a hook along.
 ---@class kode.HookOwner
----@field kind kode.HookOwnerKind What it describes.
----@field name string What that is called.
+---@field kind kode.HookOwnerKind The described item.
+---@field name string Its name.
 
---- What brings a hook along.
+--- The kind of item that declares a hook.
 ---@alias kode.HookOwnerKind
 ---| "agent" # A type of sub-agent: the hook runs while one of it works.
 ---| "skill" # A skill: the hook runs from its use on.
@@ -1374,17 +1374,17 @@
 ---@field name string The beginning of what it runs.
 ---@field durationMs integer Milliseconds it took.
 ---@field outcome kode.HookOutcome How it ended.
----@field message? string What it said, in one line for people.
+---@field message? string Its output, in one line for people.
 
 --- One place in a file that the agent has changed or wants to change.
 ---@class kode.Hunk
 ---@field hunkId kode.HunkId Names the hunk.
 ---@field turnId kode.TurnId The turn it was made in.
 ---@field callId kode.CallId The call that made it.
----@field kind kode.HunkKind What it does to the file.
+---@field kind kode.HunkKind Its effect on the file.
 ---@field state kode.HunkState Where it is in its life.
----@field range kode.Range What it reaches over in the text; empty where it only takes text away, or is not in the text.
----@field lineRange kode.LineRange The whole lines around `range`, to be marked; empty when without the hunk there would be lines, and with it there are none.
+---@field range kode.Range Its range in the text; empty where it only takes text away, or is not in the text.
+---@field lineRange kode.LineRange The whole lines around `range`, to be marked; empty when without the hunk there would be lines, and with it none exist.
 ---@field oldText string These lines without the hunk.
 ---@field newText string These lines with the hunk.
 ---@field added integer Lines it adds.
@@ -1395,7 +1395,7 @@
 --- Names a hunk: one place in a file that the agent has changed or wants to change.
 ---@alias kode.HunkId string
 
---- What a hunk does to its file.
+--- The effect of a hunk on its file.
 ---@alias kode.HunkKind
 ---| "text" # Changes lines.
 ---| "created" # Makes the file.
@@ -1405,10 +1405,10 @@
 --- Where a hunk is in its life.
 ---@alias kode.HunkState
 ---| "proposed" # Asked for, not in the text.
----| "applied" # In the text, not looked at yet.
+---| "applied" # In the text, not checked yet.
 ---| "kept" # In the text for good: the user kept it, saved or committed the file.
 ---| "undone" # Not in the text: rejected or undone. It can be brought back.
----| "conflict" # In the text, was to be undone, and the user's own changes stand in it: the user decides.
+---| "conflict" # In the text, was to be undone, and the user's own changes are in it: the user decides.
 
 --- Some hunks of a session.
 ---@class kode.HunksSelection
@@ -1420,12 +1420,12 @@
 ---@field mediaType string Its type, for example `image/png`.
 ---@field data string Its bytes in base64; at most 5 MiB of them.
 
---- What is imported.
+--- The source.
 ---@class kode.ImportSessionParams
 ---@field from kode.Uri The folder of an agent of the Kode SDK, as a `file:` URI: with `messages.json`, `tools.json` and `info.json`, or with these in `runtime/` and `meta.json`.
----@field workspaceFolder? kode.Uri The workspace folder that the new session works in; the first one when there is none.
+---@field workspaceFolder? kode.Uri The workspace folder that the new session works in; the first one if absent.
 
---- What was imported.
+--- The imported session.
 ---@class kode.ImportSessionResult
 ---@field sessionId kode.SessionId The new session; `agent/session/load` takes it up.
 ---@field agentId string The agent it was.
@@ -1449,15 +1449,15 @@
 ---@class kode.InputPart.Symbol: kode.SymbolPart
 ---@field type "symbol"
 
---- What language servers say about a file, or one thing they say.
+--- The diagnostics of a file, or one of them.
 ---@class kode.InputPart.Diagnostics: kode.DiagnosticsPart
 ---@field type "diagnostics"
 
---- What has changed in the repository.
+--- The changes in the repository.
 ---@class kode.InputPart.Diff: kode.DiffPart
 ---@field type "diff"
 
---- What another conversation came to.
+--- The outcome of another conversation.
 ---@class kode.InputPart.Session: kode.SessionPart
 ---@field type "session"
 
@@ -1484,7 +1484,7 @@
 --- One thing that is asked.
 ---@class kode.Inquiry
 ---@field question string The question, for people.
----@field header string What it is about in at most twelve characters.
+---@field header string Its topic in at most twelve characters.
 ---@field options kode.QuestionOption[] The answers on offer; the user may always say something else.
 ---@field multiSelect boolean Whether several of them may be chosen.
 
@@ -1494,21 +1494,21 @@
 ---@field turnId kode.TurnId The turn it belongs to.
 ---@field agentId? kode.AgentId The sub-agent whose transcript it is in; absent for the session's own.
 ---@field timestamp kode.Timestamp When it was added.
----@field body kode.ItemBody What it is.
+---@field body kode.ItemBody Its kind.
 
 --- The transcript grew by an item.
 ---@class kode.ItemAdded
 ---@field item kode.Item The item as it is now.
 
---- What the user asked.
+--- The user's prompt.
 ---@class kode.ItemBody.UserMessage: kode.UserMessage
 ---@field type "userMessage"
 
---- What the model said.
+--- The model's text.
 ---@class kode.ItemBody.AgentMessage: kode.AgentMessage
 ---@field type "agentMessage"
 
---- What the model thought.
+--- The model's reasoning.
 ---@class kode.ItemBody.Thinking: kode.Thinking
 ---@field type "thinking"
 
@@ -1516,15 +1516,15 @@
 ---@class kode.ItemBody.ToolCall: kode.ToolCall
 ---@field type "toolCall"
 
---- Something the user should know that nobody said.
+--- Information for the user that is no message.
 ---@class kode.ItemBody.Notice: kode.Notice
 ---@field type "notice"
 
---- What a command has to say that no model is told of.
+--- The output of a command that no model gets.
 ---@class kode.ItemBody.Command: kode.CommandOutput
 ---@field type "command"
 
---- What an item is.
+--- The kind of an item.
 ---@alias kode.ItemBody
 ---| kode.ItemBody.UserMessage
 ---| kode.ItemBody.AgentMessage
@@ -1548,7 +1548,7 @@
 --- Another server writes the session from now on, or none, or this one does. It is no part of what the session tells: it has
 --- the number of the event before it, and is not sent again for a bookmark.
 ---@class kode.LeaseChanged
----@field writer? kode.SessionWriter Who writes the session; absent when nobody does.
+---@field writer? kode.SessionWriter The writer of the session; absent without one.
 ---@field isMine boolean Whether that is this server.
 
 --- Whole lines of a text.
@@ -1556,7 +1556,7 @@
 ---@field start integer The first line, from 0.
 ---@field end integer The line after the last; `start` when there are no lines.
 
---- Whose sub-agents.
+--- The session of the sub-agents.
 ---@class kode.ListAgentsParams
 ---@field sessionId? kode.SessionId The session, whose folders are looked into; without it those of the workspace.
 
@@ -1564,9 +1564,9 @@
 ---@class kode.ListAgentsResult
 ---@field agents kode.AgentInfo[] The types in the order of their names.
 ---@field shadowed? kode.ShadowedFile[] Types that others of the same name hide.
----@field problems kode.FileProblem[] What is wrong with files of sub-agents, skills, commands and output styles.
+---@field problems kode.FileProblem[] The problems of files of sub-agents, skills, commands and output styles.
 
---- Whose checkpoints are listed.
+--- The session of the checkpoints.
 ---@class kode.ListCheckpointsParams
 ---@field sessionId kode.SessionId The session.
 
@@ -1574,7 +1574,7 @@
 ---@class kode.ListCheckpointsResult
 ---@field checkpoints kode.Checkpoint[] The checkpoints, oldest first.
 
---- Whose commands.
+--- The session of the commands.
 ---@class kode.ListCommandsParams
 ---@field sessionId? kode.SessionId The session, whose folders are looked into; without it those of the workspace.
 
@@ -1584,19 +1584,19 @@
 ---@field problems kode.FileProblem[] Files that are left out, and why.
 ---@field extensionPoints kode.ExtensionPoint[] How users extend the agent, and who sets each of these off.
 
---- Whose edits are listed.
+--- The session of the edits.
 ---@class kode.ListEditsParams
 ---@field sessionId kode.SessionId The session.
 ---@field uri? kode.Uri The only file or document that is wanted; all when absent.
----@field history? boolean Whether to tell what each call changed as well; nothing of it is told of a session that another server writes.
+---@field history? boolean Whether to tell what each call changed as well; the list is empty for a session that another server writes.
 
---- What a session has changed.
+--- The changes of a session.
 ---@class kode.ListEditsResult
 ---@field files kode.EditedFile[] The files and documents with hunks that are proposed, applied or in conflict, in the order of their names.
----@field history? kode.FileHistory[] What each call changed, the file first changed first; empty unless it was asked for.
+---@field history? kode.FileHistory[] The changes of each call, the file first changed first; empty unless it was asked for.
 ---@field calls? kode.CallEdits[] How the hunks of each call stand, the decided ones included; absent for a session that another server writes, and where only one file was asked for.
 
---- Whose hooks are listed.
+--- The session of the hooks.
 ---@class kode.ListHooksParams
 ---@field sessionId? kode.SessionId The session; without one those that new sessions of the workspace would have.
 
@@ -1604,18 +1604,18 @@
 ---@class kode.ListHooksResult
 ---@field disabled boolean Whether all of them are switched off.
 ---@field hooks kode.HookInfo[] The hooks, the strongest source first.
----@field problems kode.SettingsProblem[] What is wrong with them, and where.
+---@field problems kode.SettingsProblem[] Their problems, and where.
 
---- Whose servers.
+--- The session of the servers.
 ---@class kode.ListMcpParams
 ---@field sessionId? kode.SessionId The session; without it those of the workspace.
 
 --- The servers.
 ---@class kode.ListMcpResult
 ---@field servers kode.McpServer[] The servers in the order of their names.
----@field leftOut? string What of the settings is left out, for people; absent when nothing is.
+---@field leftOut? string The omitted entries of the settings, for people; absent without any.
 
---- Whose tools.
+--- The session of the tools.
 ---@class kode.ListMcpToolsParams
 ---@field sessionId? kode.SessionId The session; without it the servers of the workspace.
 ---@field server? string The server; without it all.
@@ -1631,12 +1631,12 @@
 ---@class kode.ListModelsResult
 ---@field models kode.ModelInfo[] The model profiles in the order of their names.
 ---@field usable? boolean Whether new sessions have a usable model. If not, clients offer to set one up (`agent/setup/*`).
----@field pointers kode.ModelPointers What profiles are used for.
+---@field pointers kode.ModelPointers The purposes of profiles.
 ---@field pricesAsOf string The day the built-in prices are of, as `2026-01-31`.
 ---@field catalog? kode.CatalogInfo The published catalog that overrides the built-in table, if the user has named one.
----@field problems? string[] What is wrong with the descriptions of models beyond single profiles, for people.
+---@field problems? string[] The problems of the descriptions of models beyond single profiles, for people.
 
---- Whose prompts are listed.
+--- The session of the prompts.
 ---@class kode.ListPermissionsParams
 ---@field sessionId? kode.SessionId The session; all live ones when absent.
 
@@ -1659,24 +1659,24 @@
 ---@class kode.ListRulesResult
 ---@field mode kode.Mode The mode that counts when no rule speaks; another than the session's where settings have switched that one off.
 ---@field rules kode.RuleEntry[] The rules in force, the strongest layer first.
----@field withheld kode.WithheldSetting[] What files of the workspace ask for and the user has not approved; it does not count.
----@field problems kode.SettingsProblem[] What in the settings cannot be used.
+---@field withheld kode.WithheldSetting[] The unapproved trust requests of workspace files, which have no effect.
+---@field problems kode.SettingsProblem[] The invalid entries in the settings.
 
 --- Which part of the list is wanted.
 ---@class kode.ListSessionsParams
 ---@field limit? integer The most sessions of one answer; the server may give fewer.
 ---@field cursor? string `nextCursor` of the answer before.
----@field archived? kode.ArchivedFilter Whether sessions that were put away are listed.
+---@field archived? kode.ArchivedFilter Whether sessions that are archived are listed.
 ---@field folder? kode.Uri Sessions that work in this folder, as a `file:` URI, instead of those of the workspace's folders.
----@field totals? boolean Whether the answer says what all sessions take together; it costs a look at every file.
+---@field totals? boolean Whether the answer says what all sessions take together; it costs a check of every file.
 
 --- A page of the list.
 ---@class kode.ListSessionsResult
 ---@field sessions kode.SessionSummary[] The sessions, the one in which something happened last first.
----@field nextCursor? string What to ask with for the next page; absent on the last.
----@field totals? kode.SessionTotals What all sessions take together; absent unless asked for.
+---@field nextCursor? string The cursor for the next page; absent on the last.
+---@field totals? kode.SessionTotals The totals of all sessions; absent unless requested.
 
---- Whose output styles.
+--- The session of the output styles.
 ---@class kode.ListStylesParams
 ---@field sessionId? kode.SessionId The session, whose folders are looked into; without it those of the workspace.
 
@@ -1684,9 +1684,9 @@
 ---@class kode.ListStylesResult
 ---@field styles kode.StyleInfo[] The styles, the strongest first.
 ---@field shadowed? kode.ShadowedFile[] Styles that others of the same name hide.
----@field problems kode.FileProblem[] What is wrong with files of output styles.
+---@field problems kode.FileProblem[] The problems of files of output styles.
 
---- Whose background commands are wanted.
+--- The session of the background commands.
 ---@class kode.ListTasksParams
 ---@field sessionId kode.SessionId The session.
 
@@ -1694,13 +1694,13 @@
 ---@class kode.ListTasksResult
 ---@field tasks kode.BackgroundTask[] All of them, also those that have ended, oldest first.
 
---- Whose list is wanted.
+--- The session of the list.
 ---@class kode.ListTodosParams
 ---@field sessionId kode.SessionId The session.
 
 --- A list.
 ---@class kode.ListTodosResult
----@field todos kode.Todo[] The list in the model's order; empty when there is none.
+---@field todos kode.Todo[] The list in the model's order; empty if absent.
 ---@field counts kode.TodoCounts How many of them are how far.
 
 --- Nothing to choose.
@@ -1710,21 +1710,21 @@
 ---@class kode.ListToolsResult
 ---@field tools kode.ToolInfo[] The tools in the order of their names.
 
---- Whose workspace is meant.
+--- The session whose workspace is meant.
 ---@class kode.ListTrustParams
 ---@field sessionId? kode.SessionId The session whose folders are meant; the client's workspace folders when absent.
 
---- What files of a workspace ask for.
+--- The trust requests of workspace files.
 ---@class kode.ListTrustResult
 ---@field distrusted boolean Whether the editor distrusts the workspace: then everything waits, whatever was approved.
 ---@field summary string How many of what wait, for people: `2 hooks, 1 MCP server`; empty when nothing does.
----@field waiting kode.PendingTrust[] What waits for the user, the strongest first.
----@field approved kode.ApprovedTrust[] What counts because the user has approved it.
+---@field waiting kode.PendingTrust[] The waiting requests, the strongest first.
+---@field approved kode.ApprovedTrust[] Entries in effect by approval.
 
 --- Which session is loaded, and how much of it.
 ---@class kode.LoadSessionParams
 ---@field sessionId kode.SessionId The session.
----@field since? integer Number of the newest event that the client has seen. With it the events after that one are sent again, which a client needs that records events; one that shows state leaves it out and goes on from the snapshot.
+---@field since? integer Number of the newest event that the client has seen. With it the events after that one are sent again, which a client needs that records events; one that shows state leaves it out and continues from the snapshot.
 ---@field channels? kode.Channel[] Only events of these channels are sent from now on; of all when it is left out or empty.
 ---@field kinds? string[] Only events of these types are sent from now on, as their `type` says; of all when it is left out or empty. `gap` is always sent.
 ---@field items? integer The most items wanted, counted from the newest; the server may give fewer.
@@ -1735,50 +1735,50 @@
 ---@field agentId kode.AgentId The sub-agent.
 ---@field items? integer The most items wanted, counted from the newest; the server may give fewer.
 
---- What becomes of MCP servers, or what they offer, changed.
+--- The state of MCP servers, or their offer, changed.
 ---@class kode.McpChanged
 ---@field servers kode.McpServer[] All servers as they are now.
 
---- What went wrong with a server.
+--- The error of a server.
 ---@class kode.McpFailure
 ---@field class kode.McpFailureClass Whether trying again can help.
----@field message string What happened, for people.
----@field hint string What to do about it, for people.
+---@field message string The event, for people.
+---@field hint string The next step, for people.
 ---@field stderr? string The end of what the server wrote to its standard error; absent when that is nothing.
 
 --- Whether trying again can help.
 ---@alias kode.McpFailureClass
 ---| "transient" # It may go away by itself: it is tried again.
----| "permanent" # Somebody has to change something.
+---| "permanent" # The user has to change something.
 ---| "auth" # The user has to sign in.
 
 --- A server.
 ---@class kode.McpServer
----@field name string What the user calls it.
----@field state kode.McpState What becomes of it.
+---@field name string Its name in the settings.
+---@field state kode.McpState Its state.
 ---@field transport? string How it is reached: `stdio`, `http` or `sse`; absent where its entry cannot be read.
----@field target? string What is started or reached, for people.
----@field source kode.RuleSource Where its entry stands.
----@field tools integer So many tools it has.
----@field prompts integer So many prompts.
----@field resources integer So many resources.
----@field failedAttempts integer So many attempts to connect have failed in a row.
----@field failure? kode.McpFailure What went wrong last; absent once it is connected.
+---@field target? string The program or address, for people.
+---@field source kode.RuleSource The place of its entry.
+---@field tools integer Number of its tools.
+---@field prompts integer Number of its prompts.
+---@field resources integer Number of its resources.
+---@field failedAttempts integer Number of failed attempts to connect in a row.
+---@field failure? kode.McpFailure The last error; absent once it is connected.
 ---@field latencyMs? integer Milliseconds it took to answer when it was asked last whether it is there.
----@field title? string What it calls itself, with its version.
+---@field title? string Its own name, with its version.
 ---@field changedTools? string[] Tools that say something else of themselves than when the server was first used. `agent/mcp/enable` says that this is fine.
----@field notes? string[] What else the user should know.
+---@field notes? string[] Further details for the user.
 
 --- A server of a session or of the workspace.
 ---@class kode.McpServerParams
 ---@field sessionId? kode.SessionId The session; without it the servers of the workspace.
 ---@field server string The server's name.
 
---- What becomes of a server.
+--- The state of a server.
 ---@alias kode.McpState
 ---| "disabled" # The user, or its entry, has switched it off.
----| "waitingForApproval" # Its entry stands in a file of the workspace, and the user has not approved it.
----| "stopped" # Nobody has needed it yet, or nobody does any more.
+---| "waitingForApproval" # Its entry is in a file of the workspace, and the user has not approved it.
+---| "stopped" # It was not needed yet, or is not needed any more.
 ---| "starting" # It is being started or reached, for the first time or again.
 ---| "connected" # It can be used.
 ---| "needsAuth" # It wants the user to sign in.
@@ -1789,25 +1789,25 @@
 ---@field server string The server.
 ---@field name string Its canonical name, for rules: `mcp__server__tool`.
 ---@field title string How it is shown: `server:tool`.
----@field description string What it does, as the model reads it.
+---@field description string Its effect, as the model reads it.
 ---@field inputSchema any JSON Schema of its arguments.
 ---@field readOnlyHint boolean Whether the server says that it only looks. That is a hint and no permission.
 ---@field changed boolean Whether it says something else of itself than when the server was first used.
 
 --- A file, folder or document that the user names; the server reads it.
 ---@class kode.MentionPart
----@field uri kode.Uri What is named.
+---@field uri kode.Uri The named thing.
 ---@field range? kode.Range The part of it that is meant; all of it when absent.
 
 --- How much the agent may do unasked.
 ---@alias kode.Mode
 ---| "default" # Reads run; edits and commands ask.
 ---| "acceptEdits" # Reads and edits inside the workspace run; commands ask.
----| "plan" # Reads run; edits and commands that do more than look are refused.
----| "dontAsk" # Reads run, and what a rule allows; nothing asks, the rest is refused.
----| "bypassPermissions" # Everything runs that no rule, guard or floor holds back.
----| "approval" # Everything asks, reads too.
----| "readonly" # Reads run; edits are refused; commands that do more than look ask.
+---| "plan" # Reads and read-only commands run; edits and other commands are refused.
+---| "dontAsk" # Reads and calls that a rule allows run; everything else is refused without asking.
+---| "bypassPermissions" # Everything runs unless a rule, a guard or the command floor blocks it.
+---| "approval" # Everything asks, including reads.
+---| "readonly" # Reads and read-only commands run; edits are refused; other commands ask.
 
 --- The session's mode, model, effort or style of answers changed.
 ---@class kode.ModeChanged
@@ -1816,7 +1816,7 @@
 ---@field effort? kode.Effort How hard models think now, where the user has said so for this session.
 ---@field outputStyle? string The style of the answers from the next turn on, where the user has chosen one for this session.
 
---- What a model can do, as its provider serves it.
+--- The abilities of a model, as its provider serves it.
 ---@class kode.ModelCapabilities
 ---@field tools boolean Whether it calls tools.
 ---@field thinking boolean Whether it reasons before it answers.
@@ -1838,27 +1838,27 @@
 --- A model profile. Of one that cannot be used only its name, where it is described and the problem are known.
 ---@class kode.ModelInfo
 ---@field name string The name of the profile, by which it is chosen.
----@field provider string Who serves it.
+---@field provider string Its provider.
 ---@field model string The model's name as the provider knows it.
 ---@field contextWindow integer Tokens that input and output may have together.
 ---@field maxTokens integer Tokens that one answer may have.
 ---@field active boolean Whether new sessions use it.
 ---@field wire? kode.WireFormat The format it is asked in.
 ---@field host? string The server's name, and its port where it is not the usual one.
----@field capabilities? kode.ModelCapabilities What it can do.
----@field prices? kode.ModelPrices What it costs; absent where that is not known.
+---@field capabilities? kode.ModelCapabilities Its abilities.
+---@field prices? kode.ModelPrices Its cost; absent where that is not known.
 ---@field source? string Where it is described, in words for people.
 ---@field fallback? string The profile that is asked when it fails.
 ---@field problem? kode.ModelProblem Why it cannot be used; absent when it can.
 
---- What profiles are used for; each is the name of a profile.
+--- The purposes of profiles; each has the name of a profile.
 ---@class kode.ModelPointers
 ---@field main string Conversations.
 ---@field task string Sub-agents.
 ---@field compact string Summaries of long conversations.
 ---@field quick string Small things that are to be quick and cheap.
 
---- What a model costs, in US dollars per million tokens.
+--- The cost of a model, in US dollars per million tokens.
 ---@class kode.ModelPrices
 ---@field input number Input that is not cached.
 ---@field output number Output, reasoning included.
@@ -1867,13 +1867,13 @@
 
 --- Why a model cannot be used.
 ---@class kode.ModelProblem
----@field message string What is wrong.
----@field hint string What to do about it.
+---@field message string The problem.
+---@field hint string The next step.
 
 --- The model of a session.
 ---@class kode.ModelRef
 ---@field name string The name of its profile.
----@field provider? string Who serves it; absent while the profile is not configured.
+---@field provider? string Its provider; absent while the profile is not configured.
 
 --- A model call failed and is tried again. Cancelling the turn ends the wait.
 ---@class kode.ModelRetry
@@ -1883,7 +1883,7 @@
 ---@field nextAt kode.Timestamp When the next begins.
 ---@field leftMs integer Milliseconds that all waits to come may take together, this one included.
 ---@field kind kode.ModelFault The class of the fault, for example `rateLimited`.
----@field reason string What failed.
+---@field reason string The failed operation.
 ---@field model string The model, as the provider knows it.
 
 --- A server and its models.
@@ -1895,39 +1895,39 @@
 ---@field models kode.ServedModel[] Its models.
 ---@field problem? kode.ModelProblem The reason for an empty list.
 
---- What was taken of one model.
+--- The usage of one model.
 ---@class kode.ModelUsage
 ---@field model string Its name as the provider knows it.
 ---@field calls integer Its calls.
 ---@field usage kode.Usage Its tokens.
----@field cost? number What they cost in US dollars; absent where a part is not known.
+---@field cost? number The cost in US dollars; absent where a part is not known.
 
 --- A prompt waits in another place.
 ---@class kode.MoveQueued
 ---@field queueId kode.QueueId The prompt.
 ---@field before? kode.QueueId The one that comes after it from now on; it is the last when absent.
 
---- What a session begins with; what is left out comes from the user's settings.
+--- The initial options of a session; absent ones come from the user's settings.
 ---@class kode.NewSessionParams
 ---@field workspaceFolder? kode.Uri The folder to work in, as a `file:` URI; without it the workspace's own folders.
 ---@field mode? kode.Mode The mode to begin in.
 ---@field model? string The name of the model profile, one of `agent/models/list`.
 
---- A session that has begun.
+--- A session that has started.
 ---@class kode.NewSessionResult
 ---@field sessionId kode.SessionId The session.
 ---@field snapshot kode.Snapshot The session as it is now.
 
---- Something the user should know that nobody said.
+--- Information for the user that is no message.
 ---@class kode.Notice
 ---@field level kode.NoticeLevel How serious it is.
----@field text string What happened.
----@field hint? string What to do next; absent when there is nothing to do.
----@field kind? kode.NoticeKind What it is about, where a client may want to show it in another way.
+---@field text string The event.
+---@field hint? string The next step; absent when there is nothing to do.
+---@field kind? kode.NoticeKind Its topic, where a client may want to show it in another way.
 
---- What a notice is about.
+--- The topic of a notice.
 ---@alias kode.NoticeKind
----| "apiError" # A model could not be asked; the model itself is not told of it.
+---| "apiError" # A model could not be asked; the model itself is not notified of it.
 ---| "apiKey" # A model could not be asked, because its key is missing or was refused.
 ---| "contextTooLong" # A model could not be asked, because the conversation is longer than its context window.
 ---| "fallback" # Another model is asked than the one that was chosen.
@@ -1945,11 +1945,11 @@
 ---| "warning" # Something may need attention.
 ---| "error" # Something failed.
 
---- What a standing yes of one scope would cover.
+--- The reach of a permanent permission of one scope.
 ---@class kode.Offer
 ---@field scope kode.Scope How far the yes reaches.
----@field rules string[] What runs unasked from then on, as rules in the form people write them.
----@field spared? kode.RuleCoverage What these rules would have spared the user in this session; absent when it was not looked at.
+---@field rules string[] The calls that run unasked from then on, as rules in the form people write them.
+---@field spared? kode.RuleCoverage The prompts that these rules would have spared in this session; absent when it was not checked.
 
 --- Text that was pasted into the prompt.
 ---@class kode.PastedPart
@@ -1961,18 +1961,18 @@
 
 --- Something that is not in force until the user approves it.
 ---@class kode.PendingTrust
----@field digest string What stands for exactly this text in this file of this workspace.
+---@field digest string The digest of exactly this text in this file of this workspace.
 ---@field key string The setting, such as `hooks.PreToolUse`.
 ---@field text string Its text, and the digests of the workspace's files that it names.
----@field source kode.RuleSource Where it stands.
----@field earlier? string What the user approved in its place before, or its beginning; absent when there was nothing.
+---@field source kode.RuleSource Its place.
+---@field earlier? string The earlier approved text in its place, or its beginning; absent without one.
 ---@field dismissed boolean Whether the user has said "not now".
 
 --- A prompt was answered or withdrawn.
 ---@class kode.PermissionDecided
 ---@field permissionId kode.PermissionId The prompt.
 ---@field callId kode.CallId The call.
----@field outcome kode.PermissionOutcome What was decided.
+---@field outcome kode.PermissionOutcome The decision.
 ---@field scope kode.Scope How far a yes reaches; `once` for everything else.
 ---@field by string Which surface or client decided, or `cancel`.
 ---@field feedback? string Words for the model; absent when there were none.
@@ -1991,7 +1991,7 @@
 ---| "deny" # The call is refused.
 ---| "cancelled" # The call, the turn or the session was cancelled before anyone answered.
 
---- What is asked of the user before a call runs.
+--- The prompt for the user before a call runs.
 ---@class kode.PermissionPrompt
 ---@field sessionId kode.SessionId The session.
 ---@field permissionId kode.PermissionId Names the prompt in the answer.
@@ -2002,11 +2002,11 @@
 ---@field title string One line for people.
 ---@field reason string Why the user is asked.
 ---@field preview kode.Preview Exactly what will happen.
----@field risks string[] What could go wrong, worst first; may be empty.
+---@field risks string[] The risks, worst first; may be empty.
 ---@field notes? string[] Limits of the call, such as the sandbox. These are no risks.
 ---@field diagnostics? kode.ProposedDiagnostics The diagnostics that the change would add and remove; absent until a language server has reported them, which `permission_updated` tells.
 ---@field scopes kode.Scope[] How far a yes can reach; answers with another scope are refused.
----@field offers? kode.Offer[] What a standing yes would cover, for each scope beyond this call; empty when none is offered.
+---@field offers? kode.Offer[] The reach of a permanent permission, for each scope beyond this call; empty when none is offered.
 ---@field mode? kode.Mode A mode in which the call runs without a prompt. An answer that allows it may set this mode; clients offer that as an answer of its own.
 ---@field text? string All of the above as text that is safe to show anywhere: control, direction and invisible characters are escaped, and of a long text both ends are shown.
 ---@field input any The arguments of the call, which the answer may replace.
@@ -2014,7 +2014,7 @@
 
 --- A call needs the user's answer.
 ---@class kode.PermissionRequired
----@field prompt kode.PermissionPrompt What is asked.
+---@field prompt kode.PermissionPrompt The question.
 
 --- A language server has reported what the change of a prompt that waits would add and remove.
 ---@class kode.PermissionUpdated
@@ -2061,10 +2061,10 @@
 ---@class kode.ProposeEditsParams
 ---@field sessionId kode.SessionId The session whose change it becomes.
 ---@field uri kode.Uri The file or document: open, or in a folder of the workspace. A file that is not there is made.
----@field range? kode.Range What the text takes the place of, in the document as the server knows it; all of it when absent.
+---@field range? kode.Range The range that the text replaces, in the document as the server knows it; all of it when absent.
 ---@field text string The text.
 
---- What became of a text.
+--- The outcome of a text.
 ---@class kode.ProposeEditsResult
 ---@field hunkIds kode.HunkId[] Its hunks, in the order of their places: `applied`, to be kept or undone.
 
@@ -2079,23 +2079,23 @@
 ---@field used number The used share, from 0 to 1.
 ---@field resetsAt? kode.Timestamp The time of its reset, if the provider states it.
 
---- What the user is asked; the call or the turn behind it waits, and nothing else.
+--- A question to the user; the call or the turn behind it waits, and nothing else.
 ---@class kode.Question
 ---@field sessionId kode.SessionId The session.
 ---@field questionId kode.QuestionId Names the question in the answer.
----@field kind? kode.QuestionKind What it is about.
+---@field kind? kode.QuestionKind Its topic.
 ---@field callId? kode.CallId The call that waits; absent when the turn does.
 ---@field itemId? kode.ItemId The call's item in the transcript.
----@field questions kode.Inquiry[] What is asked, one to four things; all of them are answered at once.
+---@field questions kode.Inquiry[] One to four questions; all of them are answered at once.
 ---@field plan? string The whole plan as Markdown, when the question is whether to carry it out. Its options are then to keep planning, to accept the plan, and to accept it and edit without asking, in this order. Who does not accept it and says nothing ends the turn, to write next.
 ---@field candidates? kode.Candidate[] The answers to choose from, in the order of the options, when the question is which of them counts. Nothing of them has run, and only the chosen one becomes part of the conversation.
----@field until? kode.Timestamp With `rest`: when the turn goes on by itself.
+---@field until? kode.Timestamp With `rest`: when the turn continues by itself.
 ---@field timestamp kode.Timestamp When it was asked.
 
 --- The answer to one thing that was asked: options, or words, or both.
 ---@class kode.QuestionAnswer
 ---@field labels? string[] The labels of the chosen options.
----@field text? string What the user says in words of their own.
+---@field text? string The user's own text.
 
 --- A question was answered or withdrawn.
 ---@class kode.QuestionAnswered
@@ -2110,23 +2110,23 @@
 
 --- The model asks the user something.
 ---@class kode.QuestionAsked
----@field question kode.Question What is asked.
+---@field question kode.Question The question.
 
 --- Names a question that the model puts to the user.
 ---@alias kode.QuestionId string
 
---- What a question is about.
+--- The topic of a question.
 ---@alias kode.QuestionKind
----| "choice" # The model needs the user's choice to go on.
+---| "choice" # The model needs the user's choice to continue.
 ---| "plan" # The model presents a plan, and asks whether to carry it out.
 ---| "turnLimit" # A turn has come to its limit: `Stop here` or `Go on`, and no words of one's own. Not to answer ends the turn.
 ---| "candidates" # There are two answers to a prompt, `Answer A` and `Answer B`. Not to answer ends the turn without any.
----| "rest" # The model's provider takes no requests until `until`. The turn goes on by itself then; before, `Stop here` ends it and `Try again now` asks the model at once. Not to answer ends the turn.
+---| "rest" # The model's provider takes no requests until `until`. The turn continues by itself then; before, `Stop here` ends it and `Try again now` asks the model at once. Not to answer ends the turn.
 
 --- An answer on offer.
 ---@class kode.QuestionOption
----@field label string What is chosen; no two of a question are the same.
----@field description string What choosing it means; may be empty.
+---@field label string The option; no two of a question are the same.
+---@field description string The meaning of the option; may be empty.
 
 --- How a question ended.
 ---@alias kode.QuestionOutcome
@@ -2134,11 +2134,11 @@
 ---| "refused" # The user did not want to answer.
 ---| "cancelled" # The call, the turn or the session was cancelled before anyone answered.
 
---- What waits for its turn, or for the running one, changed.
+--- The queue or the messages to the running turn changed.
 ---@class kode.QueueChanged
 ---@field queue kode.QueuedPrompt[] The prompts that wait for a turn of their own, next first.
----@field steering? kode.QueuedPrompt[] What waits to be told to the running turn, next first.
----@field paused? boolean Whether the queue waits for a person: after a cancel, an error or a restart nothing begins by itself. A new prompt, or `agent/queue/update` with `promote`, lets it go on.
+---@field steering? kode.QueuedPrompt[] The messages to the running turn, next first.
+---@field paused? boolean Whether the queue waits for a person: after a cancel, an error or a restart nothing begins by itself. A new prompt, or `agent/queue/update` with `promote`, lets it continue.
 
 --- Names a prompt that waits in a session's queue.
 ---@alias kode.QueueId string
@@ -2155,11 +2155,11 @@
 ---@class kode.QueueOp.Move: kode.MoveQueued
 ---@field type "move"
 
---- It comes at once: it is told to the running turn, or begins its own when none runs.
+--- It comes at once: it goes to the running turn, or begins its own when none runs.
 ---@class kode.QueueOp.Promote: kode.PromoteQueued
 ---@field type "promote"
 
---- What is to be done with something that waits.
+--- The change of a queued prompt.
 ---@alias kode.QueueOp
 ---| kode.QueueOp.Edit
 ---| kode.QueueOp.Remove
@@ -2213,11 +2213,11 @@
 ---@field agentId? kode.AgentId The sub-agent that is reminded; absent for the session's own conversation.
 ---@field messages integer How many messages the conversation has.
 
---- What the model can be reminded of, the most important first.
+--- The reminders for the model, the most important first.
 ---@alias kode.ReminderKind
 ---| "modeChanged" # The mode is another one since the model last answered.
 ---| "steered" # The user has said something to the running turn.
----| "editFailed" # An edit failed for what stands in the file.
+---| "editFailed" # An edit failed because of the file's content.
 ---| "filesChanged" # Files that were read were changed by others.
 ---| "sessionStart" # A query begins, of the session or of a sub-agent; sent once for each, also when there is nothing to say.
 ---| "todoChanged" # The todo list has changed; `todo_reminder` is sent as well.
@@ -2225,25 +2225,25 @@
 
 --- Something that waits is dropped.
 ---@class kode.RemoveQueued
----@field queueId kode.QueueId What waits.
+---@field queueId kode.QueueId The queued prompts.
 
 --- A rule to remove.
 ---@class kode.RemoveRuleParams
 ---@field sessionId kode.SessionId The session whose project is meant.
----@field file string The path of the file it stands in, as listed.
----@field behavior kode.RuleBehavior What it says.
+---@field file string The path of the file it is in, as listed.
+---@field behavior kode.RuleBehavior Its text.
 ---@field rule string Its text.
 
---- What became of a rule that was to be removed.
+--- The outcome of a rule that was to be removed.
 ---@class kode.RemoveRuleResult
 ---@field removed boolean False when it did not stand there.
 
---- What a session is called from now on.
+--- The new title of a session.
 ---@class kode.RenameSessionParams
 ---@field sessionId kode.SessionId The session, live or not.
 ---@field title string The title, of at most 200 characters; line breaks become spaces.
 
---- An act that was begun.
+--- An act that was started.
 ---@class kode.Resolution
 ---@field sessionId kode.SessionId The session.
 ---@field resolutionId kode.ResolutionId Names the act in `edits_resolved`, and in `agent/edits/revert` when it is to be taken back.
@@ -2251,14 +2251,14 @@
 --- Names one act of the user on hunks or on a checkpoint.
 ---@alias kode.ResolutionId string
 
---- What is to be done about which hunks.
+--- The action and its hunks.
 ---@class kode.ResolveEditsParams
 ---@field selection kode.EditSelection The hunks.
----@field action kode.ReviewAction What is to be done about them.
----@field amended? kode.Amended What undoing does where the user has changed what a hunk put there.
----@field text? string What the user says to the model about it. About proposals it goes with the answer to their call, about other changes with the next prompt, as long as this server lives.
+---@field action kode.ReviewAction The action on them.
+---@field amended? kode.Amended The effect of undo where the user has changed a hunk's text.
+---@field text? string The user's note to the model about it. About proposals it goes with the answer to their call, about other changes with the next prompt, as long as this server lives.
 
---- What was begun.
+--- The started act.
 ---@class kode.ResolveEditsResult
 ---@field resolutions kode.Resolution[] One for each session that has hunks among those meant; `edits_resolved` tells how each went. Never empty, unless every session refused.
 ---@field refused? kode.RefusedResolution[] The sessions that could not begin, when all live sessions were meant.
@@ -2272,7 +2272,7 @@
 ---@field feedback? string Words for the model, mostly with a no.
 ---@field updatedInput? any Arguments to use instead of the model's; they are checked again.
 ---@field rules? string[] With a yes that is kept in settings: the rules to keep instead of those offered.
----@field hunks? kode.HunkId[] With a yes to a change: the hunks of it that are meant, as they stand in the ledger under this prompt; all of them when absent. The model is told what was left out.
+---@field hunks? kode.HunkId[] With a yes to a change: the hunks of it that are meant, as they are in the ledger under this prompt; all of them when absent. The model learns the omitted part.
 ---@field mode? kode.Mode With `allow`: the new mode of the session, the one that the prompt offers.
 
 --- An answer to a question.
@@ -2283,67 +2283,67 @@
 ---@field feedback? string Words for the model besides.
 ---@field plan? string The plan as the user has changed it; only with an answer that accepts one.
 ---@field mode? kode.Mode The mode in which the accepted plan is carried out, instead of the one that the option names; not `plan`.
----@field skipPermissionAsks? boolean With the choice of a candidate: whether exactly its calls run without a prompt of their own. It speaks for what is asked only because nothing allows it; deny rules, ask rules and guarded places count as ever.
+---@field skipPermissionAsks? boolean With the choice of a candidate: whether exactly its calls run without a prompt of their own. It applies to calls that are asked only because nothing allows it; deny rules, ask rules and guarded places count as ever.
 
---- What is to be restored.
+--- The parts to restore.
 ---@class kode.RestoreCheckpointParams
 ---@field sessionId kode.SessionId The session.
 ---@field checkpointId kode.CheckpointId The checkpoint.
----@field what kode.RestoreWhat What is brought back.
----@field userEdits? kode.UserEdits What becomes of the user's own changes since the checkpoint.
+---@field what kode.RestoreWhat The restored parts.
+---@field userEdits? kode.UserEdits The handling of the user's own changes since the checkpoint.
 ---@field dryRun? boolean Whether to tell what would be done, and do nothing.
 
---- The restore was begun.
+--- The restore was started.
 ---@class kode.RestoreCheckpointResult.Started: kode.StartedRestore
 ---@field type "started"
 
---- What a restore would do; nothing was done.
+--- The effect of a restore; nothing was done.
 ---@class kode.RestoreCheckpointResult.Preview: kode.RestorePreview
 ---@field type "preview"
 
---- What became of a request to restore.
+--- The outcome of a request to restore.
 ---@alias kode.RestoreCheckpointResult
 ---| kode.RestoreCheckpointResult.Started
 ---| kode.RestoreCheckpointResult.Preview
 
---- What a restore would do to one file.
+--- The effect of a restore on one file.
 ---@class kode.RestoreFile
 ---@field uri kode.Uri The file.
 ---@field path string Its path or untitled URI, as shown to people.
----@field unified string What would change, as a unified diff from the text as it is.
----@field userEdits? string The user's own changes since the checkpoint, as a unified diff; absent when there are none.
+---@field unified string The changes, as a unified diff from the current text.
+---@field userEdits? string The user's own changes since the checkpoint, as a unified diff; absent if none exist.
 ---@field problem? string Why it cannot be restored; absent when it can.
 
---- What a restore would do.
+--- The effect of a restore.
 ---@class kode.RestorePreview
 ---@field files kode.RestoreFile[] The files that would change.
 ---@field items integer Items of the transcript that would go.
 
---- What a restore brings back.
+--- The parts that a restore brings back.
 ---@alias kode.RestoreWhat
 ---| "conversation" # The conversation.
 ---| "files" # The files.
 ---| "both" # Both.
 
---- How a session was taken up.
+--- How a session was resumed.
 ---@alias kode.ResumeStrategy
----| "crash" # The server had ended in the middle of something: what was unfinished is sealed or asked again.
+---| "crash" # The server had ended in the middle of something: unfinished calls are sealed or asked again.
 ---| "manual" # Nothing was unfinished.
 
---- Whose model is asked again now.
+--- The session whose model is asked again now.
 ---@class kode.RetryTurnParams
 ---@field sessionId kode.SessionId The session.
 
---- Whether a turn runs; a model that nobody waits for is asked no sooner.
+--- Whether a turn runs; a model that no caller waits for is asked no sooner.
 ---@class kode.RetryTurnResult
 ---@field running boolean False when no turn runs.
 
---- What is to be taken back.
+--- The act to undo.
 ---@class kode.RevertEditsParams
 ---@field sessionId kode.SessionId The session.
 ---@field resolutionId? kode.ResolutionId The act or restore; the newest when absent.
 
---- What the user does about hunks.
+--- The user's action on hunks.
 ---@alias kode.ReviewAction
 ---| "accept" # Puts proposed hunks into the text, and undone ones back into it.
 ---| "reject" # Drops proposed hunks, and takes applied ones out of the text.
@@ -2354,30 +2354,30 @@
 ---@class kode.Rewound
 ---@field itemId kode.ItemId The first item that is gone.
 
---- What a rule says about what it speaks of.
+--- The verdict of a rule.
 ---@alias kode.RuleBehavior
 ---| "deny" # It is refused.
 ---| "ask" # The user decides each time.
 ---| "allow" # It runs unasked.
 
---- What rules would have spared the user.
+--- The prompts that rules would have spared.
 ---@class kode.RuleCoverage
 ---@field matched integer Calls that would have run unasked with the rules, and not without them.
----@field of integer Calls looked at, the newest of the session.
+---@field of integer Calls checked, the newest of the session.
 
 --- A rule in force.
 ---@class kode.RuleEntry
----@field behavior kode.RuleBehavior What it says.
+---@field behavior kode.RuleBehavior Its text.
 ---@field rule string Its text.
----@field source kode.RuleSource Where it stands.
+---@field source kode.RuleSource Its place.
 
---- Where a setting stands.
+--- The place of a setting.
 ---@class kode.RuleSource
 ---@field layer string The layer: `managed`, `command line`, `session`, `local`, `project`, `user` or `default`.
 ---@field file? string The path of the file, if it is from one.
 ---@field line? integer The line in that file, from 1, where it is known.
 
---- What a session is doing.
+--- The state of a session.
 ---@alias kode.RunState
 ---| "READY" # Nothing; the next prompt starts at once.
 ---| "WORKING" # A turn runs.
@@ -2387,7 +2387,7 @@
 ---@class kode.SaveDocumentsParams
 ---@field uris kode.Uri[] Open documents, spelled as the editor has opened them.
 
---- What was saved. A document that is in neither list counts as not saved.
+--- The saved documents. A document that is in neither list counts as not saved.
 ---@class kode.SaveDocumentsResult
 ---@field saved? kode.Uri[] The documents whose files have their text now, those that needed no saving included.
 ---@field failed? kode.SaveFailure[] The others.
@@ -2421,18 +2421,18 @@
 ---@field callId kode.CallId The call.
 ---@field state? kode.CallState The state it was in; absent where an older journal does not say.
 
---- What is searched for.
+--- The search text.
 ---@class kode.SearchSessionsParams
 ---@field query string The words as they stand one after the other, at most 200 characters; capitals do not matter.
 ---@field limit? integer The most hits of one answer; the server may give fewer.
 ---@field cursor? string `nextCursor` of the answer before.
 ---@field folder? kode.Uri Sessions that work in this folder, as a `file:` URI, instead of those of the workspace's folders.
 
---- A page of what was found.
+--- A page of hits.
 ---@class kode.SearchSessionsResult
----@field hits kode.SessionHit[] What was found: the session last used first, and in it the newest first.
----@field nextCursor? string What to ask with for more; absent when all was searched.
----@field outOfTime? boolean Whether it ended because it took long; `nextCursor` goes on.
+---@field hits kode.SessionHit[] The hits: the session last used first, and in it the newest first.
+---@field nextCursor? string The cursor for more; absent when all was searched.
+---@field outOfTime? boolean Whether it ended because it took long; `nextCursor` continues.
 
 --- Text that the user has selected.
 ---@class kode.SelectionPart
@@ -2450,31 +2450,31 @@
 ---@field thinking? boolean Whether it reasons before it answers.
 ---@field loaded? boolean Whether it is in memory, on servers that load models on demand.
 
---- What the server offers.
+--- The server's offer.
 ---@class kode.ServerKode
 ---@field protocolVersion integer The version of the protocol that the server speaks.
 ---@field serverVersion string The version of the server.
 ---@field commands string[] The commands of `workspace/executeCommand`.
 ---@field schemaHash string SHA-256 of the server's schema in lower-case hex.
 
---- What was found where.
+--- A hit and its place.
 ---@class kode.SessionHit
 ---@field sessionId kode.SessionId The session.
----@field title string What people call it.
+---@field title string Its title.
 ---@field itemId? kode.ItemId The item of the transcript; absent for the title of the session. After the conversation went back, the item may be one that is in the journal alone.
----@field kind kode.SessionHitKind What it was found in.
+---@field kind kode.SessionHitKind The kind of text of the hit.
 ---@field writtenAt? kode.Timestamp When that was written.
 ---@field snippet string The text around it, on one line.
 ---@field start integer Where in `snippet` it begins, counted as positions are.
 ---@field end integer Where in `snippet` it ends, counted as positions are.
 
---- What something was found in.
+--- The kind of text of a hit.
 ---@alias kode.SessionHitKind
----| "prompt" # What the user said.
----| "answer" # What the model said.
+---| "prompt" # The user's text.
+---| "answer" # The model's text.
 ---| "title" # The title that a session was given.
----| "toolTitle" # What a tool call does, in one line.
----| "toolOutput" # What a tool call came to.
+---| "toolTitle" # The title of a tool call, in one line.
+---| "toolOutput" # The result of a tool call.
 
 --- Names a session: one conversation with its journal.
 ---@alias kode.SessionId string
@@ -2482,7 +2482,7 @@
 --- That the list of sessions is another one now. There is nothing in it: list them again.
 ---@class kode.SessionListChangedParams
 
---- What another conversation came to.
+--- The outcome of another conversation.
 ---@class kode.SessionPart
 ---@field session string Its id, or a part of its title.
 
@@ -2500,31 +2500,31 @@
 --- A session in the list.
 ---@class kode.SessionSummary
 ---@field sessionId kode.SessionId The session.
----@field title string What people call it; empty before the first prompt.
----@field titledBy? kode.TitledBy Who named it so; absent for the first line of its first prompt.
+---@field title string Its title; empty before the first prompt.
+---@field titledBy? kode.TitledBy The author of the title; absent for the first line of its first prompt.
 ---@field createdAt? kode.Timestamp When it began; absent where its journal does not say.
 ---@field updatedAt kode.Timestamp When something last happened in it. To be renamed or archived is nothing that happens in it.
 ---@field state kode.SessionPresence Where it is.
----@field runState? kode.RunState What it is doing; absent unless it is live in this server.
+---@field runState? kode.RunState Its state; absent unless it is live in this server.
 ---@field problem? string Why it cannot be read; absent unless `state` is `unreadable`.
----@field archived? boolean Whether it was put away.
+---@field archived? boolean Whether it was archived.
 ---@field turns? integer Its turns so far, those that the conversation went back before included; absent where a large journal was not read as a whole yet.
 ---@field model? string The name of its model profile; absent where its journal does not say.
 ---@field mode? kode.Mode Its mode; absent where its journal does not say.
 ---@field folder? kode.Uri Its working directory; absent where its journal does not say.
 ---@field bytes? integer The room it takes on the disk, in bytes: journal, kept contents of files, output of commands.
----@field cost? number What it cost in US dollars; absent where a part is not known.
----@field lastAnswer? string The first words of its last answer; absent where there is none.
+---@field cost? number Its cost in US dollars; absent where a part is not known.
+---@field lastAnswer? string The first words of its last answer; absent before it.
 
---- What sessions take together, those that were put away included.
+--- The totals of sessions, archived ones included.
 ---@class kode.SessionTotals
 ---@field sessions integer How many there are.
 ---@field bytes integer The room they take on the disk, in bytes.
 
---- What a session has taken of its models since it began, with its sub-agents.
+--- The usage of a session by model since it began, with its sub-agents.
 ---@class kode.SessionUsage
 ---@field usage kode.Usage Tokens of all model calls that were entered one by one.
----@field cost? number What all of it cost in US dollars; absent where a part is not known.
+---@field cost? number The cost in US dollars; absent where a part is not known.
 ---@field knownCost number The part of the cost that is known, in US dollars.
 ---@field models kode.ModelUsage[] By model, in the order of their names.
 ---@field turns kode.TurnUsage[] By turn, oldest first; only the newest are listed.
@@ -2543,21 +2543,21 @@
 ---@field scope kode.ConfigScope Where it is to count.
 ---@field sessionId? kode.SessionId The session that is meant, or whose workspace is; needed for the scope `session`.
 
---- What became of a setting.
+--- The outcome of a setting.
 ---@class kode.SetConfigResult
----@field file? string The path of the file it stands in; absent for the scope `session`.
+---@field file? string The path of the file it is in; absent for the scope `session`.
 ---@field changed boolean Whether anything was changed; not where it was so already.
 
 --- Keeps the unsent prompt of a session. It is bounded; the client sends it when typing rests, not with each key.
 ---@class kode.SetDraftParams
 ---@field sessionId kode.SessionId The session.
 ---@field text string The words; with neither words nor parts there is no draft any more.
----@field parts? kode.InputPart[] What goes with them.
+---@field parts? kode.InputPart[] The attachments of them.
 
 --- Something in the settings that cannot be used.
 ---@class kode.SettingsProblem
 ---@field severe boolean Whether something that should protect does not; otherwise something is merely ignored.
----@field message string What is wrong and what to do.
+---@field message string The problem and the next step.
 ---@field file? string The path of the file, if it is in one.
 ---@field line? integer The line in that file, from 1, where it is known.
 
@@ -2623,17 +2623,17 @@
 
 --- Something that another of the same name hides.
 ---@class kode.ShadowedFile
----@field name string What both are called.
----@field source kode.FileSource Whose the hidden one is.
+---@field name string The common name.
+---@field source kode.FileSource The owner of the hidden one.
 ---@field file? string The path of its file; absent when it is built in.
 ---@field by? string The path of the file that hides it.
 
 --- A session as it is at one moment.
 ---@class kode.Snapshot
 ---@field sessionId kode.SessionId The session.
----@field title string What people call it; empty before the first prompt.
+---@field title string Its title; empty before the first prompt.
 ---@field bookmark kode.Bookmark The newest event that the snapshot contains, number 0 when there was none, and when the snapshot was taken. Events up to this number change nothing any more.
----@field state kode.RunState What the session is doing.
+---@field state kode.RunState The state of the session.
 ---@field mode kode.Mode Its mode.
 ---@field model kode.ModelRef Its model.
 ---@field items kode.Item[] The newest items of the transcript, oldest first.
@@ -2642,15 +2642,15 @@
 ---@field questions? kode.Question[] The questions of the model that wait for the user, oldest first.
 ---@field todos? kode.Todo[] The todo list.
 ---@field queue kode.QueuedPrompt[] The prompts that wait for their turn, next first.
----@field steering? kode.QueuedPrompt[] What waits to be told to the running turn, next first.
+---@field steering? kode.QueuedPrompt[] The messages to the running turn, next first.
 ---@field queuePaused? boolean Whether the queue waits for a person, see `queue_changed`.
----@field draft? kode.Draft The unsent prompt; absent when there is none.
+---@field draft? kode.Draft The unsent prompt; absent without one.
 ---@field tasks? kode.BackgroundTask[] The background commands that run, oldest first.
----@field subagents? kode.SubagentStarted[] The sub-agents that work at this moment, as `subagent_started` told of them.
+---@field subagents? kode.SubagentStarted[] The sub-agents that work at this moment, as in `subagent_started`.
 ---@field effort? kode.Effort How hard models think, where the user has said so for this session.
 ---@field outputStyle? string The style of the answers, where the user has chosen one for this session.
 ---@field usage kode.Usage Tokens of all turns.
----@field cost? number What they cost in US dollars; absent where a part is not known.
+---@field cost? number The cost in US dollars; absent where a part is not known.
 ---@field context? kode.ContextUse How full the context window is; absent before the first answer since the session was loaded.
 ---@field trustRequired? kode.TrustRequired How much of what files of the workspace ask for waits for the user; absent when nothing does.
 ---@field following? kode.FollowedSession Present when this server does not write the session but follows what another one writes: requests that change the session fail with `sessionBusy` then.
@@ -2658,13 +2658,13 @@
 --- A prompt.
 ---@class kode.StartTurnParams
 ---@field sessionId kode.SessionId The session.
----@field input kode.InputPart[] What the user asks, in order; at least one part that is not empty.
----@field context? kode.EditorContext What the editor shows at this moment.
----@field delivery? kode.Delivery What happens when a turn runs already.
+---@field input kode.InputPart[] The parts of the prompt, in order; at least one that is not empty.
+---@field context? kode.EditorContext The editor's state.
+---@field delivery? kode.Delivery The delivery while a turn runs.
 ---@field maxTurns? integer The most model calls of the turn: -1 for the built-in limit, 0 for none at all; absent as the settings say.
 ---@field candidateAnswers? boolean Whether the prompt is answered twice, for the user to choose; absent as the settings say.
----@field maxCostUsd? number What the turn may cost in US dollars, with its sub-agents, before the user is asked whether it goes on: a number above 0. What has no known price is not counted. Absent as the settings say.
----@field maxMinutes? number How many minutes the turn may go on before the user is asked: a number above 0. Absent as the settings say.
+---@field maxCostUsd? number The budget of the turn in US dollars, with its sub-agents, before the user is asked whether it continues: a number above 0. What has no known price is not counted. Absent as the settings say.
+---@field maxMinutes? number How many minutes the turn may continue before the user is asked: a number above 0. Absent as the settings say.
 
 --- Its turn began.
 ---@class kode.StartTurnResult.Started: kode.StartedTurn
@@ -2674,7 +2674,7 @@
 ---@class kode.StartTurnResult.Queued: kode.QueuedTurn
 ---@field type "queued"
 
---- The running turn is told it.
+--- It goes to the running turn.
 ---@class kode.StartTurnResult.Steering: kode.SteeredTurn
 ---@field type "steering"
 
@@ -2682,14 +2682,14 @@
 ---@class kode.StartTurnResult.Answered: kode.AnsweredTurn
 ---@field type "answered"
 
---- What became of a prompt.
+--- The outcome of a prompt.
 ---@alias kode.StartTurnResult
 ---| kode.StartTurnResult.Started
 ---| kode.StartTurnResult.Queued
 ---| kode.StartTurnResult.Steering
 ---| kode.StartTurnResult.Answered
 
---- A restore that was begun.
+--- A restore that was started.
 ---@class kode.StartedRestore
 ---@field resolutionId kode.ResolutionId Names it in `edits_resolved`, and in `agent/edits/revert` when it is to be taken back.
 
@@ -2701,7 +2701,7 @@
 ---@class kode.StateChanged
 ---@field state kode.RunState The state now.
 
---- A prompt that the running turn is told.
+--- A prompt for the running turn.
 ---@class kode.SteeredTurn
 ---@field turnId kode.TurnId The turn.
 ---@field queueId kode.QueueId Its id as long as it waits.
@@ -2711,11 +2711,11 @@
 ---| "end_turn" # The model had said all.
 ---| "max_tokens" # The answer was cut by the token limit.
 ---| "max_turns" # The limit of model calls was reached.
----| "budget" # The turn had cost as much, or gone on as long, as it may.
+---| "budget" # The turn had cost as much, or continued as long, as it may.
 ---| "refusal" # The model, or a filter, declined.
 ---| "cancelled" # The user cancelled.
 ---| "error" # A fault ended it; an `error` event or a notice says which.
----| "repetition" # The same call had the same result over and over, and nobody wanted it to go on.
+---| "repetition" # The same call had the same result over and over, and the user did not continue it.
 ---| "incomplete_intent" # The answer only announced what it was going to do, and the settings say to stop there.
 ---| "not_chosen" # The user chose none of the answers.
 ---| "chat_disabled" # The turn limit is zero: there is no chat.
@@ -2726,26 +2726,26 @@
 ---@field sessionId kode.SessionId The session.
 ---@field taskId kode.TaskId The background command.
 
---- The journal could not be written: what is missing is kept in memory and tried again until it is written. Told once
---- when it begins and once, with `recovered`, when it is over.
+--- The journal could not be written: unwritten records stay in memory and are tried again until they are written. Reported
+--- once when it begins and once, with `recovered`, when it is over.
 ---@class kode.StorageFailure
----@field message string What happened and where, how much waits, and what to do.
+---@field message string The failure and its place, how much waits, and what to do.
 ---@field recovered? boolean Whether all is written again.
 
 --- An output style.
 ---@class kode.StyleInfo
----@field name string What it is called by, in any letter case.
----@field description string What it is for; may be empty.
----@field source kode.FileSource Whose it is.
+---@field name string Its name, in any letter case.
+---@field description string Its purpose; may be empty.
+---@field source kode.FileSource Its owner.
 ---@field file? string The path of the file it is from; absent when it is built in.
----@field keepsCodingInstructions boolean Whether the model is told how to go about code as well.
+---@field keepsCodingInstructions boolean Whether the model learns how to go about code as well.
 ---@field active boolean Whether the session that was named answers in it now.
 
 --- A sub-agent of a session as it is at one moment.
 ---@class kode.Subagent
 ---@field agentId kode.AgentId The sub-agent.
 ---@field agentType string The name of its type.
----@field description string What it was called for first, in a few words.
+---@field description string The purpose of its first call, in a few words.
 ---@field items kode.Item[] The newest items of its transcript, oldest first.
 ---@field moreItems boolean Whether there are older items.
 ---@field usage kode.Usage Tokens of all its turns.
@@ -2758,12 +2758,12 @@
 ---@field usage kode.Usage Tokens it took for this call.
 ---@field durationMs integer Milliseconds from its start.
 
---- A sub-agent began to work for a call, a new one or one that goes on. Its items carry its id.
+--- A sub-agent began to work for a call, a new one or one that continues. Its items carry its id.
 ---@class kode.SubagentStarted
 ---@field agentId kode.AgentId The sub-agent.
 ---@field callId kode.CallId The call it works for.
 ---@field agentType string The name of its type.
----@field description string What it is about, in a few words.
+---@field description string Its topic, in a few words.
 
 --- Something that is defined in the code.
 ---@class kode.SymbolPart
@@ -2782,7 +2782,7 @@
 --- An agent message grew.
 ---@class kode.TextChunk
 ---@field itemId kode.ItemId The item.
----@field text string What came to its end.
+---@field text string The ended item.
 
 --- Words of the user.
 ---@class kode.TextPart
@@ -2791,9 +2791,9 @@
 --- A thinking item grew.
 ---@class kode.ThinkChunk
 ---@field itemId kode.ItemId The item.
----@field text string What came to its end.
+---@field text string The ended item.
 
---- What the model thought; Markdown.
+--- The model's reasoning; Markdown.
 ---@class kode.Thinking
 ---@field text string The text so far.
 ---@field complete boolean Whether the text is whole; false while it streams.
@@ -2803,17 +2803,17 @@
 
 --- The session has another title than the first line of its first prompt, or that one again.
 ---@class kode.TitleChanged
----@field title string What people call it now.
----@field by? kode.TitledBy Who named it so; absent for the first line of its first prompt.
+---@field title string Its current title.
+---@field by? kode.TitledBy The author of the title; absent for the first line of its first prompt.
 
---- Who gave a session its title.
+--- The author of a session's title.
 ---@alias kode.TitledBy
 ---| "user" # The user.
 ---| "model" # A model.
 
 --- One thing to do.
 ---@class kode.Todo
----@field content string What is to be done.
+---@field content string The task.
 ---@field status kode.TodoStatus How far it is.
 ---@field activeForm string The same while it is being done.
 
@@ -2847,15 +2847,15 @@
 
 --- How a number of tokens came about.
 ---@alias kode.TokenSource
----| "reported" # The provider has reported it, but for what was added since.
+---| "reported" # The provider has reported it, except for later additions.
 ---| "estimated" # It was estimated by the kinds of text, corrected by earlier reports for the model.
 
 --- One model call used tokens.
 ---@class kode.TokenUsage
 ---@field turnId kode.TurnId The turn.
----@field usage kode.Usage What the provider reported.
+---@field usage kode.Usage The usage that the provider reported.
 ---@field model? string The model, as the provider knows it.
----@field cost? number What it costs in US dollars by the prices of the day; absent where that is not known.
+---@field cost? number Its cost in US dollars by the prices of the day; absent where that is not known.
 ---@field contextTokens? integer Tokens of the next request of the session's own conversation; absent where that is not known.
 ---@field contextWindow? integer Tokens its model can read.
 ---@field tokensPerSecond? number Tokens of output a second, from the first piece of the answer to its end; absent for short answers.
@@ -2866,7 +2866,7 @@
 ---@field callId kode.CallId The call.
 ---@field name string The tool's canonical name, or what the model wrote when there is no such tool.
 ---@field title string One line for people.
----@field kind? kode.ToolKind What the tool does to the world; absent for an unknown tool.
+---@field kind? kode.ToolKind The effect of the tool on the world; absent for an unknown tool.
 ---@field input any The arguments; an object whose fields are the tool's own.
 ---@field state kode.CallState Where the call is.
 ---@field display string The short result for people; empty until the call has ended.
@@ -2880,7 +2880,7 @@
 ---@class kode.ToolDenied
 ---@field callId kode.CallId The call.
 ---@field name string The tool.
----@field reason string Who or what refused, and why.
+---@field reason string The refusing party, and the reason.
 
 --- A tool call ended, in whichever way.
 ---@class kode.ToolEnd
@@ -2910,18 +2910,18 @@
 ---@class kode.ToolInfo
 ---@field name string Its canonical name, the only one shown to the model.
 ---@field displayName? string Its name in words, for people.
----@field category? string What it is for: `agents`, `code`, `commands`, `files`, `planning`, `questions`, `search` or `web`.
+---@field category? string Its purpose: `agents`, `code`, `commands`, `files`, `planning`, `questions`, `search` or `web`.
 ---@field tags? string[] Words to search it by.
 ---@field needsPermission? boolean Whether its calls are asked for in the mode `default` where no rule decides. Some calls of other tools are, too: those that read outside of the workspace, for example.
----@field kind kode.ToolKind What it does to the world.
+---@field kind kode.ToolKind Its effect on the world.
 ---@field readOnly boolean Whether it only looks.
 ---@field concurrencySafe boolean Whether its calls may run beside each other.
 ---@field summary? string The first sentence of the description.
----@field description string What it does and when to use it, as the model reads it.
+---@field description string Its purpose and use, as the model reads it.
 ---@field inputSchema any JSON Schema of its arguments.
 ---@field aliases string[] Names from other agents that mean the same.
 
---- What a tool does to the world.
+--- The effect of a tool on the world.
 ---@alias kode.ToolKind
 ---| "readOnly" # Looks only.
 ---| "write" # Changes files and documents.
@@ -2931,7 +2931,7 @@
 ---@class kode.ToolProgress
 ---@field itemId kode.ItemId The call's item.
 ---@field callId kode.CallId The call.
----@field text string The newest output, bounded; it replaces what was sent before.
+---@field text string The newest output, bounded; it replaces the earlier one.
 
 --- A call waits for its turn to run.
 ---@class kode.ToolQueued
@@ -2948,7 +2948,7 @@
 ---@field callId kode.CallId The call.
 ---@field name string The tool.
 
---- What the user says something about.
+--- The subject of the user's decision.
 ---@class kode.TrustParams
 ---@field sessionId? kode.SessionId The session whose folders are meant; the client's workspace folders when absent.
 ---@field digests string[] The digests, as they were listed.
@@ -2956,10 +2956,10 @@
 --- Files of the workspace ask for something that the user has not been asked about yet. `agent/trust/list` says what.
 ---@class kode.TrustRequired
 ---@field count integer How many settings wait, those included that were asked about before.
----@field files string[] The paths of the files they stand in.
+---@field files string[] The paths of the files they are in.
 ---@field summary? string How many of what, for people: `2 hooks, 1 MCP server`.
 
---- What came of it.
+--- Its result.
 ---@class kode.TrustResult
 ---@field changed integer How many of them still stood in the files and are otherwise now. Fewer than named means that a file was changed meanwhile.
 
@@ -2979,20 +2979,20 @@
 ---@class kode.TurnStarted
 ---@field turnId kode.TurnId The turn.
 
---- What one turn has taken.
+--- The usage of one turn.
 ---@class kode.TurnUsage
 ---@field turnId kode.TurnId The turn.
 ---@field usage kode.Usage Its tokens.
----@field cost? number What they cost in US dollars; absent where a part is not known.
+---@field cost? number The cost in US dollars; absent where a part is not known.
 
 --- A change of what waits.
 ---@class kode.UpdateQueueParams
 ---@field sessionId kode.SessionId The session.
----@field op kode.QueueOp What is to be done.
+---@field op kode.QueueOp The change.
 
---- What became of a change of the queue; `queue_changed` tells how the queue stands.
+--- The result of a change of the queue; `queue_changed` has its new state.
 ---@class kode.UpdateQueueResult
----@field turnId? kode.TurnId The turn that was begun, or that is told, by a promotion; absent otherwise.
+---@field turnId? kode.TurnId The turn that was started, or that is reported, by a promotion; absent otherwise.
 
 --- A URI as LSP has it: `file:///…`, percent-encoded, or `untitled:…` for a document without a file. Clients
 --- may spell one file in several ways, so compare parsed URIs and not their text.
@@ -3006,28 +3006,28 @@
 ---@field cacheWriteTokens integer Input that was written to the provider's cache.
 ---@field thinkingTokens? integer The part of the output that is reasoning, where the provider says so.
 
---- What becomes of the user's own changes since a checkpoint.
+--- The handling of the user's own changes since a checkpoint.
 ---@alias kode.UserEdits
 ---| "keep" # They stay.
 ---| "discard" # They go: files become byte for byte what they were.
 
---- What the user asked.
+--- The user's prompt.
 ---@class kode.UserMessage
 ---@field text string The text.
----@field attachments? kode.Attachment[] What went with it to the model; told when its turn has begun and it was looked up.
----@field steered? boolean Whether it was said to a turn that ran: it began none, and there is no checkpoint before it.
----@field command? kode.CommandUse The command that it was, told when its turn has begun; absent for a prompt in words.
+---@field attachments? kode.Attachment[] Its attachments for the model; sent when its turn has started and they were looked up.
+---@field steered? boolean Whether it went to a running turn: it started none, and there is no checkpoint before it.
+---@field command? kode.CommandUse The command that it was, told when its turn has started; absent for a prompt in words.
 
 --- A message as the model had it.
 ---@class kode.WindowMessage
----@field role kode.WindowRole Who it is from.
+---@field role kode.WindowRole The author of the message.
 ---@field model? string The model that gave it; absent for the user's side.
 ---@field content any Its blocks in order, objects whose `type` is `text` (`text`), `thinking` (`text`), `hiddenThinking`, `image` (`mediaType`, `bytes` of its base64 text, which is left out), `toolCall` (`callId`, `name`, `input`) or `toolResult` (`callId`, `text`, `images`, `isError`).
 
 --- A page of the messages of a conversation as they were before it was compacted.
 ---@class kode.WindowPage
 ---@field messages kode.WindowMessage[] The messages, oldest first; none when `from` was past the end.
----@field next? integer The number of the message to go on at; absent when there are no more.
+---@field next? integer The number of the message to continue at; absent when there are no more.
 ---@field total integer How many messages there are in all.
 
 --- Whom a message is from.
@@ -3038,7 +3038,7 @@
 --- The format a model is asked in.
 ---@alias kode.WireFormat
 ---| "anthropicMessages" # Anthropic Messages.
----| "chatCompletions" # OpenAI Chat Completions, and what is compatible with it.
+---| "chatCompletions" # OpenAI Chat Completions, and compatible servers.
 ---| "responses" # OpenAI Responses.
 ---| "gemini" # Gemini's own format.
 ---| "ollama" # Ollama's own chat format.
@@ -3046,8 +3046,8 @@
 --- Something a file of the workspace asks for that needs the user's approval.
 ---@class kode.WithheldSetting
 ---@field key string The setting, such as `permissions.allow`.
----@field value string Its value as it stands in the file.
----@field source kode.RuleSource Where it stands.
+---@field value string Its value unchanged in the file.
+---@field source kode.RuleSource Its place.
 
 --- All requests of the client.
 ---@class kode.Requests
@@ -3058,44 +3058,44 @@
 ---@field ["agent/session/delete"] fun(params: kode.DeleteSessionParams) Deletes a session and all that was kept for it; a live one is closed first. `sessionBusy`: a turn runs in it, or it is open in another window. Errors: `unknownSession`, `sessionBusy`, `storageFailure`.
 ---@field ["agent/session/search"] fun(params: kode.SearchSessionsParams): kode.SearchSessionsResult Searches prompts, answers, titles and tool calls of all sessions. The request can be cancelled. Errors: `invalidParams`.
 ---@field ["agent/session/load"] fun(params: kode.LoadSessionParams): kode.Snapshot Follows a session, taking it up from its journal when it is not live, and tells all about it. One that another server writes is followed as it is written: `following` says so. Errors: `unknownSession`, `storageFailure`.
----@field ["agent/session/takeOver"] fun(params: kode.TakeOverSessionParams): kode.Snapshot Makes this server the one that writes a session, instead of the one that does, and tells all about it. Errors: `unknownSession`, `takeOverDeclined`, `writerSilent`, `sessionBusy` when somebody else was first, `storageFailure`.
+---@field ["agent/session/takeOver"] fun(params: kode.TakeOverSessionParams): kode.Snapshot Makes this server the one that writes a session, instead of the one that does, and tells all about it. Errors: `unknownSession`, `takeOverDeclined`, `writerSilent`, `sessionBusy` when another client was first, `storageFailure`.
 ---@field ["agent/session/items"] fun(params: kode.GetItemsParams): kode.ItemPage Gives a page of the older items of a live session, or of one of its sub-agents. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
 ---@field ["agent/subagent/load"] fun(params: kode.LoadSubagentParams): kode.Subagent Gives what a sub-agent of a live session did, as it is now. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/session/close"] fun(params: kode.CloseSessionParams) Ends a live session: what runs is cancelled, the journal stays. Errors: `unknownSession`.
 ---@field ["agent/session/fork"] fun(params: kode.ForkSessionParams): kode.NewSessionResult Begins a session with what another one said up to some item, and follows it. It has the conversation and nothing that is the other's alone: no changes of files, no commands, no prompts that wait, nothing that was allowed. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
 ---@field ["agent/session/export"] fun(params: kode.ExportSessionParams): kode.ExportSessionResult Gives a session as a document. Nothing is written or sent anywhere. Errors: `unknownSession`, `storageFailure`.
 ---@field ["agent/session/import"] fun(params: kode.ImportSessionParams): kode.ImportSessionResult Makes a session from the folder of an agent of the Kode SDK, which stays as it is. Errors: `invalidParams`, `storageFailure`.
----@field ["agent/session/configure"] fun(params: kode.ConfigureSessionParams): kode.ConfigureSessionResult Changes mode and model of a session and says what is in force now. Errors: `unknownSession`, `modelNotConfigured`.
+---@field ["agent/session/configure"] fun(params: kode.ConfigureSessionParams): kode.ConfigureSessionResult Changes mode and model of a session and returns the state in force. Errors: `unknownSession`, `modelNotConfigured`.
 ---@field ["agent/usage/get"] fun(params: kode.GetUsageParams): kode.SessionUsage Says what a live session has taken of its models since it began: tokens and money, by model and by turn. Errors: `unknownSession`.
----@field ["agent/session/compact"] fun(params: kode.CompactSessionParams): kode.StartTurnResult Compacts the conversation of a session at once, or after the prompts that wait: a summary takes the place of older messages. `context_compression` tells how it goes. Errors: `unknownSession`, `sessionBusy`.
+---@field ["agent/session/compact"] fun(params: kode.CompactSessionParams): kode.StartTurnResult Compacts the conversation of a session at once, or after the prompts that wait: a summary replaces older messages. `context_compression` tells how it goes. Errors: `unknownSession`, `sessionBusy`.
 ---@field ["agent/context/get"] fun(params: kode.GetContextParams): kode.ContextUse Says how full the context window of a session is, and of what. Errors: `unknownSession`, `modelNotConfigured`.
 ---@field ["agent/context/window"] fun(params: kode.GetWindowParams): kode.WindowPage Gives a page of the messages of a conversation as they were before a compaction. Errors: `unknownSession`, `invalidParams`.
----@field ["agent/turn/start"] fun(params: kode.StartTurnParams): kode.StartTurnResult Hands in a prompt and says at once what became of it. One that begins with `/` and a name is a command. Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
+---@field ["agent/turn/start"] fun(params: kode.StartTurnParams): kode.StartTurnResult Submits a prompt and says at once what became of it. One that begins with `/` and a name is a command. Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
 ---@field ["agent/complete"] fun(params: kode.CompleteParams): kode.CompleteResult Says what can stand at the cursor of a prompt: files and more after `@`, commands and skills after `/`. Errors: `unknownSession`, `invalidParams`.
----@field ["agent/queue/update"] fun(params: kode.UpdateQueueParams): kode.UpdateQueueResult Edits, drops, moves or sends ahead what waits; `queue_changed` tells how the queue stands then. Errors: `unknownSession`, `unknownPrompt`, `alreadyResolved`, `sessionBusy`, `invalidParams`.
+---@field ["agent/queue/update"] fun(params: kode.UpdateQueueParams): kode.UpdateQueueResult Edits, removes, moves or promotes a queued prompt; `queue_changed` has the new state of the queue. Errors: `unknownSession`, `unknownPrompt`, `alreadyResolved`, `sessionBusy`, `invalidParams`.
 ---@field ["agent/draft/set"] fun(params: kode.SetDraftParams) Keeps the unsent prompt of a session; `draft_changed` tells other clients. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/turn/cancel"] fun(params: kode.CancelTurnParams): kode.CancelResult Cancels the running turn; prompts that wait stay, and begin no more by themselves until a person says so. Errors: `unknownSession`.
 ---@field ["agent/turn/retry"] fun(params: kode.RetryTurnParams): kode.RetryTurnResult Ends the wait before a model that failed is asked again. Errors: `unknownSession`.
 ---@field ["agent/attachment/read"] fun(params: kode.ReadAttachmentParams): kode.ImagePart Reads an image that went with a prompt. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
----@field ["agent/tool/cancel"] fun(params: kode.CancelToolParams): kode.CancelResult Cancels one call of the running turn; its siblings go on. Errors: `unknownSession`, `unknownCall`.
+---@field ["agent/tool/cancel"] fun(params: kode.CancelToolParams): kode.CancelResult Cancels one call of the running turn; its siblings continue. Errors: `unknownSession`, `unknownCall`.
 ---@field ["agent/permission/respond"] fun(params: kode.RespondPermissionParams) Answers a permission prompt; the first answer wins. Errors: `unknownSession`, `unknownPermission`, `alreadyResolved`, `invalidParams`.
 ---@field ["agent/permission/list"] fun(params: kode.ListPermissionsParams): kode.ListPermissionsResult Lists the permission prompts that wait. Errors: `unknownSession`.
 ---@field ["agent/permission/rules"] fun(params: kode.ListRulesParams): kode.ListRulesResult Lists the rules in force, what waits for approval, and what cannot be used. Errors: `unknownSession`.
 ---@field ["agent/permission/addRule"] fun(params: kode.AddRuleParams): kode.AddRuleResult Writes a rule into the user's settings of this project or of all projects. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
----@field ["agent/permission/removeRule"] fun(params: kode.RemoveRuleParams): kode.RemoveRuleResult Removes a rule from the settings file it stands in. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+---@field ["agent/permission/removeRule"] fun(params: kode.RemoveRuleParams): kode.RemoveRuleResult Removes a rule from the settings file it is in. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
 ---@field ["agent/permission/explain"] fun(params: kode.ExplainPermissionParams): kode.ExplainPermissionResult Says what would become of a call, without running anything. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/config/get"] fun(params: kode.GetConfigParams): kode.GetConfigResult Says what counts of all settings and where it comes from. Secrets are masked. Errors: `unknownSession`, `invalidParams`.
----@field ["agent/config/set"] fun(params: kode.SetConfigParams): kode.SetConfigResult Changes one setting, in a file of ours or in a session alone. What is set in a file of the workspace is approved with it; `config_changed` tells sessions. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
+---@field ["agent/config/set"] fun(params: kode.SetConfigParams): kode.SetConfigResult Changes one setting, in a file of ours or in a session alone. A value set in a file of the workspace is approved with it; `config_changed` tells sessions. Errors: `unknownSession`, `invalidParams`, `storageFailure`.
 ---@field ["agent/trust/list"] fun(params: kode.ListTrustParams): kode.ListTrustResult Lists what files of the workspace ask for: what waits for the user, and what they have approved. Errors: `unknownSession`.
----@field ["agent/trust/approve"] fun(params: kode.TrustParams): kode.TrustResult Approves exactly what was shown, and nothing that has come into a file since. Errors: `unknownSession`, `storageFailure`.
+---@field ["agent/trust/approve"] fun(params: kode.TrustParams): kode.TrustResult Approves exactly the shown texts, and nothing that has come into a file since. Errors: `unknownSession`, `storageFailure`.
 ---@field ["agent/trust/revoke"] fun(params: kode.TrustParams): kode.TrustResult Takes approvals back; nothing asks for what they were about until it changes. Errors: `unknownSession`, `storageFailure`.
 ---@field ["agent/trust/dismiss"] fun(params: kode.TrustParams) Notes that the user does not want to be asked about these again until they change. Errors: `unknownSession`, `storageFailure`.
 ---@field ["agent/trust/workspace"] fun(params: kode.TrustWorkspaceParams) Says whether the editor trusts the workspace. While it does not, no approval counts.
 ---@field ["agent/question/respond"] fun(params: kode.RespondQuestionParams) Answers a question of the model, or refuses to; the first answer wins. Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.
 ---@field ["agent/todos/list"] fun(params: kode.ListTodosParams): kode.ListTodosResult Lists what there is to do in a session. Errors: `unknownSession`.
----@field ["agent/edits/list"] fun(params: kode.ListEditsParams): kode.ListEditsResult Lists what a session has changed, file by file and hunk by hunk, as it stands now. Errors: `unknownSession`, `storageFailure`, `invalidParams`.
+---@field ["agent/edits/list"] fun(params: kode.ListEditsParams): kode.ListEditsResult Lists what a session has changed, file by file and hunk by hunk, unchanged now. Errors: `unknownSession`, `storageFailure`, `invalidParams`.
 ---@field ["agent/edits/resolve"] fun(params: kode.ResolveEditsParams): kode.ResolveEditsResult Begins to accept, reject, keep or undo hunks; `edits_resolved` tells how it went. Errors: `unknownSession`, `unknownHunk`, `nothingToDo`, `sessionBusy`, `invalidParams`.
----@field ["agent/edits/propose"] fun(params: kode.ProposeEditsParams): kode.ProposeEditsResult Puts a text of the user's choice into a document as a change of the agent's, to be reviewed like the others; the model hears of it with the next prompt. Answered when it is done. Errors: `unknownSession`, `nothingToDo`, `invalidParams`.
+---@field ["agent/edits/propose"] fun(params: kode.ProposeEditsParams): kode.ProposeEditsResult Puts a text of the user's choice into a document as a change of the agent's, to be reviewed like the others; the model learns of it with the next prompt. Answered when it is done. Errors: `unknownSession`, `nothingToDo`, `invalidParams`.
 ---@field ["agent/edits/revert"] fun(params: kode.RevertEditsParams): kode.Resolution Begins to take an act on hunks or a restore back; `edits_resolved` tells how it went, and can be taken back too. Errors: `unknownSession`, `unknownResolution`, `sessionBusy`.
 ---@field ["agent/document/baseline"] fun(params: kode.DocumentTextParams): kode.DocumentText Gives a text without the hunks that are neither kept nor undone. Errors: `unknownSession`, `unknownDocument`, `storageFailure`, `invalidParams`.
 ---@field ["agent/document/proposed"] fun(params: kode.DocumentTextParams): kode.DocumentText Gives a text with the proposed hunks. Errors: `unknownSession`, `unknownDocument`, `storageFailure`, `invalidParams`.
@@ -3110,16 +3110,16 @@
 ---@field ["agent/setup/providers"] fun(params: kode.ListProvidersParams): kode.ListProvidersResult Lists the providers that can be set up. Sends no request to them.
 ---@field ["agent/setup/try"] fun(params: kode.SetupChoice): kode.SetupTrialResult Tries a choice of provider, key and model with one short request. Stores nothing. Errors: `invalidParams` for a choice that makes no valid profile.
 ---@field ["agent/setup/save"] fun(params: kode.SaveSetupParams): kode.SaveSetupResult Stores a choice as a profile in the user's settings, and an entered key in a file of its own. Errors: `invalidParams` for a choice that makes no valid profile, or a file that cannot be written.
----@field ["agent/agents/list"] fun(params: kode.ListAgentsParams): kode.ListAgentsResult Lists the types of sub-agents, which of them hide others, and what is wrong with the files of sub-agents, skills, commands and output styles. Errors: `unknownSession`.
----@field ["agent/hooks/list"] fun(params: kode.ListHooksParams): kode.ListHooksResult Lists the hooks of settings, agents and skills: what runs at which event, where it stands, whether it may run, and how it ended last in the session. Nothing is run. Errors: `unknownSession`.
+---@field ["agent/agents/list"] fun(params: kode.ListAgentsParams): kode.ListAgentsResult Lists the types of sub-agents, which of them hide others, and the problems of the files of sub-agents, skills, commands and output styles. Errors: `unknownSession`.
+---@field ["agent/hooks/list"] fun(params: kode.ListHooksParams): kode.ListHooksResult Lists the hooks of settings, agents and skills: what runs at which event, its place, whether it may run, and how it ended last in the session. Nothing is run. Errors: `unknownSession`.
 ---@field ["agent/mcp/list"] fun(params: kode.ListMcpParams): kode.ListMcpResult Lists the MCP servers, what becomes of them and what went wrong. Starts none. Errors: `unknownSession`.
 ---@field ["agent/mcp/tools"] fun(params: kode.ListMcpToolsParams): kode.ListMcpToolsResult Lists the tools of connected MCP servers. Errors: `unknownSession`.
----@field ["agent/mcp/reconnect"] fun(params: kode.McpServerParams) Begins to connect to an MCP server anew, or for the first time; `mcp_changed` tells how it goes. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/mcp/reconnect"] fun(params: kode.McpServerParams) Begins to connect to an MCP server again, or for the first time; `mcp_changed` tells how it goes. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/mcp/authenticate"] fun(params: kode.McpServerParams): kode.AuthenticateMcpResult Begins to sign the user in to an MCP server and gives the page to open. When they have signed in, `mcp_changed` tells that the server is connected to. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/mcp/enable"] fun(params: kode.McpServerParams) Switches an MCP server on for as long as this process lives, and says that what its tools say of themselves now is fine. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/mcp/disable"] fun(params: kode.McpServerParams) Switches an MCP server off for as long as this process lives. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/styles/list"] fun(params: kode.ListStylesParams): kode.ListStylesResult Lists the output styles. Errors: `unknownSession`.
----@field ["agent/doctor"] fun(params: kode.DoctorParams): kode.DoctorResult Says what of the files of users is in use and from where, what hides what, and what is left out and why. Errors: `unknownSession`.
+---@field ["agent/doctor"] fun(params: kode.DoctorParams): kode.DoctorResult Reports the state of users' files: in use, with their origin, hidden by others, or left out with the reason. Errors: `unknownSession`.
 ---@field ["agent/commands/list"] fun(params: kode.ListCommandsParams): kode.ListCommandsResult Lists the commands that can be typed after `/`, also those that are hidden or left out. Errors: `unknownSession`.
 
 --- All requests of the server.
@@ -3131,4 +3131,4 @@
 --- All notifications of the server.
 ---@class kode.Notifications
 ---@field ["agent/event"] fun(params: kode.AgentEventParams) Tells what happened in a session that the client follows.
----@field ["agent/session/listChanged"] fun(params: kode.SessionListChangedParams) Tells a client that wants events and has listed sessions that the list is another one now, whoever changed it: a session was begun, named, put away, deleted, opened or left, here or in another server.
+---@field ["agent/session/listChanged"] fun(params: kode.SessionListChangedParams) Tells a client that wants events and has listed sessions that the list has changed: a session was started, named, archived, deleted, opened or left, here or in another server.

@@ -1,4 +1,4 @@
---- The empty conversation: what to write, or what is missing before an answer can come.
+--- The empty conversation: what to write, or the missing parts before an answer can come.
 ---
 --- Rule: it names one command for each thing that is missing, and is gone with the first item.
 

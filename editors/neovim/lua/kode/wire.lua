@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "e4a8f20cfa4615b5f9282ced92d71fc7b906cbde1d93611b0d73132e6c545465"
+M.schema_hash = "9348cda8758cf800c9a44f12d28a6dfc90d4081330bde55b46f0904b6fce1a66"
 
 return M

@@ -1,4 +1,4 @@
-// What a page may have the editor do.
+// Acts in the editor for a page.
 //
 // Rule: each is an act of the user and the only way by which a page moves the focus. What comes in is text of a page that
 // shows hostile text: schemes are checked here, and nothing that comes in is run.
@@ -19,7 +19,7 @@ import { findSymbols } from "./symbols.ts";
 import type { Texts } from "./texts.ts";
 import type { CodeColors } from "./theme.ts";
 
-/** What the actions need; those about the page itself are its own. */
+/** The context of the actions; those about the page itself are its own. */
 export interface Tools {
     editors: EditorTracker;
     texts: Texts;
@@ -43,7 +43,7 @@ type Handlers = {
 
 const HANDLERS: Handlers = {
     async openFile(_, { uri, range, preview }) {
-        if (!isDocument(uri)) throw new Error(`\`${plain(uri)}\` is no file of the workspace and is not opened.`);
+        if (!isDocument(uri)) throw new Error(`\`${plain(uri)}\` was not opened: it is not a file of this workspace.`);
         const options: vscode.TextDocumentShowOptions = { preview: preview ?? true };
         if (range) options.selection = fromRange(range);
         await vscode.commands.executeCommand("vscode.open", vscode.Uri.parse(uri, true), options);
@@ -71,28 +71,28 @@ const HANDLERS: Handlers = {
         const folder = vscode.workspace.workspaceFolders?.find(({ uri }) => uri.scheme === "file")?.uri;
         const terminal = vscode.window.createTerminal({ name: "Kode", ...(folder ? { cwd: folder } : {}) });
         terminal.show(false);
-        // A line break in it would run what stands before.
+        // A line break in it would run what precedes.
         terminal.sendText(command.replace(/[\r\n]+/g, " ").replace(/\p{Cc}/gu, ""), false);
         return null;
     },
 
     async insert({ editors }, { text }) {
         const editor = editors.editor;
-        if (!editor) throw new Error("There is no editor to insert it into; click into one first.");
+        if (!editor) throw new Error("Nothing was inserted: no editor is active. Click into an editor first.");
         // An editor that is not shown any more cannot be written to; showing it is what the user asked for.
         const shown = await vscode.window.showTextDocument(editor.document, { selection: editor.selection });
         const done = await shown.edit((edit) => edit.replace(shown.selection, text));
-        if (!done) throw new Error("The editor refused the text; the file may be read-only.");
+        if (!done) throw new Error("Nothing was inserted: the editor refused the text. Check whether the file is read-only.");
         return null;
     },
 
     async replace({ server }, { sessionId, place, text }) {
-        if (!isDocument(place.uri)) throw new Error(`\`${plain(place.uri)}\` is no file of the workspace and is not changed.`);
+        if (!isDocument(place.uri)) throw new Error(`\`${plain(place.uri)}\` was not changed: it is not a file of this workspace.`);
         const uri = vscode.Uri.parse(place.uri, true);
         const document = await vscode.workspace.openTextDocument(uri);
         if (document.getText(fromRange(place.range)) !== place.text) {
             const name = plain(vscode.workspace.asRelativePath(uri));
-            throw new Error(`${name} has another text there by now. Select the place again, then apply.`);
+            throw new Error(`${name} was not changed: its text has changed since. Select the place and apply again.`);
         }
         await server.putIn({ sessionId, uri: place.uri, range: place.range, text });
         return null;
@@ -104,7 +104,7 @@ const HANDLERS: Handlers = {
     },
 
     async openLink(_, { href }) {
-        if (!isExternal(href)) throw new Error(`\`${plain(href)}\` is not opened: only http, https and mailto links are.`);
+        if (!isExternal(href)) throw new Error(`\`${plain(href)}\` was not opened: only http, https and mailto links can be opened.`);
         await vscode.env.openExternal(vscode.Uri.parse(href, true));
         return null;
     },

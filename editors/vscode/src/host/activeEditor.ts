@@ -1,7 +1,7 @@
 // The text editor used last: what a page shows as a chip, and what goes with a prompt.
 //
-// Rule: looking at an editor changes nothing in it. An editor stays the last one while the chat has the focus. What is
-// sent is bounded, and told only when the user has stopped moving for a moment.
+// Rule: looking at an editor changes nothing in it. An editor stays the last one while the chat has the focus. A text
+// that is sent is bounded, and told only when the user has stopped moving for a moment.
 
 import type { EditorContext, SelectionPart } from "kode-protocol";
 import * as vscode from "vscode";
@@ -67,7 +67,7 @@ export class EditorTracker implements vscode.Disposable {
         };
     }
 
-    /** What the editor shows, for a prompt. */
+    /** The editor's state, for a prompt. */
     context(): EditorContext {
         const openUris = openDocuments();
         const editor = this.editor;
@@ -83,7 +83,7 @@ export class EditorTracker implements vscode.Disposable {
         };
     }
 
-    /** What is selected, to go with a prompt; absent when nothing is. */
+    /** The selection, to go with a prompt; absent when nothing is. */
     selection(): SelectionPart | undefined {
         const editor = this.editor;
         if (!editor || editor.selection.isEmpty) return undefined;
@@ -91,8 +91,8 @@ export class EditorTracker implements vscode.Disposable {
     }
 
     /**
-     * Where a text of several lines was copied from: what is selected in an editor that is shown, or the only such place in the
-     * document used last. Two places that could be meant are none.
+     * Where a text of several lines was copied from: the selection of a visible editor, or the only such place in the
+     * document used last. Two possible places mean none.
      */
     findCopied(text: string): SelectionPart | undefined {
         if (text.length > MOST_SELECTED) return undefined;

@@ -1,7 +1,8 @@
-// What the server's code actions ask: "fix this problem", "explain the selection", the user's own commands on a place.
+// The prompts of the server's code actions: "fix this problem", "explain the selection", the user's own commands on a
+// place.
 //
-// Rule: it is a prompt like one that is typed, in a session that the user sees. What is meant goes beside the words, as it stands
-// in the buffer at this moment.
+// Rule: it is a prompt like one that is typed, in a session that the user sees. The target goes beside the text,
+// unchanged in the buffer at this moment.
 
 import type { InputPart, Range } from "kode-protocol";
 import * as vscode from "vscode";
@@ -23,7 +24,7 @@ interface Ask {
 export async function inputOf(argument: unknown): Promise<InputPart[]> {
     const { text, uri, range, message } = (argument ?? {}) as Ask;
     if (typeof text !== "string" || text.trim() === "")
-        throw new Error(`\`${ASK}\` needs an argument that says what is asked: { "text": "…" }.`);
+        throw new Error(`\`${ASK}\` needs an argument with the prompt: { "text": "…" }.`);
     const words: InputPart = { type: "text", text };
     if (uri === undefined) return [words];
     if (message !== undefined) return [words, { type: "diagnostics", uri, message, ...(range ? { range } : {}) }];

@@ -1,7 +1,7 @@
 // The language client of one life of the server: standard LSP over the process's own streams, and what this client offers
 // beyond it.
 //
-// Rule: it interrupts nobody. What it has to say stands in the log; how the server is, is said by the connection. Of the
+// Rule: it never interrupts the user. Its messages are in the log; the connection has the state of the server. Of the
 // library's features those are in the bundle that the server offers; build.mjs names the others.
 
 import { PROTOCOL_VERSION, type AgentEventParams, type ClientKode, type EditorLspParams, type InputPart } from "kode-protocol";
@@ -31,12 +31,12 @@ import { answerDiagnostics, answerSave } from "./editorRequests.ts";
 import type { ServerProcess } from "./process.ts";
 import { initializationOptions } from "./settings.ts";
 
-/** What a client tells those who made it. */
+/** The callbacks of a client. */
 export interface ClientContext {
     log: vscode.LogOutputChannel;
     /** The user's own profiles, keys included. */
     profiles: readonly OwnProfile[];
-    /** The connection is gone, and nobody has asked for that. */
+    /** The connection is gone, without a request. */
     onClosed: () => Promise<void>;
     /** Something happened in a session. */
     onEvent: (params: AgentEventParams) => void;
@@ -132,7 +132,7 @@ function options({ log, onClosed, onAsked }: ClientContext): LanguageClientOptio
             executeCommand: async (command, args, next) => {
                 try {
                     if (command !== ASK) return await next(command, args);
-                    // The server would have it answered where nobody sees it.
+                    // The server would have it answered where the user does not see it.
                     onAsked(await inputOf(args[0]));
                     return undefined;
                 } catch (error) {
@@ -160,7 +160,7 @@ class OfferFeature implements StaticFeature {
             languageServers: true,
             diffUi: true,
             askActions: true,
-            // A server that is told nothing takes the workspace as trusted.
+            // Without a value the server takes the workspace as trusted.
             workspaceTrusted: vscode.workspace.isTrusted,
         };
         capabilities.experimental = { ...(capabilities.experimental as object | undefined), kode };

@@ -23,7 +23,7 @@ import type { Server } from "./server.ts";
 import type { Sessions } from "./sessions.ts";
 import { chooseServer, openSettings } from "./settings.ts";
 
-/** What commands need. */
+/** The context of commands. */
 export interface Kode {
     server: Server;
     sessions: Sessions;
@@ -52,7 +52,7 @@ const COMMANDS: Record<string, Handler> = {
     },
     "kode.chat.addFile": async ({ chat, editors }, uri?: vscode.Uri, selected?: vscode.Uri[]) => {
         const uris = selected ?? (uri ? [uri] : editors.editor ? [editors.editor.document.uri] : []);
-        if (uris.length === 0) throw new Error("No file is open that could be added.");
+        if (uris.length === 0) throw new Error("No file was added: none is open. Open a file first.");
         await chat.show({ name: "addFiles", uris: uris.map((each) => each.toString()) });
     },
     "kode.chat.openInEditor": ({ chat }) => chat.openInEditor(chat.sessionId),

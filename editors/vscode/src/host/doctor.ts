@@ -1,4 +1,4 @@
-// The server's doctor: what keeps commands in check on this machine, which models there are, what is missing.
+// The server's doctor: the sandbox of this machine, the models and missing parts.
 //
 // Rule: the program says it all, and is asked in the environment that the server runs in; nothing is judged here.
 
@@ -48,7 +48,7 @@ async function ask(program: string): Promise<string> {
     try {
         return (await run(program, ["doctor"], options)).stdout;
     } catch (error) {
-        return `The doctor could not be asked: ${messageOf(error)}`;
+        return `The doctor could not run: ${messageOf(error)}`;
     }
 }
 
@@ -57,9 +57,9 @@ function describe(connection: Server["connection"]): string {
         case "ready":
             return `kode-ls ${plain(connection.serverVersion)}`;
         case "starting":
-            return "being started";
+            return "starting";
         case "crashed":
-            return `ended and is started again: ${connection.reason}`;
+            return `ended, restarting: ${connection.reason}`;
         case "stopped":
             return `not running: ${connection.reason} ${connection.hint}`;
     }

@@ -1,4 +1,4 @@
-// What the server asks of the editor: what all language servers say about files, and to save documents.
+// The server's requests to the editor: diagnostics of files, and to save documents.
 //
 // Rule: answers are bounded, leave out what came from our own server, and never open, show or focus anything.
 

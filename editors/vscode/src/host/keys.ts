@@ -58,7 +58,7 @@ export class Keys {
         return true;
     }
 
-    /** Adds what was found on this machine. */
+    /** Adds a model that was found on this machine. */
     async use(found: FoundModel): Promise<void> {
         const provider = PROVIDERS.find(({ name }) => name === found.provider);
         if (!provider) throw new Error(`There is no provider \`${plain(found.provider)}\`.`);
@@ -78,7 +78,7 @@ export class Keys {
         const add = { label: "$(add) Add a Key…", description: "", name: "" };
         const chosen = await vscode.window.showQuickPick([...items, add], {
             title: "Keys in the Editor's Secret Storage",
-            placeHolder: items.length === 0 ? "There are none yet." : "Choose one to remove it.",
+            placeHolder: items.length === 0 ? "No keys yet." : "Choose one to remove it.",
         });
         if (!chosen) return;
         if (chosen.name === "") {
@@ -86,7 +86,7 @@ export class Keys {
             return;
         }
         const remove = "Remove";
-        const detail = "The server is restarted without it.";
+        const detail = "The server restarts without it.";
         if ((await vscode.window.showWarningMessage(`Remove ${chosen.name}?`, { modal: true, detail }, remove)) !== remove) return;
         await this.store(profiles.filter(({ name }) => name !== chosen.name));
     }
@@ -109,13 +109,13 @@ export class Keys {
         await this.store([...profiles, profile].slice(-MOST_PROFILES));
     }
 
-    /** Whether conversations have a model without what is added now. */
+    /** Whether conversations have a model without the new one. */
     private async hasModel(): Promise<boolean> {
         try {
             const { models } = await this.server.request("agent/models/list", {});
             return models.some(({ active, problem }) => active && problem === undefined);
         } catch {
-            // The server does not run: what is added will be needed.
+            // The server does not run: the new one will be needed.
             return false;
         }
     }
@@ -135,7 +135,7 @@ async function chooseProvider(): Promise<KnownProvider | undefined> {
     }));
     const chosen = await vscode.window.showQuickPick(items, {
         title: "Add a Key (1/2)",
-        placeHolder: "Whose models do you want to use?",
+        placeHolder: "Which provider do you want to use?",
         matchOnDescription: true,
     });
     return chosen?.provider;

@@ -13,7 +13,7 @@ import type { Sessions } from "./sessions.ts";
 /** The most notifications at a time; the rest is in the badge. */
 const MOST = 5;
 
-/** Tells of what waits. */
+/** Reports what waits. */
 export class Notifications implements vscode.Disposable {
     private readonly open = new Map<string, () => void>();
     private readonly subscriptions: vscode.Disposable[];
@@ -35,7 +35,7 @@ export class Notifications implements vscode.Disposable {
 
     /** Answers a prompt with a yes for this once. */
     async allowOnce(sessionId: string, permissionId: string): Promise<void> {
-        // What is not asked any more, or by anybody but the server, is not answered.
+        // A closed prompt, or one that is not the server's, is not answered.
         const waiting = this.sessions.attention.sessions.get(sessionId)?.waiting.get(permissionId);
         if (waiting?.kind !== "permission") return;
         try {
@@ -79,5 +79,5 @@ export class Notifications implements vscode.Disposable {
 
 function text(waiting: Waiting): string {
     if (waiting.kind === "permission") return plain(waiting.prompt.title, 160);
-    return plain(waiting.question.questions[0]?.question ?? "There is a question.", 160);
+    return plain(waiting.question.questions[0]?.question ?? "Kode has a question.", 160);
 }

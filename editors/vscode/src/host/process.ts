@@ -1,16 +1,16 @@
 // The process of the server: started, watched, and asked why it ended.
 //
-// Rule: it has the user's environment and what the settings add, and no shell between. How it ended is told once, with
+// Rule: it has the user's environment and what the settings add, and no shell between. Its end is reported once, with
 // the last it said; what it says beyond a bound is dropped here and kept in the log.
 
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { accessSync, constants, statSync } from "node:fs";
 import { createInterface } from "node:readline";
 
-/** The most of its last words. */
+/** Maximum length of its last output. */
 const LAST_WORDS = 2_000;
 
-/** Lines of its log that tell of nothing bad. */
+/** Lines of its log that report nothing bad. */
 const CHATTER = /^\S+Z\s+(INFO|DEBUG|TRACE)\b/;
 
 /** How long it may take from the end of the connection to the end of the process. */
@@ -35,7 +35,7 @@ export class ServerProcess {
     private readonly ended: Promise<string>;
 
     /**
-     * Starts it; `onLine` is told each line it writes into its log.
+     * Starts it; `onLine` gets each line it writes into its log.
      *
      * @throws when the program cannot be started at all.
      */
@@ -68,11 +68,11 @@ export class ServerProcess {
     /** How it ended and what it said last; call it once the connection is gone. */
     async reason(): Promise<string> {
         const limit = new Promise<string>((resolve) => {
-            setTimeout(() => resolve("The server closed the connection and goes on running."), END_LIMIT_MS).unref();
+            setTimeout(() => resolve("The server closed the connection but is still running."), END_LIMIT_MS).unref();
         });
         const reason = await Promise.race([this.ended, limit]);
         const last = this.lastWords.trimEnd().split("\n").findLast((line) => line.trim() !== "" && !CHATTER.test(line))?.trim();
-        return last ? `${reason} Its last words: ${last}` : reason;
+        return last ? `${reason} Last output: ${last}` : reason;
     }
 
     /** Ends it, whether or not it listens. */
@@ -82,6 +82,6 @@ export class ServerProcess {
 }
 
 function howItEnded(code: number | null, signal: NodeJS.Signals | null): string {
-    if (signal !== null) return `The server was ended by the signal ${signal}.`;
-    return `The server ended with the exit code ${code ?? "unknown"}.`;
+    if (signal !== null) return `The server was ended by signal ${signal}.`;
+    return `The server ended with exit code ${code ?? "unknown"}.`;
 }

@@ -1,6 +1,6 @@
 // The connection to the server: one process, one LSP connection with the `agent/*` methods in it.
 //
-// Rule: what the connection is, is said in one value, and all that happens goes through `set`. Each start is a run of its
+// Rule: one value has the state of the connection, and all that happens goes through `set`. Each start is a run of its
 // own; what an older run still says is not listened to.
 
 import * as os from "node:os";
@@ -18,7 +18,7 @@ import { serverSettings } from "./settings.ts";
 /** How long the server may take to end when asked. */
 const STOP_LIMIT_MS = 5_000;
 
-const NOT_RUNNING = "The server is not running. “Kode: Restart Server” starts it.";
+const NOT_RUNNING = "The server is not running. Run “Kode: Restart Server” to start it.";
 
 /** One life of the process. */
 interface Run {
@@ -68,7 +68,7 @@ export class Server implements vscode.Disposable {
         return this.file;
     }
 
-    /** Starts the server; how it went is told by the connection. */
+    /** Starts the server; how it went is reported by the connection. */
     async start(): Promise<void> {
         if (this.disposed || this.run) return;
         clearTimeout(this.timer);
@@ -118,7 +118,7 @@ export class Server implements vscode.Disposable {
         if (this.run === run) await this.greet(run);
     }
 
-    /** Ends the server and starts it anew, also after it was given up. */
+    /** Ends the server and starts it again, also after it was given up. */
     async restart(): Promise<void> {
         this.policy.forgive();
         await this.stop();
@@ -166,7 +166,7 @@ export class Server implements vscode.Disposable {
         try {
             await run.client?.dispose(STOP_LIMIT_MS);
         } catch (error) {
-            this.log.warn(`the server did not end when it was asked: ${messageOf(error)}`);
+            this.log.warn(`the server did not stop on request: ${messageOf(error)}`);
         } finally {
             run.process?.kill();
         }
@@ -232,7 +232,7 @@ export class Server implements vscode.Disposable {
         await this.stop();
         this.stopped(
             `\`${this.file ?? ""}\` speaks ${speaks}; this extension needs version ${PROTOCOL_VERSION}.`,
-            "Install the version of kode-ls that belongs to this version of the extension.",
+            "Install the version of kode-ls that matches this extension.",
             "serverUnusable",
         );
     }
@@ -264,11 +264,11 @@ export class Server implements vscode.Disposable {
         if (this.disposed || this.run) return;
         const decision = this.policy.crashed(Date.now());
         if (!decision.again) {
-            const hint = "“Kode: Show Logs” says more; “Kode: Restart Server” tries again.";
+            const hint = "Run “Kode: Show Logs” for details, or “Kode: Restart Server” to try again.";
             this.stopped(`${reason} It ended ${MAX_CRASHES} times within a few minutes.`, hint, wasReady ? null : "serverUnusable");
             return;
         }
-        this.log.error(`${reason} It is started again in ${decision.delayMs} ms.`);
+        this.log.error(`${reason} Restarting in ${decision.delayMs} ms…`);
         this.set({ state: "crashed", reason, restartInMs: decision.delayMs, attempt: decision.attempt });
         this.timer = setTimeout(() => void this.start(), decision.delayMs);
     }

@@ -1,5 +1,5 @@
-// The sessions that this window follows: what passes between server and pages is looked at here, so that status bar,
-// notifications and review know of it, and so that all of it is taken up again when the server is a new one.
+// The sessions that this window follows: what passes between server and pages is checked here, so that status bar,
+// notifications and review know of it, and so that all of it is resumed when the server is a new one.
 //
 // Rule: requests and events pass unchanged. A session is followed from its first snapshot until it is closed or deleted;
 // after a restart it is loaded from the bookmark of the newest event that came.
@@ -11,7 +11,7 @@ import { messageOf } from "../logic/words.ts";
 import type { Method, Params, Result } from "../shared/messages.ts";
 import type { Server } from "./server.ts";
 
-/** Where the sessions to be taken up with a new window are kept. */
+/** Where the sessions to be resumed with a new window are kept. */
 const KEPT = "kode.unfinishedSessions";
 
 /** The most of them. */
@@ -23,18 +23,18 @@ const NO_ITEMS = 1;
 /** The sessions of this window. */
 export class Sessions implements vscode.Disposable {
     readonly attention = new Attention();
-    /** What the window before this one left, until its server has let go of it. */
+    /** The sessions of the window before this one, until its server has let go of it. */
     private readonly left = new Set<SessionId>();
     private readonly stepped = new vscode.EventEmitter<Step>();
     private readonly eventCame = new vscode.EventEmitter<AgentEventParams>();
     private readonly loaded = new vscode.EventEmitter<SessionId>();
     private readonly subscriptions: vscode.Disposable[];
 
-    /** What sessions do or wait for is something else now. */
+    /** The state of sessions has changed. */
     readonly onStep = this.stepped.event;
     /** Something happened in a session. */
     readonly onEvent = this.eventCame.event;
-    /** A session was loaded, for the first time or anew. */
+    /** A session was loaded, for the first time or again. */
     readonly onLoaded = this.loaded.event;
 
     constructor(
@@ -76,7 +76,7 @@ export class Sessions implements vscode.Disposable {
         return result;
     }
 
-    /** The user has looked at the session. */
+    /** The user has seen the session. */
     seen(sessionId: SessionId): void {
         if (this.attention.seen(sessionId)) this.stepped.fire({ asked: [], answered: [], changed: true });
     }
@@ -121,7 +121,7 @@ export class Sessions implements vscode.Disposable {
         this.stepped.fire({ asked: [], answered, changed: true });
     }
 
-    /** Follows again what was followed, or what an earlier window left unfinished. */
+    /** Follows the sessions of before again, or those that an earlier window left unfinished. */
     private async takeUp(): Promise<void> {
         const followed = [...this.attention.sessions.values()].map(({ sessionId, seq }) => ({ sessionId, since: seq }));
         const kept = followed.length > 0 ? [] : this.memory.get<SessionId[]>(KEPT, []);
@@ -137,12 +137,12 @@ export class Sessions implements vscode.Disposable {
             if (!following) this.left.delete(sessionId);
             else if (!following.by) await this.takeOverLeft(sessionId);
         } catch (error) {
-            this.log.warn(`the session ${sessionId} could not be taken up again: ${messageOf(error)}`);
+            this.log.warn(`the session ${sessionId} could not be resumed: ${messageOf(error)}`);
             this.forget(sessionId);
         }
     }
 
-    /** Goes on with a session of the window before, which nobody writes any more. Those of other windows are left alone. */
+    /** Continues with a session of the window before, which has no writer any more. Those of other windows are left alone. */
     private async takeOverLeft(sessionId: SessionId): Promise<void> {
         if (!this.left.delete(sessionId)) return;
         try {

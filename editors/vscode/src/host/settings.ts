@@ -10,7 +10,7 @@ function section(): vscode.WorkspaceConfiguration {
     return vscode.workspace.getConfiguration("kode");
 }
 
-/** What the page looks and behaves like. */
+/** The look and behavior of the page. */
 export function viewSettings(): ViewSettings {
     const kode = section();
     return {
@@ -55,7 +55,7 @@ export function initializationOptions(): Record<string, unknown> {
     return options;
 }
 
-/** When a permission prompt is told of by a notification. */
+/** When a permission prompt is reported by a notification. */
 export function notifies(): "auto" | "always" | "never" {
     return section().get("notifications.permissions", "auto");
 }

@@ -16,7 +16,7 @@ import type { Sessions } from "./sessions.ts";
 /** The editor ticks a step for a key that changes after the walkthrough was drawn, and for no earlier one. */
 const TICK_MS = 700;
 
-/** What the item shows. */
+/** The text of the item. */
 interface Look {
     text: string;
     tooltip: string;
@@ -103,11 +103,11 @@ export class Status implements vscode.Disposable {
         const { connection } = this.server;
         switch (connection.state) {
             case "starting":
-                return { text: "$(loading~spin) Kode", tooltip: "Kode: the server is being started", command: "kode.server.showLogs" };
+                return { text: "$(loading~spin) Kode", tooltip: "Kode: Starting the server…", command: "kode.server.showLogs" };
             case "crashed":
                 return {
                     text: "$(warning) Kode",
-                    tooltip: plain(`Kode: ${connection.reason} It is started again.`),
+                    tooltip: plain(`Kode: ${connection.reason} Restarting…`),
                     command: "kode.server.showLogs",
                     background: "warning",
                 };
@@ -135,7 +135,7 @@ export class Status implements vscode.Disposable {
             case "error":
                 return {
                     text: "$(error) Kode",
-                    tooltip: "Kode: the last turn ended with an error; the chat says which",
+                    tooltip: "Kode: The last turn failed. See the chat for the error.",
                     command: "kode.chat.focus",
                     background: "error",
                 };

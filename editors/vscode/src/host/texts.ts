@@ -29,7 +29,7 @@ export class Texts implements vscode.TextDocumentContentProvider, vscode.Disposa
     }
 
     provideTextDocumentContent(uri: vscode.Uri): string {
-        return this.texts.get(uri.query) ?? "This text is not kept any more; open it from the chat again.";
+        return this.texts.get(uri.query) ?? "This text is no longer available. Open it from the chat again.";
     }
 
     dispose(): void {

@@ -87,7 +87,7 @@ function themeName(): string {
     const preferred = `workbench.preferred${isContrast ? "HighContrast" : ""}${isContrast && isDark ? "" : isDark ? "Dark" : "Light"}ColorTheme`;
     const follows = settings.get(isContrast ? "window.autoDetectHighContrast" : "window.autoDetectColorScheme", false);
     const chosen = settings.get<string>("workbench.colorTheme", "");
-    // High contrast of the system takes the place of a theme that is none.
+    // High contrast of the system replaces a theme without high contrast.
     return follows && (!isContrast || kindOf(chosen) !== kind) ? settings.get<string>(preferred, chosen) : chosen;
 }
 

@@ -1,7 +1,7 @@
 // Tells the user that the server is older than the extension, and how to bring it up to date.
 //
-// Rule: the server never updates itself and nothing is fetched or looked up. The user is told at most once an hour, and not
-// again of a version that they skip.
+// Rule: the server never updates itself and nothing is fetched or looked up. The user is notified at most once an hour,
+// and not again of a version that they skip.
 
 import * as vscode from "vscode";
 import { tellsOfOld, type Told } from "../logic/versions.ts";
@@ -11,7 +11,7 @@ import type { Server } from "./server.ts";
 
 const KEPT = "kode.upgrade";
 
-/** Looks at the version of each server that is connected. */
+/** Checks the version of each server that is connected. */
 export function upgrades(
     server: Server,
     extension: string,
@@ -19,7 +19,7 @@ export function upgrades(
     log: vscode.LogOutputChannel,
 ): vscode.Disposable {
     return server.onConnection((connection) => {
-        tell(connection, extension, kept).catch((error) => log.warn(`the version was not told: ${messageOf(error)}`));
+        tell(connection, extension, kept).catch((error) => log.warn(`the notice about the version was not shown: ${messageOf(error)}`));
     });
 }
 

@@ -1,8 +1,8 @@
-// What the sessions of this window do and wait for, folded from snapshots and events: what status bar, badge and
+// The states and open prompts of this window's sessions, folded from snapshots and events: what status bar, badge and
 // notifications show.
 //
-// Rule: a prompt is known by its id, is there once however often it is told, and is gone with the first answer, whoever
-// gave it. No text is kept but what a notification shows.
+// Rule: a prompt is known by its id, is there once however often it is reported, and is gone with the first answer,
+// from any client. No text is kept but what a notification shows.
 
 import type {
     AgentEventParams,
@@ -16,7 +16,7 @@ import type {
 /** Something that waits for the user. */
 export type Waiting = { kind: "permission"; prompt: PermissionPrompt } | { kind: "question"; question: Question };
 
-/** What is known of one session. */
+/** The known state of one session. */
 export interface Followed {
     sessionId: SessionId;
     title: string;
@@ -34,9 +34,9 @@ export interface Followed {
 /** All sessions in one word; what asks most for the user wins. */
 export type Mood = "idle" | "working" | "waiting" | "error";
 
-/** What a step changed. */
+/** The change of a step. */
 export interface Step {
-    /** What waits since. */
+    /** New open prompts. */
     asked: Waiting[];
     /** The ids of what waits no more. */
     answered: string[];
@@ -102,7 +102,7 @@ export class Attention {
                 drop(session, event.questionId, step);
                 break;
             case "agent_resumed":
-                // What still waits is told again, under its old id.
+                // Waiting prompts are sent again, under their old ids.
                 for (const id of [...session.waiting.keys()]) drop(session, id, step);
                 break;
             case "state_changed":
@@ -124,7 +124,7 @@ export class Attention {
         return { ...step, changed: true };
     }
 
-    /** The user has looked at the session. */
+    /** The user has seen the session. */
     seen(sessionId: SessionId): boolean {
         const session = this.sessions.get(sessionId);
         if (!session?.unseen) return false;
@@ -152,7 +152,7 @@ export class Attention {
         return answered;
     }
 
-    /** What waits, in all sessions. */
+    /** The open prompts of all sessions. */
     waiting(): Waiting[] {
         return [...this.sessions.values()].flatMap((session) => [...session.waiting.values()]);
     }

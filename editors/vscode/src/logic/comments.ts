@@ -1,4 +1,4 @@
-// A round of comments on changes: what is said to the agent, and what of its answer belongs to which comment.
+// A round of comments on changes: the text for the agent, and what of its answer belongs to which comment.
 //
 // Rule: the agent gets the user's words, the places and the lines, and nothing else; what it does not answer by number stays
 // open.
@@ -20,7 +20,7 @@ const MOST_LINES = 40;
 
 const NUMBERED = /^\s{0,3}(?:#{1,6}\s*|\*\*|[-*]\s+\**)?comment\s+(\d+)\b\**\s*[:.)–-]?\**[ \t]*/i;
 
-/** What is said to the agent. */
+/** The text for the agent. */
 export function promptOf(comments: readonly ReviewComment[]): string {
     const parts = comments.map((comment, index) => {
         const { path, first, last, lines, words } = comment;
@@ -41,7 +41,7 @@ function quoted(lines: string): string {
     return [...shown, ...(all.length > MOST_LINES ? [`> (${all.length - MOST_LINES} more lines)`] : [])].join("\n");
 }
 
-/** What an answer says to each comment by number; undefined where it says nothing. */
+/** The answer to each comment by number; undefined without one. */
 export function answersOf(text: string, count: number): (string | undefined)[] {
     const answers: string[][] = Array.from({ length: count }, () => []);
     let current: string[] | undefined;

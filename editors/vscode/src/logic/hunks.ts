@@ -13,7 +13,7 @@ export interface LineChange {
     readonly modifiedEndLineNumber: number;
 }
 
-/** The lines of the document that a change speaks of; empty where lines were taken out. */
+/** The lines of the document that a change refers to; empty where lines were taken out. */
 function linesOf(change: LineChange): LineRange {
     if (change.modifiedEndLineNumber === 0) {
         // Taken out behind this line, which is the first one below it from 0.
@@ -22,7 +22,7 @@ function linesOf(change: LineChange): LineRange {
     return { start: change.modifiedStartLineNumber - 1, end: change.modifiedEndLineNumber };
 }
 
-/** Whether two ranges share a line; an empty one stands at its place and touches what begins or ends there. */
+/** Whether two ranges share a line; an empty one is at its place and touches what begins or ends there. */
 function meet(a: LineRange, b: LineRange): boolean {
     if (a.start === a.end || b.start === b.end) return a.start <= b.end && b.start <= a.end;
     return a.start < b.end && b.start < a.end;
@@ -39,7 +39,7 @@ export function hunksOfChange(hunks: readonly Hunk[], change: LineChange): Hunk[
     return hunks.filter((hunk) => isApplied(hunk) && meet(hunk.lineRange, lines));
 }
 
-/** The hunks at a line; where there are none, the one hunk of the file if it has only one. */
+/** The hunks at a line; if none exist, the one hunk of the file if it has only one. */
 export function hunksAtLine(hunks: readonly Hunk[], line: number): Hunk[] {
     const at = hunks.filter(
         ({ lineRange: { start, end } }) => start <= line && (line < end || (start === end && line <= end)),

@@ -1,4 +1,4 @@
-// What changed within lines that took the place of others.
+// Changes within replaced lines.
 //
 // Rule: lines are paired in their order. Where more than half of a line is another one, nothing in it is marked: the line itself
 // is what changed.
@@ -26,7 +26,7 @@ const MANY_WORDS = 200;
 /** The share of a line above which nothing in it is marked. */
 const MOST = 0.6;
 
-/** What changed between two lines. */
+/** The changes between two lines. */
 export function changedParts(before: string, after: string): Changed {
     if (before === after) return NOTHING;
     const [old, now] = [before.match(WORDS) ?? [], after.match(WORDS) ?? []];

@@ -1,4 +1,4 @@
-// What a page may have opened.
+// The link targets that a page may open.
 //
 // Rule: an allow-list of schemes; texts of the model choose none.
 

@@ -5,9 +5,9 @@
 
 import path from "node:path";
 
-/** What the search may look at. */
+/** The folders that the search may check. */
 export interface Surroundings {
-    /** `kode.server.path` as it stands in the settings; empty when it is not set. */
+    /** `kode.server.path` unchanged in the settings; empty when it is not set. */
     setting: string;
     /** The folder of the extension. */
     extensionFolder: string;
@@ -45,7 +45,7 @@ export function locate(around: Surroundings): Location {
     }
     return {
         found: false,
-        reason: `The language server \`${name}\` was not found: this extension came without it, and it is in no folder of the search path.`,
+        reason: `The language server \`${name}\` was not found: this extension does not include it, and it is not on the PATH.`,
         hint: "Install it with `cargo install --path server --locked` in a clone of kode-ls, or set `kode.server.path` to the program.",
     };
 }
@@ -55,8 +55,8 @@ function ofSetting(setting: string, around: Surroundings): Location {
     if (!path.isAbsolute(expanded) && around.workspaceFolder === undefined) {
         return {
             found: false,
-            reason: `\`kode.server.path\` is \`${setting}\`, which is relative, and no folder is open that it could count from.`,
-            hint: "Give the whole path.",
+            reason: `\`kode.server.path\` is \`${setting}\`, a relative path, and no folder is open to resolve it.`,
+            hint: "Set an absolute path.",
         };
     }
     const file = path.resolve(around.workspaceFolder ?? around.home, expanded);
@@ -64,6 +64,6 @@ function ofSetting(setting: string, around: Surroundings): Location {
     return {
         found: false,
         reason: `\`kode.server.path\` is \`${setting}\`, and there is no program \`${file}\`.`,
-        hint: "Correct the setting, or clear it to use the program that came with the extension or is in the search path.",
+        hint: "Correct the setting, or clear it to use the bundled program or the one on the PATH.",
     };
 }

@@ -1,4 +1,5 @@
-// What is drawn in the text of a changed file: added lines, changed words, the places of deletions, and what a proposal would change.
+// The decorations in the text of a changed file: added lines, changed words, the places of deletions, and what a
+// proposal would change.
 //
 // Rule: lines and characters count from 0, ends are exclusive. A hunk that the user has typed into is marked by whole lines alone,
 // because its words are no longer those of the hunk.
@@ -15,7 +16,7 @@ export interface WordMark {
     readonly end: number;
 }
 
-/** What is drawn for one hunk. */
+/** The decorations of one hunk. */
 export interface HunkMarks {
     readonly hunk: Hunk;
     /** The lines that carry the hover: those of the hunk, or the one at which lines are missing. */
@@ -55,7 +56,7 @@ export function marksOf(hunks: readonly Hunk[], lineCount: number): HunkMarks[] 
     return marks;
 }
 
-/** The lines of a hunk, at least one: an empty place is the line that stands there. */
+/** The lines of a hunk, at least one: an empty place is the line that is there. */
 function placeOf({ lineRange: { start, end } }: Hunk, lineCount: number): { first: number; end: number } {
     const first = Math.min(start, Math.max(0, lineCount - 1));
     return { first, end: Math.max(first + 1, Math.min(end, lineCount)) };

@@ -5,7 +5,7 @@
 
 /** A provider of models. */
 export interface KnownProvider {
-    /** What the server calls it. */
+    /** Its name at the server. */
     readonly name: string;
     readonly label: string;
     /** The variable that the server reads a key from; absent for servers that want no key. */
@@ -69,7 +69,7 @@ export interface OwnProfile {
 /** The most profiles that are kept. */
 export const MOST_PROFILES = 50;
 
-/** Reads what was kept; what cannot be read is left out. */
+/** Reads the stored state; unreadable entries are left out. */
 export function readProfiles(text: string | undefined): OwnProfile[] {
     let found: unknown;
     try {
@@ -116,7 +116,7 @@ function optionsOf({ provider, key, model, baseUrl }: OwnProfile): Record<string
     };
 }
 
-/** What is wrong with a key that was typed; undefined when nothing is. */
+/** The problems of a key that was typed; undefined when nothing is. */
 export function keyProblem(key: string): string | undefined {
     const text = key.trim();
     if (text === "") return "Paste the key.";

@@ -2,7 +2,7 @@
 //
 // Rule: the waits grow and there is an end to them; a server that ran well for a while starts with a clean slate.
 
-/** So many ends within the window, and it is not started again by itself. */
+/** Number of exits within the window after which it is not restarted. */
 export const MAX_CRASHES = 5;
 
 /** How far back ends count. */
@@ -11,7 +11,7 @@ export const WINDOW_MS = 3 * 60_000;
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 8_000;
 
-/** What to do after an end. */
+/** The reaction to an exit. */
 export type Decision = { again: true; delayMs: number; attempt: number } | { again: false };
 
 /** Counts the ends of the server. */
@@ -28,7 +28,7 @@ export class RestartPolicy {
         return { again: true, delayMs, attempt };
     }
 
-    /** The user wants it started: what was, counts no more. */
+    /** The user wants it started: earlier exits count no more. */
     forgive(): void {
         this.crashes = [];
     }

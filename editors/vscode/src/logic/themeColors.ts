@@ -1,7 +1,7 @@
 // Colors of code, read from a color theme of the editor.
 //
-// Rule: a theme is a file of others: what is not a hexadecimal color is left out. A selector with several scopes behind one another
-// is for grammars and is not used here.
+// Rule: a theme is a file of others: values that are not hexadecimal colors are left out. A selector with several
+// scopes behind one another is for grammars and is not used here.
 
 /** A rule of a theme as its file has it. */
 export interface ThemeRule {
@@ -35,7 +35,7 @@ export type TokenColors = Partial<Record<TokenKind, string>>;
 
 const KINDS = Object.keys(SCOPES) as TokenKind[];
 
-/** What the rules of a theme, and those of the user after them, make of each kind. */
+/** The colors of each kind by the rules of a theme and then of the user. */
 export function tokenColors(rules: readonly ThemeRule[]): TokenColors {
     const colors: TokenColors = {};
     for (const kind of KINDS) {

@@ -1,13 +1,13 @@
-// Which of two versions is the newer one, and whether the user is told that theirs is old.
+// Which of two versions is the newer one, and whether the user learns that theirs is old.
 //
-// Rule: nothing is fetched. The extension knows its own version and hears that of the server, and no more is looked at.
+// Rule: nothing is fetched. The extension knows its own version and hears that of the server, and no more is checked.
 
-/** How long nobody is told again. */
+/** Time without a further notification. */
 const REST_MS = 60 * 60 * 1_000;
 
-/** What is remembered from window to window. */
+/** The state that windows share. */
 export interface Told {
-    /** The version of the extension that the user does not want to hear of. */
+    /** The version of the extension that the user does not want to learn of. */
     readonly skipped?: string;
     /** When they were told last, in milliseconds. */
     readonly at?: number;
@@ -33,7 +33,7 @@ function split(version: string): [string, string | undefined] {
     return [core, pre.length > 0 ? pre.join("-") : undefined];
 }
 
-/** Whether the user is told that the server is older than the extension. */
+/** Whether the user learns that the server is older than the extension. */
 export function tellsOfOld(server: string, extension: string, told: Told, now: number): boolean {
     if (!/^v?\d+\.\d+\.\d+/.test(server) || compareVersions(server, extension) >= 0) return false;
     if (told.skipped === extension) return false;

@@ -1,4 +1,4 @@
-// Words of the server, the model and the file system, made safe to stand in the editor's own messages.
+// Words of the server, the model and the file system, made safe to be in the editor's own messages.
 //
 // Rule: the editor reads links, commands and icons out of the texts of messages, status bar and quick picks; whatever is
 // not ours passes through here first.
@@ -21,7 +21,7 @@ export function count(number: number, thing: string): string {
     return `${number} ${thing}${number === 1 ? "" : "s"}`;
 }
 
-/** What an error says and what to do next, as a message of the editor's. */
+/** An error and its next step, as a message of the editor. */
 export function told(error: unknown): string {
     const hint = hintOf((error as { data?: { hint?: unknown } } | null | undefined)?.data);
     const message = messageOf(error);
@@ -29,13 +29,13 @@ export function told(error: unknown): string {
     return plain(`${message}${/[.!?]$/.test(message) ? "" : "."} ${hint}`);
 }
 
-/** What to do next, for people: hints that name a method of the protocol are for programs. Empty for none. */
+/** The next step, for people: hints that name a method of the protocol are for programs. Empty for none. */
 export function hintOf(data: { readonly hint?: unknown } | null | undefined): string {
     const hint = data?.hint;
     return typeof hint !== "string" || /\bagent\/[a-z]+/i.test(hint) ? "" : hint;
 }
 
-/** What an error says, whatever was thrown. */
+/** The text of an error of any type. */
 export function messageOf(error: unknown): string {
     return error instanceof Error ? error.message : String(error);
 }

@@ -83,13 +83,13 @@ export type Result<M extends Method> = Requests[M]["result"];
 /** Pairs messages with their answers; chosen by the page, unique as long as the page lives. */
 export type MessageId = number;
 
-/** What went wrong with a request or an action. */
+/** The error of a request or an action. */
 export interface Failure {
     /** The code of JSON-RPC; 0 when it never reached the server. */
     code: number;
-    /** What happened, for people. */
+    /** The event, for people. */
     message: string;
-    /** What programs and people need to go on; absent when it never reached the server. */
+    /** The data for the next step; absent when it never reached the server. */
     data?: ErrorData;
 }
 
@@ -97,7 +97,7 @@ export interface Failure {
 
 /**
  * The page is drawn and takes messages from now on; everything that was sent before it was drawn is lost. One in an editor
- * tab keeps `{ sessionId }` with `setState`, to be shown again after a restart of the editor; every page keeps what is written
+ * tab keeps `{ sessionId }` with `setState`, to be shown again after a restart of the editor; every page keeps its draft
  * while there is no server.
  */
 export interface Ready {
@@ -142,7 +142,7 @@ export interface FoundSymbol {
     range: Range;
 }
 
-/** What a page may have the editor do: `payload` goes in, `result` comes out. All of it follows an act of the user. */
+/** Acts in the editor for a page: `payload` goes in, `result` comes out. All of it follows an act of the user. */
 export interface HostActions {
     /** Opens a file and gives it the focus. */
     openFile: { payload: { uri: Uri; range?: Range; preview?: boolean }; result: null };
@@ -150,7 +150,7 @@ export interface HostActions {
     openDiff: { payload: { sessionId: SessionId; uri: Uri }; result: null };
     /** Opens all files the session has changed as one diff. */
     reviewChanges: { payload: { sessionId: SessionId }; result: null };
-    /** Reads an image of the workspace as a data URL; null for a file that is none, is elsewhere, or is too large. */
+    /** Reads an image of the workspace as a data URL; null for a file that is not an image, is elsewhere, or is too large. */
     readImage: { payload: { uri: Uri }; result: { url: string | null } };
     /** Opens a text that is in no file, such as the whole output of a command. */
     openText: { payload: { title: string; text: string; languageId?: string }; result: null };
@@ -159,7 +159,7 @@ export interface HostActions {
     /** Puts text in place of the selection of the editor used last. */
     insert: { payload: { text: string }; result: null };
     /**
-     * Puts text in place of what was selected, as a change of the session that is reviewed like the agent's; refused when the
+     * Puts text in place of the selection, as a change of the session that is reviewed like the agent's; refused when the
      * place is another text than it was.
      */
     replace: { payload: { sessionId: SessionId; place: SelectionPart; text: string }; result: null };
@@ -171,11 +171,11 @@ export interface HostActions {
     pickFiles: { payload: Record<never, never>; result: { uris: Uri[] } };
     /** Lets the user choose a place to write a text to; false when they chose none. */
     saveText: { payload: { fileName: string; text: string }; result: { saved: boolean } };
-    /** What the editor shows now, with the selected text: `context` of the next prompt. */
+    /** The editor's state, with the selected text: `context` of the next prompt. */
     editorContext: { payload: Record<never, never>; result: EditorContext };
     /** Symbols that a name matches; those of the active file for an empty one. */
     findSymbols: { payload: { query: string }; result: { symbols: FoundSymbol[] } };
-    /** What is selected now, to go with the prompt; null when nothing is. */
+    /** The current selection, to go with the prompt; null when nothing is. */
     selection: { payload: Record<never, never>; result: SelectionPart | null };
     /** Where in an open document a text was copied from; null when that cannot be told for sure. */
     findCopied: { payload: { text: string }; result: SelectionPart | null };
@@ -202,7 +202,7 @@ export interface HostActions {
     showLogs: { payload: Record<never, never>; result: null };
     /** Runs the server's doctor and shows what it says. */
     doctor: { payload: Record<never, never>; result: null };
-    /** Starts the server anew, also after it was given up. */
+    /** Starts the server again, also after it was given up. */
     restart: { payload: Record<never, never>; result: null };
     /** Opens a session in an editor tab; a new one without an id. */
     openInEditor: { payload: { sessionId?: SessionId }; result: null };
@@ -246,18 +246,18 @@ export interface ListChangedMessage {
 export type Connection =
     /** It is being started, for the first time or again; requests fail. */
     | { state: "starting" }
-    /** It answers. Sessions are followed anew by `agent/session/load`. */
+    /** It answers. Sessions are followed again by `agent/session/load`. */
     | { state: "ready"; serverVersion: string }
-    /** It ended by itself and is started again in so many milliseconds; what was followed is taken up then. */
+    /** It ended by itself and is started again in this many milliseconds; followed sessions are resumed then. */
     | { state: "crashed"; reason: string; restartInMs: number; attempt: number }
     /** It is not started again by itself. */
     | { state: "stopped"; reason: string; hint: string; setup: Setup | null };
 
-/** What the user has to set up first. */
+/** The missing setup. */
 export type Setup =
     /** No program of the server was found. */
     | "serverMissing"
-    /** What was found does not run, or is no server that this extension can talk to. */
+    /** The found program does not run, or is no server that this extension can talk to. */
     | "serverUnusable";
 
 /** The editor used last, as far as a page needs it for its chip. */
@@ -284,7 +284,7 @@ export interface ViewSettings {
     diffLayout: "auto" | "unified" | "split";
 }
 
-/** What a page needs to know of the editor. Sent whole, first after `ready` and then whenever it changed. */
+/** The state of the editor for a page. Sent whole, first after `ready` and then whenever it changed. */
 export interface HostState {
     connection: Connection;
     /** Where the page is shown. */
@@ -309,7 +309,7 @@ export interface StateMessage {
     state: HostState;
 }
 
-/** What the user asks of the page by a command or a key of the editor. */
+/** Requests of the user to the page by a command or a key of the editor. */
 export type Command =
     /** The prompt is to get the focus. */
     | { name: "focusInput" }
@@ -325,7 +325,7 @@ export type Command =
     | { name: "addFiles"; uris: Uri[] }
     /** Text is to be put into the prompt where the cursor is, unsent. */
     | { name: "insertText"; text: string }
-    /** This is to be handed in as a prompt of the session that is shown; what is being written stays. */
+    /** This is to be submitted as a prompt of the session that is shown; the draft stays. */
     | { name: "ask"; input: InputPart[] }
     /** The permission prompt or question that waits longest is to be shown and get the focus. */
     | { name: "focusWaiting" }

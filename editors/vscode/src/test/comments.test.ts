@@ -1,4 +1,4 @@
-// Rounds of comments: what is said, and what comes back.
+// Rounds of comments: the prompt, and the answers.
 
 import assert from "node:assert/strict";
 import test from "node:test";

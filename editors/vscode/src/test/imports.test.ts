@@ -16,7 +16,7 @@ function importsOf(file: string): string[] {
     return [...found].map(([, name = ""]) => path.resolve(path.dirname(file), name));
 }
 
-/** The files of a circle in the order in which they import each other; undefined when there is none. */
+/** The files of a circle in the order in which they import each other; undefined if absent. */
 function circleIn(graph: ReadonlyMap<string, readonly string[]>): string[] | undefined {
     const done = new Set<string>();
     const trail: string[] = [];

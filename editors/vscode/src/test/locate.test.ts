@@ -37,7 +37,7 @@ test("a setting may begin at home or in the workspace", () => {
     assert.equal(locate(around({ setting: "~/bin/kode-ls" }, files)).found, true);
     assert.equal(locate(around({ setting: "target/kode-ls" }, files)).found, true);
     const nowhere = locate(around({ setting: "target/kode-ls", workspaceFolder: undefined }, files));
-    assert.match(nowhere.found ? "" : nowhere.reason, /relative, and no folder is open/);
+    assert.match(nowhere.found ? "" : nowhere.reason, /relative path, and no folder is open/);
 });
 
 test("a setting that leads nowhere is told and not passed over", () => {

@@ -1,4 +1,4 @@
-// The manifest, the code and the documentation speak of the same commands and settings.
+// The manifest, the code and the documentation refer to the same commands and settings.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// What the user makes of a proposal is what its call then does.
+// The call writes the user's version of a proposal.
 
 import assert from "node:assert/strict";
 import test from "node:test";

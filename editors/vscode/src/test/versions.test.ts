@@ -1,4 +1,4 @@
-// When the user is told that the server is old.
+// When the user learns that the server is old.
 
 import assert from "node:assert/strict";
 import test from "node:test";

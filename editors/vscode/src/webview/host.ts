@@ -20,7 +20,7 @@ import type {
     ToPage,
 } from "../shared/messages.ts";
 
-/** What a request or an action failed with. */
+/** The failure of a request or an action. */
 export class HostError extends Error {
     readonly failure: Failure;
 
@@ -29,7 +29,7 @@ export class HostError extends Error {
         this.failure = failure;
     }
 
-    /** What to do next, for people. */
+    /** The next step, for people. */
     get hint(): string {
         return hintOf(this.failure.data);
     }
@@ -40,7 +40,7 @@ export class HostError extends Error {
     }
 }
 
-/** Who wants to know what the host says by itself. */
+/** Listeners to messages of the host. */
 export interface HostListener {
     event(params: AgentEventParams): void;
     listChanged(): void;

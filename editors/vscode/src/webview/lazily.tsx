@@ -24,7 +24,7 @@ export function lazily<P extends object>(load: () => Promise<Part<P>>, substitut
                 return part;
             },
             (fault: unknown) => {
-                // The next attempt reads anew.
+                // The next attempt reads again.
                 reading = undefined;
                 throw fault;
             },

@@ -1,7 +1,7 @@
 // The page of the chat: draws the view and connects it with the extension host.
 //
-// Rule: the page keeps nothing that it cannot get again. It can be thrown away at any moment and be built anew from the host's
-// state and the server's snapshot.
+// Rule: the page keeps nothing that it cannot get again. It can be thrown away at any moment and be built again from
+// the host's state and the server's snapshot.
 
 import "./style/index.css";
 
@@ -22,7 +22,7 @@ import { Boundary } from "./panels/Boundary.tsx";
 import { loadModels } from "./panels/Pickers.tsx";
 import { View } from "./View.tsx";
 
-/** What the editor keeps of a page: the session, for a tab that is made anew, and words that no server has yet. */
+/** The page state that the editor keeps: the session, for a tab that is made again, and words that no server has yet. */
 interface Kept {
     sessionId?: SessionId;
     prompt?: Draft;
@@ -64,7 +64,7 @@ function colorCode(colors: HostState["tokenColors"]): void {
     for (const [kind, color] of Object.entries(colors)) style.setProperty(`--kode-token-${kind}`, color);
 }
 
-/** Whoever comes here by the keyboard can type at once, without a word of the host. */
+/** A user who comes here by the keyboard can type at once, without the host. */
 function typeHere(): void {
     app.host.focused(true);
     if (document.activeElement === document.body) app.focus.get("prompt")?.();

@@ -1,4 +1,4 @@
-// The width of the page, for what is laid out by it.
+// The width of the page, for layouts that depend on it.
 //
 // Rule: one listener for all parts; a part is drawn again only when the width is another one.
 

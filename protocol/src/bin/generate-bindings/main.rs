@@ -1,6 +1,6 @@
 //! Writes the JSON Schema of the wire types, the types for TypeScript and Lua, and the reference of methods and events.
 //!
-//! Rule: the files are committed and a test compares them with what is made here; nothing but the schema document
+//! Rule: the files are committed and a test compares them with the generated text; nothing but the schema document
 //! feeds the printers, so that all languages say the same.
 
 mod lua;

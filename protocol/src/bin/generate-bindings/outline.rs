@@ -1,6 +1,6 @@
 //! The schema document as the printers need it: named types of four shapes, and the methods that use them.
 //!
-//! Rule: the one walk over the schema; a form that no printer could show is an error that says where it stands, and
+//! Rule: the one walk over the schema; a form that no printer could show is an error that says its place, and
 //! is never guessed at.
 
 use anyhow::{Context, bail};
@@ -37,7 +37,7 @@ pub(crate) struct Definition {
     pub(crate) shape: Shape,
 }
 
-/// What a named type looks like.
+/// The form of a named type.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Shape {
     /// Another name for a type.
@@ -74,7 +74,7 @@ pub(crate) struct Field {
 /// A case of a union.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Case {
-    /// What stands in the tag.
+    /// The content of the tag.
     pub(crate) value: String,
     pub(crate) doc: String,
     /// The named type whose fields it has.
@@ -83,7 +83,7 @@ pub(crate) struct Case {
     pub(crate) fields: Vec<Field>,
 }
 
-/// What stands in a field.
+/// The content of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Type {
     Null,

@@ -1,6 +1,6 @@
 //! The schema document: every method and every type it needs, as one JSON Schema.
 //!
-//! Rule: methods stand in the order of their table and definitions in that of their names, so that a change of one
+//! Rule: methods are in the order of their table and definitions in that of their names, so that a change of one
 //! type is a change of a few lines.
 
 use kode_protocol::{
@@ -57,7 +57,7 @@ fn description(doc: &[&str]) -> String {
     doc.iter().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// Takes `null` out of the fields that may be absent: a reader in Rust accepts it, nobody sends it.
+/// Takes `null` out of the fields that may be absent: a reader in Rust accepts it, no client or server sends it.
 fn forbid_null(definition: &mut Value) {
     let required = definition.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     let fields = definition.get_mut("properties").and_then(Value::as_object_mut);

@@ -1,6 +1,6 @@
 //! The agent's edits on their way into the user's text and the ledger, and the user's actions on them.
 //!
-//! Rule: a text changes first; the ledger follows what is shown to have happened, never the other way round. One change of
+//! Rule: a text changes first; the ledger follows the verified result, never the other way round. One change of
 //! texts runs at a time; typing meanwhile waits in the feed and is applied around it.
 
 pub mod apply_text;
@@ -646,7 +646,7 @@ impl Edits {
         self.write_typing(&mut book);
     }
 
-    /// Ends the ledger of a session that ends: what is under way is waited for, and from then on nothing is entered.
+    /// Ends the ledger of a session that ends: running changes are awaited, and later ones are not entered.
     pub(crate) async fn close(&self) {
         let _no_change_is_under_way = timeout(CLOSE_LIMIT, self.writing.lock()).await;
         self.flush();
@@ -684,7 +684,7 @@ impl EditBook {
     }
 }
 
-/// Whether a file was written a moment ago, so that whoever does may not be done.
+/// Whether a file was written a moment ago, so that its writer may not be done.
 async fn is_fresh(target: &Target) -> bool {
     let Some(path) = target.file().cloned() else { return false };
     let modified = blocking(move || std::fs::metadata(&path).and_then(|metadata| metadata.modified())).await;

@@ -189,7 +189,7 @@ impl Engine {
         Self { disk, ..self }
     }
 
-    /// What users' files add in a workspace of these folders; read and watched while anybody has it. Must be called in a
+    /// The users' files in a workspace of these folders; read and watched while anybody has it. Must be called in a
     /// runtime.
     #[must_use]
     pub fn extensions(&self, roots: &[AbsPath]) -> Extensions {
@@ -444,7 +444,7 @@ impl Engine {
         blocking(move || engine.beginning_in(&id, &folder)).await
     }
 
-    /// How a session of a workspace folder would begin now: what is taken for its beginning when that is lost. Blocks on the
+    /// How a session of a workspace folder would begin now: the replacement of a lost beginning. Blocks on the
     /// disk.
     fn beginning_in(&self, id: &SessionId, folder: &AbsPath) -> Result<Record, SessionError> {
         let (mode, model) = self.beginning_of(folder)?;
@@ -452,7 +452,7 @@ impl Engine {
         Ok(Record::Opened { session: id.clone(), roots, cwd, mode, model, forked_from: None })
     }
 
-    /// The journal of a stored session of the folders, and that of them in which it was begun.
+    /// The journal of a stored session of the folders, and that of them in which it was started.
     ///
     /// # Errors
     /// [`SessionError::Unknown`], and [`SessionError::Storage`] where something is in its place that is no file to be read.

@@ -106,7 +106,7 @@ pub enum ExplainError {
 pub struct ExplanationContext<'a> {
     /// The folder of the question when it names none.
     pub folder: &'a AbsPath,
-    /// What calls are judged by; the question may give other rules.
+    /// The basis for judging calls; the question may give other rules.
     pub policy: &'a Policy,
     /// The tools, for their names and kinds.
     pub tools: &'a Registry,
@@ -158,7 +158,7 @@ pub(crate) fn mode_of(name: Option<&str>) -> Result<Mode, ExplainError> {
     })
 }
 
-/// What would become of a call in a workspace, by the judge of its turns: it is planned as a turn plans it.
+/// The verdict on a call in a workspace, by the judge of its turns: it is planned as a turn plans it.
 pub(crate) async fn explained(
     tool: &str,
     input: &Value,
@@ -208,8 +208,8 @@ fn judged(
     }
 }
 
-/// What a call touches by its plan. Where the plan fails for what a session knows and has read, and not for the arguments, it
-/// is told from the arguments.
+/// The touches of a call by its plan. Where the plan fails for what a session knows and has read, and not for the
+/// arguments, it differs from the arguments.
 async fn touched(
     name: &str,
     tool: Option<&dyn ErasedTool>,
@@ -235,7 +235,7 @@ fn by_arguments(name: &str, input: &Value, workspace: &Workspace) -> Vec<Touch> 
 /// Tools whose arguments name what only a session knows.
 const OF_SESSIONS: [&str; 3] = ["Task", "Skill", "SlashCommand"];
 
-/// What a plan needs to know, of a call that is never carried out.
+/// The context of a plan, of a call that is never carried out.
 fn context(workspace: &Arc<Workspace>) -> CallContext {
     CallContext {
         call_id: CallId::generate(),
@@ -276,7 +276,7 @@ fn placed(texts: &RuleTexts, root: &AbsPath) -> (Vec<PlacedRule>, Vec<SettingsPr
                     place: None,
                     severity: ProblemSeverity::Error,
                     message: format!(
-                        "`{text}` in {} is no rule and does not count: {error}.",
+                        "`{text}` in {} is not a rule and has no effect: {error}.",
                         behavior.name()
                     ),
                 }),

@@ -79,7 +79,7 @@ impl SessionExtensions {
     /// The output style of a name, whatever its letter case, by its own name.
     ///
     /// # Errors
-    /// That there is none, with the names there are.
+    /// The error for a missing one, with the known names.
     pub async fn style_named(&self, name: &str) -> Result<String, String> {
         self.live.now().await.styles.find(name).map(|style| style.name.clone())
     }

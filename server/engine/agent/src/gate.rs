@@ -46,7 +46,7 @@ pub struct Gatekeeper {
     own: Vec<AbsPath>,
     /// Held while files are read: however slow the disk is, it blocks one thread of a session.
     refreshing: Arc<tokio::sync::Mutex<()>>,
-    /// The number of refreshes that have begun, and the newest whose news were published. A refresh serves every caller
+    /// The number of refreshes that have started, and the newest whose news were published. A refresh serves every caller
     /// that asked before it began.
     begun: AtomicU64,
     published: AtomicU64,

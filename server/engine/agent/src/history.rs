@@ -61,7 +61,7 @@ impl SessionHistory {
     }
 
     /// At most `limit` messages from number `from` on (the first is 0) of a conversation before its compaction. Past the end
-    /// there are none.
+    /// none exist.
     ///
     /// # Errors
     /// [`PagingError`].

@@ -141,7 +141,7 @@ impl InstructionLoader {
         chosen.or_else(|| self.gate.in_force().policy.preferences.output_style.clone())
     }
 
-    /// Begins the first look at the working directory.
+    /// Begins the first check the working directory.
     pub(crate) fn begin_first_look(self: &Arc<Self>) {
         let loader = Arc::clone(self);
         let look = tokio::spawn(async move { blocking(move || loader.look()).await });

@@ -27,7 +27,7 @@ pub struct SessionModels {
 /// The model and the effort that a file chooses.
 #[derive(Debug)]
 pub(crate) struct ModelOverride {
-    /// The name of the profile, or why there is none; `None` where the file chooses none that applies.
+    /// The name of the profile, or the reason for its absence; `None` where the file chooses no applicable one.
     pub(crate) model: Option<Result<String, ModelError>>,
     /// The thinking effort.
     pub(crate) effort: Option<Effort>,

@@ -149,7 +149,8 @@ impl Session {
     /// Reports to the user that the session is not stored, and why.
     pub(crate) fn report_not_stored(&self, refusal: &SessionError) {
         let message = format!("This session is not stored: {refusal}. It ends with kode-ls.");
-        let hint = "Make room on the disk, or set KODE_LS_HOME to a folder that can be written, and begin a new session.";
+        let hint = "Make room on the disk, or set KODE_LS_HOME to a folder that can be written, and start \
+             a new session.";
         resume::report_loss(self.core(), &mut self.core().state(), &message, hint);
         self.core().publish(Event::StorageFailure { message, recovered: false });
     }

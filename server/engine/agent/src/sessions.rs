@@ -69,10 +69,10 @@ pub struct Catalogue {
     folders: Mutex<HashMap<PathBuf, IndexedFolder>>,
 }
 
-/// Whose sessions are meant.
+/// The session of the sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkspaceFilter {
-    /// Those of sessions that work in one of these folders.
+    /// Sessions that work in one of these folders.
     These(Vec<AbsPath>),
     /// All there are.
     All,

@@ -263,7 +263,7 @@ impl SessionState {
         }
     }
 
-    /// A sub-agent, made if there is none yet.
+    /// A sub-agent, made before there is one.
     pub(crate) fn agent_mut(&mut self, id: AgentId) -> &mut SubAgent {
         self.agents.entry(id).or_insert_with(|| {
             let mut agent = SubAgent::default();

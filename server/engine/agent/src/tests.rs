@@ -75,7 +75,7 @@ use kode_tool::languages::NoLanguages;
 use kode_tool::{CallAction, CallContext, CallPlan, Registry, Tool, ToolFacts, ToolOutput};
 use kode_tools::built_in::built_in;
 
-/// What the model does when it is asked.
+/// The behavior of the model.
 pub(super) enum Say {
     Answer(Vec<Block>),
     /// Answers after so long.
@@ -91,7 +91,7 @@ pub(super) enum Say {
 struct FakeModel {
     script: Mutex<VecDeque<Say>>,
     requests: Mutex<Vec<ModelRequest>>,
-    /// What it says instead in conversations that begin with a text: those of sub-agents.
+    /// Its text in conversations that begin with a given text: those of sub-agents.
     tasks: Mutex<HashMap<String, VecDeque<Say>>>,
 }
 
@@ -175,7 +175,7 @@ fn answered(content: Vec<Block>, stop_reason: StopReason, on_delta: &mut DeltaSi
     ModelResponse { id: None, content, stop_reason, usage: Usage { input_tokens: 1, ..Usage::default() } }
 }
 
-/// What every provider demands: roles alternate from the user on, every call is answered once, right after it.
+/// The demands of every provider: roles alternate from the user on, every call is answered once, right after it.
 fn assert_sendable(messages: &[Message]) {
     let mut open: Vec<String> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
@@ -214,7 +214,7 @@ struct Probe {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ProbeInput {
-    /// What to do: `return`, `wait`, `panic`.
+    /// The behavior: `return`, `wait`, `panic`.
     what: String,
 }
 
@@ -524,8 +524,8 @@ async fn a_fault_is_tried_again_and_told_and_a_lasting_one_ends_the_turn() {
     assert_eq!(session.answer(), "done");
 }
 
-/// Wherever the server is killed, and whichever line of the journal is lost: what is left is a session that goes on
-/// with a valid history.
+/// Wherever the server is killed, and whichever line of the journal is lost: the rest is a session that continues with
+/// a valid history.
 #[tokio::test(start_paused = true)]
 async fn a_session_killed_after_any_record_or_missing_any_goes_on() {
     let bench = Bench::new(vec![
@@ -587,7 +587,7 @@ async fn a_session_killed_after_any_record_or_missing_any_goes_on() {
             done == waiting + 1
         })
         .await;
-        // What is asked now comes first, and what waited goes on after it.
+        // A new prompt comes first, and the queue continues after it.
         let request = bench.requests().remove(0);
         assert_eq!(
             request.messages.last().unwrap().content.last(),

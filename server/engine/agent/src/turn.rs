@@ -1,6 +1,6 @@
 //! One prompt and all that the agent does about it.
 //!
-//! Rule: there is one loop, and whether it goes on or stops is decided in one function, [`next::next`]. However a
+//! Rule: there is one loop, and whether it continues or stops is decided in one function, [`next::next`]. However a
 //! turn ends, every call of it has a result, so that the history is one the model's provider accepts next.
 
 mod act;
@@ -153,11 +153,11 @@ struct TurnLoop<'a> {
     /// The most times that hooks may have the agent continue when it has finished.
     stop_limit: u32,
     spent: WorkUsage,
-    /// Model calls since the user last let the turn go on.
+    /// Model calls since the user last let the turn continue.
     model_calls: u32,
-    /// The number of times in a row that the model was told to do what it announced.
+    /// The number of times in a row that the model was asked to do the announced work.
     announced: u32,
-    /// The number of times in a row that the model was told to continue after its token limit.
+    /// The number of times in a row that the model was asked to continue after its token limit.
     continued: u32,
     /// The number of times in a row that the provider paused the answer.
     paused: u32,
@@ -273,9 +273,9 @@ impl<'a> TurnLoop<'a> {
         };
         schedule::run(self.turn, calls.clone(), self.cancel).await;
         if !self.cancel.is_cancelled() && !self.turn.services.requests.is_attended() {
-            // The repeated requests need no answer any more, and no user has let the turn go on.
+            // The repeated requests need no answer any more, and no user has let the turn continue.
             if self.turn.conversation.is_main() {
-                let hint = "Send `continue` to go on from here.";
+                let hint = "Send `continue` to resume from here.";
                 self.turn.commit(interrupted(self.turn.id, hint));
             }
             self.failure = Some("the server ended in the middle of its work".to_owned());
@@ -320,7 +320,7 @@ impl<'a> TurnLoop<'a> {
         }
     }
 
-    /// Rests until a limit of the model's provider is reset; the end of the turn where it does not go on. A sub-agent does
+    /// Rests until a limit of the model's provider is reset; the end of the turn where it does not continue. A sub-agent does
     /// not rest: its call fails, and the turn rests with the next request of its own.
     async fn rest(&mut self, error: &ModelError, attempts: u32) -> Result<(), TurnEnd> {
         let conversation = self.turn.conversation;
@@ -341,7 +341,7 @@ impl<'a> TurnLoop<'a> {
         self.end_unless_rested(goes_on, error.to_string())
     }
 
-    /// Asks the model for an answer, also after rests; the end of the turn when there is none.
+    /// Asks the model for an answer, also after rests; the end of the turn if absent.
     async fn ask(&mut self) -> Result<ModelAnswer, TurnEnd> {
         loop {
             match self.ask_once().await {
@@ -428,7 +428,7 @@ impl<'a> TurnLoop<'a> {
             StopDecision::Stop => Err(TurnEnd::Hook),
             StopDecision::Continue(_) if self.held_back >= self.stop_limit => {
                 let text = format!(
-                    "A hook has had the agent go on {} times and wants it again; the turn ends all the same.",
+                    "A hook has continued the turn {} times and asks for it again. The turn ends anyway.",
                     self.held_back
                 );
                 self.notice(NoticeKind::Hook, &text);
@@ -502,33 +502,31 @@ impl<'a> TurnLoop<'a> {
         }
     }
 
-    /// Asks the user whether the turn goes on, and makes room for it when it does.
+    /// Asks the user whether the turn continues, and makes room for it when it does.
     async fn goes_on(&mut self, pause: Pause) -> bool {
         let question = match pause {
-            Pause::Limit => format!("The turn has made {} model calls. Shall it go on?", self.model_calls),
+            Pause::Limit => format!("The turn has made {} model calls. Continue?", self.model_calls),
             Pause::Cost => {
                 let cost = self.turn.services.turns.spent_since(self.turn.id).0;
-                format!("The turn has cost ${cost:.2}, as much as its budget is. Shall it go on?")
+                format!("The turn has cost ${cost:.2}, its whole budget. Continue?")
             }
             Pause::Time => {
                 let minutes = self.turn.services.turns.spent_since(self.turn.id).1.as_secs() / 60;
-                format!(
-                    "The turn has gone on for {minutes} minutes, as long as its budget is. Shall it go on?"
-                )
+                format!("The turn has run for {minutes} minutes, its whole budget. Continue?")
             }
             Pause::Repeats => {
                 let times = self.repeats.count();
-                format!("The same call was made {times} times in a row with the same result. Shall it go on?")
+                format!("The same call was made {times} times in a row with the same result. Continue?")
             }
             Pause::Paused => {
                 let times = self.paused;
-                format!("The provider paused the answer {times} times in a row. Shall it go on?")
+                format!("The provider paused the answer {times} times in a row. Continue?")
             }
         };
         self.lets_go_on(QuestionDraft::turn_limit(question), None).await
     }
 
-    /// Asks whether the turn goes on; `again` is the question of an earlier run of the session.
+    /// Asks whether the turn continues; `again` is the question of an earlier run of the session.
     async fn lets_go_on(&mut self, draft: QuestionDraft, again: Option<QuestionId>) -> bool {
         let reply = ask_for_turn(self.turn, draft, again, self.cancel).await;
         let said = reply.as_ref().and_then(|reply| reply.answers.as_ref()?.first()?.labels.first());

@@ -1,4 +1,4 @@
-//! A name in a folder that is held open: what is looked at, written, replaced or removed by it lies in that folder and nowhere
+//! A name in a folder that is held open: each file that it checks, writes, replaces or removes is in that folder and nowhere
 //! else.
 //!
 //! Rule: the folder is opened once, without following a link, and every later step goes through its descriptor. A folder or
@@ -43,7 +43,7 @@ pub struct Anchor {
     place: PathBuf,
 }
 
-/// What a name stands for, links not followed.
+/// The target of a name, links not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryFacts {
     /// The kind.
@@ -59,7 +59,7 @@ impl Anchor {
     /// Opens the folder of a path, no component of which is a link.
     ///
     /// # Errors
-    /// As [`beneath::open_in`]; [`beneath::is_link`] says whether a link stands in the path.
+    /// As [`beneath::open_in`]; [`beneath::is_link`] says whether a link is in the path.
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::of(path, open_folder)
     }
@@ -87,7 +87,7 @@ impl Anchor {
         now.is_some() && now == identity(&self.folder)
     }
 
-    /// What the name stands for.
+    /// The target of the name.
     ///
     /// # Errors
     /// The system's; `NotFound` for nothing.
@@ -103,7 +103,7 @@ impl Anchor {
         Ok(EntryFacts { kind, mode: bits_of(facts.st_mode), size, owner: (facts.st_uid, facts.st_gid) })
     }
 
-    /// Opens what the name stands for, for reading. A pipe is not waited for.
+    /// Opens what the name represents, for reading. A pipe is not waited for.
     ///
     /// # Errors
     /// The system's; for a link one that [`beneath::is_link`] knows.
@@ -112,7 +112,7 @@ impl Anchor {
         Ok(File::from(openat(&self.folder, &*self.name, flags, Mode::empty())?))
     }
 
-    /// Where the link leads that the name stands for.
+    /// Where the link leads that the name represents.
     ///
     /// # Errors
     /// The system's, and when it is no link.
@@ -153,7 +153,7 @@ impl Anchor {
         Ok(true)
     }
 
-    /// Makes a file, and takes nobody's place with it; with the permissions that the user's umask gives new files where no
+    /// Makes a file, and replaces no other file; with the permissions that the user's umask gives new files where no
     /// mode bits are given.
     ///
     /// # Errors
@@ -266,7 +266,7 @@ impl TemporaryFile<'_> {
     }
 }
 
-/// A name of its own beside an anchor's, removed with what it stands for unless it takes the anchor's place.
+/// A name of its own beside an anchor's, removed with what it represents unless it takes the anchor's place.
 struct TemporaryEntry<'a> {
     anchor: &'a Anchor,
     name: Option<OsString>,

@@ -144,7 +144,7 @@ fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     file.set_permissions(permissions)
 }
 
-/// Only the superuser can give files away, so failing is the usual case when the owner is somebody else.
+/// Only the superuser can give files away, so failing is the usual case when the owner is another user.
 fn keep_owner(file: &File, metadata: &Metadata) {
     #[cfg(unix)]
     {

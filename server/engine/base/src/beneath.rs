@@ -73,7 +73,7 @@ pub fn open_file(path: &Path) -> io::Result<File> {
     Ok(File::from(open_whole(path, OFlags::RDONLY | OFlags::NONBLOCK)?))
 }
 
-/// Whether an error says that a link stands in a path, or that it leads out of its folder.
+/// Whether an error says that a link is in a path, or that it leads out of its folder.
 #[must_use]
 pub fn is_link(error: &io::Error) -> bool {
     let code = error.raw_os_error();
@@ -87,7 +87,7 @@ pub fn is_gone(error: &io::Error) -> bool {
     [Errno::NOENT, Errno::NOTDIR, Errno::LOOP].iter().any(|gone| Some(gone.raw_os_error()) == code)
 }
 
-/// Opens a path relative to an open folder. Links and `..` are refused, wherever they stand in the path.
+/// Opens a path relative to an open folder. Links and `..` are refused, wherever they are in the path.
 ///
 /// # Errors
 /// `FilesystemLoop` for a link, `CrossesDevices` for a path that leads out of the folder, else what the system says.

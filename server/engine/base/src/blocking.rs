@@ -9,7 +9,7 @@ use std::pin::Pin;
 /// A value of any type.
 type AnyValue = Box<dyn Any + Send>;
 
-/// Runs blocking work off the async threads. A panic in the work goes on in the caller.
+/// Runs blocking work off the async threads. A panic in the work continues in the caller.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let value = run(Box::new(move || -> AnyValue { Box::new(work()) })).await;
     match value.downcast() {
@@ -26,7 +26,7 @@ fn run(work: Box<dyn FnOnce() -> AnyValue + Send>) -> Pin<Box<dyn Future<Output 
             Ok(value) => value,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
-                // The runtime is shutting down: there is nobody left to answer.
+                // The runtime is shutting down: no task is left to answer.
                 Err(_) => std::future::pending().await,
             },
         }

@@ -1,6 +1,6 @@
-//! What waits for the user, and the one answer each of it gets: permission prompts and questions alike.
+//! Open prompts for the user, and the one answer of each: permission prompts and questions alike.
 //!
-//! Rule: the first answer wins and the others are told who gave it; cancelling answers too; what nobody answers
+//! Rule: the first answer wins and the others learn who gave it; cancelling answers too; an unanswered prompt
 //! blocks nothing but its own call.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -11,14 +11,14 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// So many closed ones are remembered, to tell late answers who was first.
+/// Number of closed ones that are remembered, to tell late answers who was first.
 const CLOSED_REMEMBERED: usize = 256;
 
 /// Something the user is asked.
 pub trait UserRequest: Clone + fmt::Debug {
     /// Names it in the answer.
     type Id: Clone + Ord + fmt::Debug + fmt::Display;
-    /// What the user says to it.
+    /// The user's answer.
     type Answer: fmt::Debug;
     /// Why an answer does not fit it.
     type Unfit: fmt::Debug + fmt::Display;
@@ -29,10 +29,10 @@ pub trait UserRequest: Clone + fmt::Debug {
     /// Checks an answer before it is taken.
     ///
     /// # Errors
-    /// Why the answer does not fit; what is asked stays open then.
+    /// Why the answer does not fit; the prompt stays open then.
     fn check(&self, answer: &Self::Answer) -> Result<(), Self::Unfit>;
 
-    /// Who has closed it; without an answer it was cancelled.
+    /// The party that closed it; without an answer it was cancelled.
     fn closed_by(&self, answer: Option<&Self::Answer>) -> String;
 }
 
@@ -48,7 +48,7 @@ pub trait BrokerListener<A: UserRequest>: Send + Sync {
     fn closed(&self, asked: &A, answer: Option<&A::Answer>);
 }
 
-/// What one session asks of one kind.
+/// The open prompts of one session, of one kind.
 pub struct Broker<A: UserRequest> {
     announcer: Arc<dyn BrokerListener<A>>,
     state: Mutex<BrokerState<A>>,
@@ -81,15 +81,15 @@ pub enum RespondError<I: fmt::Debug + fmt::Display, U: fmt::Debug + fmt::Display
     /// Nothing of that id was ever asked here, or it is long closed.
     #[error("nothing waits for an answer under the id `{0}`")]
     Unknown(I),
-    /// Somebody was first.
+    /// Another answer came first.
     #[error("`{id}` was already answered by {by}")]
     AlreadyResolved {
-        /// What was answered.
+        /// The answer.
         id: I,
-        /// Who was first.
+        /// The first one to answer.
         by: String,
     },
-    /// The answer does not fit what is asked.
+    /// The answer does not fit the prompt.
     #[error("{0}")]
     Unfit(U),
 }
@@ -110,7 +110,7 @@ impl<A: UserRequest> Broker<A> {
         }
     }
 
-    /// What waits, oldest first.
+    /// The open prompts, oldest first.
     #[must_use]
     pub fn pending(&self) -> Vec<A> {
         self.state.lock().pending.values().map(|pending| pending.asked.clone()).collect()
@@ -151,7 +151,7 @@ impl<A: UserRequest> Broker<A> {
     /// Takes an answer.
     ///
     /// # Errors
-    /// [`RespondError`]; what is asked is then as it was.
+    /// [`RespondError`]; the prompt is unchanged then.
     pub fn respond(&self, id: &A::Id, answer: A::Answer) -> Result<(), RespondError<A::Id, A::Unfit>> {
         let mut state = self.state.lock();
         let Some(pending) = state.pending.remove(id) else {

@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::paths::{AbsPath, Target};
 
-/// What a tool does to the world; drives the permission matrix.
+/// The effect of a tool on the world; drives the permission matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ToolKind {
@@ -50,11 +50,11 @@ pub enum Touch {
         /// The name, or the words searched for.
         name: String,
     },
-    /// Has somebody else do something whose effects are known to nobody here: a tool of an MCP server.
+    /// Delegates to another program, with effects that kode-ls does not know: a tool of an MCP server.
     Foreign {
         /// The canonical name of the tool.
         tool: String,
-        /// Whose it is and what it is given, exactly, for people.
+        /// The server and the exact arguments, for people.
         shown: String,
         /// Whether it is believed to look only.
         only_looks: bool,
@@ -62,7 +62,7 @@ pub enum Touch {
 }
 
 impl Touch {
-    /// What is read or written, if it is a file, folder or document.
+    /// The target that is read or written, if it is a file, folder or document.
     #[must_use]
     pub fn target(&self) -> Option<&Target> {
         match self {
@@ -71,7 +71,7 @@ impl Touch {
         }
     }
 
-    /// What is written, if it lies within this folder.
+    /// The written target, if it lies within this folder.
     #[must_use]
     pub fn write_within(&self, folder: &Target) -> Option<&Target> {
         match (self, folder) {
@@ -123,13 +123,13 @@ pub enum ToolErrorKind {
 pub struct ToolError {
     /// The class.
     pub kind: ToolErrorKind,
-    /// What happened and where.
+    /// The failure and its place.
     pub message: String,
-    /// What to do next; never empty.
+    /// The next step; never empty.
     pub hint: String,
     /// A number some clients and reminders know: 1 means more than one match.
     pub code: Option<u32>,
-    /// What is known of the failure, for machines: the exit code of a command.
+    /// The details of the failure, for machines: the exit code of a command.
     pub structured: Option<Box<Value>>,
 }
 
@@ -146,12 +146,12 @@ impl ToolError {
     }
 }
 
-/// What of a file a search shows.
+/// The lines of a file that a search shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exposure {
     /// That it exists.
     Name,
-    /// What is in it.
+    /// Its content.
     Content,
 }
 

@@ -1,4 +1,4 @@
-//! From bytes on disk to text and back: encodings, byte order marks, line endings, and what is not text at all.
+//! From bytes on disk to text and back: encodings, byte order marks, line endings, and binary content.
 //!
 //! Rule: a guess is never silent and never costs a byte: text is written back in the encoding it was read in, only
 //! when that encoding gives the very same bytes for the text that was there and holds every new character.
@@ -13,7 +13,7 @@ use encoding_rs::{CoderResult, Decoder, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 pub(super) use detect::{ScanExtent, Visit, detect};
 
-/// How many bytes are looked at or decoded at once.
+/// How many bytes are checked or decoded at once.
 pub const PIECE_BYTES: usize = 64 << 10;
 
 /// How a text is written on disk.
@@ -248,7 +248,7 @@ pub fn decode_piece(decoder: &mut Decoder, piece: &[u8], last: bool, text: &mut 
     }
 }
 
-/// Refuses what was decoded without complaint but holds a NUL, which no text does.
+/// Refuses text that was decoded without complaint but holds a NUL, which no text does.
 pub fn reject_nul(text: &str) -> Result<(), NotText> {
     if text.contains('\0') { Err(NotText::Binary("binary data")) } else { Ok(()) }
 }

@@ -1,8 +1,8 @@
-//! The kinds of things that a name in a folder stands for.
+//! The kinds of things that a name in a folder represents.
 //!
 //! Rule: links are not followed.
 
-/// The kinds of things that a name stands for.
+/// The kinds of things that a name represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryType {
     /// A regular file.

@@ -1,8 +1,8 @@
-//! One watch of the system over the folders of all who want to hear of them.
+//! One watch of the system over the folders of all who want to learn of them.
 //!
-//! Rule: the system gives a user few watches and tells each of everything in its folders; so this program has one, whoever asks,
-//! as long as anybody does. A folder that is known by several names, by way of links, is heard of under each of them. Nobody is
-//! told of mere reading.
+//! Rule: the system gives a user few watches and tells each of everything in its folders; so this program has one, the
+//! caller, as long as anybody does. A folder that is known by several names, by way of links, is reported under each of
+//! them. Mere reading emits nothing.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use parking_lot::Mutex;
 
-/// Who hears of what happens. Called on the system's thread: it must neither wait nor take long.
+/// The listener. Called on the system's thread: it must neither wait nor take long.
 type FolderListener = dyn Fn(notify::Result<Event>) + Send + Sync;
 
-/// What tells a folder from another of its name.
+/// The identity of a folder under its name.
 type FolderIdentity = (u64, u64);
 
 /// The watch of this program, while there is one.
 static SHARED: LazyLock<Mutex<Weak<SharedWatcher>>> = LazyLock::new(Mutex::default);
 
-/// The folders that somebody hears of; not what is in folders in them. Dropping it ends that.
+/// A subscription to folders, without their subfolders. Dropping it ends the subscription.
 pub struct FolderWatch {
     id: u64,
     shared: Arc<SharedWatcher>,
@@ -51,7 +51,7 @@ impl FolderWatch {
     /// Watches nothing yet.
     ///
     /// # Errors
-    /// When the system lets nobody watch, such as for too many watches.
+    /// When the system refuses a watch, for example at the inotify limit.
     pub fn new(hear: impl Fn(notify::Result<Event>) + Send + Sync + 'static) -> notify::Result<Self> {
         let shared = {
             let mut running = SHARED.lock();
@@ -74,8 +74,8 @@ impl FolderWatch {
         Ok(Self { id, shared })
     }
 
-    /// Hears of a folder from now on. Asked again, it hears of whatever folder has that name by now. Waits for the system's thread:
-    /// no lock may be held that the hearer takes.
+    /// Learns of a folder from now on. Asked again, it learns of whatever folder has that name by now. Waits for the
+    /// system's thread: no lock may be held that the hearer takes.
     ///
     /// # Errors
     /// When the folder is not there or cannot be watched.
@@ -86,13 +86,13 @@ impl FolderWatch {
         settle(&mut watcher, folder, left);
         let watched = watcher.watch(folder, RecursiveMode::NonRecursive);
         if watched.is_err() {
-            // What the system watched under that name is gone.
+            // The folder that the system watched under that name is gone.
             self.shared.known.lock().leave(self.id, folder);
         }
         watched
     }
 
-    /// Hears of a folder no longer.
+    /// Learns of a folder no longer.
     pub fn unwatch(&self, folder: &Path) {
         let mut watcher = self.shared.watcher.lock();
         let left = self.shared.known.lock().leave(self.id, folder);
@@ -108,14 +108,14 @@ impl Drop for FolderWatch {
     }
 }
 
-/// What becomes of a folder that is left under one of its names.
+/// The handling of a folder that is left under one of its names.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NameChange {
-    /// Others hear of it by that name.
+    /// Others learn of it by that name.
     Heard,
     /// It is heard of by this name.
     Otherwise(PathBuf),
-    /// Nobody hears of it.
+    /// No subscriber has it.
     Unheard,
 }
 
@@ -153,7 +153,7 @@ fn is_reading(event: &Event) -> bool {
 }
 
 impl ListenerTable {
-    /// What becomes of the folder that had that name before.
+    /// The handling of the folder that had that name before.
     fn enter(&mut self, hearer: u64, name: &Path) -> NameChange {
         let identity = identity_of(name);
         let folder = self
@@ -196,7 +196,7 @@ impl ListenerTable {
         heard.into_iter().map(leave).collect()
     }
 
-    /// What becomes of a folder without this name.
+    /// The handling of a folder without this name.
     fn forget_name(&mut self, identity: Option<FolderIdentity>, name: &Path) -> NameChange {
         let Some(identity) = identity else { return NameChange::Unheard };
         let Some(names) = self.names.get_mut(&identity) else { return NameChange::Unheard };
@@ -208,7 +208,7 @@ impl ListenerTable {
         NameChange::Unheard
     }
 
-    /// Who is told, and what: of the folders they hear of, and by the names they know them by.
+    /// The subscribers, with their folders under the names that they use.
     fn told(&self, event: notify::Result<Event>) -> Vec<(Arc<FolderListener>, notify::Result<Event>)> {
         let event = match event {
             Ok(event) if event.need_rescan() => return self.all(|| Ok(event.clone())),
@@ -250,7 +250,7 @@ impl ListenerTable {
     }
 }
 
-/// What tells a folder from another that took its name; `None` where it is not there.
+/// The identity of a folder; `None` where it is missing.
 fn identity_of(folder: &Path) -> Option<FolderIdentity> {
     #[cfg(unix)]
     {

@@ -50,7 +50,7 @@ id!(
     TurnId, "turn"
 );
 id!(
-    /// A sub-agent: a conversation of its own that a call has begun.
+    /// A sub-agent: a conversation of its own that a call has started.
     AgentId, "agent"
 );
 id!(

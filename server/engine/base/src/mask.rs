@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use fancy_regex::{Captures, Regex};
 use serde_json::{Map, Value};
 
-/// What stands for a text that is nobody's business.
+/// The placeholder of a masked text.
 pub const MASK: &str = "••••••";
 
 /// Parts of names of values that are masked; in small letters, without what separates words.
@@ -35,14 +35,14 @@ const HEADERS: &str = "headers";
 const VARIABLES: &str = "env";
 /// Names that look like secret ones and hold none.
 const OPEN_NAMES: [&str; 3] = ["apikeyhelper", "apikeyhelperttlms", "apikeyenv"];
-/// The longest value of a variable that is taken for a plain word.
+/// The longest value of a variable that is treated as a plain word.
 const MAX_WORD: usize = 32;
 /// The fewest characters of a part of a word that looks like a secret.
 const MIN_SECRET: usize = 12;
 /// So often the kind of character changes in what looks like a secret.
 const MIN_CHANGES: usize = 3;
 
-/// A value without the secrets in it. `name` is what it stands under.
+/// A value without the secrets in it. `name` is its key.
 #[must_use]
 pub fn masked(name: &str, value: &Value) -> Value {
     match value {
@@ -83,7 +83,7 @@ pub fn masked_variable(name: &str, value: &Value) -> Value {
     }
 }
 
-/// What a file asks for under a key, without the secrets in it.
+/// The request of a file under a key, without the secrets in it.
 #[must_use]
 pub fn masked_wish(key: &str, text: &str) -> String {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
@@ -107,18 +107,18 @@ pub fn masked_text(text: &str) -> String {
     for (pattern, replace) in PATTERNS.iter() {
         match pattern.try_replacen(&masked, 0, |found: &Captures<'_, str>| replace(found)) {
             Ok(replaced) => masked = replaced.into_owned(),
-            // What cannot be looked through is not shown.
+            // Values that cannot be searched are not shown.
             Err(_) => return MASK.to_owned(),
         }
     }
     masked
 }
 
-/// What stands in the place of something that was found.
+/// The replacement of a found secret.
 type MaskText = fn(&Captures<'_, str>) -> String;
 type SecretPattern = (Regex, MaskText);
 
-/// What looks like a secret, by what stands around it.
+/// Text that looks like a secret, by its surroundings.
 static PATTERNS: LazyLock<Vec<SecretPattern>> = LazyLock::new(|| {
     let patterns: [(&str, MaskText); 7] = [
         // The user of an address.
@@ -129,7 +129,7 @@ static PATTERNS: LazyLock<Vec<SecretPattern>> = LazyLock::new(|| {
             if is_open { found[0].to_owned() } else { format!("{}{}={MASK}", &found[1], &found[2]) }
         }),
         (r#"(?i)\b(bearer|basic)(\s+)([a-z0-9._~+/=-]+)"#, |found| {
-            // Words go on after these, too.
+            // Words continue after these, too.
             let is_word = found[3].chars().all(|char| char.is_ascii_lowercase()) && found[3].len() < 16;
             if is_word && found[1].starts_with('b') {
                 return found[0].to_owned();
@@ -140,7 +140,7 @@ static PATTERNS: LazyLock<Vec<SecretPattern>> = LazyLock::new(|| {
         (r#"(\s(?:-u|--user|--proxy-user)[\s=]+["']?[^\s:"']+:)([^\s"']+)"#, |found| {
             format!("{}{MASK}", &found[1])
         }),
-        // What is set to something.
+        // The value that is set to something.
         (
             r#"([A-Za-z_][A-Za-z0-9_.-]*)(["']?\s*[:=]\s*["']?)((?:(?i:bearer|basic|token)\s+)?[^\s"',;&)}\]]+)"#,
             |found| {
@@ -157,12 +157,12 @@ static PATTERNS: LazyLock<Vec<SecretPattern>> = LazyLock::new(|| {
                 }
             },
         ),
-        // What stands behind an option.
+        // The text after an option.
         (r#"(?<![^\s"'(])(--?[A-Za-z][A-Za-z0-9_-]*)(\s+["']?)([^\s"'()-][^\s"'()]*)"#, |found| {
             let is_open = !is_secret_name(&found[1]) || is_reference(&found[3]) || says_nothing(&found[3]);
             if is_open { found[0].to_owned() } else { format!("{}{}{MASK}", &found[1], &found[2]) }
         }),
-        // What is no word.
+        // A character that is not part of a word.
         (r"(sha256:)?([A-Za-z0-9_+=~-]{12,})", |found| {
             let is_open = found.get(1).is_some() || !looks_secret(&found[2]);
             if is_open { found[0].to_owned() } else { MASK.to_owned() }

@@ -1,6 +1,6 @@
 //! Modes: how much the agent may do unasked.
 //!
-//! Rule: a mode is a row of one table, and what it says of an act is said here alone. A mode only ever speaks when no
+//! Rule: a mode is a row of one table, and only this file states its verdict on an act. A mode only ever speaks when no
 //! rule does; it lifts neither a refusal nor an ask rule, nor the guard over places that steer other programs.
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -14,15 +14,15 @@ pub enum Mode {
     Default,
     /// Reads and edits inside the workspace run; commands ask.
     AcceptEdits,
-    /// Reads run; edits and commands that do more than look are refused.
+    /// Reads and read-only commands run; edits and other commands are refused.
     Plan,
-    /// Reads run, and what a rule allows; nothing asks, the rest is refused.
+    /// Reads and calls that a rule allows run; everything else is refused without asking.
     DontAsk,
-    /// Everything runs that no rule, guard or floor holds back.
+    /// Everything runs unless a rule, a guard or the command floor blocks it.
     BypassPermissions,
-    /// Everything asks, reads too.
+    /// Everything asks, including reads.
     Approval,
-    /// Reads run; edits are refused; commands that do more than look ask.
+    /// Reads and read-only commands run; edits are refused; other commands ask.
     Readonly,
 }
 
@@ -68,20 +68,20 @@ pub fn known_or_none<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Mode
     Ok(written.and_then(|mode| mode.known()))
 }
 
-/// What a call does, as far as modes tell one thing from another.
+/// The action of a call, as far as modes distinguish it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActionClass {
-    /// Looks at files of the workspace, or runs a command that is known to do no more.
+    /// Checks files of the workspace, or runs a command that is known to do no more.
     Look,
     /// Changes files of the workspace.
     Edit,
     /// Runs a command whose effects are not known beforehand.
     Command,
-    /// Tells somebody outside something, or lets something be used that acts by itself.
+    /// Sends something to a party outside, or lets something be used that acts by itself.
     Reach,
 }
 
-/// What a mode says of an act.
+/// The verdict of a mode on an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stance {
     /// It runs.
@@ -133,7 +133,7 @@ impl Mode {
     }
 
     /// The mode of that name, in this product's spelling or another agent's. `auto` means different things in
-    /// different agents and is nobody's name here; `dontAsk` refuses what is not allowed, whatever other agents take it
+    /// different agents and is no name here; `dontAsk` refuses calls that no rule allows, whatever other agents take it
     /// for.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
@@ -157,7 +157,7 @@ impl Mode {
         if acts.iter().all(|act| limit.stance(*act) >= self.stance(*act)) { limit } else { self }
     }
 
-    /// What the mode says of an act when no rule speaks.
+    /// The verdict of the mode on an action without a rule.
     #[must_use]
     pub fn stance(self, act: ActionClass) -> Stance {
         use Stance::{Allow, Ask, Refuse};

@@ -144,7 +144,7 @@ fn normalise(path: &Path) -> PathBuf {
     normal
 }
 
-/// What a tool call points at: a file, or an open document that has no file.
+/// The target of a tool call: a file, or an open document that has no file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Target {

@@ -1,8 +1,8 @@
-//! Questions that the user is asked: a choice among options, a plan to be accepted, whether a long turn goes on, which of
+//! Questions that the user is asked: a choice among options, a plan to be accepted, whether a long turn continues, which of
 //! two answers counts.
 //!
-//! Rule: an answer names only what was offered or, where the model asks, says it in the user's own words; whoever
-//! answers, in whichever surface, there is one answer, and refusing to answer is one.
+//! Rule: an answer names only offered options or, where the model asks, says it in the user's own words. There is
+//! one answer, from any surface, and refusing to answer is one.
 
 use std::fmt::Write as _;
 
@@ -21,10 +21,10 @@ pub const MAX_PLAN: usize = 60_000;
 pub const PLAN_ACCEPT: &str = "Accept the plan";
 /// The answer to a plan by which it is carried out and edits are made unasked.
 pub const PLAN_ACCEPT_EDITS: &str = "Accept it and edit without asking";
-/// The answer to a plan by which planning goes on.
+/// The answer to a plan by which planning continues.
 pub const PLAN_REJECT: &str = "Keep planning";
 
-/// The answer by which a turn that has come to its limit goes on.
+/// The answer by which a turn that has come to its limit continues.
 pub const LIMIT_GO_ON: &str = "Go on";
 /// The answer by which it ends.
 pub const LIMIT_STOP: &str = "Stop here";
@@ -34,7 +34,7 @@ pub const REST_RETRY: &str = "Try again now";
 /// The answer by which it ends.
 pub const REST_STOP: &str = "Stop here";
 
-/// What the two answers to one prompt are called.
+/// The labels of the two answers to one prompt.
 pub const CANDIDATES: [&str; 2] = ["Answer A", "Answer B"];
 
 /// The questions of one session.
@@ -43,7 +43,7 @@ pub type QuestionBroker = broker::Broker<Question>;
 /// Why an answer to a question was not taken.
 pub type ReplyError = broker::RespondError<QuestionId, ReplyMismatch>;
 
-/// Something the user is asked; it waits until somebody answers, or its call or turn is cancelled.
+/// Something the user is asked; it waits until an answer comes, or its call or turn is cancelled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Question {
@@ -55,20 +55,20 @@ pub struct Question {
     /// The call's item in the transcript.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<ItemId>,
-    /// What is asked.
+    /// The question.
     #[serde(flatten)]
     pub draft: QuestionDraft,
     /// When it was asked.
     pub timestamp: Timestamp,
 }
 
-/// What the user is to be asked.
+/// The question for the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionDraft {
-    /// What it is about.
+    /// Its topic.
     pub kind: QuestionKind,
-    /// What is asked, one after the other; never empty.
+    /// The questions, one after the other; never empty.
     pub questions: Vec<Inquiry>,
     /// The whole plan as Markdown, when it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ pub struct QuestionDraft {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Candidate {
-    /// What it says.
+    /// Its text.
     pub text: String,
     /// The calls it makes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -102,15 +102,15 @@ pub struct CandidateCall {
     pub input: Value,
 }
 
-/// What a question is about.
+/// The topic of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum QuestionKind {
-    /// The model needs the user's choice to go on.
+    /// The model needs the user's choice to continue.
     Choice,
     /// The model presents a plan, and asks whether to carry it out.
     Plan,
-    /// A turn has come to a limit, and the user says whether it goes on.
+    /// A turn has come to a limit, and the user says whether it continues.
     TurnLimit,
     /// There are two answers to a prompt, and the user chooses one.
     Candidates,
@@ -119,7 +119,7 @@ pub enum QuestionKind {
 }
 
 impl QuestionKind {
-    /// Whether one of the options has to be chosen, because nobody reads words.
+    /// Whether one of the options has to be chosen, because words are not read.
     fn wants_an_option(self) -> bool {
         match self {
             Self::Choice | Self::Plan => false,
@@ -134,7 +134,7 @@ impl QuestionKind {
 pub struct Inquiry {
     /// The question, for people.
     pub question: String,
-    /// What it is about in a word or two.
+    /// Its topic in a word or two.
     pub header: String,
     /// The answers on offer; the user may always say something else.
     pub options: Vec<QuestionOption>,
@@ -146,9 +146,9 @@ pub struct Inquiry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionOption {
-    /// What is chosen; no two of a question are the same.
+    /// The option; no two of a question are the same.
     pub label: String,
-    /// What choosing it means; may be empty.
+    /// The meaning of the option; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
 }
@@ -160,12 +160,12 @@ pub struct InquiryAnswer {
     /// The labels of the chosen options.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// What the user says in words of their own.
+    /// The user's own text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// What the user says to a question.
+/// The user's answer to a question.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Reply {
@@ -184,7 +184,7 @@ pub struct Reply {
     pub by: String,
 }
 
-/// What became of a question.
+/// The outcome of a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionResolution {
@@ -229,7 +229,7 @@ pub enum QuestionOutcome {
 pub struct ReplyMismatch {
     /// Which part of the answer, for example `answers[0].labels`.
     pub path: String,
-    /// What is wrong with it.
+    /// Its problems.
     pub reason: String,
 }
 
@@ -260,7 +260,7 @@ impl QuestionDraft {
         }
     }
 
-    /// Asks whether a turn goes on; `question` says what it has come to.
+    /// Asks whether a turn continues; `question` says what it has come to.
     #[must_use]
     pub fn turn_limit(question: String) -> Self {
         let option = |label: &str, description: &str| QuestionOption {
@@ -269,7 +269,7 @@ impl QuestionDraft {
         };
         let options = vec![
             option(LIMIT_STOP, "The turn ends; what was done is kept."),
-            option(LIMIT_GO_ON, "The conversation is compacted and the agent goes on."),
+            option(LIMIT_GO_ON, "The conversation is compacted and the agent continues."),
         ];
         let inquiry = Inquiry { question, header: "Turn limit".to_owned(), options, multi_select: false };
         Self {
@@ -290,7 +290,7 @@ impl QuestionDraft {
             QuestionOption { label: label.to_owned(), description: does }
         };
         let options = CANDIDATES.into_iter().zip(&candidates).map(option).collect();
-        let question = "Which answer counts? The other is thrown away.".to_owned();
+        let question = "Which answer do you want to keep? The other is discarded.".to_owned();
         let inquiry = Inquiry { question, header: "Answers".to_owned(), options, multi_select: false };
         Self {
             kind: QuestionKind::Candidates,
@@ -319,7 +319,7 @@ impl QuestionDraft {
 }
 
 impl Question {
-    /// What becomes of the question with this answer; without one it is cancelled.
+    /// The outcome of the question with this answer; without one it is cancelled.
     #[must_use]
     pub fn resolved(&self, reply: Option<&Reply>) -> QuestionResolution {
         let (id, call) = (self.id.clone(), self.call.clone());
@@ -375,7 +375,7 @@ impl Question {
         }
     }
 
-    /// The answers beside what was asked, one a line.
+    /// The answers beside their questions, one a line.
     #[must_use]
     pub fn told(&self, answers: &[InquiryAnswer]) -> String {
         let mut text = String::new();

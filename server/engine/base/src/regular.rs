@@ -1,6 +1,6 @@
 //! Files of users and projects that are read whole: settings, instructions, notes, skills and the like.
 //!
-//! Rule: whatever lies at a path, reading it neither waits for anybody nor takes more memory than was said: a pipe, a device
+//! Rule: whatever lies at a path, reading it neither blocks nor takes more memory than its bound: a pipe, a device
 //! or a folder is no file, and a file that is too large is not read.
 
 use std::fs::{File, OpenOptions};

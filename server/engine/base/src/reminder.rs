@@ -2,7 +2,7 @@
 //!
 //! Rule: quoted text cannot close the envelope early.
 
-/// Something the model is told with a prompt that the user did not type. What it quotes cannot end it early.
+/// A text that the model gets with a prompt, that the user did not type. What it quotes cannot end it early.
 #[must_use]
 pub fn reminder(text: &str) -> String {
     let text = text.replace("</system-reminder", "<\u{200b}/system-reminder");

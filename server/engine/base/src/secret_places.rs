@@ -1,4 +1,4 @@
-//! What no command and no tool may see: keys, credentials and histories at the places where programs keep them.
+//! Places that no command and no tool may see: keys, credentials and histories at the places where programs keep them.
 //!
 //! Rule: one table for the permission gate and the sandbox. It names places, whether something is there or not; a place below
 //! a folder that the user works in is hidden all the same.
@@ -167,7 +167,7 @@ const OF_AGENTS: [&str; 32] = [
 /// The folders of agents whose skills, commands and instructions are seen nevertheless.
 const AGENTS: [&str; 4] = [".kode", ".kode-ls", ".claude", ".blade"];
 
-/// What of these folders is seen: it is written to be given to a model.
+/// The visible files of these folders: they are written for models.
 const SHOWN: [&str; 11] = [
     "skills",
     "commands",

@@ -13,7 +13,7 @@ pub const MAX_TODOS: usize = 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Todo {
-    /// What is to be done, for example `Run the tests`.
+    /// The task, for example `Run the tests`.
     pub content: String,
     /// How far it is.
     pub status: TodoStatus,
@@ -79,7 +79,7 @@ impl TodoCounts {
     }
 }
 
-/// The list as people and the model read it, with the number of what is done.
+/// The list as people and the model read it, with the number of completed entries.
 #[must_use]
 pub fn render(todos: &[Todo]) -> String {
     if todos.is_empty() {

@@ -8,7 +8,7 @@
 pub struct ExpandedText {
     /// The text.
     pub text: String,
-    /// The variables that are not set and have no default, in their order; each stands in the text as it was written.
+    /// The variables that are not set and have no default, in their order; each is in the text as it was written.
     pub missing: Vec<String>,
 }
 

@@ -11,7 +11,7 @@ use notify::{ErrorKind, Event};
 
 use crate::folder_watch::FolderWatch;
 
-/// A burst of events, which ends when nothing has happened for a while, or after a limit though events go on.
+/// A burst of events, which ends when nothing has happened for a while, or after a limit though events continue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Burst {
     first: Option<Instant>,

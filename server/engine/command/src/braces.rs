@@ -7,7 +7,7 @@ pub(super) const MAX_WORDS: u64 = 10_000;
 /// How deep braces may lie in braces.
 const MAX_DEPTH: usize = 32;
 
-/// How many words a word as it stands in a line unfolds into.
+/// How many words a word unchanged in a line unfolds into.
 pub(super) fn words(source: &str) -> u64 {
     if !source.contains('{') {
         return 1;
@@ -40,7 +40,7 @@ fn product(letters: &[char], at: &mut usize, depth: usize) -> u64 {
     count
 }
 
-/// The words of what stands in braces, from behind the first to behind the last.
+/// The words in braces, from behind the first to behind the last.
 fn braces(letters: &[char], at: &mut usize, depth: usize) -> u64 {
     if let Some((count, end)) = range(letters, *at) {
         *at = end;

@@ -119,7 +119,7 @@ fn is_plain_test(operands: &[CommandWord]) -> bool {
     }
 }
 
-/// Whether a word could become several: what stands in double quotes does not.
+/// Whether a word could become several: text in double quotes does not.
 fn splits(word: &CommandWord) -> bool {
     !(word.text.len() > 1
         && word.text.starts_with('"')

@@ -43,11 +43,11 @@ pub(super) fn is_disk(path: &str) -> bool {
     path.strip_prefix("/dev/").is_some_and(|device| DISKS.iter().any(|disk| device.starts_with(disk)))
 }
 
-/// What of the rest of the line bears on a command.
+/// The part of the line that matters to a command.
 pub(super) struct LineContext<'a> {
     /// Whether a `cd` before it may have led to the root or a home folder.
     pub strays: bool,
-    /// What variables may stand for.
+    /// The possible values of variables.
     pub values: &'a [String],
 }
 
@@ -58,7 +58,7 @@ pub(super) fn strays(argv: &[CommandWord], place: &WorkingFolder) -> bool {
         && operands.iter().all(|word| is_precious(word, place))
 }
 
-/// What no mode lets this command do.
+/// The reason why no mode runs this command.
 pub(super) fn of_command(
     argv: &[CommandWord],
     touches: &[FileTouch],
@@ -128,7 +128,7 @@ pub(super) fn of_command(
     found
 }
 
-/// What of a command gives programs more rights than their user has, or takes the machine's protection away.
+/// The part of a command that gives programs more rights than their user has, or takes the machine's protection away.
 fn raises_rights(name: &str, arguments: &[CommandWord]) -> Option<String> {
     let has = |wanted: &[&str]| arguments.iter().any(|word| wanted.contains(&word.text.as_str()));
     let sets_user = || arguments.iter().any(|word| sets_user_id(&word.text));
@@ -216,7 +216,7 @@ fn deletes(arguments: &[CommandWord]) -> bool {
         || arguments.windows(2).any(|pair| runs(&pair[0]) && matches!(program(&pair[1]), "rm" | "shred"))
 }
 
-/// Whether deleting a word deletes what is never to be deleted.
+/// Whether deleting a word deletes something that must never be deleted.
 fn deletes_all(word: &CommandWord, place: &WorkingFolder, around: &LineContext<'_>) -> bool {
     let bare = word.text.replace(['"', '{', '}'], "");
     let variable = bare.strip_prefix('$').filter(|name| super::reader::is_variable(name)).is_some();
@@ -276,7 +276,7 @@ pub(super) fn feeds_a_shell(commands: &[SimpleCommand], first: usize, begin: usi
     fetched && commands[begin..].iter().any(runs)
 }
 
-/// Whether an interpreter takes its program from what is piped into it.
+/// Whether an interpreter takes its program from its piped input.
 fn reads_program(command: &SimpleCommand) -> bool {
     let Some((name, arguments)) = command.argv.split_first() else { return false };
     let name = program(name);

@@ -1,6 +1,6 @@
-//! What a command does beyond the files it touches, and whether a rule for a prefix may cover it.
+//! The effects of a command beyond its files, and whether a rule for a prefix may cover it.
 //!
-//! Rule: allow-lists. A program or option that is not listed here is never taken for one that only looks.
+//! Rule: allow-lists. A program or option that is not listed here is never treated as one that only looks.
 
 use super::options::{OptionTable, SplitArguments};
 use super::programs::{self, CallEffect};
@@ -25,7 +25,7 @@ const VERSIONED: [&str; 34] = [
     "python3", "pip", "pip3", "uv", "go", "java", "javac", "ruby", "gem", "php", "perl", "gcc", "g++",
     "clang", "cmake", "make", "docker", "git", "bash", "rg", "jq", "kubectl",
 ];
-/// Those of them that `-v` asks for it.
+/// The ones of them with `-v`.
 const SHORT_VERSIONED: [&str; 12] =
     ["node", "npm", "npx", "pnpm", "bun", "tsc", "ruby", "php", "perl", "gcc", "clang", "make"];
 const FIND_FLAGS: [&str; 16] = [
@@ -158,7 +158,7 @@ fn looks(name: &str, known: &OptionTable, arguments: &[CommandWord]) -> bool {
             "uniq" | "xxd" => split.operands.len() <= 1 && split.operands.iter().all(|word| word.literal),
             // Recursion and following links together lead anywhere.
             "ls" => !split.has(&["-L"]) || !split.has(&["-R", "--recursive"]),
-            // More options may stand in a file.
+            // More options may be in a file.
             "strings" => !split.operands.iter().any(|word| word.text.starts_with('@')),
             "jq" => is_plain_filter(&split),
             "hostname" => split.operands.is_empty(),

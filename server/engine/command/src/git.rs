@@ -184,7 +184,7 @@ struct Invocation<'a> {
     /// Whether the options before the subcommand are among those that change nothing else.
     plain: bool,
     verb: Option<&'a CommandWord>,
-    /// What stands behind the subcommand.
+    /// The text after the subcommand.
     arguments: &'a [CommandWord],
 }
 

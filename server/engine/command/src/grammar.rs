@@ -13,7 +13,7 @@ use super::reader::{WordRole, WordSpan};
 /// How long the parser may take.
 const TIME_LIMIT: Duration = Duration::from_millis(500);
 
-/// What tree-sitter makes of a script.
+/// The syntax tree of a script.
 #[derive(Debug, Default)]
 pub(super) struct GrammarParse {
     /// The words in source order.
@@ -46,7 +46,7 @@ const CONTAINERS: [&str; 15] = [
     "command",
     "variable_assignments",
 ];
-/// Kinds whose words are looked at by the first reader alone.
+/// Kinds whose words are checked by the first reader alone.
 const SILENT: [&str; 6] =
     ["comment", "heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor", "heredoc_redirect_start"];
 const REDIRECTS: [&str; 3] = ["file_redirect", "heredoc_redirect", "herestring_redirect"];
@@ -104,7 +104,7 @@ impl GrammarParse {
     /// Goes through the tree without recursion: its depth is the line's.
     fn walk(&mut self, tree: &Tree, text: &str) {
         let mut cursor = tree.walk();
-        // The way from the root: a node finds its parent only by going that way anew.
+        // The way from the root: a node finds its parent only by going that way again.
         let mut above: Vec<Node<'_>> = Vec::new();
         loop {
             let node = cursor.node();

@@ -1,29 +1,29 @@
-//! Words of the shell language, read byte by byte: what is literal, what expands, and which scripts hide inside.
+//! Words of the shell language, read byte by byte: literal text, expansions, and hidden scripts.
 //!
 //! Rule: whatever is not surely literal or a plain expansion is reported; scripts inside substitutions are handed
 //! out, so that they are judged as well.
 
-/// A word as it stands in a script.
+/// A word unchanged in a script.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RawWord {
     /// Where it begins and ends, in bytes.
     pub start: usize,
     pub end: usize,
-    /// What it means once quotes are gone; for a word that expands, an approximation.
+    /// Its text without quotes; for a word that expands, an approximation.
     pub text: String,
-    /// As it stands in the script.
+    /// Unchanged in the script.
     pub source: String,
-    /// Whether a variable, a pattern, braces or a tilde stands in it.
+    /// Whether a variable, a pattern, braces or a tilde is in it.
     pub expands: bool,
     /// Whether it could become several words or one that begins with `-`.
     pub open: bool,
     /// Whether any of it is quoted.
     pub quoted: bool,
-    /// What cannot be judged.
+    /// The parts that cannot be judged.
     pub problems: Vec<&'static str>,
     /// Scripts inside substitutions.
     pub scripts: Vec<String>,
-    /// The substitutions so plain that nobody can differ about where they end; they are among the scripts and no
+    /// The substitutions so plain that all shells agree on where they end; they are among the scripts and no
     /// problem yet.
     pub plain: Vec<PlainSubstitution>,
     /// Where substitutions stand that are only a way to write text, from start to end.
@@ -52,7 +52,7 @@ pub(super) fn ends_word(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')')
 }
 
-/// Reads the word that begins at `start`; never empty unless an operator or the end stands there.
+/// Reads the word that begins at `start`; never empty unless an operator or the end is there.
 pub(super) fn word(text: &str, start: usize) -> RawWord {
     let mut lexer =
         Lexer { text, bytes: text.as_bytes(), at: start, bare: Vec::new(), word: RawWord::default() };
@@ -282,7 +282,7 @@ impl Lexer<'_> {
             self.expansion(name + 3, quoted);
             return;
         }
-        // What stands inside is read on as part of the word, so that scripts in it are found.
+        // The text inside is read on as part of the word, so that scripts in it are found.
         self.word.problems.push(PARAMETER);
         self.mark();
         self.at += 2;
@@ -310,7 +310,7 @@ impl Lexer<'_> {
                 b'\'' => {
                     self.at += 1;
                     let text = self.word.text.get(before..).unwrap_or_default();
-                    // What a terminal or a program could take for something else is not taken for text.
+                    // Text that a terminal or a program could misread is not treated as text.
                     if text.chars().any(|letter| letter.is_control() && !matches!(letter, '\n' | '\t')) {
                         self.word.problems.push(ANSI_QUOTES);
                     }
@@ -394,13 +394,13 @@ impl Lexer<'_> {
                 self.word.problems.push(TILDE);
             }
         }
-        // In a shell that keeps a history, `!x` stands for an earlier command; `!` and `!=` do not.
+        // In a shell that keeps a history, `!x` represents an earlier command; `!` and `!=` do not.
         if let Some(at) = bare.iter().position(|byte| *byte == b'!')
             && !matches!(bare.get(at + 1), None | Some(b'='))
         {
             self.word.problems.push(HISTORY);
         }
-        // A line that goes on after the word is no part of it.
+        // A line that continues after the word is no part of it.
         let blank = matches!(self.peek(0), None | Some(b' ' | b'\t'));
         while blank && self.word.problems.is_empty() && self.at > self.word.start {
             match self.text.get(self.word.start..self.at).and_then(|word| word.strip_suffix("\\\n")) {
@@ -414,7 +414,7 @@ impl Lexer<'_> {
     }
 }
 
-/// How long a script is that ends at the first parenthesis that closes, whoever reads it: no brackets, comments,
+/// How long a script is that ends at the first parenthesis that closes, its reader: no brackets, comments,
 /// escapes or expansions in it, and quotes that are closed.
 fn plain_script(text: &str) -> Option<usize> {
     let length = text.find([')', '(', '#', '\\', '$', '`', '\n', '<', '!', '{', '}', '\0', '\r'])?;

@@ -1,7 +1,7 @@
 //! Static analysis of shell command lines: the programs they run and the files they touch.
 //!
-//! Rule: only what is understood through and through is called known; everything else is an unknown with its
-//! reason, and an unknown never makes a call more permissive. What is past a bound is refused whole, so that no bound makes
+//! Rule: only fully understood commands are called known; everything else is an unknown with its
+//! reason, and an unknown never makes a call more permissive. A line past a bound is refused whole, so that no bound makes
 //! a rule or the floor see less.
 //!
 //! Must not know: permission rules, decisions, the files on the disk.
@@ -36,16 +36,16 @@ pub use warnings::warnings;
 /// The longest line, in bytes, that can count as understood.
 pub const MAX_LINE: usize = 64 * 1024;
 
-/// What a command line would do.
+/// The effects of a command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Analysis {
-    /// Every simple command that can run, in source order; a wrapper stands before what it runs.
+    /// Every simple command that can run, in source order; a wrapper precedes what it runs.
     pub commands: Vec<SimpleCommand>,
     /// Why more could happen than `commands` tells; empty when the line is literal through and through.
     pub unknowns: Vec<Unknown>,
     /// Commands no mode runs.
     pub dangers: Vec<Danger>,
-    /// Why the line is too much to be judged, if it is; what is listed is not all of it then. For people; without a final
+    /// Why the line is too much to be judged, if it is; the list is incomplete then. For people; without a final
     /// period.
     pub excess: Option<String>,
 }
@@ -53,9 +53,9 @@ pub struct Analysis {
 /// A part of the line that cannot be judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
-    /// The part as it stands in the line.
+    /// The part unchanged in the line.
     pub text: String,
-    /// What is the matter with it, for people; without a final period.
+    /// The problem, for people; without a final period.
     pub reason: String,
     /// Whether the text does not even name what could run, so that every deny rule may concern it.
     pub opaque: bool,
@@ -64,9 +64,9 @@ pub struct Unknown {
 /// A command that no mode runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Danger {
-    /// The command as it stands in the line.
+    /// The command unchanged in the line.
     pub text: String,
-    /// What it would do, for people; without a final period.
+    /// Its effect, for people; without a final period.
     pub what: String,
 }
 
@@ -77,13 +77,13 @@ pub struct SimpleCommand {
     pub argv: Vec<CommandWord>,
     /// Variables set for this command alone, in order.
     pub assignments: Vec<VariableAssignment>,
-    /// The command as it stands in the line, with its assignments and without redirections.
+    /// The command unchanged in the line, with its assignments and without redirections.
     pub text: String,
     /// Where it runs, after what `cd`s did before it; `None` when that is not known.
     pub directory: Option<AbsPath>,
     /// The files it touches by its redirections, and by its operands where the program is well known.
     pub touches: Vec<FileTouch>,
-    /// What it does beyond its touches.
+    /// Its effects beyond its touches.
     pub effect: Effect,
     /// Whether it was found inside a wrapper, a `-c` script, `find -exec`, `xargs` and the like.
     pub wrapped: bool,
@@ -97,9 +97,9 @@ pub struct SimpleCommand {
 /// One argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandWord {
-    /// What the program is given when `literal`; otherwise the argument as it stands in the line.
+    /// The argument of the program when `literal`; otherwise the argument unchanged in the line.
     pub text: String,
-    /// Whether no variable, pattern or tilde stands in it.
+    /// Whether no variable, pattern or tilde is in it.
     pub literal: bool,
     /// Whether it could turn into several arguments, or into one that begins with `-`; never when `literal`.
     pub open: bool,
@@ -110,16 +110,16 @@ pub struct CommandWord {
 pub struct VariableAssignment {
     /// The variable.
     pub name: String,
-    /// What it is set to.
+    /// Its value.
     pub value: CommandWord,
 }
 
 /// A file that a command reads or changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileTouch {
-    /// What is done with it.
+    /// The action on it.
     pub access: FileAccess,
-    /// Which file or folder. A folder stands for all that lies in it.
+    /// Which file or folder. A folder represents all that lies in it.
     pub path: TouchedPath,
     /// Whether a redirection of the shell touches it, and not the program.
     pub redirected: bool,
@@ -127,7 +127,7 @@ pub struct FileTouch {
     pub recursive: bool,
 }
 
-/// What is done with a file.
+/// The action on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileAccess {
     /// Its content, or that it exists, becomes known.
@@ -141,12 +141,12 @@ pub enum FileAccess {
 pub enum TouchedPath {
     /// This one; links are not followed.
     Known(AbsPath),
-    /// One that the text alone does not tell; the operand as it stands in the line. `~/x` is one of these: the
+    /// One that the text alone does not tell; the operand unchanged in the line. `~/x` is one of these: the
     /// home is not known here.
     Unknown(String),
 }
 
-/// What a command does beyond the files it touches.
+/// The effects of a command beyond its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing: it only looks, or it is a wrapper that does nothing but run what follows it in the list.
@@ -173,13 +173,13 @@ impl Analysis {
             && self.commands.iter().all(is_one)
     }
 
-    /// Whether a launcher such as `npx` runs the command, so that what is said of the launcher is said of it.
+    /// Whether a launcher such as `npx` runs the command, so that the launcher's facts apply to it.
     fn is_launched(&self, command: &SimpleCommand) -> bool {
         command.inside.and_then(|outer| self.commands.get(outer)).is_some_and(|outer| outer.prefix_covered)
     }
 
     /// The commands left over when rules and the mode have had their say: those that neither run `unasked`
-    /// nor are `ruled` in, nor stand in a wrapper that is ruled in (which takes a rule for the exact command).
+    /// nor are `ruled` in, nor are in a wrapper that is ruled in (which takes a rule for the exact command).
     #[must_use]
     pub fn uncovered(
         &self,

@@ -1,13 +1,13 @@
 //! Arguments split into options and operands, the way getopt does.
 //!
-//! Rule: only options that are listed are taken for known; one that is not listed is reported, never skipped, and
-//! what could be its value is taken for a file.
+//! Rule: only options that are listed are treated as known; one that is not listed is reported, never skipped, and
+//! what could be its value is treated as a file.
 
 use super::{CommandWord, FileAccess};
 
 /// The options a program knows. A letter or long name may be followed by a mark of what it takes: `:` (letters) or
 /// `=` (names) a text, `%` a number, `?` a text in the same argument, `<` a file to read, `>` a file to write,
-/// `@` a file that names others. A `#` among the letters stands for numbers such as `-5`.
+/// `@` a file that names others. A `#` among the letters represents numbers such as `-5`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OptionTable {
     pub short: &'static str,
@@ -30,7 +30,7 @@ pub(super) struct SplitArguments<'a> {
     pub doubtful: bool,
 }
 
-/// What an option takes.
+/// The argument of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OptionValue {
     Nothing,
@@ -64,7 +64,7 @@ impl SplitArguments<'_> {
 
     /// Notes the value of an option.
     fn value(&mut self, takes: Option<OptionValue>, value: &CommandWord, apart: bool) {
-        // What stands apart could become several arguments.
+        // Separate text could become several arguments.
         if value.open && (apart || !is_plain_pattern(&value.text)) {
             self.doubt();
         }
@@ -154,7 +154,7 @@ impl OptionTable {
         if let Some(value) = &value {
             split.value(takes, value, attached.is_none());
         }
-        // What may be short for an option that writes: its value stands here or next.
+        // A text that may be short for an option that writes: its value is here or next.
         let written = value.as_ref().or_else(|| words.as_slice().first());
         split.files.extend(written.filter(|_| writes).map(|file| (FileAccess::Write, file.clone())));
         split.options.push((format!("--{name}"), value.map(|value| value.text)));
@@ -233,7 +233,7 @@ fn is_named_pattern(text: &str) -> bool {
     })
 }
 
-/// Whether nothing but file names is put in for what stands here.
+/// Whether only file names replace this text.
 fn is_plain_pattern(text: &str) -> bool {
     text.contains(['*', '?', '[']) && !text.contains(['$', '`', '{', '~', '<', '>', '(', '\\'])
 }

@@ -1,4 +1,4 @@
-//! The commands a rule speaks of: the text between the parentheses of `Bash(...)`.
+//! The commands a rule refers to: the text between the parentheses of `Bash(...)`.
 //!
 //! Rule: printing a pattern and reading it again gives the same pattern. Where a command is not plain text, an
 //! allow rule does not cover it and a deny rule does.
@@ -11,11 +11,11 @@ use super::lexer::{PROCESS, RawWord, SUBSTITUTION, word};
 use super::wrappers::program;
 use super::{Analysis, CommandWord, SimpleCommand, Unknown};
 
-/// The commands a rule speaks of.
+/// The commands a rule refers to.
 ///
-/// - `a b` speaks of that command and its very arguments.
-/// - `a b:*` and `a b *` speak of every command that begins with these arguments.
-/// - `*` anywhere else stands for any text, also across arguments: `ls*` speaks of `ls -l` and of `lsof`.
+/// - `a b` refers to that command and its very arguments.
+/// - `a b:*` and `a b *` refer to every command that begins with these arguments.
+/// - `*` anywhere else represents any text, also across arguments: `ls*` refers to `ls -l` and of `lsof`.
 ///
 /// Quotes and backslashes mean what they mean in a shell; `\*` is a star.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +39,7 @@ enum Piece {
     Star,
 }
 
-/// Stands between arguments: no argument can hold it.
+/// Is between arguments: no argument can hold it.
 const GAP: char = '\0';
 
 /// How many options before the first operand are looked past.
@@ -108,7 +108,7 @@ fn shape(text: &str) -> Result<PatternShape, BadPattern> {
     if starred {
         let mut glob = words.join(&Piece::Char(GAP));
         if prefix {
-            // `a* b:*` ends at the word or goes on with others.
+            // `a* b:*` ends at the word or continues with others.
             glob.extend([Piece::Char(GAP), Piece::Star]);
         }
         return Ok(PatternShape::Glob(glob));
@@ -197,15 +197,15 @@ impl CommandPattern {
     /// Whether a deny or ask rule with this text concerns any part of a line: any command, also inside wrappers and
     /// scripts, whatever variables are set for it, by the program's name with and without its folder, and whatever
     /// options stand before or between the arguments that the rule names. An argument
-    /// that expands is taken for whatever the rule names. What is unknown concerns the rule when it is opaque, or
-    /// when the rule's words stand in its text in their order, once quotes are taken away; the commands inside a
+    /// that expands is treated as anything that the rule names. Unknown text concerns the rule when it is opaque, or
+    /// when the rule's words are in its text in their order, once quotes are taken away; the commands inside a
     /// substitution speak for themselves.
     #[must_use]
     pub fn forbids(&self, analysis: &Analysis) -> bool {
         self.first_forbidden(analysis).is_some()
     }
 
-    /// The part of a line that [`CommandPattern::forbids`] is about, as it stands in the line.
+    /// The part of a line that [`CommandPattern::forbids`] is about, unchanged in the line.
     #[must_use]
     pub fn first_forbidden<'a>(&self, analysis: &'a Analysis) -> Option<&'a str> {
         let mut commands = analysis.commands.iter();
@@ -216,7 +216,7 @@ impl CommandPattern {
             .or_else(|| unknown().map(|unknown| unknown.text.as_str()))
     }
 
-    /// Whether a deny rule with this text speaks of a command of a line whatever its variables hold.
+    /// Whether a deny rule with this text refers to a command of a line whatever its variables hold.
     #[must_use]
     pub fn surely_forbids(&self, analysis: &Analysis) -> bool {
         analysis.commands.iter().any(|command| {
@@ -296,7 +296,7 @@ impl CommandPattern {
     }
 }
 
-/// What stands after a program's name, where a text names it.
+/// The text after a program's name, where a text names it.
 fn after_name<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let ends = |c: Option<char>| !c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     let mut places = text.match_indices(name);
@@ -354,7 +354,7 @@ fn begins_among_options(words: &[String], argv: &[CommandWord], expansion: Expan
     reached.iter().any(|found| found[words.len()])
 }
 
-/// Where reading goes on after an option, with and without a value; nowhere after an operand.
+/// Where reading continues after an option, with and without a value; nowhere after an operand.
 fn skips(argv: &[CommandWord], at: usize) -> Vec<usize> {
     let text = argv[at].text.as_str();
     // `cargo +nightly build` chooses a toolchain.
@@ -379,7 +379,7 @@ fn runs_among_programs(command: &SimpleCommand) -> bool {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expansion {
-    /// A word that expands is the text that stands in the line.
+    /// A word that expands is the text that is in the line.
     Text,
     /// A word that expands may be anything.
     Anything,
@@ -431,7 +431,7 @@ fn glob_matches(pattern: &[Piece], argv: &[CommandWord], reading: Expansion) -> 
     reach[pattern.len()]
 }
 
-/// Arguments as a pattern that reads back to them; `None` when they cannot stand in one.
+/// Arguments as a pattern that reads back to them; `None` when they cannot are in one.
 fn quoted(argv: &[String]) -> Option<String> {
     let mut texts = Vec::new();
     for argument in argv {

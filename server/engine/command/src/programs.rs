@@ -5,7 +5,7 @@
 
 use super::options::OptionTable;
 
-/// What is known of a program.
+/// The known facts about a program.
 pub(super) struct ProgramFacts {
     names: &'static [&'static str],
     pub tells: CallEffect,
@@ -14,7 +14,7 @@ pub(super) struct ProgramFacts {
     pub known: OptionTable,
 }
 
-/// What a call with none but listed options does.
+/// The effect of a call with listed options only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallEffect {
     /// It only looks.
@@ -42,7 +42,7 @@ pub(super) enum OperandUse {
     Both,
     /// All but the last are read, the last is written.
     Copy,
-    /// All are written: what is moved is gone.
+    /// All are written: a moved file is gone.
     Move,
     /// The first is read, the second written.
     ReadThenWrite,
@@ -54,7 +54,7 @@ pub(super) enum OperandUse {
     Patch,
     /// They are addresses; options tell where the answer goes.
     Fetch,
-    /// What is packed, or what of an archive is unpacked, as the letters say.
+    /// The packed files, or the unpacked part of an archive, by the letters.
     Archive,
 }
 
@@ -67,7 +67,7 @@ pub(super) enum Recursion {
     With(&'static [&'static str]),
 }
 
-/// What is known of the program of this name.
+/// The known facts about the program of this name.
 pub(super) fn find(name: &str) -> Option<&'static ProgramFacts> {
     PROGRAMS.iter().find(|program| program.names.contains(&name))
 }

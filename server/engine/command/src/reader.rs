@@ -1,7 +1,7 @@
 //! Scripts read into commands and what joins them, by a reader of our own.
 //!
-//! Rule: what is outside the small language of words, operators, groups, conditions and loops is a problem, and
-//! reading goes on after it, so that later commands are still found.
+//! Rule: a construct outside the small language of words, operators, groups, conditions and loops is a problem, and
+//! reading continues after it, so that later commands are still found.
 
 use super::lexer::{self, RawWord, ends_word, quoted_body, word};
 
@@ -136,7 +136,7 @@ impl ScriptReader<'_> {
         }
     }
 
-    /// The unquoted word that stands here, if it could be a reserved one.
+    /// The unquoted word here, if it could be a reserved one.
     fn keyword(&self) -> &str {
         let rest = &self.bytes[self.at.min(self.bytes.len())..];
         let length = rest.iter().position(|byte| ends_word(*byte)).unwrap_or(rest.len());
@@ -426,7 +426,7 @@ impl ScriptReader<'_> {
         }
     }
 
-    /// Takes a redirection if one stands here.
+    /// Takes a redirection if one is here.
     fn redirect(&mut self, redirects: &mut Vec<Redirect>) -> bool {
         let start = self.at;
         let digits = self.bytes[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();

@@ -5,10 +5,10 @@
 use super::wrappers::{is_shell, program};
 use super::{CommandWord, builtins, git};
 
-/// What makes a program's command risky.
+/// The risk of a program's command.
 struct Risks {
     names: &'static [&'static str],
-    /// Letters, in a cluster or with a value; only what is before an option's value counts in a cluster, but
+    /// Letters, in a cluster or with a value; in a cluster only letters before an option's value apply, but
     /// which letters take one is not known here: any place in the word does.
     letters: &'static [char],
     /// Long options, however far they are spelled out.
@@ -106,7 +106,7 @@ pub(super) fn is_risky(argv: &[CommandWord]) -> bool {
 
 impl Risks {
     fn holds(&self, word: &CommandWord) -> bool {
-        // What could turn into an option could turn into one of these.
+        // Text that could turn into an option could turn into one of these.
         if word.open {
             return true;
         }

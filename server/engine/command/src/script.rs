@@ -1,6 +1,6 @@
 //! A script as it was read: commands and what joins them.
 //!
-//! Rule: data only; what could not be read stands among the problems and is never left out.
+//! Rule: data only; what could not be read is among the problems and is never left out.
 
 use super::lexer::RawWord;
 
@@ -34,7 +34,7 @@ impl ShellScript {
     }
 }
 
-/// What is the matter with a part of a script.
+/// The problem of a part of a script.
 #[derive(Debug)]
 pub(super) struct ScriptProblem {
     pub start: usize,
@@ -62,7 +62,7 @@ pub(super) enum WordRole {
     Target,
 }
 
-/// What follows a command.
+/// The text after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Continuation {
     Always,

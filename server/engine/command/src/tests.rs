@@ -1,6 +1,6 @@
 //! Checks of the reading of command lines, from single words to a comparison with a real shell.
 //!
-//! Rule: what is called understood is what the shell does.
+//! Rule: a line is called understood only if the shell does the same.
 
 mod bounds;
 mod differential;

@@ -10,7 +10,7 @@ use super::{CommandWord, FileAccess, FileTouch};
 
 pub(crate) use crate::place::{WorkingFolder, is_harmless, locate};
 
-/// What is found, and where relative files lie.
+/// The findings, and where relative files lie.
 struct TouchFinder<'a> {
     place: &'a WorkingFolder,
     found: Vec<FileTouch>,
@@ -151,7 +151,7 @@ fn by_table(name: &str, program: &ProgramFacts, arguments: &[CommandWord], finde
         }
         OperandUse::Read { here: default } => {
             read_all(from(0), default, recursive, finder);
-            // Options may stand in a file that `strings` is told of.
+            // Options may be in a file that `strings` is reported.
             for word in from(0).iter().filter(|_| name == "strings") {
                 word.text.strip_prefix('@').into_iter().for_each(|file| finder.read(&part(word, file)));
             }
@@ -226,7 +226,7 @@ fn copies(name: &str, operands: &[&CommandWord], recursive: bool, finder: &mut T
     }
 }
 
-/// What `curl` and `wget` send and keep.
+/// The data that `curl` and `wget` send and keep.
 fn fetches(name: &str, split: &SplitArguments<'_>, finder: &mut TouchFinder<'_>) {
     for (_, value) in &split.options {
         // `-d @file`, `-F field=@file` and `-F field=<file` send a file.

@@ -24,7 +24,7 @@ const MAX_COMMANDS: usize = 1_000;
 /// How many parts of a line may be unknown, and how much text they may be together, in bytes.
 const MAX_UNKNOWNS: usize = 1_000;
 const MAX_UNKNOWN: usize = 1 << 20;
-/// How long a line is looked at.
+/// How long a line is checked.
 const TIME_LIMIT: Duration = Duration::from_secs(1);
 /// How many here-documents the second reader is shown.
 const MAX_DOCUMENTS: usize = 16;
@@ -54,7 +54,7 @@ pub(super) struct LineWalker {
     inner: usize,
     /// How much text is unknown, in bytes.
     unknown: usize,
-    /// When the look at the line began.
+    /// When the check the line began.
     begun: Instant,
     /// Plain values that bare assignments gave to variables, for naming programs.
     variables: Vec<(String, String)>,
@@ -68,14 +68,14 @@ pub(super) struct LineWalker {
     strays: bool,
 }
 
-/// The wrapper a script or command stands in.
+/// The wrapper a script or command is in.
 #[derive(Clone, Copy)]
 struct OuterWrapper {
     wrapped: bool,
     inside: Option<usize>,
 }
 
-/// Looks at a whole line.
+/// Checks a whole line.
 pub(super) fn judge(line: &str, directory: &AbsPath) -> Analysis {
     let mut judge = LineWalker {
         analysis: Analysis::default(),
@@ -95,7 +95,7 @@ pub(super) fn judge(line: &str, directory: &AbsPath) -> Analysis {
 }
 
 impl LineWalker {
-    /// Whether the line is past a bound, so that nothing more is looked at: it is refused whole.
+    /// Whether the line is past a bound, so that nothing more is checked: it is refused whole.
     fn is_past_bound(&mut self) -> bool {
         let excess = match &self.analysis {
             Analysis { excess: Some(_), .. } => return true,
@@ -185,7 +185,7 @@ impl LineWalker {
         if documents
             && (!script.problems.is_empty() || script.documents.len() > MAX_DOCUMENTS || text.contains('\0'))
         {
-            self.unknown(text, "here-documents stand in a line that is not understood", false);
+            self.unknown(text, "here-documents are in a line that cannot be parsed", false);
             return;
         }
         let opinion = grammar::opinion(&compared);
@@ -199,7 +199,7 @@ impl LineWalker {
         } else {
             return;
         }
-        // What only the other reader sees as a command is judged too.
+        // Commands that only the other reader finds are judged too.
         for (start, end) in opinion.commands {
             if self.is_past_bound() {
                 return;
@@ -300,7 +300,7 @@ impl LineWalker {
                     Some(command) => command.touches.extend(touches),
                     None if touches.is_empty() => {}
                     None => {
-                        self.unknown(text, "a redirection stands without a command", false);
+                        self.unknown(text, "a redirection has no command", false);
                         self.redirected(text, touches, place, outer);
                     }
                 }
@@ -401,7 +401,7 @@ impl LineWalker {
         }
     }
 
-    /// What a variable set earlier in the line names is judged as well.
+    /// The value of a variable set earlier in the line is judged as well.
     fn resolve_name(&mut self, name: &RawWord, argv: &mut [CommandWord], slice: &str, place: &WorkingFolder) {
         let variable = name.text.trim_start_matches('$').trim_matches(['{', '}', '"']);
         let value = self.variables.iter().rev().find(|(set, _)| name.expands && set == variable);
@@ -418,7 +418,7 @@ impl LineWalker {
     /// Redirections and assignments without a command.
     fn bare(&mut self, slice: &str, raw: &RawCommand) {
         if !raw.redirects.is_empty() {
-            self.unknown(slice, "a redirection stands without a command", false);
+            self.unknown(slice, "a redirection has no command", false);
         }
         if !raw.assignments.is_empty() {
             self.unknown(slice, "a variable is set for later commands", false);
@@ -431,7 +431,7 @@ impl LineWalker {
         }
     }
 
-    /// What redirections without a command do, as if `:` had them.
+    /// The effect of redirections without a command, as of `:`.
     fn redirected(
         &mut self,
         text: &str,
@@ -557,7 +557,7 @@ fn only_looks(command: &SimpleCommand) -> bool {
 fn to_word(raw: &RawWord) -> CommandWord {
     let literal = !raw.expands && raw.problems.is_empty();
     let text = if literal { &raw.text } else { &raw.source };
-    // Words that cannot be judged keep what is known of them, for the rules that refuse.
+    // Words that cannot be judged keep their known part, for the rules that refuse.
     let text = if raw.problems.is_empty() || raw.text.is_empty() { text } else { &raw.text };
     CommandWord { text: text.clone(), literal, open: !literal && (raw.open || !raw.problems.is_empty()) }
 }

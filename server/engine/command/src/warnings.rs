@@ -1,4 +1,4 @@
-//! What a command does that a user wants to know before it runs: deletions, replaced history, other rights.
+//! The effects of a command that matter to a user: deletions, replaced history, other rights.
 //!
 //! Rule: judged by the program and its options, in the words of what happens. A word in a message or a file name warns of nothing, and
 //! a missing warning permits nothing.
@@ -11,7 +11,7 @@ use super::{Analysis, SimpleCommand};
 /// The most warnings of one line.
 const MOST: usize = 5;
 
-/// What the commands of a line do, in the order of their harm; each sentence once.
+/// The effects of a line's commands, in the order of their harm; each sentence once.
 #[must_use]
 pub fn warnings(analysis: &Analysis) -> Vec<String> {
     let found: BTreeSet<(u8, String)> = analysis.commands.iter().filter_map(warning).collect();
@@ -55,7 +55,7 @@ impl Arguments<'_> {
     }
 }
 
-/// What a command does, with its place in the order of harm.
+/// The effect of a command, with its place in the order of harm.
 fn warning(command: &SimpleCommand) -> Option<(u8, String)> {
     let (name, rest) = command.argv.split_first()?;
     let arguments = Arguments { words: rest.iter().map(|word| word.text.as_str()).collect() };

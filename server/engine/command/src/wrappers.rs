@@ -7,7 +7,7 @@ use super::lexer::word;
 use super::reader::{is_assignment, is_variable};
 use super::{CommandWord, VariableAssignment};
 
-/// What a wrapper runs.
+/// The command of a wrapper.
 #[derive(Debug)]
 pub(super) enum InnerCommand {
     Command {
@@ -15,11 +15,11 @@ pub(super) enum InnerCommand {
         argv: Vec<CommandWord>,
     },
     Script(String),
-    /// What the text does not tell.
+    /// The unknown parts.
     Anything(&'static str),
 }
 
-/// What is known of a command as a wrapper.
+/// The known facts about a command as a wrapper.
 #[derive(Debug)]
 pub(super) struct WrapperUse {
     pub inner: Vec<InnerCommand>,
@@ -153,7 +153,7 @@ const LAUNCHERS: [(&str, &[&str]); 12] = [
     ("poetry", &["run"]),
     ("pipenv", &["run"]),
 ];
-/// Wrappers with options of so many kinds that the command may begin at any of their arguments.
+/// Wrappers with options of such different kinds that the command may begin at any of their arguments.
 const LOOSE: [&str; 2] = ["bwrap", "setarch"];
 /// Variables whose value is a command.
 const PROGRAM_VARIABLES: [&str; 13] = [
@@ -333,7 +333,7 @@ fn through(wrapper: &WrapperSyntax, arguments: &[CommandWord], found: &mut Wrapp
     }
 }
 
-/// What `xargs -I` puts its input in place of.
+/// The placeholder of `xargs -I`.
 fn replaced(options: &[CommandWord]) -> Option<&str> {
     options.iter().enumerate().find_map(|(at, word)| match word.text.strip_prefix("-I")? {
         "" => options.get(at + 1).map(|mark| mark.text.as_str()),
@@ -341,7 +341,7 @@ fn replaced(options: &[CommandWord]) -> Option<&str> {
     })
 }
 
-/// Whether a reserved word stands where a program is named, so that the shell reads something else.
+/// Whether a reserved word is where a program is named, so that the shell reads something else.
 fn is_reserved(inner: &InnerCommand) -> bool {
     const WORDS: [&str; 19] = [
         "if", "then", "else", "elif", "fi", "for", "in", "do", "done", "while", "until", "case", "esac",
@@ -405,7 +405,7 @@ fn shell(arguments: &[CommandWord], documents: &[String]) -> Vec<InnerCommand> {
         } else if letters && text.contains('s') || text == "-" {
             break;
         } else if !text.starts_with('-') {
-            // A script file: what it holds is not looked at, like any program's.
+            // A script file: what it holds is not checked, like any program's.
             return inner;
         }
         at += 1;
@@ -507,7 +507,7 @@ fn daemon(arguments: &[CommandWord]) -> Vec<InnerCommand> {
     inner
 }
 
-/// What a package manager's launcher runs, in every reading of its options; `None` for any other command.
+/// The commands of a package manager's launcher, in every reading of its options; `None` for any other command.
 fn launched(name: &str, arguments: &[CommandWord]) -> Option<Vec<InnerCommand>> {
     const MOST: usize = 16;
     let (_, verbs) = LAUNCHERS.iter().find(|(launcher, _)| *launcher == name)?;
@@ -581,7 +581,7 @@ fn git(arguments: &[CommandWord]) -> Vec<InnerCommand> {
     inner
 }
 
-/// What the aliases stand for that `git -c alias.x=...` sets.
+/// The aliases of `git -c alias.x=...`.
 fn aliases(arguments: &[CommandWord]) -> Vec<InnerCommand> {
     let settings = arguments.iter().filter_map(|word| {
         let text = word.text.strip_prefix("-c").unwrap_or(&word.text);

@@ -25,7 +25,7 @@ use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
 use kode_permission::rules::{SettingsProblem, names};
 
-/// So many types there are at most.
+/// Maximum number of types.
 const MAX_TYPES: usize = 100;
 
 /// The most characters of a description in the list that the model reads.
@@ -37,21 +37,21 @@ pub const DEFAULT_TYPE: &str = "general-purpose";
 /// The tool that calls sub-agents.
 pub const TASK: &str = "Task";
 
-/// What only the session's own conversation may use: it talks with the user, or steers the session.
+/// Tools that only the session's own conversation may use: it talks with the user, or steers the session.
 pub const NOT_FOR_AGENTS: [&str; 4] = ["AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "TodoWrite"];
 
 /// A type of sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentType {
-    /// What it is called by.
+    /// Its name.
     pub name: String,
-    /// What it is for, for the model that calls it.
+    /// Its purpose, for the model that calls it.
     pub description: String,
     /// Its system prompt.
     pub prompt: String,
     /// The tools it may use, by any of their names; `None` for all.
     pub tools: Option<Vec<String>>,
-    /// The tools it may not use, whatever else is said.
+    /// The tools it may not use, regardless of other keys.
     pub disallowed_tools: Vec<String>,
     /// Its model, by profile or alias; `None` for that of the session, and for a built-in type the one set for
     /// sub-agents.
@@ -74,17 +74,17 @@ pub struct AgentType {
     pub hooks: Option<FileHooks>,
     /// Whether it begins with a copy of the conversation that calls it.
     pub fork_context: bool,
-    /// Whether whoever calls it goes on while it works.
+    /// Whether its caller continues while it works.
     pub background: bool,
     /// Whether each of its sub-agents works in a git worktree of its own.
     pub is_isolated: bool,
     /// Where it keeps notes from one task to the next.
     pub memory: Option<AgentMemory>,
-    /// Whose it is.
+    /// Its owner.
     pub origin: ExtensionOrigin,
     /// The file it is from; `None` when it is built in.
     pub file: Option<AbsPath>,
-    /// What it asks for that needs the user's approval: a file of a project gets none of it by itself.
+    /// Its trust requests: a project file gets none of them by itself.
     pub wishes: Vec<TrustRequest>,
 }
 
@@ -102,9 +102,9 @@ pub enum AgentMemory {
 /// Something that another of the same name hides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShadowedAgent {
-    /// What both are called.
+    /// The common name.
     pub name: String,
-    /// Whose the hidden one is.
+    /// The owner of the hidden one.
     pub origin: ExtensionOrigin,
     /// Its file; `None` when it is built in.
     pub file: Option<AbsPath>,
@@ -119,11 +119,11 @@ pub struct AgentTypes {
     types: BTreeMap<String, AgentType>,
     /// Types that others of the same name hide.
     pub shadowed: Vec<ShadowedAgent>,
-    /// What is wrong with files.
+    /// The problems of files.
     pub problems: Vec<SettingsProblem>,
 }
 
-/// What a call may name: the types, and the sub-agents of the session with their types.
+/// The names for a call: the types, and the sub-agents of the session with their types.
 #[derive(Clone, Debug, Default)]
 pub struct KnownAgents {
     /// The types.
@@ -133,7 +133,7 @@ pub struct KnownAgents {
 }
 
 impl Default for AgentTypes {
-    /// Those built in.
+    /// The built-in types.
     fn default() -> Self {
         let mut types = Self { types: BTreeMap::new(), shadowed: Vec::new(), problems: Vec::new() };
         built_in::all().into_iter().for_each(|built_in| types.add(built_in));
@@ -166,7 +166,7 @@ impl AgentTypes {
         types
     }
 
-    /// Checks what the files name: skills, models and tools that are not there are told.
+    /// Checks what the files name: skills, missing models and tools are reported.
     pub(crate) fn check(&mut self, has_skill: &dyn Fn(&str) -> bool, has_model: &dyn Fn(&str) -> bool) {
         for agent in self.types.values() {
             let Some(file) = &agent.file else { continue };
@@ -185,7 +185,7 @@ impl AgentTypes {
         }
     }
 
-    /// What files of projects ask for that needs the user's approval.
+    /// The trust requests of project files.
     pub fn wishes(&self) -> impl Iterator<Item = &TrustRequest> {
         self.iter().flat_map(|agent| &agent.wishes)
     }
@@ -239,7 +239,7 @@ impl AgentTypes {
 }
 
 impl AgentType {
-    /// What it is for, in one line of bounded length.
+    /// Its purpose, in one line of bounded length.
     #[must_use]
     pub fn listed(&self) -> String {
         let line = self.description.split_whitespace().collect::<Vec<_>>().join(" ");

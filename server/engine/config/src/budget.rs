@@ -1,4 +1,4 @@
-//! What a turn may cost, and how long it may run.
+//! The limits of a turn in money and time.
 //!
 //! Rule: an absent limit is no limit; amounts are finite and above zero.
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 const SECONDS_OF_MINUTE: f64 = 60.0;
 
-/// What a turn may take, with its sub-agents, before somebody is asked; `None` for any amount.
+/// The budget of a turn, with its sub-agents, before the user is asked; `None` for any amount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Budget {

@@ -1,7 +1,7 @@
 //! The commands that users type after `/`: the built-in ones, and what a command leaves in the transcript.
 //!
 //! Rule: one table says all there is to know of the built-in commands, and a file never takes the name of one of them. A
-//! command that only shows or steers is answered without the model, and the model is told nothing of it.
+//! command that only shows or steers is answered without the model, and the model gets nothing of it.
 
 pub mod compact;
 mod table;
@@ -18,13 +18,13 @@ pub use table::BUILT_INS;
 pub struct BuiltInCommand {
     /// Which one it is.
     pub which: BuiltInId,
-    /// What it is called by, without the `/`.
+    /// Its name, without the `/`.
     pub name: &'static str,
     /// Other names of it.
     pub aliases: &'static [&'static str],
-    /// What it takes, for people; may be empty.
+    /// Its arguments, for people; may be empty.
     pub argument_hint: &'static str,
-    /// What it does, for people.
+    /// Its effect, for people.
     pub description: &'static str,
     /// How it is carried out.
     pub effect: CommandEffect,
@@ -36,7 +36,7 @@ pub struct BuiltInCommand {
 pub enum CommandEffect {
     /// It shows something, at once.
     Show,
-    /// It changes something; some of them only show how it stands when nothing is said with them.
+    /// It changes something; some of them only show a state without arguments.
     Control,
     /// It asks the model something.
     Prompt,
@@ -130,12 +130,12 @@ impl BuiltInCommand {
 pub struct TypedCommand<'a> {
     /// Its name, without the `/`.
     pub name: &'a str,
-    /// What stands behind it, without blanks around it.
+    /// The text after it, without blanks around it.
     pub arguments: &'a str,
 }
 
 impl<'a> TypedCommand<'a> {
-    /// The command in a prompt, if it begins with one. What looks like a path or like code is none.
+    /// The command in a prompt, if it begins with one. Text that looks like a path or code is not a command.
     #[must_use]
     pub fn read(prompt: &'a str) -> Option<Self> {
         let rest = prompt.trim().strip_prefix('/')?;
@@ -159,7 +159,7 @@ impl<'a> TypedCommand<'a> {
 pub struct CommandUse {
     /// Its name, without the `/`.
     pub name: String,
-    /// What stood behind it.
+    /// The text behind it.
     pub arguments: String,
     /// Where it comes from.
     pub source: CommandSource,
@@ -177,7 +177,7 @@ pub enum CommandSource {
     Skill,
 }
 
-/// What a command has to say.
+/// The output of a command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CommandReport {
     /// For people, in Markdown.
@@ -186,7 +186,7 @@ pub struct CommandReport {
     pub data: Option<Value>,
     /// Whether it was not carried out.
     pub failed: bool,
-    /// The session to go on with from now on.
+    /// The session to continue with from now on.
     pub go_to: Option<SessionId>,
 }
 

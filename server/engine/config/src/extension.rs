@@ -1,4 +1,4 @@
-//! What users add to the agent with files: skills and commands, found in the folders of this agent and of others.
+//! The users' files for the agent: skills and commands, found in the folders of this agent and of others.
 //!
 //! Rule: a broken file is reported and left out alone; only the head of a file is kept, its text is read when it is
 //! used. Looking runs nothing and grants nothing, and depends on the folders alone.
@@ -43,7 +43,7 @@ pub enum ExtensionKind {
     Command,
 }
 
-/// Whose a file is.
+/// The owner of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtensionScope {
     /// The workspace's.
@@ -77,11 +77,11 @@ impl ExtensionScope {
 pub struct Extension {
     /// Which of them it is.
     pub kind: ExtensionKind,
-    /// What it is called by.
+    /// Its name.
     pub name: String,
-    /// What it does and when to use it, for the model; one text, bounded.
+    /// Its purpose and use, for the model; one text, bounded.
     pub listing: String,
-    /// What it takes, for people; may be empty.
+    /// Its arguments, for people; may be empty.
     pub argument_hint: String,
     /// The names of its arguments by position.
     pub argument_names: Vec<String>,
@@ -91,7 +91,7 @@ pub struct Extension {
     pub model_may_call: bool,
     /// Whether the user may call it by its name.
     pub user_may_call: bool,
-    /// Whose it is.
+    /// Its owner.
     pub scope: ExtensionScope,
     /// The folder that holds the folder of settings in which it lies.
     pub root: AbsPath,
@@ -113,15 +113,15 @@ pub struct Extension {
     pub agent: Option<String>,
     /// Whether that one is not waited for.
     pub background: bool,
-    /// Patterns of files; where there are any, the model is told of it only once such a file was read or changed.
+    /// Patterns of files; where there are any, the model is notified of it only once such a file was read or changed.
     pub paths: Vec<String>,
     /// The shell that its commands are written for.
     pub shell: CommandShell,
     /// The hooks that count once it was used.
     pub hooks: Option<FileHooks>,
-    /// What it asks for that needs the user's approval: a file of a workspace gets none of it by itself.
+    /// Its trust requests: a workspace file gets none of them by itself.
     pub wishes: Vec<TrustRequest>,
-    /// What of its head is not followed, for people.
+    /// The unsupported keys of its front matter, for people.
     pub notes: Vec<String>,
     /// Whether no file was touched yet of those that it is for.
     is_dormant: bool,
@@ -140,7 +140,7 @@ pub enum CommandShell {
 /// One that cannot be reached by its name, because another one has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShadowedExtension {
-    /// What is hidden.
+    /// The hidden ones.
     pub extension: Extension,
     /// The file that is used instead.
     pub by: AbsPath,
@@ -151,14 +151,14 @@ pub struct ShadowedExtension {
 pub struct Catalog {
     skills: BTreeMap<String, Extension>,
     commands: BTreeMap<String, Extension>,
-    /// Those of which another one has the name.
+    /// The ones whose name another one has.
     pub shadowed: Vec<ShadowedExtension>,
-    /// What was left out and why: file and reason.
+    /// The files that are left out, with the reason.
     pub problems: Vec<(PathBuf, String)>,
 }
 
 impl Catalog {
-    /// The skill or command of that name; what is looked for first wins.
+    /// The skill or command of that name; the first match wins.
     #[must_use]
     pub fn find(&self, first: ExtensionKind, name: &str) -> Option<&Extension> {
         let (skill, command) = (self.skills.get(name), self.commands.get(name));
@@ -168,7 +168,7 @@ impl Catalog {
         }
     }
 
-    /// What the user means by a name that they type: a skill before a command.
+    /// The item of a typed name: a skill before a command.
     #[must_use]
     pub fn typed(&self, name: &str) -> Option<&Extension> {
         let may_call = |found: &&Extension| found.user_may_call;
@@ -207,7 +207,7 @@ impl Catalog {
         (!of_kind.is_empty()).then_some(text)
     }
 
-    /// What their files ask for that needs the user's approval.
+    /// The trust requests of their files.
     pub fn wishes(&self) -> impl Iterator<Item = &TrustRequest> {
         self.all().flat_map(|extension| &extension.wishes)
     }

@@ -20,20 +20,20 @@ use kode_process::sandbox::Sandbox;
 use kode_text::workspace::Workspace;
 use kode_text::workspace::real_paths::RealPaths;
 
-/// What the gate goes by, until the policy or a standing answer changes.
+/// The basis of the gate, until the policy or a standing answer changes.
 #[derive(Clone, Debug)]
 pub struct EffectivePolicy {
-    /// What was settled beforehand.
+    /// The settled rules.
     pub policy: Arc<Policy>,
     /// Its rules and those of this session's standing answers, ready for use.
     pub rules: RuleSet,
-    /// What of the rules cannot be used.
+    /// The invalid rules.
     pub problems: Vec<SettingsProblem>,
     /// The hooks that are declared, ready to be looked up.
     pub hooks: Arc<Hooks>,
     /// The session's standing answers.
     pub grants: Vec<Grant>,
-    /// What skills and commands of the turn bring along.
+    /// The equipment of the turn's skills and commands.
     pub equipment: Equipment,
     /// The folder that relative patterns were read in.
     pub cwd: AbsPath,
@@ -43,21 +43,21 @@ pub struct EffectivePolicy {
     pub own: Vec<AbsPath>,
 }
 
-/// What a session adds to the policy.
+/// The session's addition to the policy.
 #[derive(Clone, Debug)]
 pub struct SessionAdditions {
     /// The session's standing permissions.
     pub grants: Vec<Grant>,
-    /// What the skills and commands of the turn add.
+    /// The equipment of the turn's skills and commands.
     pub equipment: Equipment,
     /// The folder that relative patterns are read in.
     pub cwd: AbsPath,
 }
 
-/// What a call is judged by: what is in force, and the files that it can see.
+/// The basis for judging a call: the rules in force, and the files that it can see.
 #[derive(Clone)]
 pub struct PolicyView {
-    /// What the gate goes by.
+    /// The basis of the gate.
     pub in_force: Arc<EffectivePolicy>,
     /// The files.
     pub workspace: Arc<Workspace>,
@@ -90,7 +90,7 @@ impl EffectivePolicy {
         Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
     }
 
-    /// The same picture with more that a skill or command brings along.
+    /// The same picture with more that a skill or command declares.
     pub fn with_equipment(&self, more: &Equipment, cwd: &AbsPath) -> Self {
         let mut equipment = self.equipment.clone();
         equipment.take(more.clone());
@@ -225,7 +225,7 @@ pub(crate) fn session_rule(grant: &Grant) -> Option<PlacedRule> {
             Some(PlacedRule { behavior: Behavior::Allow, rule, source, root: None })
         }
         Err(error) => {
-            tracing::warn!(rule = %text, %error, "a standing answer cannot be read and does not count");
+            tracing::warn!(rule = %text, %error, "a standing answer cannot be read and is ignored");
             None
         }
     }

@@ -61,7 +61,7 @@ pub struct LanguageServerDefinition {
     pub sandboxed: bool,
     /// Whether it may use the network in the sandbox.
     pub network: bool,
-    /// Whether it is started only in a sandbox: nobody has named it in settings.
+    /// Whether it is started only in a sandbox: no setting names it.
     pub needs_sandbox: bool,
     /// The plugin that brings it, if one does.
     pub plugin: Option<Arc<Folders>>,
@@ -94,7 +94,7 @@ impl LanguageServerDefinition {
     /// Reads an entry of settings or of a plugin. `variable` returns the variables of the environment.
     ///
     /// # Errors
-    /// What is wrong with the entry, and what to change.
+    /// The problems of the entry, and what to change.
     pub fn read(entry: &Declaration, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
         let name = &entry.name;
         if name.is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {

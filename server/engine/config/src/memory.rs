@@ -27,13 +27,13 @@ pub const MAX_TOTAL_BYTES: usize = 64 << 10;
 /// Sets both bounds, in bytes.
 pub const MAX_BYTES_VARIABLE: &str = "KODE_PROJECT_DOC_MAX_BYTES";
 
-/// The most bytes of a file that are looked at.
+/// The most bytes of a file that are checked.
 const MAX_READ: u64 = 1 << 20;
 
-/// So many imports lead from one file to the next.
+/// Maximum depth of imports.
 const MAX_HOPS: usize = 4;
 
-/// So many files are read at all.
+/// Maximum number of files that are read.
 const MAX_FILES: usize = 200;
 
 /// The files of a folder that stand for one another; the first that is there is read.
@@ -51,7 +51,7 @@ const RULES: &str = "rules";
 /// The folders of settings in a project that rules are looked for in.
 const WITH_RULES: [&str; 3] = [".kode-ls", ".kode", ".claude"];
 
-/// Whose a file is.
+/// The owner of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstructionScope {
     /// The administrator's.
@@ -62,7 +62,7 @@ pub enum InstructionScope {
     Project,
 }
 
-/// What became of a file.
+/// The outcome of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstructionFate {
     /// The model has all of it.
@@ -78,11 +78,11 @@ pub enum InstructionFate {
 pub struct InstructionFile {
     /// The file.
     pub path: AbsPath,
-    /// Whose it is.
+    /// Its owner.
     pub scope: InstructionScope,
     /// How many bytes of it the model has.
     pub bytes: usize,
-    /// What became of it.
+    /// Its outcome.
     pub fate: InstructionFate,
 }
 
@@ -101,7 +101,7 @@ pub struct InstructionFolders {
     pub home: Option<AbsPath>,
     /// Patterns of files that are left out.
     pub excludes: Vec<String>,
-    /// The most bytes of all files, where somebody has set it.
+    /// The most bytes of all files, if set.
     pub max_bytes: Option<usize>,
 }
 
@@ -115,7 +115,7 @@ pub struct Memory {
     loaded: Vec<InstructionFile>,
     problems: Vec<String>,
     folders: Vec<AbsPath>,
-    /// Rules that wait for a file that they speak of.
+    /// Rules that wait for a file that they refer to.
     rules: Vec<InstructionRule>,
 }
 
@@ -182,15 +182,15 @@ impl Memory {
         loader.done()
     }
 
-    /// What may be given with the first look at a file: the folders between where the work is done and the file, the
-    /// nearest to it last, and the rules that speak of it. Looks at no file.
+    /// Files that come with the first read of a file: the folders between where the work is done and the file, the
+    /// nearest to it last, and the rules that refer to it. Checks no file.
     #[must_use]
     pub fn beside(&self, places: &InstructionFolders, file: &AbsPath) -> Vec<AbsPath> {
         let rules = self.rules.iter().filter(|rule| rule.speaks_of(file)).map(|rule| rule.path.clone());
         places.folders_beside(file).into_iter().chain(rules).collect()
     }
 
-    /// Looks for the files of deeper folders, and reads the rules that are named, of which nothing is given that stands
+    /// Looks for the files of deeper folders, and reads the named rules, without text that is
     /// `above` already. Blocks on the disk.
     #[must_use]
     pub fn of_folders(
@@ -217,7 +217,7 @@ impl Memory {
         loader.done()
     }
 
-    /// What the model is given; empty when there is nothing.
+    /// The text for the model; may be empty.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -235,7 +235,7 @@ impl Memory {
         &self.folders
     }
 
-    /// What the user should be told.
+    /// The remarks for the user.
     #[must_use]
     pub fn problems(&self) -> &[String] {
         &self.problems
@@ -296,14 +296,14 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Reads the rules in a folder; those that speak of some files alone are kept for these.
+    /// Reads the rules in a folder; those that refer to some files alone are kept for these.
     fn rules(&mut self, folder: &AbsPath, scope: InstructionScope, base: &AbsPath) {
         for path in rules::files(folder) {
             self.rule(&path, scope, Some(base));
         }
     }
 
-    /// Reads a rule; one that speaks of some files alone is given only without a `base`.
+    /// Reads a rule; one that refers to some files alone is given only without a `base`.
     fn rule(&mut self, path: &AbsPath, scope: InstructionScope, base: Option<&AbsPath>) {
         let real = real(path);
         if self.memory.loaded.len() >= MAX_FILES || !self.paths.insert(real.clone()) {
@@ -450,7 +450,7 @@ impl<'a> Loader<'a> {
         if !self.memory.text.is_empty() {
             self.memory.text.push_str("\n\n");
         }
-        // What a file says must not be able to end what it stands in.
+        // The text of a file must not be able to end its frame.
         let text = text.replace("</instructions", "<\u{200b}/instructions");
         let cut = if is_cut { "\n[The file is longer]" } else { "" };
         let shown = self.shown(path);
@@ -476,7 +476,7 @@ impl<'a> Loader<'a> {
 /// Why a file is left out.
 pub struct OmittedFile {
     reason: String,
-    /// Whether the user is told, or has asked for it.
+    /// Whether the user is notified, or has asked for it.
     is_told: bool,
 }
 
@@ -496,7 +496,7 @@ fn real(path: &AbsPath) -> AbsPath {
     real.unwrap_or_else(|| path.clone())
 }
 
-/// The patterns of files that are left out; those that are none are told.
+/// The patterns of files that are left out; invalid ones are reported.
 fn excludes(patterns: &[String]) -> (GlobSet, Vec<String>) {
     let (mut set, mut problems) = (GlobSetBuilder::new(), Vec::new());
     for pattern in patterns {

@@ -1,7 +1,7 @@
 //! Plugins: folders that bring commands, agents, skills, output styles, hooks, MCP servers and language servers together,
 //! and the marketplaces they come from.
 //!
-//! Rule: of a plugin nothing counts before it is installed and enabled, and what counts is exactly what was installed; a path in
+//! Rule: of a plugin nothing counts before it is installed and enabled, and exactly the installed files are used; a path in
 //! it never leads out of it; nothing in it is run by reading, installing or updating it.
 
 mod brought;
@@ -33,7 +33,7 @@ const MAX_NAME: usize = 64;
 /// The folder a plugin lies in, by the names that its texts know.
 const ROOT: [&str; 2] = ["CLAUDE_PLUGIN_ROOT", "KODE_PLUGIN_ROOT"];
 
-/// The folder in which it keeps what is its own, by the names that its texts know.
+/// The folder of its own data, by the names that its texts know.
 const DATA: [&str; 2] = ["CLAUDE_PLUGIN_DATA", "KODE_PLUGIN_DATA"];
 
 /// A plugin of a marketplace, written `name@marketplace`.
@@ -49,7 +49,7 @@ impl PluginId {
     /// Reads `name@marketplace`.
     ///
     /// # Errors
-    /// What is wrong with it, without a period.
+    /// Its problems, without a period.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (name, marketplace) = text
             .split_once('@')
@@ -70,7 +70,7 @@ impl fmt::Display for PluginId {
 /// folders.
 ///
 /// # Errors
-/// What is wrong with it, without a period.
+/// Its problems, without a period.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let fits = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_' | '.');
     let begins = name.starts_with(|char: char| char.is_ascii_alphanumeric());
@@ -87,12 +87,12 @@ pub struct Folders {
     pub name: String,
     /// The folder with its files.
     pub root: AbsPath,
-    /// The folder in which it may keep what is its own; it need not be there yet.
+    /// The folder for its own data; it need not be there yet.
     pub data: AbsPath,
 }
 
 impl Folders {
-    /// What a name in a text of the plugin stands for.
+    /// The value of a name in a text of the plugin.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<String> {
         let of = |names: [&str; 2], folder: &AbsPath| names.contains(&name).then(|| folder.to_string());
@@ -105,7 +105,7 @@ impl Folders {
         root.into_iter().chain(DATA.map(|name| (name.to_owned(), self.data.to_string())))
     }
 
-    /// Makes the folder for what is the plugin's own, if need be. Where that fails the plugin finds none, and the log says why.
+    /// Makes the folder for the plugin's own data, if need be. Where that fails the plugin finds none, and the log says why.
     pub fn make_data(&self) {
         if let Err(error) = std::fs::create_dir_all(&self.data) {
             tracing::warn!(plugin = self.name, %error, folder = %self.data, "a plugin has no folder of its own");
@@ -120,7 +120,7 @@ pub struct Plugin {
     pub folders: Arc<Folders>,
     /// Its version, if it says one.
     pub version: Option<String>,
-    /// What it is for; may be empty.
+    /// Its purpose; may be empty.
     pub description: String,
     /// Its manifest; `None` where it has none.
     pub manifest: Option<AbsPath>,
@@ -132,7 +132,7 @@ pub struct Plugin {
     pub servers: Vec<Declaration>,
     /// Its language servers.
     pub language_servers: Vec<Declaration>,
-    /// What is wrong with it.
+    /// Its problems.
     pub problems: Vec<SettingsProblem>,
     /// The files that were looked for to read this.
     pub(crate) files: Vec<AbsPath>,
@@ -159,13 +159,13 @@ pub struct PluginListing {
     pub version: Option<String>,
     /// Where it is installed; `None` when it is not.
     pub root: Option<AbsPath>,
-    /// What says that it is on or off; `None` where nothing says anything.
+    /// The setting that switches it; `None` without one.
     pub source: Option<RuleSource>,
-    /// How it stands.
+    /// Its state.
     pub state: PluginState,
 }
 
-/// How a plugin stands.
+/// The state of a plugin.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PluginState {
     /// It counts.
@@ -174,7 +174,7 @@ pub enum PluginState {
     Off,
     /// A file of the workspace enables it, and that waits for the user's approval.
     Waiting,
-    /// It does not count, for this reason, which is told with what to do.
+    /// It does not count, for this reason, which is reported with what to do.
     LeftOut(String),
 }
 

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use crate::policy::{Policy, PolicySource, SessionDefaults};
 use kode_base::paths::AbsPath;
 
-/// Finds what was settled about permissions for a workspace.
+/// Finds the settled permissions of a workspace.
 pub trait PolicyProvider: Send + Sync {
-    /// What counts in sessions of these folders; the first is the working directory.
+    /// The policy source for these workspace folders; the first is the working directory.
     fn of(&self, roots: &[AbsPath]) -> Arc<dyn PolicySource>;
 
-    /// What sessions of these folders begin with. Starts nothing.
+    /// The initial state of sessions in these folders. Starts nothing.
     fn beginning(&self, _roots: &[AbsPath]) -> SessionDefaults {
         SessionDefaults::default()
     }

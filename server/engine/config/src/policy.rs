@@ -1,4 +1,4 @@
-//! What users, projects and administrators have settled about permissions, as the gate takes it.
+//! The permissions of users, projects and administrators, as the gate takes it.
 //!
 //! Rule: a policy is read whole and never changed; a newer one replaces it between two calls.
 
@@ -16,7 +16,7 @@ use kode_permission::rules::{Behavior, Order, PlacedRule, Rule, SettingsProblem}
 use kode_permission::{Scope, Sensitive};
 use kode_process::sandbox::Sandbox;
 
-/// What was settled beforehand.
+/// The settled rules.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// The rules, in any order.
@@ -25,13 +25,13 @@ pub struct Policy {
     pub order: Order,
     /// Which files hold secrets.
     pub sensitive: Sensitive,
-    /// What holds commands back.
+    /// The sandbox of the commands.
     pub confinement: Confinement,
     /// The sandbox, where commands are held back by one.
     pub sandbox: Option<Arc<Sandbox>>,
     /// Folders beside the workspace that count as part of it.
     pub additional: Vec<AbsPath>,
-    /// The mode new sessions begin in.
+    /// Mode of new sessions.
     pub default_mode: Option<Mode>,
     /// Whether the mode in which everything runs is switched off.
     pub is_bypass_disabled: bool,
@@ -39,17 +39,17 @@ pub struct Policy {
     pub preferences: Preferences,
     /// Why the rules protect less than the user thinks, if they do; nothing runs unasked then.
     pub lost: Option<String>,
-    /// What files of the workspace ask for and the user has not approved.
+    /// The unapproved trust requests of workspace files.
     pub withheld: Vec<WithheldSetting>,
-    /// What stands for that of it which the user has not put off.
+    /// The digest of the requests that the user has not dismissed.
     pub to_ask: Vec<String>,
-    /// What stands for the contents of the files the policy was made from.
+    /// The digest of the contents of the files the policy was made from.
     pub contents: Vec<(AbsPath, u64)>,
     /// Scripts of the workspace that hooks run outside of the sandbox.
     pub hook_scripts: Vec<AbsPath>,
-    /// What is to be run, started or passed on by others.
+    /// Entries that other modules run, start or pass on.
     pub declared: Arc<Declarations>,
-    /// What of the settings cannot be used, and where it stands.
+    /// The invalid entries of the settings, and their places.
     pub problems: Vec<SettingsProblem>,
 }
 
@@ -77,7 +77,7 @@ impl Default for Policy {
     }
 }
 
-/// What sessions begin with where nobody says otherwise.
+/// The default state of new sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionDefaults {
     /// The mode, if the settings name one.
@@ -133,11 +133,11 @@ pub enum KeepRuleError {
     #[error("there are no settings files here to keep rules in")]
     NoSettings,
     /// The text is no rule.
-    #[error("`{rule}` is no rule: {reason}")]
+    #[error("`{rule}` is not a rule: {reason}")]
     BadRule {
         /// The text.
         rule: String,
-        /// What is wrong with it.
+        /// Its problems.
         reason: String,
     },
     /// The file could not be read or written.
@@ -168,7 +168,7 @@ pub trait PolicySource: Send + Sync {
         Err(KeepRuleError::NoSettings)
     }
 
-    /// Removes a rule from the file it stands in, and says whether it stood there.
+    /// Removes a rule from the file it is in, and says whether it stood there.
     ///
     /// # Errors
     /// [`KeepRuleError`]; the file is then as it was.
@@ -202,7 +202,7 @@ pub trait PolicySource: Send + Sync {
         Err(KeepRuleError::NoSettings)
     }
 
-    /// What files of the workspace ask for, what waits of it and what counts.
+    /// The trust requests of workspace files, what waits of it and what counts.
     fn trust(&self) -> TrustState {
         TrustState::default()
     }

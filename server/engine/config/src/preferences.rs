@@ -14,11 +14,11 @@ use kode_model::models::Pointer;
 /// The share of a model's context window at which a conversation is compacted, unless the settings say otherwise.
 pub const COMPACT_THRESHOLD: f64 = 0.8;
 
-/// After so many rounds of work without a word about the todo list the model is reminded of it, unless the settings say
+/// Rounds without an update of the todo list after which the model is reminded of it, unless the settings say
 /// otherwise.
 pub const TODO_REMINDER_ROUNDS: u32 = 10;
 
-/// After so many days untouched a session is deleted, unless the settings say otherwise.
+/// Days after which an unused session is deleted, unless the settings say otherwise.
 pub const CLEANUP_DAYS: u32 = 30;
 
 /// How the user wants the agent to work.
@@ -40,7 +40,7 @@ pub struct Preferences {
     pub language: Option<String>,
     /// `outputStyle`: the name of the style of the answers.
     pub output_style: Option<String>,
-    /// `appendSystemPrompt`: what is said at the end of the system prompt.
+    /// `appendSystemPrompt`: text at the end of the system prompt.
     pub append_system_prompt: Option<String>,
     /// `claudeMdExcludes`: patterns of instruction files that are left out.
     pub memory_excludes: Vec<String>,
@@ -52,26 +52,26 @@ pub struct Preferences {
     pub max_turns: Option<i64>,
     /// `maxCostUsd` and `maxMinutes`: what a turn may take before the user is asked.
     pub budget: Budget,
-    /// `incompleteIntent`: what is done about an answer that only announces what it is going to do.
+    /// `incompleteIntent`: the reaction to an answer that only announces what it is going to do.
     pub incomplete_intent: IncompleteIntent,
-    /// `stopHookLimit`: how often in a turn hooks may have the agent go on when it has said all.
+    /// `stopHookLimit`: how often in a turn hooks may have the agent continue when it has said all.
     pub stop_hook_limit: u32,
     /// `candidateAnswers`: whether each prompt is answered twice, for the user to choose.
     pub candidate_answers: bool,
-    /// `projectOverview`: whether the model is told when a session begins what lies in the working directory.
+    /// `projectOverview`: whether the model learns when a session begins what lies in the working directory.
     pub project_overview: bool,
-    /// `sessionTitles`: whether a model is asked for titles of sessions; where nothing is said, only if `quick` points to
+    /// `sessionTitles`: whether a model is asked for titles of sessions; by default only if `quick` points to
     /// another profile than the session's.
     pub session_titles: Option<bool>,
     /// `lspServersOnPath`: whether well-known language servers on the `PATH` are used without an entry.
     pub language_servers_on_path: bool,
-    /// `cleanupPeriodDays`: after so many days untouched a session is deleted; `None` means never.
+    /// `cleanupPeriodDays`: days after which an unused session is deleted; `None` means never.
     pub cleanup_days: Option<u32>,
-    /// `todoReminderRounds`: after so many rounds of work without a word about the todo list the model is reminded of it.
+    /// `todoReminderRounds`: rounds without an update of the todo list after which the model is reminded of it.
     pub todo_reminder_rounds: u32,
 }
 
-/// What the agent puts at the end of messages of commits and descriptions of pull requests.
+/// The texts at the end of commit messages and pull request descriptions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attribution {
     /// `attribution.commit`.
@@ -80,11 +80,12 @@ pub struct Attribution {
     pub pull_request: Option<String>,
 }
 
-/// What commits end with where the agent is to be named and nobody says how.
+/// The default text at the end of commit messages.
 const USUAL_TRAILER: &str = "Assisted-by: kode-ls";
 
 impl Attribution {
-    /// This one, where `is_named` does not switch it off; where it switches it on and nobody says how, the usual trailer.
+    /// This one, where `is_named` does not switch it off; where it switches it on without a text of its own, the usual
+    /// trailer.
     #[must_use]
     pub fn or_usual(&self, is_named: Option<bool>) -> Self {
         match is_named {
@@ -98,14 +99,14 @@ impl Attribution {
     }
 }
 
-/// What is done about an answer that only announces what it is going to do.
+/// How to handle an answer that only announces work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IncompleteIntent {
     /// The model is asked to do it.
     #[default]
     Retry,
-    /// The turn ends, and the user is told.
+    /// The turn ends, and the user is notified.
     Stop,
     /// The fallback model is asked to do it.
     Fallback,

@@ -1,7 +1,8 @@
 //! Settings files: where they are, what they say together, and writing rules into them.
 //!
-//! Rule: managed beats command line, editor, local, project, user and default. A broken file costs itself alone and is told. What a
-//! workspace's own files loosen counts only once the user has approved that very text; what they deny always counts.
+//! Rule: managed beats command line, editor, local, project, user and default. A broken file disables itself alone and is
+//! reported. What a workspace's own files loosen counts only once the user has approved that very text; what they deny
+//! always counts.
 
 pub mod declared;
 mod editor;
@@ -67,7 +68,7 @@ const OWN_FOLDERS: usize = 2;
 const SHARED: &str = "settings.json";
 /// The file that is for this user alone.
 const LOCAL: &str = "settings.local.json";
-/// The file beside [`SHARED`], for what is more about models and display; weaker than all of those of its layer.
+/// The file beside [`SHARED`], for keys about models and display; weaker than all of those of its layer.
 const CONFIG: &str = "config.json";
 /// The folder of another agent that keeps its models in such a file.
 const FOREIGN_CONFIG_FOLDER: &str = ".blade";
@@ -99,7 +100,7 @@ pub struct SettingsSources {
     variable: fn(&str) -> Option<String>,
 }
 
-/// What the settings say, as they were when they were loaded.
+/// The settings as of their last load.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The files that were found, the strongest first.
@@ -112,37 +113,37 @@ pub struct Settings {
     pub untrusted: Vec<PlacedRule>,
     /// Everything, those rules included, that waits for the user's approval.
     pub withheld: Vec<WithheldSetting>,
-    /// What counts because the user has approved it.
+    /// Entries in effect by approval.
     pub approved: Vec<WithheldSetting>,
-    /// What each file says, key by key, the strongest first.
+    /// The statements of each file, key by key, the strongest first.
     pub statements: Vec<Statement>,
-    /// What is to be run, started or passed on by others.
+    /// Entries that other modules run, start or pass on.
     pub declared: Declarations,
-    /// What is wrong.
+    /// The problems.
     pub problems: Vec<SettingsProblem>,
     has_lost: bool,
-    /// What files say of plugins, until it is settled.
+    /// The statements of files about plugins, until they are settled.
     switches: Vec<plugins::PluginSwitch>,
-    /// What stands for the contents of the files.
+    /// The digest of the contents of the files.
     contents: Vec<(AbsPath, u64)>,
     /// How often the editor had said something else.
     editor: u64,
     stamps: Vec<(AbsPath, Option<SettingsStamp>)>,
-    /// Files that what is declared names; what they hold is part of what is approved.
+    /// Files that declarations name; their content is part of the approval.
     named: Vec<(AbsPath, Option<SettingsStamp>)>,
 }
 
 /// Something a file of the workspace asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WithheldSetting {
-    /// What is to be approved, or was, for [`Trust::approve`].
+    /// The requests for approval, or the approved ones, for [`Trust::approve`].
     pub wish: TrustRequest,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
 }
 
 impl WithheldSetting {
-    /// What a file of the workspace asks for that is no file of settings.
+    /// The trust requests of a workspace file that is no file of settings.
     #[must_use]
     pub fn of_file(wish: TrustRequest) -> Self {
         let source = RuleSource { layer: SettingsLayer::Project, file: Some(wish.file.clone()), place: None };
@@ -166,7 +167,7 @@ pub enum SettingsError {
     Broken {
         /// The file.
         file: AbsPath,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// A link leads somewhere else.
@@ -179,7 +180,7 @@ pub enum SettingsError {
         /// Where it should be.
         within: AbsPath,
     },
-    /// Somebody else writes it all the time.
+    /// Another process writes it all the time.
     #[error("{file} is being written by somebody else; try again")]
     Busy {
         /// The file.
@@ -204,7 +205,7 @@ pub enum SettingsError {
     },
 }
 
-/// What a file looked like from outside.
+/// The stamp of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SettingsStamp {
     modified: Option<SystemTime>,
@@ -262,7 +263,7 @@ impl SettingsSources {
         &self.trust
     }
 
-    /// Reads everything. Never fails: what is wrong is in [`Settings::problems`]. Blocks on the disk.
+    /// Reads everything. Never fails: problems are in [`Settings::problems`]. Blocks on the disk.
     #[must_use]
     pub fn load(&self) -> Settings {
         // The stamps come first: what changes while it is read makes the settings stale.
@@ -295,7 +296,7 @@ impl SettingsSources {
         settings
     }
 
-    /// Whether any file has changed, come or gone since these settings were loaded from here. Looks at each without reading it.
+    /// Whether any file has changed, come or gone since these settings were loaded from here. Checks each without reading it.
     #[must_use]
     pub fn is_stale(&self, settings: &Settings) -> bool {
         let mut stamps = settings.stamps.iter().chain(&settings.named);
@@ -306,7 +307,7 @@ impl SettingsSources {
     /// All files that settings depend on, there or not.
     pub fn watched(&self) -> impl Iterator<Item = AbsPath> {
         let layers = [SettingsLayer::Local, SettingsLayer::Project, SettingsLayer::User];
-        // A file of two layers is looked at once.
+        // A file of two layers is checked once.
         let servers = layers.into_iter().flat_map(|layer| self.server_files(layer));
         let servers =
             servers.filter(|file| file.shape != servers::ServersShape::OfProjects).map(|file| file.file);
@@ -400,7 +401,7 @@ impl SettingsSources {
         read::read(&origin, &text, settings);
     }
 
-    /// What the editor says: as the user's own what the client says is, and the rest where it narrows.
+    /// The editor's settings: as the user's own what the client says is, and the rest where it narrows.
     fn take_editor(&self, installed: &InstalledPlugins, settings: &mut Settings) {
         let word = self.editor.word();
         // Without a folder of its own, relative paths in it mean nothing.
@@ -480,7 +481,7 @@ impl Settings {
         self.values.stated.preferences().cleanup_days.filter(|_| !self.has_lost)
     }
 
-    /// What stands for the contents of the files, so that a change of them can be told from a mere look at them.
+    /// The digest of the contents of the files, so that a change of them can be told from a mere read of them.
     #[must_use]
     pub fn contents(&self) -> &[(AbsPath, u64)] {
         &self.contents
@@ -507,7 +508,7 @@ impl Settings {
 }
 
 impl SettingsStamp {
-    /// `None` for a file that is not there or cannot be looked at.
+    /// `None` for a file that is not there or cannot be checked.
     pub(crate) fn of(file: &AbsPath) -> Option<Self> {
         let metadata = file.as_path().metadata().ok()?;
         #[cfg(unix)]
@@ -521,15 +522,15 @@ impl SettingsStamp {
     }
 }
 
-/// What stands in an approval of commands for the files of a workspace that they name: a line for each with what is in it
+/// The content of an approval of commands for the files of a workspace that they name: a line for each with its content
 /// now. Empty when they name none. Blocks on the disk.
 pub(crate) fn contents_of_named(workspace: &AbsPath, commands: &str) -> String {
     let commands = serde_json::Value::String(commands.to_owned());
     scripts::named_files(workspace, &commands).iter().map(scripts::ReferencedFile::line).collect()
 }
 
-/// What is approved of something that a file of the workspace declares: its text, and a line for each file of the workspace that
-/// it names. Blocks on the disk.
+/// The approved part of an entry that a file of the workspace declares: its text, and a line for each file of the workspace
+/// that it names. Blocks on the disk.
 pub(crate) fn text_with_contents(workspace: &AbsPath, value: &serde_json::Value) -> String {
     let contents: String =
         scripts::named_files(workspace, value).iter().map(scripts::ReferencedFile::line).collect();

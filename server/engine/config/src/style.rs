@@ -1,7 +1,7 @@
 //! Output styles: how the agent answers, built in or written by the user.
 //!
-//! Rule: a style changes how is answered and never what is allowed; a file of the project wins over one of the user,
-//! one of the user over what is built in, and one that cannot be read is told and not used.
+//! Rule: a style changes the form of answers and never permissions; a file of the project wins over one of the user,
+//! one of the user over the built-in one, and an unreadable one is reported and not used.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ use kode_base::paths::AbsPath;
 use kode_base::regular;
 use kode_permission::rules::SettingsProblem;
 
-/// The name of the style that is used where nobody chooses one.
+/// The name of the style that is used by default.
 pub const DEFAULT: &str = "Default";
 
 /// The most bytes of a file.
@@ -38,15 +38,15 @@ const BUILT_IN: [(&str, &str, &str); 5] = [
 /// How the agent answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it is for; may be empty.
+    /// Its purpose; may be empty.
     pub description: String,
-    /// What the model is told.
+    /// The text for the model.
     pub text: String,
-    /// Whether the model is told how to go about code as well.
+    /// Whether the model learns how to go about code as well.
     pub keeps_coding: bool,
-    /// Whose it is.
+    /// Its owner.
     pub origin: ExtensionOrigin,
     /// The file it is from; `None` for a built-in one.
     pub file: Option<AbsPath>,
@@ -59,11 +59,11 @@ pub struct Styles {
     styles: Vec<Style>,
     /// Styles that others of the same name hide.
     pub shadowed: Vec<ShadowedAgent>,
-    /// What is wrong with files.
+    /// The problems of files.
     pub problems: Vec<SettingsProblem>,
 }
 
-/// What a file says of itself.
+/// The header of a file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 struct StyleFrontMatter {
@@ -80,7 +80,7 @@ impl Default for Style {
 }
 
 impl Default for Styles {
-    /// Those built in.
+    /// The built-in styles.
     fn default() -> Self {
         Self::load(&ExtensionFolders::default())
     }
@@ -107,7 +107,7 @@ impl Styles {
     /// The style of a name, whatever its letter case.
     ///
     /// # Errors
-    /// That there is none, naming those there are.
+    /// The error for an unknown name, with the known ones.
     pub fn find(&self, name: &str) -> Result<&Style, String> {
         let wanted = name.trim();
         let is_it = |style: &&Style| style.name.to_lowercase() == wanted.to_lowercase();
@@ -144,7 +144,7 @@ impl Styles {
 }
 
 impl Style {
-    /// Whether it is the one used where nobody chooses.
+    /// Whether it is the default one.
     #[must_use]
     pub fn is_default(&self) -> bool {
         self.file.is_none() && self.name == DEFAULT
@@ -162,7 +162,7 @@ impl Style {
     }
 }
 
-/// What came of a file: the style, or why there is none, with the file's text.
+/// The result of a file: the style, or the reason why it is missing, with the file's text.
 type StyleFile = Result<Style, (FileFault, String)>;
 
 /// The styles in a folder, in the order of their files' names.

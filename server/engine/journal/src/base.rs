@@ -15,7 +15,7 @@ use crate::write_atomically;
 /// The name of the file in a session's folder.
 pub const BASE: &str = "base.bin";
 
-/// So many bytes at the beginning of a journal, and before the place a base is for, tell that it belongs to it.
+/// Number of bytes at the beginning of a journal, and before the base's place, that identify the journal.
 const LOOKED_AT: u64 = 4 * 1024;
 
 /// The longest first line of a base.
@@ -32,7 +32,7 @@ pub struct BaseMark {
     tail: u32,
 }
 
-/// What stands before the content of a base: one line of JSON.
+/// The text before the content of a base: one line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BaseHeader {
     /// The form of the content.
@@ -50,7 +50,7 @@ pub struct BaseHeader {
 /// A base as it was read.
 #[derive(Debug)]
 pub struct Base {
-    /// What stands before the content.
+    /// The text before the content.
     pub header: BaseHeader,
     content: Vec<u8>,
 }
@@ -61,7 +61,7 @@ pub enum BaseError {
     /// The system says so.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is not what was written.
+    /// It differs from the written data.
     #[error("it is damaged")]
     Damaged,
     /// Another build has written it.
@@ -88,7 +88,7 @@ impl BaseMark {
 }
 
 impl BaseHeader {
-    /// The checksum of a content and of what is said of it.
+    /// The checksum of a content and of its description.
     fn checked(&self, content: &[u8]) -> io::Result<u32> {
         let mut hasher = crc32fast::Hasher::new();
         hasher.update(&serde_json::to_vec(&(&self.form, &self.mark, self.shelf, self.len))?);
@@ -171,7 +171,7 @@ impl Base {
         self.header.len
     }
 
-    /// What it holds.
+    /// Its content.
     ///
     /// # Errors
     /// [`BaseError::Content`].

@@ -1,6 +1,6 @@
 //! Blobs: byte strings beside a session's journal, each named by the SHA-256 of its content.
 //!
-//! Rule: a blob is on the disk before a record names it, and what is read is what the name says or an error. Blobs
+//! Rule: a blob is on the disk before a record names it, and a read returns the named content or an error. Blobs
 //! are only ever added. They are not compressed: they are few and small, and a damaged one must cost itself alone. While
 //! the disk refuses, contents wait in memory, and the journal takes no record for safe before they are kept.
 
@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::disk::{self, Disk};
 
-/// So many bytes of contents wait in memory while the disk refuses them; a single one may be longer.
+/// Maximum bytes of contents that wait in memory while the disk refuses them; a single one may be longer.
 const WAITING_BYTES: usize = 64 << 20;
 
 /// The name of a blob: the SHA-256 of its content, written as 64 lower-case hexadecimal digits.
@@ -102,7 +102,7 @@ pub struct Blobs {
     unkept: Arc<Mutex<PendingBlobs>>,
 }
 
-/// What the disk does not have, or may not have.
+/// Data that is not, or may not be, on the disk.
 #[derive(Debug, Default)]
 struct PendingBlobs {
     /// Contents that wait to be kept.
@@ -158,7 +158,7 @@ impl Blobs {
     /// Keeps the contents that the disk has refused before.
     ///
     /// # Errors
-    /// What the system says now; what is not kept goes on waiting.
+    /// The error of the system; unwritten contents keep waiting.
     pub fn retry(&self) -> io::Result<()> {
         loop {
             let Some((id, bytes)) =
@@ -215,7 +215,7 @@ impl Blobs {
     /// Makes blobs survive a power cut.
     ///
     /// # Errors
-    /// What the system says. How many of them are safe is not known then, and all are written anew when their contents
+    /// What the system says. How many of them are safe is not known then, and all are written again when their contents
     /// come again.
     pub fn sync(&self, ids: &[BlobId]) -> io::Result<()> {
         if ids.is_empty() {
@@ -282,7 +282,7 @@ impl Blobs {
             return Ok(());
         }
         let mut folders = disk::make_folders(&*self.disk, &self.folder)?;
-        // Whoever made it may have ended before the disk knew its name.
+        // Its creator may have ended before the disk knew its name.
         folders.extend(self.folder.parent().map(Path::to_path_buf));
         self.unkept().folders.extend(folders);
         disk::remove_unfinished(&*self.disk, &self.folder)?;

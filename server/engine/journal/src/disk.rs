@@ -1,7 +1,7 @@
-//! What a journal and its blobs ask of the file system: a thin layer, so that tests can put a bad disk below them.
+//! The operations of a journal and its blobs on the file system: a thin layer, so that tests can put a bad disk below them.
 //!
 //! Rule: everything that must outlive a crash goes through here; an error says what the system said and nothing is
-//! retried or hidden, except that an interrupted write goes on. Files and folders that are made are their user's alone.
+//! retried or hidden, except that an interrupted write continues. Files and folders that are made are their user's alone.
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-/// From so many files on, the whole file system is synced once instead of each file: cheaper than a disk barrier for
+/// From this many files on, the whole file system is synced once instead of each file: cheaper than a disk barrier for
 /// each, dearer than a few.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const SYNC_ALL_FROM: usize = 16;
@@ -85,7 +85,7 @@ pub trait DiskFile: Debug + Send + Sync {
     /// Cuts it, or makes it longer.
     fn truncate(&self, length: u64) -> io::Result<()>;
 
-    /// Waits until the disk has its bytes. After an error what was written since the last success may be lost, even
+    /// Waits until the disk has its bytes. After an error, data written since the last success may be lost, even
     /// when the next call succeeds.
     fn sync(&self) -> io::Result<()>;
 
@@ -220,7 +220,7 @@ pub(crate) fn write_all_at(file: &dyn DiskFile, mut bytes: &[u8], mut offset: u6
     Ok(())
 }
 
-/// Reads from a place on, and goes on when that is interrupted; 0 at the end.
+/// Reads from a place on, and continues when that is interrupted; 0 at the end.
 pub(crate) fn read_some_at(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut interruptions = 0;
     loop {
@@ -286,7 +286,7 @@ pub(crate) fn make_folders(disk: &dyn Disk, folder: &Path) -> io::Result<Vec<Pat
 }
 
 /// Writes a file so that it holds the old bytes or the new ones at every moment, also after a power cut, and its user
-/// alone can read it. Its folder must be there. For files that can be made anew, such as summaries of a journal.
+/// alone can read it. Its folder must be there. For files that can be made again, such as summaries of a journal.
 ///
 /// # Errors
 /// What the system says; the old file stays then.
@@ -324,8 +324,8 @@ pub(crate) fn put_in_place(
     placed
 }
 
-/// Removes what a crash has left in a folder: unfinished files of other processes than this one. Only whoever alone
-/// writes the folder may do so.
+/// Removes the leftovers of a crash in a folder: unfinished files of other processes than this one. Only the process that
+/// alone writes the folder may do so.
 pub(crate) fn remove_unfinished(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
     let own = own_prefix();
     for name in disk.list(folder)? {

@@ -27,7 +27,7 @@ pub struct JournalTail {
 pub enum Growth {
     /// By the lines that were handed over, maybe by none.
     Further,
-    /// It is shorter than what was read of it: it is another one.
+    /// It is shorter than its read part: it is another one.
     Replaced,
 }
 
@@ -46,7 +46,7 @@ impl JournalTail {
     /// Reads what has come since and hands it over line by line.
     ///
     /// # Errors
-    /// What the system says. What was handed over until then counts as read; the rest comes with the next call.
+    /// The error of the system. The part handed over until then counts as read; the rest comes with the next call.
     pub fn read<E: JournalEntry>(&mut self, each: impl FnMut(LineStamp, E)) -> io::Result<Growth> {
         let mut file = File::open(&self.path)?;
         let end = whole_length(&mut file)?;

@@ -1,8 +1,9 @@
-//! Who writes a session: the note beside its journal, how another process asks for it, and the relay of requests to the user.
+//! The writer of a session: the note beside its journal, how another process asks for it, and the relay of requests to the
+//! user.
 //!
 //! Rule: the lock of the journal is the truth; all files here are notes. Each is written whole by a rename and readable by
-//! the user alone. What is asked is addressed to one lease: whoever holds a later one has nothing to do with it. Whoever
-//! asked has given up after [`TAKE_OVER_LIMIT`]: what is older is not obeyed.
+//! the user alone. A request addresses one lease: the holder of a later one ignores it. The caller has
+//! given up after [`TAKE_OVER_LIMIT`]: older requests are ignored.
 
 use std::fs;
 use std::io::{self, Write};
@@ -24,13 +25,13 @@ pub const TAKE_OVER_LIMIT: Duration = Duration::from_secs(10);
 /// The note of who writes, beside the journal.
 const WRITER: &str = "writer.json";
 
-/// The folder of what is asked and answered, beside the journal: so watching it is not woken by each record.
+/// The folder of requests and answers, beside the journal, so that records do not wake its watch.
 const FOLDER: &str = "lease";
 
-/// So many asks are looked at; nobody asks as often in earnest.
+/// Maximum number of requests that are checked; no honest use reaches it.
 const MAX_ASKS: usize = 32;
 
-/// A note that is longer than this many bytes is none of ours.
+/// A note that is longer than this many bytes is not ours.
 const MAX_NOTE: u64 = 16 * 1_024;
 
 /// The name of the note of pending requests, in that folder.
@@ -60,7 +61,7 @@ pub struct SessionWriter {
     pub since: Timestamp,
 }
 
-/// Somebody wants to write the session.
+/// Another process wants to write the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeaseRequest {
@@ -113,7 +114,7 @@ struct AnswerNote<T> {
     answer: T,
 }
 
-/// Why a writer goes on writing.
+/// Why a writer continues writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase")]
 pub enum LeaseRefusal {
@@ -158,7 +159,7 @@ impl Lease {
         Self { journal: journal.to_path_buf(), folder: journal.with_file_name(FOLDER) }
     }
 
-    /// Notes who writes. What was asked of an earlier writer is no more; what was asked of whoever writes still is, unless
+    /// Records the writer. Requests to an earlier writer are void; requests to the current one stay, unless
     /// this process asked it and has got what it wanted.
     pub fn announce(&self, writer: &SessionWriter) {
         let made = create_private_folder(&self.folder);
@@ -172,7 +173,7 @@ impl Lease {
             }
         }
         if let Err(error) = made.and_then(|()| put(&self.note(), writer)) {
-            // Only a note: whoever wants to write is told less.
+            // Only a note: a process that wants to write gets less information.
             tracing::warn!(%error, "who writes the session could not be noted");
         }
     }
@@ -184,12 +185,12 @@ impl Lease {
         }
     }
 
-    /// Who writes, as noted.
+    /// The writer, as noted.
     pub fn writer(&self) -> Option<SessionWriter> {
         get(&self.note())
     }
 
-    /// Whether nobody writes. Must not be asked often: whoever opens the journal at this moment is refused.
+    /// Whether no process writes. Call it rarely: a process that opens the journal at this moment is refused.
     pub fn is_free(&self) -> bool {
         let Ok(journal) = fs::File::open(&self.journal) else { return false };
         journal.try_lock().is_ok()
@@ -201,7 +202,7 @@ impl Lease {
         put(&self.ask_note(&ask.id), &RequestNote::of(ask.clone()))
     }
 
-    /// What is asked and awaited. All other asks are taken away: whoever asked has given up or ended.
+    /// The awaited request. All other requests are removed: the caller has given up or ended.
     pub fn asks(&self) -> Vec<LeaseRequest> {
         let asks = self.notes().into_iter().filter(|path| is_ask(path)).take(MAX_ASKS);
         let awaited = asks.filter_map(|path| {
@@ -276,7 +277,7 @@ impl Lease {
         remove(&self.answer_note(id));
     }
 
-    /// What is asked and answered, and what is left of earlier times.
+    /// Requests and answers, and the rest of earlier times.
     fn notes(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         // One that begins with a dot is being written.
@@ -284,7 +285,7 @@ impl Lease {
         whole.map(|entry| entry.path()).filter(|path| path.is_file()).collect()
     }
 
-    /// Tells whoever asked that the writer goes on.
+    /// Tells the caller that the writer continues.
     pub fn decline(&self, ask: &AskId, why: LeaseRefusal) {
         remove(&self.ask_note(ask));
         if let Err(error) = put(&self.answer_note(ask), &why) {
@@ -292,7 +293,7 @@ impl Lease {
         }
     }
 
-    /// Why the writer goes on, if it has said so.
+    /// Why the writer continues, if it has said so.
     pub fn declined(&self, ask: &AskId) -> Option<LeaseRefusal> {
         get(&self.answer_note(ask))
     }
@@ -304,7 +305,7 @@ impl Lease {
     }
 
     /// Wakes when something is asked or answered, and with `journal` also when the journal grows or another note says who
-    /// writes. `None` where the system cannot tell; whoever waits looks every now and then anyway.
+    /// writes. `None` where the system cannot tell; a waiting caller polls anyway.
     pub fn watch(&self, wake: Arc<Notify>, journal: bool) -> Option<FolderWatch> {
         // That a file that was written is closed counts too: so ends a process that is killed.
         let watcher = FolderWatch::new(move |_| wake.notify_one()).and_then(|watcher| {
@@ -430,7 +431,7 @@ mod tests {
         assert_eq!((lease.asks(), lease.declined(&one.id)), (vec![], None));
     }
 
-    /// Asks as another process would have so many seconds ago.
+    /// Asks as another process would have this many seconds ago.
     fn asked(lease: &Lease, of: Option<&SessionWriter>, seconds: i64) -> AskId {
         let id = AskId::generate();
         let ask = LeaseRequest { id: id.clone(), lease: of.map(|writer| writer.lease.clone()), force: false };

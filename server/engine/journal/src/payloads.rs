@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::JournalEntry;
 
-/// What stands before the hash, in the place of the payload. No base64 has a colon.
+/// The text before the hash, in the place of the payload. No base64 has a colon.
 const REFERENCE: &str = "sha256:";
 
 /// Replaces every `known` payload by its hash. Returns the hashes of the others.
@@ -31,7 +31,7 @@ pub(super) fn refer<E: JournalEntry>(record: &mut E, known: impl FnOnce() -> Has
 }
 
 /// Replaces every hash by its payload. `seen` has the line of each payload of earlier records, `at` is the line of this
-/// record, and `again` reads an earlier record anew: payloads are too large to be kept.
+/// record, and `again` reads an earlier record again: payloads are too large to be kept.
 pub(super) fn restore<E: JournalEntry>(
     record: &mut E,
     at: u64,

@@ -18,24 +18,24 @@ use crate::{JournalEntry, JournalLine, VERSION, payloads};
 /// The longest line that is read, in bytes with its end; longer ones are skipped as damaged.
 pub const LINE_LIMIT: usize = 64 * 1024 * 1024;
 
-/// So many bytes are read at once.
+/// Number of bytes that are read at once.
 const READ_STEP: usize = 64 << 10;
 
-/// So many lines are known again: a writer writes again what no sync has covered, and that is never more.
+/// Number of lines that are recognized: a writer writes again what no sync has covered, and that is never more.
 const MAX_SEEN: usize = 20_000;
 
-/// What a journal held.
+/// The content of a journal.
 #[derive(Debug)]
 pub struct ReadJournal<E> {
     /// The records, oldest first.
     pub records: Vec<E>,
-    /// What the lines say beside their records, in the order of these.
+    /// The fields of the lines beside their records, in the order of these.
     pub stamps: Vec<LineStamp>,
     /// Lines that were no record this build can read.
     pub skipped: u64,
 }
 
-/// What a line says beside its record.
+/// The fields of a line beside its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineStamp {
     /// The number of the newest event before those that the record tells.
@@ -67,7 +67,7 @@ pub(crate) fn read_on<E: JournalEntry>(disk: &dyn Disk, path: &Path) -> io::Resu
     Ok(journal)
 }
 
-/// The lines of a journal one by one, oldest first. What was read is not kept.
+/// The lines of a journal one by one, oldest first. Read lines are not kept.
 #[derive(Debug)]
 pub struct JournalLines<E> {
     path: PathBuf,
@@ -139,7 +139,7 @@ impl<E: JournalEntry> JournalLines<E> {
         self.skipped
     }
 
-    /// What stands in the line that was read last, which begins at `start`; `None` when it is to be passed over.
+    /// The content of the last line, which begins at `start`; `None` when it is to be passed over.
     fn parsed(&mut self, start: u64) -> Option<(LineStamp, E)> {
         match parse(&self.line) {
             Ok(ParsedLine { line, is_whole }) => {
@@ -238,14 +238,14 @@ impl RecentLines {
 #[derive(Debug)]
 pub(super) struct ParsedLine<E> {
     pub(super) line: JournalLine<E>,
-    /// Whether nothing but the line stands there: a power cut can leave zeros where the lines before it were.
+    /// Whether nothing but the line is there: a power cut can leave zeros where the lines before it were.
     pub(super) is_whole: bool,
 }
 
 /// Reads a line, given with its end or without.
 ///
 /// # Errors
-/// Why it is none of this build's.
+/// Why it is not one of this build.
 pub(super) fn parse<E: JournalEntry>(bytes: &[u8]) -> serde_json::Result<ParsedLine<E>> {
     let text = trimmed(bytes);
     let line: JournalLine<E> = serde_json::from_slice(text)?;

@@ -1,7 +1,7 @@
 //! The shelf of a session: what has left memory and may be wanted again, in one file beside the journal.
 //!
-//! Rule: it is a cache of what the journal tells. What is read from it is byte for byte what was put on it, or an error
-//! after which the shelf counts as damaged, and whoever owns it makes it anew from the journal.
+//! Rule: it is a cache of the journal. A read returns byte for byte the stored data, or an error
+//! after which the shelf counts as damaged, and its owner makes it again from the journal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -28,7 +28,7 @@ pub struct ShelfSlot {
     check: u32,
 }
 
-/// What of a session has left memory. One process writes it: the one that writes the journal.
+/// The part of a session that has left memory. One process writes it: the one that writes the journal.
 #[derive(Debug)]
 pub struct Shelf {
     inner: Mutex<ShelfFile>,
@@ -37,7 +37,7 @@ pub struct Shelf {
 
 #[derive(Debug)]
 struct ShelfFile {
-    /// `None` for one that nobody opens again.
+    /// `None` for one that is never opened again.
     path: Option<PathBuf>,
     /// Opened with the first use: most sessions never need it.
     file: Option<File>,
@@ -48,7 +48,7 @@ impl Shelf {
     /// An empty shelf in the place of whatever is there. The file is made with the first thing that is put on it.
     ///
     /// # Errors
-    /// What the system says about what is there.
+    /// The error of the system about the existing file.
     pub fn create(path: &Path) -> io::Result<Self> {
         match std::fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -63,7 +63,7 @@ impl Shelf {
         Self::of(ShelfFile { path: None, file: None, length: 0 })
     }
 
-    /// The shelf as it was when it had `length` bytes; what was put on it later is dropped.
+    /// The shelf as it was when it had `length` bytes; later data is dropped.
     ///
     /// # Errors
     /// What the system says; of kind [`io::ErrorKind::InvalidData`] when there is less.
@@ -113,11 +113,11 @@ impl Shelf {
         Ok(ShelfSlot { at, len, check: crc32fast::hash(bytes) })
     }
 
-    /// Reads what was put on the shelf.
+    /// Reads data from the shelf.
     ///
     /// # Errors
-    /// What the system says; of kind [`io::ErrorKind::InvalidData`] when it is not what was put there. The shelf counts
-    /// as damaged then.
+    /// The error of the system; of kind [`io::ErrorKind::InvalidData`] when the data differs from the stored data. The
+    /// shelf counts as damaged then.
     pub fn get(&self, slot: &ShelfSlot) -> io::Result<Vec<u8>> {
         let read = self.read(slot);
         if let Err(error) = &read {
@@ -141,7 +141,7 @@ impl Shelf {
         Err(io::Error::new(io::ErrorKind::InvalidData, text))
     }
 
-    /// Says that what was read makes no sense.
+    /// Reports that the read data is invalid.
     pub fn condemn(&self) {
         self.is_damaged.store(true, Ordering::Release);
     }
@@ -158,7 +158,7 @@ impl Shelf {
         self.inner.lock().length
     }
 
-    /// Waits until the disk has what is on it.
+    /// Waits until the disk has its data.
     ///
     /// # Errors
     /// What the system says.

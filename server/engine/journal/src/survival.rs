@@ -1,4 +1,4 @@
-//! What was acknowledged survives: a scripted run over a journal and its blobs is made to fail at every single call to
+//! Acknowledged data survives: a scripted run over a journal and its blobs is made to fail at every single call to
 //! the disk, in every way, and then read back.
 //!
 //! Rule: an acknowledged record is one that was appended before a sync that succeeded, and a blob one whose `put` has
@@ -25,18 +25,18 @@ fn journal_path() -> PathBuf {
     PathBuf::from("/state/sessions/w/s/journal.jsonl")
 }
 
-/// What a run was promised.
+/// The promises of a run.
 #[derive(Debug, Default)]
 struct Promise {
-    /// How many records were handed in.
+    /// How many records were submitted.
     appended: usize,
     /// How many of them are safe.
     safe: usize,
     /// Blobs that are safe.
     blobs: Vec<BlobId>,
-    /// Blobs that were handed in and refused so far.
+    /// Blobs that were submitted and refused so far.
     refused: Vec<BlobId>,
-    /// Whether a journal was closed while records waited: what came after them may have gone on without them.
+    /// Whether a journal was closed while records waited: what came after them may have continued without them.
     is_gapped: bool,
 }
 
@@ -99,7 +99,7 @@ async fn run(memory: &Memory, plan: Option<Plan>) -> (Promise, u64) {
     (run.promise, disk.calls())
 }
 
-/// Reads back and goes on.
+/// Reads back and continues.
 async fn check(memory: &Memory, promise: &Promise, may_tear: bool, what: &str) {
     memory.end_process();
     let disk: Arc<dyn Disk> = Arc::new(memory.clone());

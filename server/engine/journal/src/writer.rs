@@ -1,8 +1,8 @@
 //! Appends records to a journal.
 //!
-//! Rule: once [`Journal::sync`] has returned, what was appended before survives everything short of a broken disk. A
+//! Rule: once [`Journal::sync`] has returned, all earlier appends survive everything short of a broken disk. A
 //! record that could not be written waits in memory, is tried again before every other and until it is written, and
-//! that is told once when it begins and once when it is over.
+//! that is reported once when it begins and once when it is over.
 
 mod end;
 #[cfg(test)]
@@ -23,7 +23,7 @@ use crate::disk::{self, Disk, OpenMode};
 use crate::{Blobs, JournalEntry, LINE_LIMIT, VERSION, payloads};
 use end::JournalEnd;
 
-/// So often a journal is tried that somebody has locked: who only looks whether it is free has it for a moment.
+/// Number of attempts for a locked journal: a check whether it is free holds the lock for a moment.
 const LOCK_ATTEMPTS: u32 = 4;
 
 /// The pause between two of these.
@@ -37,15 +37,15 @@ pub struct JournalError {
     pub path: PathBuf,
     /// Records that are not written yet, this one included.
     pub waiting: usize,
-    /// What the system said.
+    /// The error of the system.
     #[source]
     pub source: io::Error,
 }
 
-/// What people are told of the disk below a journal.
+/// Notices for people about the disk below a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageNews {
-    /// What happened, where, how much waits, and what to do.
+    /// The failure, its place, how much waits, and what to do.
     pub message: String,
     /// Whether all is well again.
     pub recovered: bool,
@@ -79,7 +79,7 @@ pub struct PreparedLine {
     is_transient: bool,
 }
 
-/// What of a line does not depend on what was told before it.
+/// The part of a line that does not depend on earlier events.
 #[derive(Serialize)]
 struct LineBody<'a, E> {
     written: Timestamp,
@@ -98,11 +98,11 @@ struct JournalWriter {
     is_released: bool,
     /// Whether the disk refuses.
     is_failing: bool,
-    /// Whether somebody wants a sync and does not wait for it.
+    /// Whether a caller wants a sync without waiting for it.
     wants_sync: bool,
     /// Records that are lost since the disk began to refuse.
     lost: u64,
-    /// How many syncs have begun.
+    /// How many syncs have started.
     syncs: u64,
     news: VecDeque<StorageNews>,
 }
@@ -124,7 +124,7 @@ impl Journal {
         Self::open_on(disk::real(), path, None)
     }
 
-    /// As [`Journal::open_on`], made when missing or not; one that somebody holds for a moment is tried again. Blocks
+    /// As [`Journal::open_on`], made when missing or not; one that is locked for a moment is tried again. Blocks
     /// meanwhile.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl Journal {
     }
 
     /// The same with the blobs that its records name: those that the disk refused are written before any record is
-    /// taken for safe.
+    /// treated as safe.
     ///
     /// # Errors
     /// As [`Journal::open`].
@@ -171,7 +171,7 @@ impl Journal {
     }
 
     /// Lets others write the journal from now on, and writes it no more. Answers how many records are lost by that, as
-    /// people are told.
+    /// people are notified.
     pub fn release(&self) -> Option<StorageNews> {
         let mut writer = self.shared.writer.lock();
         if writer.is_released {
@@ -273,7 +273,7 @@ impl Journal {
         self.shared.attention.notify_one();
     }
 
-    /// Appends a record that tells nothing anybody follows, or is told of elsewhere; see [`Journal::append_line`].
+    /// Appends a record that tells nothing anybody follows, or is reported elsewhere; see [`Journal::append_line`].
     ///
     /// # Errors
     /// As [`Journal::append_line`].
@@ -355,7 +355,7 @@ impl Journal {
         self.shared.writer.lock().is_failing
     }
 
-    /// The records that a power cut could cost, as their types stand in the journal.
+    /// The records that a power cut could cost, as their types are in the journal.
     #[must_use]
     pub fn unsynced(&self) -> Vec<String> {
         let kind = |line: &Vec<u8>| {
@@ -365,14 +365,14 @@ impl Journal {
         self.shared.writer.lock().end.unsynced().map(kind).collect()
     }
 
-    /// Whether a sync is due that nobody waits for.
+    /// Whether a sync is due that no caller waits for.
     pub fn is_sync_due(&self) -> bool {
         let mut writer = self.shared.writer.lock();
         let wants = std::mem::take(&mut writer.wants_sync);
         wants || writer.end.is_sync_due()
     }
 
-    /// What is to be told of the disk, oldest first.
+    /// Events about the disk to be emitted, oldest first.
     pub fn take_news(&self) -> Vec<StorageNews> {
         self.shared.writer.lock().news.drain(..).collect()
     }
@@ -405,7 +405,7 @@ impl Journal {
         match &synced {
             Ok(()) => {
                 writer.end.note_synced(&point);
-                // What came meanwhile may have failed: then it is not over.
+                // Later records may have failed: then it is not over.
                 let is_rest_kept = !self.shared.blobs.as_ref().is_some_and(Blobs::has_waiting);
                 if writer.is_failing && writer.end.waiting() == 0 && is_rest_kept {
                     let dropped = self.shared.blobs.as_ref().map_or(0, Blobs::take_dropped);
@@ -419,7 +419,7 @@ impl Journal {
                 self.note_failure(&mut writer, error, "journal");
             }
         }
-        // What names a content that is not kept is not safe, though the record is.
+        // A record that names an unsaved content is not safe, though it is written.
         synced.and(contents)
     }
 

@@ -52,7 +52,7 @@ pub(crate) struct LanguageConnection {
     tasks: [tokio::task::AbortHandle; 2],
 }
 
-/// What the tasks of a connection share with it.
+/// The state that the tasks of a connection share.
 struct ConnectionState {
     pending: Mutex<HashMap<i64, oneshot::Sender<Result<Value, RequestFailure>>>>,
     closed: CancellationToken,
@@ -255,7 +255,7 @@ fn dispatch(
         }
         (Some(id), None) => {
             let pending = id.as_i64().and_then(|id| shared.pending.lock().remove(&id));
-            // One that nobody waits for came too late.
+            // One that no caller waits for came too late.
             if let Some(pending) = pending {
                 drop(pending.send(result_of(&mut message)));
             }

@@ -51,7 +51,7 @@ impl Instance {
     /// # Errors
     /// [`LanguageError::Unavailable`].
     pub(crate) async fn running(self: &Arc<Self>) -> Result<Arc<RunningLanguageServer>, LanguageError> {
-        // A start goes on when the call that wanted it is cancelled.
+        // A start continues when the call that wanted it is cancelled.
         let instance = Arc::clone(self);
         let started = tokio::spawn(async move { instance.start().await }).await;
         let started = started.unwrap_or_else(|_| Err("its start failed".to_owned()));

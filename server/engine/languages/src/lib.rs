@@ -1,8 +1,8 @@
 //! A client of language servers: what they know about the text of a workspace, unsaved text included.
 //!
 //! Rule: a server starts at the first call that needs it, runs in the sandbox, serves all sessions of its root and ends after ten
-//! idle minutes. Every wait, queue, answer and number of restarts is bounded. A program that nobody named in settings runs in a
-//! sandbox alone.
+//! idle minutes. Every wait, queue, answer and number of restarts is bounded. A program without an entry in settings runs
+//! in a sandbox alone.
 //!
 //! Must not know: sessions, the loop.
 //! Used by: engine.

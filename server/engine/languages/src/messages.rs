@@ -1,7 +1,7 @@
 //! The messages that a server sends by itself: diagnostics, progress, and requests for configuration.
 //!
-//! Rule: what is kept is bounded by files and items; a server that publishes more loses the rest. No message changes anything but
-//! the state in here.
+//! Rule: the kept diagnostics are bounded by files and items; a server that publishes more loses the rest. No message
+//! changes anything but the state in here.
 
 use std::collections::HashMap;
 

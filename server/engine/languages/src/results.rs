@@ -18,7 +18,7 @@ pub(crate) struct Location {
     pub(crate) range: PositionRange,
 }
 
-/// A place in a file, with the whole of what stands there.
+/// A place in a file, with its whole text.
 #[derive(Clone, Debug)]
 pub(crate) struct Destination {
     pub(crate) uri: String,

@@ -163,7 +163,7 @@ impl RunningLanguageServer {
         self.connection.is_open() && !self.ending.is_cancelled()
     }
 
-    /// Whether it was told to end, or had been idle too long: its end is no fault then.
+    /// Whether it was asked to end, or had been idle too long: its end is no fault then.
     pub(crate) fn was_ended(&self) -> bool {
         self.ending.is_cancelled()
     }
@@ -207,8 +207,8 @@ impl RunningLanguageServer {
         }
     }
 
-    /// Gives the server proposed texts, has `check` look at them by their versions, and takes them back. `None` when requests are
-    /// under way, which would see them, or the server has ended.
+    /// Gives the server proposed texts, has `check` check them by their versions, and takes them back. `None` when requests
+    /// are under way, which would see them, or the server has ended.
     pub(crate) async fn with_proposed<T>(
         &self,
         texts: &[(Target, Arc<str>)],
@@ -258,7 +258,7 @@ impl RunningLanguageServer {
                 }
             }
         };
-        // What it has not read by then is named in the result.
+        // Files that it has not read by then are named in the result.
         drop(timeout(READY_LIMIT, idle).await);
     }
 
@@ -399,7 +399,7 @@ fn failed_start(
     format!("{reason}{}", last_error(errors))
 }
 
-/// The last line of a server's error output, in parentheses; empty where there is none.
+/// The last line of a server's error output, in parentheses; empty if absent.
 fn last_error(errors: &ErrorOutput) -> String {
     let text = errors.text();
     let last = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();

@@ -95,7 +95,7 @@ struct ServersState {
 }
 
 impl Languages {
-    /// Those of an editor come before instances of ours.
+    /// Servers of an editor come before instances of ours.
     #[must_use]
     pub fn with_editor(editor: Arc<dyn EditorServers>) -> Self {
         Self { instances: Arc::default(), workspaces: Mutex::default(), editor }
@@ -150,7 +150,7 @@ impl LanguagePool for Languages {
 }
 
 impl Instances {
-    /// The instance of a definition for a root; made where there is none.
+    /// The instance of a definition for a root; made if absent.
     fn of(
         &self,
         definition: &Arc<LanguageServerDefinition>,
@@ -212,7 +212,7 @@ struct LanguageResults {
 
 /// The texts that results are about.
 enum LanguageTexts {
-    /// Those that an instance of ours had.
+    /// The state of our own instance.
     Own(HashMap<Target, SyncedText>),
     /// The versions of the documents that were open in the editor.
     Editor(HashMap<Target, i32>),

@@ -30,7 +30,7 @@ use kode_text::workspace::language::{
     DiagnosticsRequest, LanguageError, LanguageServers, PlaceKind, ServerStart, TextPosition, TriedFile,
 };
 
-/// What the server does about a message.
+/// The reaction of the server to a message.
 enum Act {
     /// It answers a request.
     Answer(Value),
@@ -301,7 +301,7 @@ async fn edits_of_a_version_that_moved_are_asked_for_once_more_and_then_refused(
     let error = bench.servers.rename(workspace, at, "omega").await.unwrap_err();
     assert_eq!(error, LanguageError::Moved("a.word".to_owned(), "words".to_owned()));
     assert_eq!(bench.received("textDocument/rename").len(), 2);
-    // A position of another text is none.
+    // A position of another text is invalid.
     bench.rig.open("a.word", "other\n");
     let error = bench.servers.rename(workspace, at, "omega").await.unwrap_err();
     assert!(matches!(error, LanguageError::Moved(..)), "{error}");

@@ -25,7 +25,7 @@ pub(crate) fn frame(message: &Value) -> Vec<u8> {
 /// Reads the next message; `None` at the end of the stream.
 ///
 /// # Errors
-/// What is wrong with the stream: no header, a message over the bound, or no JSON.
+/// The problems of the stream: no header, a message over the bound, or no JSON.
 pub(crate) async fn read(reader: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Value>> {
     let Some(length) = read_header(reader).await? else { return Ok(None) };
     if length > MAX_MESSAGE {

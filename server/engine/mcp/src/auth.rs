@@ -41,12 +41,12 @@ const FOLDER: &str = "mcp/tokens";
 /// The modes of what holds tokens.
 const PRIVATE_FILE: u32 = 0o600;
 const PRIVATE_FOLDER: u32 = 0o700;
-/// What kode-ls is called when it asks to be known.
+/// The client name of kode-ls in a registration.
 const CLIENT_NAME: &str = "kode-ls";
 
 /// A sign-in that waits for the user.
 pub(crate) struct SignIn {
-    /// What is to be opened in a browser.
+    /// The page to open in a browser.
     pub(crate) url: Url,
     session: AuthorizationSession,
     listener: TcpListener,
@@ -137,7 +137,7 @@ impl OAuthHttpClient for LoopbackOAuthClient {
     }
 }
 
-/// What knows the tokens for an address.
+/// The store of tokens for an address.
 ///
 /// # Errors
 /// When nothing can be asked, or the tokens cannot be read.
@@ -241,7 +241,7 @@ impl SignIn {
     /// Waits for the user to sign in, and keeps the tokens.
     ///
     /// # Errors
-    /// Why there are none.
+    /// The reason why they are missing.
     pub(crate) async fn complete(self, definition: &ServerDefinition) -> Result<(), McpFailure> {
         let waited = timeout(SIGN_IN_LIMIT, async {
             loop {

@@ -1,4 +1,4 @@
-//! What a server may ask of us, and what it tells while a call of it runs.
+//! Requests of a server to us, and its reports while a call of it runs.
 //!
 //! Rule: a server learns the folders of the workspace and what the user answers to its questions, and nothing else; it gets
 //! no answer of a model. A question of its goes to the user of a call that runs, and without one it is declined.
@@ -25,21 +25,21 @@ use crate::elicit;
 use kode_base::paths::AbsPath;
 use kode_tool::{ProgressReporter, QuestionAsker};
 
-/// So many calls that nobody follows yet can have told of their progress.
+/// Maximum number of calls without a follower whose progress is kept.
 const MAX_EARLY: usize = 32;
 /// The longest text of progress that is shown.
 const MAX_PROGRESS: usize = 500;
 
 /// A call that runs.
 pub(crate) struct OngoingCall {
-    /// Takes what it tells of its progress.
+    /// Takes what it reports its progress.
     pub(crate) progress: ProgressReporter,
     /// Asks the user of the call.
     pub(crate) ask: Option<QuestionAsker>,
     clock: Mutex<CallClock>,
 }
 
-/// How long a call has gone on; the time the user takes to answer does not count.
+/// How long a call has continued; the time the user takes to answer does not count.
 struct CallClock {
     began: Instant,
     last_sign: Instant,
@@ -92,13 +92,13 @@ impl OngoingCall {
     }
 }
 
-/// What answers a server.
+/// The answers to a server.
 #[derive(Clone)]
 pub(crate) struct ServerHandler {
     server: String,
     roots: Vec<AbsPath>,
     calls: Arc<Mutex<HashMap<ProgressToken, Arc<OngoingCall>>>>,
-    /// What was told last of calls that nobody follows yet: a quick server tells before the call is known by its token.
+    /// The last progress of calls without a follower: a quick server tells before the call is known by its token.
     early: Arc<Mutex<VecDeque<(ProgressToken, String)>>>,
     /// Grows whenever the server says that what it offers has changed.
     changes: Arc<watch::Sender<u64>>,
@@ -120,7 +120,7 @@ impl ServerHandler {
         self.changes.subscribe()
     }
 
-    /// Has what is told of a call go to it until the guard is dropped.
+    /// Sends reports about a call to it until the guard is dropped.
     pub(crate) fn follow(&self, token: ProgressToken, call: Arc<OngoingCall>) -> CallSubscription {
         self.calls().insert(token.clone(), Arc::clone(&call));
         let mut early = self.early.lock();
@@ -146,7 +146,7 @@ impl ServerHandler {
     }
 }
 
-/// What is told of a call goes to it while this is there.
+/// Reports about a call go to it while this exists.
 pub(crate) struct CallSubscription {
     handler: ServerHandler,
     token: ProgressToken,

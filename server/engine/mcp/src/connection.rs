@@ -1,6 +1,6 @@
 //! One connection to a server: made, used, and taken down with all that belongs to it.
 //!
-//! Rule: a connection is begun within a limit or not at all; what it has started is gone when it is, on every way out.
+//! Rule: a connection is started within a limit or not at all; what it has started is gone when it is, on every way out.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ const END_LIMIT: Duration = Duration::from_millis(500);
 /// How long the end of a connection is waited for.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
-/// What requests of the protocol are made of.
+/// The parts of requests of the protocol.
 pub(crate) type ProtocolObject = JsonObject;
 
 /// The way to ask a connected server.
@@ -45,7 +45,7 @@ pub(crate) struct ServerChannel {
 pub(crate) struct Connection {
     /// The way to ask.
     pub(crate) way: ServerChannel,
-    /// What is to be told of the way it was made.
+    /// The remark about the way it was made.
     pub(crate) note: Option<String>,
     cancel: Option<RunningServiceCancellationToken>,
     waiting: JoinHandle<()>,
@@ -153,7 +153,7 @@ impl Connection {
         begin(definition, surroundings, handler, AnyTransport::new(transport)).await
     }
 
-    /// What the server has said of itself.
+    /// The server's description of itself.
     pub(crate) fn info(&self) -> Option<std::sync::Arc<ServerPeerInfo>> {
         self.way.peer.peer_info()
     }
@@ -227,7 +227,7 @@ impl ServerChannel {
         let request =
             ClientRequest::PingRequest(PingRequest { method: Default::default(), ..Default::default() });
         match timeout(HEALTH_LIMIT, self.peer.send_request(request)).await {
-            // Whoever answers with an error is there.
+            // A server that answers with an error is there.
             Ok(Ok(_) | Err(ServiceError::McpError(_))) => Ok(began.elapsed()),
             Ok(Err(error)) => Err(failure::of_request("", &error)),
             Err(_) => Err(McpFailure::transient(
@@ -255,9 +255,8 @@ async fn begin(
         Ok(served) => served,
         Err(_) => {
             return Err(McpFailure::transient(
-                format!("the server did not begin to speak within {} s", limit.as_secs_f32()),
-                "It is tried again. A server that is slow to start gets more time by the variable MCP_TIMEOUT, in \
-                     milliseconds.",
+                format!("the server did not answer within {} s", limit.as_secs_f32()),
+                "It is tried again. Set the variable MCP_TIMEOUT, in milliseconds, for a server that is slow to start.",
             ));
         }
     };

@@ -1,6 +1,6 @@
 //! Questions of servers to the user: a form, asked as any other question is.
 //!
-//! Rule: who is asked is told which server asks; an answer is sent only when the user gave one and it fits the form, and
+//! Rule: the user sees which server asks; an answer is sent only when the user gave one and it fits the form, and
 //! what they leave open is left out.
 
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
@@ -15,7 +15,7 @@ const MAX_FIELDS: usize = 64;
 const MAX_CHOICES: usize = 50;
 /// The longest heading of a question.
 const MAX_HEADER: usize = 24;
-/// What stands for leaving a field open.
+/// The value for leaving a field open.
 const LEFT_OPEN: &str = "Leave it open";
 /// The choices of a switch.
 const YES: &str = "Yes";
@@ -47,7 +47,7 @@ enum FieldKind {
     Number,
     Integer,
     Switch,
-    /// One of these; the value that is sent, and what is shown for it.
+    /// One of these; the value that is sent, and its label.
     One(Vec<(String, String)>),
     Several(Vec<(String, String)>),
 }
@@ -132,7 +132,7 @@ impl ElicitForm {
         }
     }
 
-    /// What the server is told.
+    /// The answer to the server.
     pub(crate) fn result(&self, reply: Option<&Reply>) -> ElicitResult {
         let Some(reply) = reply else { return ElicitResult::new(ElicitationAction::Cancel) };
         let Some(answers) = &reply.answers else { return ElicitResult::new(ElicitationAction::Decline) };
@@ -140,7 +140,7 @@ impl ElicitForm {
         for (field, picked) in self.fields.iter().zip(answers) {
             match field.value(picked) {
                 Some(value) => drop(content.insert(field.name.clone(), value)),
-                // What cannot be read as an answer is none.
+                // An unreadable answer is no answer.
                 None if field.required => return ElicitResult::new(ElicitationAction::Decline),
                 None => {}
             }
@@ -200,7 +200,7 @@ fn kind(property: &Value) -> Option<FieldKind> {
     }
 }
 
-/// The values there are to choose from, with what is shown for each; `None` where anything can be written.
+/// The values there are to choose from, with the label of each; `None` where anything can be written.
 fn choices(property: &Value) -> Option<Vec<(String, String)>> {
     let titled = property["oneOf"].as_array().or(property["anyOf"].as_array());
     let choices: Vec<_> = match titled {

@@ -50,7 +50,7 @@ pub(crate) fn of_initialize(server: &str, error: &ClientInitializeError) -> McpF
         ClientInitializeError::TransportError { error, .. } => of_transport(server, error.error.as_ref()),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => of_initialize(server, fallback),
         ClientInitializeError::JsonRpcError(error) => McpFailure::permanent(
-            format!("the server refused to begin: {}", error.message),
+            format!("the server refused to start: {}", error.message),
             "Look into the server's own documentation; its entry may lack something.",
         ),
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => McpFailure::permanent(
@@ -64,7 +64,7 @@ pub(crate) fn of_initialize(server: &str, error: &ClientInitializeError) -> McpF
     }
 }
 
-/// What the network, or what speaks for it, says.
+/// The error of the network, or of its library.
 pub(crate) fn of_transport(server: &str, error: &(dyn Error + 'static)) -> McpFailure {
     let error = error.downcast_ref::<TransportFault>().map_or(error, TransportFault::reported);
     let mut next = Some(error);
@@ -111,7 +111,7 @@ pub(crate) fn of_transport(server: &str, error: &(dyn Error + 'static)) -> McpFa
     unreachable(&causes(error))
 }
 
-/// What an answer with this status of HTTP means.
+/// The meaning of an answer with this status of HTTP.
 pub(crate) fn of_status(server: &str, status: u16) -> McpFailure {
     match status {
         401 | 403 => McpFailure::auth(server, ""),

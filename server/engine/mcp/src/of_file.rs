@@ -1,7 +1,7 @@
 //! Servers that the file of an agent describes itself: started with a sub-agent of its type, ended with that.
 //!
 //! Rule: they are servers like any other, held and named alike, and approved by their very text where the file is the
-//! project's; nobody but that sub-agent has their tools, and none of them holds it up for longer than its limit to start.
+//! project's; only that sub-agent has their tools, and none of them holds it up for longer than its limit to start.
 
 use std::sync::Arc;
 

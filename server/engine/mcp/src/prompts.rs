@@ -1,6 +1,6 @@
 //! Prompts of servers: texts that they put together from arguments, for the user to begin with.
 //!
-//! Rule: a prompt is asked for by the user and by nobody else; arguments that it needs and that are missing are told before
+//! Rule: a prompt is requested by the user only; missing required arguments are reported before
 //! the server is asked.
 
 use rmcp::model::GetPromptRequestParams;
@@ -41,7 +41,7 @@ impl Servers {
     /// Has a server put a prompt together. `arguments` are by name; those given without a name come in the prompt's order.
     ///
     /// # Errors
-    /// Why there is none: no such prompt, an argument that is missing, or what the server says.
+    /// The reason of the failure: no such prompt, an argument that is missing, or what the server says.
     pub async fn prompt(
         &self,
         server: &str,

@@ -1,6 +1,6 @@
-//! What a server gives back, as the model and people get it.
+//! The result of a server, as the model and people get it.
 //!
-//! Rule: text stays as it is and is bounded by tokens; what is cut off is in a file that the text names; nothing that a server
+//! Rule: text stays as it is and is bounded by tokens; the cut part is in a file that the text names; nothing that a server
 //! says is a picture is sent as one unless it is one.
 
 use std::fmt::Write as _;
@@ -14,18 +14,18 @@ use kode_model::Image;
 use kode_process::shell::Outputs;
 use kode_tool::ToolOutput;
 
-/// So many characters count as one token where nobody has counted.
+/// Number of characters that count as one token without a count.
 const CHARS_PER_TOKEN: usize = 4;
 
-/// From so many tokens on the model is told that a result is large.
+/// From this many tokens on the model learns that a result is large.
 const WARN_TOKENS: usize = 10_000;
 
-/// So many pictures of one result are sent.
+/// Maximum number of images of one result that are sent.
 const MAX_IMAGES: usize = 20;
 
-/// What goes with a result.
+/// The attachments of a result.
 pub(crate) struct ResultBounds<'a> {
-    /// So many tokens the model gets.
+    /// Number of tokens that the model gets.
     pub(crate) tokens: usize,
     /// Where the whole of it is kept when that is not all.
     pub(crate) outputs: Option<&'a Arc<Outputs>>,

@@ -1,7 +1,8 @@
 //! When servers start: not while a prompt is on its way to the model.
 //!
-//! Rule: programs that start take the machine's cores from whoever waits for an answer, and the first request goes out without
-//! their tools anyway; so they start behind it. They are held up for a bounded time, and not at all once somebody waits for one.
+//! Rule: starting programs take the machine's cores from a prompt that waits for an answer, and the first request goes out
+//! without their tools anyway; so they start behind it. They are held up for a bounded time, and not at all once a caller
+//! waits for one.
 
 use std::time::Duration;
 
@@ -36,7 +37,7 @@ impl PromptCounter {
     pub(super) async fn over(&self) {
         let mut count = self.count.subscribe();
         let over = count.wait_for(|count| *count == 0);
-        // Both ends mean the same: whoever waits goes on.
+        // Both ends mean the same: the waiting task continues.
         let _ = tokio::time::timeout(MAX_HOLD, over).await;
     }
 }

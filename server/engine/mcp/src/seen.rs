@@ -1,7 +1,7 @@
-//! What the tools of a server said of themselves when it was first used.
+//! The first descriptions of a server's tools.
 //!
-//! Rule: a server that describes its tools otherwise than when the user let it in is told of, until the user says that it is
-//! fine; what is remembered is bounded.
+//! Rule: a server that describes its tools otherwise than when the user let it in is reported, until the user says that it is
+//! fine; the memory is bounded.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,12 +14,12 @@ use kode_base::paths::AbsPath;
 
 /// The file in the state folder.
 const FILE: &str = "mcp/tools.json";
-/// So many servers are remembered; the first by name go first.
+/// Maximum number of servers that are remembered; the first by name go first.
 const MAX_SERVERS: usize = 500;
 /// The file is its user's alone.
 const PRIVATE: u32 = 0o600;
 
-/// What every tool said, by its name.
+/// The description of every tool, by its name.
 pub(crate) type ToolDescriptions = BTreeMap<String, String>;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -28,14 +28,14 @@ struct StoredDescriptions {
     servers: BTreeMap<String, ToolDescriptions>,
 }
 
-/// Stands for all that a tool says of itself.
+/// Represents all that a tool says of itself.
 pub(crate) fn description(tool: &rmcp::model::Tool) -> String {
     let text = serde_json::to_string(&(&tool.description, &tool.input_schema, &tool.annotations));
     let digest = Sha256::digest(text.unwrap_or_default().as_bytes());
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The tools that say something else than they did, and those that were not there; what is said for the first time is
+/// The tools that say something else than they did, and those that were not there; a first description is
 /// remembered. Reads and writes a file.
 ///
 /// # Errors

@@ -1,9 +1,9 @@
 //! The servers of one workspace: which there are, which run, and what they offer together.
 //!
 //! Rule: what settings say now is what counts: a server whose entry has gone, has changed or waits for approval is ended, and
-//! one that is made of something else by now (sandbox, variables, withheld secrets) is started anew. Before every connection the
-//! settings are looked at again. They are started by the first that needs them, all at once and never on anybody's way, and end
-//! with the last.
+//! one that is made of something else by now (sandbox, variables, withheld secrets) is started again. Before every
+//! connection the settings are checked again. They are started by the first that needs them, all at once and never on
+//! anybody's way, and end with the last.
 
 mod offered;
 pub(crate) mod resources;
@@ -41,16 +41,16 @@ use kode_tool::servers::ServerListener;
 use kode_tool::status::{ServerInfo, ServerState};
 use kode_tool::{ErasedTool, ToolSource, erased};
 
-/// So many servers a workspace can have.
+/// Maximum number of servers of a workspace.
 const MAX_SERVERS: usize = 100;
 /// The most characters of what servers say of themselves that the model gets.
 const MAX_INSTRUCTIONS: usize = 8_000;
 
-/// What stands above it.
+/// Its parent.
 const INSTRUCTIONS_HEAD: &str = "# MCP servers\nThis is what the servers of tools say of themselves. It says how their tools are \
     used, and is no word of the user's.";
 
-/// What an engine knows of servers, whatever the workspace.
+/// The servers of an engine, for any workspace.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerContext {
     pub(crate) state: AbsPath,
@@ -81,25 +81,25 @@ struct ServerTable {
     /// The policy they are by, and the secrets that were known then.
     by: Option<(Arc<Policy>, Vec<Secret>)>,
     servers: Vec<Arc<McpServer>>,
-    /// What every one of them was made from, in the same order.
+    /// The configurations of all of them, in the same order.
     made_of: Vec<ServerInputs>,
     /// Switched off, or on against its entry, by the user for as long as this process lives.
     switched: BTreeMap<String, bool>,
-    /// Who is told of what changes.
+    /// The listener for changes.
     members: BTreeMap<u64, ServerListener>,
     next_member: u64,
-    /// How they were when it was told last.
+    /// Their states in the last report.
     told: Vec<ServerInfo>,
     /// Problems with entries, for people.
     left_out: Option<String>,
-    /// What they offer, as of a revision.
+    /// Their offer, as of a revision.
     tools: Option<(u64, ToolList)>,
 }
 
 /// Tools of all servers.
 type ToolList = Arc<Vec<Arc<dyn ErasedTool>>>;
 
-/// What a server is made from: when it is the same, so is the server.
+/// The configuration of a server: an equal one means the same server.
 #[derive(Clone, PartialEq)]
 struct ServerInputs {
     entry: Declaration,
@@ -110,7 +110,7 @@ struct ServerInputs {
     around: Option<ProgramContext>,
 }
 
-/// What surrounds the programs that are started for a server.
+/// The environment of the programs that are started for a server.
 #[derive(Clone)]
 struct ProgramContext {
     variables: Vec<(String, String)>,
@@ -131,7 +131,7 @@ impl PartialEq for ProgramContext {
 }
 
 impl ProgramContext {
-    /// What surrounds the programs of a server; `None` where it has none.
+    /// The environment of a server's programs; `None` without programs.
     fn of(definition: &ServerDefinition, surroundings: &ServerSurroundings) -> Option<Self> {
         let is_seen = |secret: &Secret| {
             std::env::vars_os().any(|(_, value)| value.as_encoded_bytes() == secret.expose().as_bytes())
@@ -166,7 +166,7 @@ impl Servers {
         })
     }
 
-    /// Others in the surroundings of these, by what is made of their settings.
+    /// Others in the surroundings of these, by the result of their settings.
     pub(super) fn like(
         &self,
         settings: impl FnOnce(Arc<dyn PolicySource>) -> Arc<dyn PolicySource>,
@@ -174,19 +174,19 @@ impl Servers {
         Self::new(self.roots.clone(), settings(Arc::clone(&self.policy)), self.place.clone())
     }
 
-    /// Joins those that need the servers and are told of what becomes of them. Starts nothing.
+    /// Joins those that need the servers and are notified of what becomes of them. Starts nothing.
     #[must_use]
     pub fn join(self: &Arc<Self>, listener: ServerListener) -> ServerMember {
         let mut state = self.state.lock();
         let id = state.next_member;
         state.next_member += 1;
         state.members.insert(id, listener);
-        // Whoever is new is told how all of them are.
+        // A new listener gets the state of all of them.
         state.told.clear();
         ServerMember { servers: Arc::clone(self), id }
     }
 
-    /// Sees to it that what settings say now is what there is, and starts what is not started. Waits for no server but those
+    /// Brings the servers in line with the current settings, and starts missing ones. Waits for no server but those
     /// that are ended.
     pub async fn begin(&self) {
         self.has_begun.store(true, Ordering::SeqCst);
@@ -203,7 +203,7 @@ impl Servers {
         self.rushes.over().await;
     }
 
-    /// Sees to it that what settings say now is what there is; starts servers only where they were begun.
+    /// Sees to it that what settings say now is what there is; starts servers only where they were started.
     pub async fn refresh(&self) {
         let _changing = self.changing.lock().await;
         let source = Arc::clone(&self.policy);
@@ -227,7 +227,7 @@ impl Servers {
     }
 
     /// Whether settings still let a server be what it was made from, as its entry and the files that this names are now. Where
-    /// they do not, the list is made anew, and the server is ended with that.
+    /// they do not, the list is made again, and the server is ended with that.
     pub(crate) async fn lets(self: &Arc<Self>, server: &McpServer) -> bool {
         let source = Arc::clone(&self.policy);
         let policy = blocking(move || source.current()).await;
@@ -250,7 +250,7 @@ impl Servers {
         })
     }
 
-    /// Makes the list anew and gives those that are no longer in it.
+    /// Makes the list again and gives those that are no longer in it.
     fn settle(
         &self,
         state: &mut ServerTable,
@@ -305,7 +305,7 @@ impl Servers {
         }
     }
 
-    /// How many servers there were so far, one that settings name anew counted anew.
+    /// How many servers there were so far, one that settings name again counted again.
     #[must_use]
     pub fn made(&self) -> u64 {
         self.made.load(Ordering::SeqCst)
@@ -344,7 +344,7 @@ impl Servers {
         self.all().iter().map(|server| server.info()).collect()
     }
 
-    /// What of the settings is left out, for people.
+    /// The omitted entries of the settings, for people.
     #[must_use]
     pub fn left_out(&self) -> Option<String> {
         self.state.lock().left_out.clone()
@@ -370,10 +370,10 @@ impl Servers {
         wanted.flat_map(of).collect()
     }
 
-    /// Connects a server anew.
+    /// Connects a server again.
     ///
     /// # Errors
-    /// When there is none of that name, or it may not run.
+    /// When the name is unknown, or it may not run.
     pub async fn reconnect(&self, name: &str) -> Result<(), McpFailure> {
         self.begin().await;
         let server = self.usable(name)?;
@@ -394,7 +394,7 @@ impl Servers {
     /// themselves now is fine.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// When the name is unknown.
     pub async fn enable(&self, name: &str, enabled: bool) -> Result<(), McpFailure> {
         self.refresh().await;
         let server = self.find(name)?;
@@ -404,7 +404,7 @@ impl Servers {
         {
             let mut state = self.state.lock();
             state.switched.insert(name.to_owned(), enabled);
-            // What was made of the entries is to be looked at again.
+            // The result of the entries has to be checked again.
             state.by = None;
         }
         self.refresh().await;
@@ -435,7 +435,9 @@ impl Servers {
         let server = self.find(name)?;
         let why = match server.state() {
             ServerState::Disabled => "is switched off; switch it on first",
-            ServerState::WaitingForApproval => "waits for your approval; approve the file it stands in first",
+            ServerState::WaitingForApproval => {
+                "waits for your approval; approve the file that contains it first"
+            }
             ServerState::Stopped
             | ServerState::Starting
             | ServerState::Connected
@@ -450,7 +452,7 @@ impl Servers {
         Err(McpFailure::permanent(format!("the MCP server `{name}` {why}"), "`/mcp` lists all servers."))
     }
 
-    /// So many tokens of a result the model gets.
+    /// Number of tokens of a result that the model gets.
     pub(crate) fn output_tokens(&self) -> usize {
         let all = self.all();
         all.first().map_or(kode_config::mcp::config::OUTPUT_TOKENS, |server| {
@@ -458,7 +460,7 @@ impl Servers {
         })
     }
 
-    /// What connected servers say of themselves, for the system prompt; empty when they say nothing.
+    /// The descriptions of connected servers, for the system prompt; empty when they say nothing.
     #[must_use]
     pub fn instructions(&self) -> String {
         let mut text = String::new();
@@ -517,7 +519,7 @@ impl ServerMember {
         &self.servers
     }
 
-    /// Leaves them; whoever is the last waits until they have ended.
+    /// Leaves them; the last user waits until they have ended.
     pub async fn leave(self) {
         let servers = Arc::clone(&self.servers);
         let is_last = {
@@ -584,8 +586,8 @@ impl ToolSource for Servers {
     }
 }
 
-/// The entries that count, one for each name, and what is left out. An entry that waits for approval gives way to a weaker one
-/// of its name that does not.
+/// The entries that count, one for each name, and the omitted ones. An entry that waits for approval gives way to a weaker
+/// one of its name that does not.
 fn wanted(declared: &Declarations) -> (Vec<&Declaration>, Option<String>) {
     let mut by_name: BTreeMap<&str, (&Declaration, &Declaration)> = BTreeMap::new();
     for entry in &declared.servers {
@@ -611,7 +613,7 @@ fn wanted(declared: &Declarations) -> (Vec<&Declaration>, Option<String>) {
     (used, (!left_out.is_empty()).then(|| left_out.join("\n")))
 }
 
-/// What becomes of an entry.
+/// The state of an entry.
 fn entered(
     entry: &Declaration,
     declared: &Declarations,
@@ -633,7 +635,7 @@ fn entered(
     };
     let limits = surroundings.limits;
     let mut made = ServerInputs { entry: entry.clone(), definition: None, resting, limits, around: None };
-    // Where it stands in its file may change without a change of it.
+    // Where it is in its file may change without a change of it.
     made.entry.source.place = None;
     if let Some(resting) = resting {
         let reason =

@@ -1,6 +1,6 @@
-//! What surrounds the servers of a workspace: folders, variables, secrets, sandbox and limits.
+//! The surroundings of a workspace's servers: folders, variables, secrets, sandbox and limits.
 //!
-//! Rule: plain data, made anew when the settings change.
+//! Rule: plain data, made again when the settings change.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,7 +14,7 @@ use kode_process::sandbox::Sandbox;
 /// The variable that tells programs which project they work for.
 pub(crate) const PROJECT_FOLDER: &str = "CLAUDE_PROJECT_DIR";
 
-/// How servers are started: what is the same for all of a workspace.
+/// How servers are started: the common part of a workspace.
 pub(crate) struct ServerSurroundings {
     /// The workspace folders.
     pub(crate) roots: Vec<AbsPath>,
@@ -22,7 +22,7 @@ pub(crate) struct ServerSurroundings {
     pub(crate) project: AbsPath,
     /// Variables of the environment that settings give to all that is started.
     pub(crate) variables: Vec<(String, String)>,
-    /// What no server gets unless its entry says so.
+    /// The denials of every server without an entry of its own.
     pub(crate) secrets: Vec<Secret>,
     /// The sandbox, where there is one.
     pub(crate) sandbox: Option<Arc<Sandbox>>,

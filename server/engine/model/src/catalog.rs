@@ -1,4 +1,4 @@
-//! What is known of well-known models: limits, abilities, prices; and of well-known providers: where they are.
+//! Well-known models with limits, abilities and prices, and well-known providers with their addresses.
 //!
 //! Rule: a name is found by the longest entry it begins with. Limits and abilities pass on to relatives, a price only to
 //! dated versions of the very model: what a model costs is known, or it is not said. What the user enters wins.
@@ -18,7 +18,7 @@ pub use published::PublishedCatalog;
 /// The table this build knows.
 const BUILT_IN: &str = include_str!("catalog.json");
 
-/// A date in a model's name has at least so many digits.
+/// Minimum number of digits of a date in a model's name.
 const MIN_DATE_DIGITS: usize = 4;
 
 /// Domains whose Chat Completions take PDF documents.
@@ -27,7 +27,7 @@ const PDF_HOSTS: [&str; 2] = ["openai.com", "openrouter.ai"];
 /// Words that name a version of a model and not another model.
 const VERSION_WORDS: [&str; 4] = ["latest", "preview", "stable", "exp"];
 
-/// What is known of models and providers.
+/// The known facts about models and providers.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelCatalog {
@@ -37,31 +37,31 @@ pub struct ModelCatalog {
     /// The published catalog that the user has named.
     #[serde(skip)]
     published: Option<Arc<PublishedCatalog>>,
-    /// What the user has entered.
+    /// The user's entries.
     #[serde(skip)]
     own: Vec<CatalogEntry>,
 }
 
-/// What is known of models whose names begin alike.
+/// The known facts about models whose names begin alike.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct CatalogEntry {
-    /// What the names begin with.
+    /// The prefix of the names.
     #[serde(rename = "match")]
     pub beginning: String,
     /// How many tokens they can read.
     pub context_window: Option<u64>,
     /// How many tokens an answer may have.
     pub max_output: Option<u32>,
-    /// What they can do.
+    /// Their abilities.
     pub capabilities: CapabilityOptions,
-    /// What they cost.
+    /// Their cost.
     pub prices: Option<Prices>,
-    /// The domains at which they cost that; everywhere if there are none.
+    /// The domains at which they cost that; everywhere if none exist.
     pub hosts: Vec<String>,
 }
 
-/// What is said of what a model can do.
+/// The stated abilities of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct CapabilityOptions {
@@ -92,7 +92,7 @@ pub struct CapabilityOptions {
 }
 
 impl CapabilityOptions {
-    /// These abilities, and `base` where nothing is said.
+    /// These abilities, and `base` by default.
     #[must_use]
     pub fn over(self, base: Capabilities) -> Capabilities {
         let images = self.images.unwrap_or(base.images);
@@ -120,7 +120,7 @@ pub struct KnownProvider {
     name: String,
     #[serde(default)]
     aliases: Vec<String>,
-    /// What it speaks.
+    /// Its wire format.
     pub provider: Provider,
     /// Where it is.
     pub base_url: String,
@@ -150,21 +150,21 @@ impl KnownProvider {
     }
 }
 
-/// What is known of one model.
+/// The known facts about one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelFacts {
     /// How many tokens it can read, if known.
     pub context_window: Option<u64>,
     /// How many tokens an answer may have, if known.
     pub max_output: Option<u32>,
-    /// What it can do, as far as known, else what is usual.
+    /// Its abilities, as far as known, else the usual ones.
     pub capabilities: Capabilities,
-    /// What it costs, if known.
+    /// Its cost, if known.
     pub prices: Option<Prices>,
 }
 
 impl ModelCatalog {
-    /// What this build knows.
+    /// The models that this build knows.
     #[must_use]
     pub fn built_in() -> &'static Self {
         static CATALOG: OnceLock<ModelCatalog> = OnceLock::new();
@@ -176,7 +176,7 @@ impl ModelCatalog {
         })
     }
 
-    /// What this build knows, and before it what the user has entered.
+    /// The models that this build knows, after the user's entries.
     #[must_use]
     pub fn with(own: Vec<CatalogEntry>) -> Self {
         Self { own, ..Self::built_in().clone() }
@@ -212,7 +212,7 @@ impl ModelCatalog {
         self.providers.iter().map(|known| known.name.as_str())
     }
 
-    /// What is known of a model that `host` serves and that is asked in `wire`.
+    /// The known facts about a model that `host` serves and that is asked in `wire`.
     #[must_use]
     pub fn facts(&self, model: &str, wire: Wire, host: &str) -> ModelFacts {
         let name = normal(model);
@@ -250,7 +250,7 @@ impl CatalogEntry {
     }
 }
 
-/// What models can usually do that `host` serves in a wire format.
+/// The usual abilities of models that `host` serves in a wire format.
 fn usual(wire: Wire, host: &str) -> Capabilities {
     match wire {
         Wire::AnthropicMessages | Wire::Responses | Wire::Gemini => Capabilities::ALL,

@@ -1,14 +1,14 @@
 //! When another profile is asked instead of the one that failed.
 //!
-//! Rule: nothing falls back by itself: a profile names its fallback and what triggers it, and whoever asks says so.
+//! Rule: nothing falls back by itself: a profile names its fallback and what triggers it, and the caller says so.
 
 use serde::{Deserialize, Serialize};
 
 use super::{ModelError, ModelErrorKind};
 
-/// What the server answers while it has more to do than it can, beside the usual 5xx.
+/// The status of an overloaded server, beside the usual 5xx.
 const STATUS_OVERLOADED: u16 = 529;
-/// What servers of other makers answer then.
+/// The status of servers of other makers then.
 const STATUS_UNAVAILABLE: u16 = 503;
 
 /// The profile that is asked when another fails, and when.
@@ -17,7 +17,7 @@ const STATUS_UNAVAILABLE: u16 = 503;
 pub struct Fallback {
     /// The name of the profile, as [`super::models::Models::resolve`] reads it.
     pub profile: String,
-    /// What triggers it.
+    /// Its triggers.
     #[serde(default = "Trigger::usual")]
     pub triggers: Vec<Trigger>,
 }
@@ -43,13 +43,13 @@ pub enum Trigger {
 }
 
 impl Trigger {
-    /// What triggers a fallback whose triggers are not named: the faults that may pass by themselves.
+    /// The default triggers of a fallback: the faults that may pass by themselves.
     #[must_use]
     pub fn usual() -> Vec<Self> {
         vec![Self::Overloaded, Self::RateLimited, Self::ServerError, Self::Network]
     }
 
-    /// What a failed request triggers, if anything.
+    /// The trigger of a failed request, if any.
     #[must_use]
     pub fn of(error: &ModelError) -> Option<Self> {
         match error.kind {

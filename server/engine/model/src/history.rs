@@ -18,11 +18,11 @@ use super::Message;
 #[derive(Clone, Default)]
 pub struct History(Arc<SharedHistory>);
 
-/// The messages and what was found out about them.
+/// The messages and their cached facts.
 #[derive(Default)]
 struct SharedHistory {
     messages: Vec<Message>,
-    /// The fingerprint of the first message, of the first two, and so on, as far as somebody asked.
+    /// The fingerprint of the first message, of the first two, and so on, as far as requested.
     fingerprints: Mutex<Vec<u64>>,
 }
 
@@ -62,7 +62,7 @@ impl Clone for SharedHistory {
     }
 }
 
-/// Hashes what is written, without a copy of it.
+/// Hashes the written bytes, without a copy of it.
 #[derive(Default)]
 struct HashWriter(DefaultHasher);
 

@@ -21,7 +21,7 @@ pub const PDF: &str = "application/pdf";
 /// The line before each page in the text of a document begins so.
 const PAGE: &str = "[Page ";
 
-/// So many pictures may go with one prompt.
+/// Maximum number of images in one prompt.
 pub const MAX_IMAGES: usize = 20;
 
 /// The most bytes of all pictures that go with one prompt.
@@ -33,12 +33,12 @@ pub enum BadImage {
     /// It is no picture of a known kind.
     #[error("it is no PNG, JPEG, GIF or WebP picture and no PDF document")]
     NotAnImage,
-    /// It is said to be of another kind than it is.
-    #[error("it is said to be `{said}` and is `{found}`")]
+    /// Its declared kind is wrong.
+    #[error("declared as `{said}` but is `{found}`")]
     OtherType {
-        /// What was said.
+        /// The declared kind.
         said: String,
-        /// What its first bytes say.
+        /// The kind by its first bytes.
         found: &'static str,
     },
     /// It is not base64.

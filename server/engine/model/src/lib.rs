@@ -29,7 +29,7 @@ use kode_net::http::HttpError;
 
 pub use history::History;
 
-/// Who a message is from.
+/// The author of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -42,7 +42,7 @@ pub enum Role {
 /// One message of the history, in the form every provider's adapter understands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who it is from.
+    /// The author of the message.
     pub role: Role,
     /// Its content, in order.
     pub content: Vec<Block>,
@@ -71,7 +71,7 @@ impl Message {
 pub enum Wire {
     /// Anthropic Messages.
     AnthropicMessages,
-    /// OpenAI Chat Completions, and what is compatible with it.
+    /// OpenAI Chat Completions, and compatible servers.
     ChatCompletions,
     /// OpenAI Responses.
     Responses,
@@ -144,7 +144,7 @@ pub enum Block {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         signature: String,
     },
-    /// Data that only its provider reads: sealed reasoning, or a signature. It stands before the text or call that it
+    /// Data that only its provider reads: sealed reasoning, or a signature. It precedes the text or call that it
     /// belongs to, and goes back to that provider alone.
     RedactedThinking {
         /// The sealed data, unchanged. Its format is the business of the adapter that received it.
@@ -185,12 +185,12 @@ impl Block {
     }
 }
 
-/// A tool as the model is told of it.
+/// A tool as the model is notified of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolDeclaration {
     /// Its name.
     pub name: String,
-    /// What it does and when to use it.
+    /// Its purpose and use.
     pub description: String,
     /// JSON Schema of its arguments.
     pub input_schema: Value,
@@ -198,14 +198,14 @@ pub struct ToolDeclaration {
     pub grammar: Option<&'static str>,
 }
 
-/// What is asked of a model, whoever serves it.
+/// A request to a model of any provider.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelRequest {
     /// The parts of the system prompt, in order.
     pub system: Vec<String>,
     /// The history, oldest first, valid for sending: roles alternate, every call has its result.
     pub messages: History,
-    /// What goes with this request alone, each a text of its own after the newest message of the user. It changes from
+    /// Texts for this request alone, each a text of its own after the newest message of the user. It changes from
     /// request to request, so nothing of it is cached.
     pub reminders: Vec<String>,
     /// The tools the model may call.
@@ -239,7 +239,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Whether the provider reported it: no request takes up no tokens.
+    /// Whether the provider reported it: every request has tokens.
     #[must_use]
     pub fn is_reported(&self) -> bool {
         *self != Self::default()
@@ -266,7 +266,7 @@ impl std::ops::AddAssign for Usage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageWindow {
-    /// What is counted: `requests`, `tokens`, or the length of a plan's window.
+    /// The counted unit: `requests`, `tokens`, or the length of a plan's window.
     pub name: String,
     /// The used share, from 0 to 1.
     pub used: f64,
@@ -304,7 +304,7 @@ pub struct ModelResponse {
     pub content: Vec<Block>,
     /// Why it ended.
     pub stop_reason: StopReason,
-    /// What it cost.
+    /// Its cost.
     pub usage: Usage,
 }
 
@@ -325,7 +325,7 @@ pub enum Delta {
         /// The new text.
         text: String,
     },
-    /// A tool call has begun; its arguments follow in the response.
+    /// A tool call has started; its arguments follow in the response.
     ToolUse {
         /// Number of the block within the answer.
         index: usize,
@@ -336,7 +336,7 @@ pub enum Delta {
     },
 }
 
-/// What a model can do, as its provider serves it.
+/// The abilities of a model, as its provider serves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// Whether it streams.
@@ -419,7 +419,7 @@ pub enum ModelErrorKind {
 pub struct ModelError {
     /// The class of the fault; decides about retries.
     pub kind: ModelErrorKind,
-    /// What happened and where; never holds a key.
+    /// The failure and its place; never holds a key.
     pub message: String,
     /// HTTP status, if one arrived.
     pub status: Option<u16>,
@@ -427,7 +427,7 @@ pub struct ModelError {
     pub retry_after: Option<Duration>,
     /// The context window that the server named, in tokens, where the request was too long for it.
     pub context_window: Option<u64>,
-    /// What had arrived of the answer before it broke off: text and reasoning, never a tool call. Its content has
+    /// The received part of the interrupted answer: text and reasoning, never a tool call. Its content has
     /// no empty blocks and may be empty when only the usage is known.
     pub partial: Option<Box<ModelResponse>>,
 }
@@ -451,7 +451,7 @@ impl ModelError {
         }
     }
 
-    /// What the user can do about it.
+    /// The next step of the user.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self.kind {
@@ -472,7 +472,7 @@ impl ModelError {
             ModelErrorKind::Network => {
                 "Check the network, the proxy and the address; the conversation is kept."
             }
-            ModelErrorKind::Interrupted => "What had arrived is kept; send `continue` to go on.",
+            ModelErrorKind::Interrupted => "The received part is kept; send `continue` to resume.",
             ModelErrorKind::Protocol => {
                 "Check that the address speaks the wire format of the profile's provider."
             }
@@ -493,7 +493,7 @@ pub trait Model: Send + Sync {
     /// The wire format it is asked in.
     fn wire(&self) -> Wire;
 
-    /// What it can do.
+    /// Its abilities.
     fn capabilities(&self) -> Capabilities;
 
     /// The provider's limits as its newest answer told them; empty where it tells none.

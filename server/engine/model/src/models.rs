@@ -27,7 +27,7 @@ pub use sources::{ModelSources, ProfileLayer, PublishedSource};
 /// The longest that a first request waits for its server to tell how it serves the model.
 const LOOK_UP_WAIT: Duration = Duration::from_secs(1);
 
-/// What a profile is used for.
+/// The purposes of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pointer {
@@ -56,7 +56,7 @@ impl Pointer {
         }
     }
 
-    /// What a name or alias means: its own name, or what other agents' files call their strong and their quick model.
+    /// The meaning of a name or alias: its own name, or what other agents' files call their strong and their quick model.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         match name {
@@ -112,7 +112,7 @@ pub struct Serving {
 /// A profile that cannot be used.
 #[derive(Clone, Debug)]
 pub struct UnusableProfile {
-    /// What users call it.
+    /// Its name for users.
     pub name: String,
     /// Where it is described.
     pub source: String,
@@ -136,7 +136,7 @@ impl Connector for NoConnector {
 #[derive(Clone)]
 pub struct CurrentModels(Arc<parking_lot::Mutex<Arc<Models>>>, Arc<parking_lot::Mutex<ServedTable>>);
 
-/// What was found out about how servers serve models, by host and model.
+/// Facts about how servers serve models, by host and model.
 #[derive(Debug, Default)]
 struct ServedTable {
     found: HashMap<ServedKey, Serving>,
@@ -157,7 +157,7 @@ impl CurrentModels {
         Self(Arc::new(parking_lot::Mutex::new(Arc::new(models))), Arc::default())
     }
 
-    /// Those that count now. Who holds them goes on with them, whatever takes their place.
+    /// The current models. A holder continues with them after a replacement.
     #[must_use]
     pub fn now(&self) -> Arc<Models> {
         Arc::clone(&self.0.lock())
@@ -270,11 +270,11 @@ pub struct Models {
     sources: BTreeMap<String, String>,
     unusable: BTreeMap<String, UnusableProfile>,
     default: String,
-    /// What the pointers but `main` point to, where anything was said.
+    /// The targets of the pointers but `main`, where set.
     pointers: BTreeMap<Pointer, String>,
     /// Why the default profile cannot be used, told when a turn wants it.
     missing: Option<ModelError>,
-    /// What is wrong beyond single profiles, for the user.
+    /// Problems beyond single profiles, for the user.
     problems: Vec<String>,
     /// The published catalog that the profiles were resolved with.
     published: Option<Arc<PublishedCatalog>>,
@@ -284,7 +284,7 @@ pub struct Models {
 
 impl Models {
     /// The built-in demo profile and `main`, or the reason why there is no `main`. With `main` it is the default,
-    /// and without it as well: a turn then says what is missing.
+    /// and without it as well: a turn then names the missing part.
     #[must_use]
     pub fn new(main: Result<Profile, ModelError>, connector: Arc<dyn Connector>) -> Self {
         let demo = Profile::demo();
@@ -362,7 +362,7 @@ impl Models {
         &self.default
     }
 
-    /// The name of the profile that a pointer points to; that of `main` where nothing else was said.
+    /// The name of the profile that a pointer points to; that of `main` by default.
     #[must_use]
     pub fn pointer(&self, pointer: Pointer) -> String {
         self.pointers.get(&pointer).unwrap_or(&self.default).clone()
@@ -390,13 +390,13 @@ impl Models {
         self.sources.get(name).map(String::as_str)
     }
 
-    /// What is wrong beyond single profiles, for the user.
+    /// Problems beyond single profiles, for the user.
     #[must_use]
     pub fn problems(&self) -> &[String] {
         &self.problems
     }
 
-    /// What the model of a profile costs, if that is known.
+    /// The prices of a profile's model, if known.
     #[must_use]
     pub fn prices(&self, name: &str) -> Option<&Prices> {
         self.profiles.get(name)?.prices.as_ref()

@@ -27,7 +27,7 @@ pub fn normalise(messages: &[Message]) -> Vec<Message> {
 }
 
 /// Adds a message to a history that is valid, at a cost that does not grow with it. The calls of the newest answer must
-/// be answered by what is added next.
+/// be answered by the next addition.
 pub fn append(history: &mut History, mut message: Message) {
     clean(&mut message);
     match history.last().map(|last| last.role) {
@@ -42,7 +42,7 @@ pub fn append(history: &mut History, mut message: Message) {
     }
 }
 
-/// Leaves out what is empty, and makes neighbors of one role one message.
+/// Leaves out empty parts, and makes neighbors of one role one message.
 fn merge(messages: &[Message]) -> Vec<Message> {
     let mut merged = Vec::with_capacity(messages.len());
     for message in messages {

@@ -1,12 +1,12 @@
-//! What an answer costs.
+//! The prices of an answer.
 //!
-//! Rule: what is not known is not guessed: without prices there is no cost, and a sum with an unknown part says so.
+//! Rule: unknown prices are not guessed: without prices there is no cost, and a sum with an unknown part says so.
 
 use serde::{Deserialize, Serialize};
 
 use super::Usage;
 
-/// Prices are for so many tokens.
+/// Number of tokens that prices are for.
 const TOKENS_PER_PRICE: f64 = 1_000_000.0;
 
 /// Prices of a model in US dollars per million tokens.
@@ -23,7 +23,7 @@ pub struct Prices {
     /// Input that is written to the provider's cache; the same as other input if not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
-    /// What longer requests cost, if anything else.
+    /// The prices of longer requests, if different.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above: Option<LongPrices>,
 }
@@ -57,7 +57,7 @@ impl Prices {
         short.into_iter().chain(long).flatten().all(|price| price.is_finite() && price >= 0.0)
     }
 
-    /// What one answer costs, in US dollars; `None` when its tokens add up to no number.
+    /// The cost of one answer, in US dollars; `None` when its tokens add up to no number.
     #[must_use]
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
         let long = self.above.filter(|long| usage.prompt_tokens() > long.tokens);
@@ -77,7 +77,7 @@ impl Prices {
     }
 }
 
-/// What several answers cost together.
+/// The cost of several answers together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Cost {

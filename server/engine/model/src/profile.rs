@@ -65,20 +65,20 @@ pub enum WindowSource {
 /// Everything needed to ask one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// What users call it.
+    /// Its name for users.
     pub name: String,
-    /// Who serves it.
+    /// Its provider.
     pub provider: Provider,
-    /// The server, without a trailing slash: for the Messages format what stands before `/v1/messages`, for the
-    /// others what stands before `/chat/completions` and `/responses`.
+    /// The server, without a trailing slash: for the Messages format what precedes `/v1/messages`, for the
+    /// others what precedes `/chat/completions` and `/responses`.
     pub base_url: String,
-    /// What stands behind the `?` of every request, if anything does.
+    /// The text after the `?` of every request, if anything does.
     pub query: Option<String>,
     /// The model's name as the provider knows it.
     pub model: String,
     /// How requests prove who they are from.
     pub credentials: Credentials,
-    /// The command that prints the key, where one does; whoever connects runs it.
+    /// The command that prints the key, where one does; the connecting code runs it.
     pub key_helper: Option<KeyHelper>,
     /// The most tokens one answer may have.
     pub max_tokens: u32,
@@ -100,15 +100,15 @@ pub struct Profile {
     pub idle_timeout: Duration,
     /// How the server is reached.
     pub http: HttpOptions,
-    /// What the model can do.
+    /// The abilities of the model.
     pub capabilities: Capabilities,
     /// Whether the user said if the model calls tools.
     pub tools_are_set: bool,
-    /// What it costs, if that is known.
+    /// Its cost, if that is known.
     pub prices: Option<Prices>,
-    /// Who is asked when it fails, if anybody.
+    /// The fallback when it fails, if anybody.
     pub fallback: Option<Fallback>,
-    /// Whether the provider may keep answers, so that the next request goes on from them. Only the Responses format
+    /// Whether the provider may keep answers, so that the next request continues from them. Only the Responses format
     /// has a say in it.
     pub store: bool,
 }
@@ -179,7 +179,7 @@ impl Profile {
 
     /// Whether a connection that was made for `other` serves this profile as well.
     pub(crate) fn connects_as(&self, other: &Self) -> bool {
-        // Ollama is told the window with every request; all others do not know of it.
+        // Ollama gets the window with every request; no other provider does.
         let is_told = self.provider == Provider::Ollama;
         let same = |one: &Self| Self {
             context_window: if is_told { one.context_window } else { 0 },

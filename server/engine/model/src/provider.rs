@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::Wire;
 
-/// Who serves a model.
+/// The provider of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Provider {

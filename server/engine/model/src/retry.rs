@@ -49,7 +49,7 @@ impl Default for RetryPolicy {
     }
 }
 
-/// What to do after a failed attempt.
+/// The reaction to a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
     /// Try again after this wait.

@@ -132,7 +132,7 @@ impl AddressRules {
             Some(Host::Domain(name)) => {
                 let name = plain_name(name);
                 let is_loopback = name == "localhost" || name.ends_with(".localhost");
-                // Whoever connects might read a name as an address after all.
+                // A connecting library might read a name as an address after all.
                 let address = name.parse().ok().or(is_loopback.then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)));
                 (name, address)
             }

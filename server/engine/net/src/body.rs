@@ -1,7 +1,7 @@
 //! From the bytes of a body to text.
 //!
 //! Rule: only text comes through; its encoding is what the bytes, the server and the page say, in this order, and
-//! characters that nobody can see are dropped.
+//! invisible characters are dropped.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::WebPage;
 pub(crate) const MAX_TEXT_CHARS: usize = 100_000;
 /// How far into a page its encoding is looked for.
 const ENCODING_PRESCAN_BYTES: usize = 1_024;
-/// How many bytes the encoding detector looks at.
+/// How many bytes the encoding detector checks.
 const DETECT_BYTES: usize = 64 << 10;
 
 /// A body as it was read.
@@ -53,7 +53,7 @@ impl PageBody {
     /// The page that this is the body of.
     ///
     /// # Errors
-    /// [`WebError::NotText`] when nobody says what it is and it does not look like text.
+    /// [`WebError::NotText`] when no type is given and it does not look like text.
     pub(super) fn into_page(self, url: Url) -> Result<WebPage, WebError> {
         let (essence, charset) = self.content_type.as_deref().map(split_type).unwrap_or_default();
         let form = match form(&essence) {
@@ -113,7 +113,7 @@ fn form(essence: &str) -> Option<PageFormat> {
     }
 }
 
-/// What bytes are that nobody gives a type for; `None` if they are no text.
+/// The type of bytes without a stated type; `None` if they are binary.
 fn sniff(bytes: &[u8]) -> Option<PageFormat> {
     let start = &bytes[..bytes.len().min(ENCODING_PRESCAN_BYTES)];
     if Encoding::for_bom(start).is_none() && start.contains(&0) {
@@ -127,7 +127,7 @@ fn sniff(bytes: &[u8]) -> Option<PageFormat> {
 fn decode(bytes: &[u8], charset: Option<&str>) -> String {
     let said = || charset.and_then(|label| Encoding::for_label(label.as_bytes()));
     let encoding = said().or_else(|| declared(bytes)).unwrap_or_else(|| detected(bytes));
-    // A byte order mark wins over everything that is said.
+    // A byte order mark wins over every stated encoding.
     encoding.decode(bytes).0.into_owned()
 }
 
@@ -166,7 +166,7 @@ fn detected(bytes: &[u8]) -> &'static Encoding {
     detector.guess(None, true)
 }
 
-/// The text without characters that nobody sees but a model reads.
+/// The text without characters that only a model reads.
 pub(super) fn visible(text: &str) -> Cow<'_, str> {
     let is_hidden = |character: char| {
         (character.is_control() && !matches!(character, '\n' | '\t'))
@@ -176,7 +176,7 @@ pub(super) fn visible(text: &str) -> Cow<'_, str> {
     if text.contains(is_hidden) { Cow::Owned(text.replace(is_hidden, "")) } else { Cow::Borrowed(text) }
 }
 
-/// The text up to so many characters, and whether anything was left out.
+/// The text up to this many characters, and whether anything was left out.
 pub(super) fn cut(text: &str, max_chars: usize) -> (&str, bool) {
     match text.char_indices().nth(max_chars) {
         Some((end, _)) => (&text[..end], true),

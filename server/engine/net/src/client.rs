@@ -36,10 +36,10 @@ pub const MAX_BODY_BYTES: usize = 5 << 20;
 /// How many redirects are followed.
 pub const MAX_REDIRECTS: usize = 5;
 
-/// What is asked for: text that needs no conversion first.
+/// The accepted types: text that needs no conversion first.
 const ACCEPTED: &str = "text/markdown, text/plain;q=0.9, text/html;q=0.8, application/xhtml+xml;q=0.8, application/json;q=0.7, */*;q=0.1";
 
-/// What a request leads to.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FetchOutcome {
     /// A page.
@@ -62,7 +62,7 @@ pub trait Lookup: Send + Sync + 'static {
     /// The addresses of a host name.
     ///
     /// # Errors
-    /// What the system says when there are none.
+    /// What the system says if none exist.
     fn addresses(&self, host: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
 }
 
@@ -78,7 +78,7 @@ impl Lookup for SystemLookup {
     }
 }
 
-/// What a client is made of.
+/// The parts of a client.
 pub struct WebOptions {
     /// Which addresses may be connected to.
     pub policy: AddressPolicy,
@@ -299,7 +299,7 @@ fn setup(error: &reqwest::Error) -> WebError {
     WebError::Setup { reason: causes(error) }
 }
 
-/// The host and what is wrong; the URL is known to whoever asked.
+/// The host and the problem; the URL is known to the caller.
 fn unreachable_host(url: &Url, error: reqwest::Error) -> WebError {
     let host = url.host_str().unwrap_or_default().to_owned();
     WebError::Unreachable { host, reason: causes(&error.without_url()) }

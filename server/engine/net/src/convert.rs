@@ -102,14 +102,14 @@ pub(super) fn plain_text(html: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What a page says.
+/// The text of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ConvertedPage {
     /// The text, as Markdown.
     pub(super) text: String,
     /// The title, if there is one.
     pub(super) title: Option<String>,
-    /// Whether the page goes on after the text.
+    /// Whether the page continues after the text.
     pub(super) is_cut: bool,
 }
 
@@ -137,7 +137,7 @@ fn convert(html: &str, base: &Url, max_chars: usize, frame: Frame) -> ConvertedP
         let (piece, after) = rest.split_at(piece_end(rest));
         rest = after;
         input.push_back(StrTendril::from_slice(piece));
-        // Scripts are not run, and the encoding is settled: there is nothing to do but to go on.
+        // Scripts are not run, and the encoding is settled: there is nothing to do but to continue.
         while tokenizer.feed(&input) != TokenizerResult::Done {}
     }
     if rest.is_empty() {
@@ -370,9 +370,9 @@ impl PageReader {
     }
 }
 
-/// What an end tag means for what is left out.
+/// The effect of an end tag on left-out content.
 enum SkipEnd {
-    /// It goes on.
+    /// It continues.
     Goes,
     /// It ends, and this is its end tag.
     With,

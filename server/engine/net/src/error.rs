@@ -1,6 +1,6 @@
-//! What can go wrong between a URL and its text.
+//! The errors between a URL and its text.
 //!
-//! Rule: an error says what happened and where; what to do next is known by whoever made the request.
+//! Rule: an error says what happened and where; the caller knows the next step.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ pub enum WebError {
     /// Not a URL.
     #[error("this is not a URL that can be fetched: {reason}")]
     Url {
-        /// What is wrong with it.
+        /// Its problems.
         reason: String,
     },
     /// Neither `http` nor `https`.
@@ -33,7 +33,7 @@ pub enum WebError {
     Unreachable {
         /// The host.
         host: String,
-        /// What the system said.
+        /// The error of the system.
         reason: String,
     },
     /// The server says no.
@@ -47,7 +47,7 @@ pub enum WebError {
     /// A redirect that leads nowhere.
     #[error("the server redirects, but not to a web page: {reason}")]
     BadRedirect {
-        /// What is wrong with it.
+        /// Its problems.
         reason: String,
     },
     /// A chain of redirects that did not end.
@@ -69,7 +69,7 @@ pub enum WebError {
     /// The conversion to text broke off.
     #[error("the page could not be turned into text: {reason}")]
     Unreadable {
-        /// What happened.
+        /// The event.
         reason: String,
     },
     /// It took too long.
@@ -84,7 +84,7 @@ pub enum WebError {
     /// No client can be set up.
     #[error("the HTTP client could not be set up: {reason}")]
     Setup {
-        /// What the system said.
+        /// The error of the system.
         reason: String,
     },
 }

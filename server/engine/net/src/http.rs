@@ -19,7 +19,7 @@ use kode_base::secret::Secret;
 /// How long making a connection may take.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// So many clients are kept; each has connections of its own.
+/// Maximum number of clients that are kept; each has connections of its own.
 const MAX_CLIENTS: usize = 32;
 
 /// The largest file of certificates.
@@ -74,12 +74,12 @@ impl Default for HttpOptions {
 )]
 pub struct HttpError(String);
 
-/// A client, made at the first request that needs it, or why there is none.
+/// A client, made at the first request that needs it, or the reason why it failed.
 type ClientSlot = Arc<OnceLock<Result<Client, String>>>;
 
 static CLIENTS: Mutex<Option<HashMap<(HttpRoute, HttpOptions), ClientSlot>>> = Mutex::new(None);
 
-/// The client for requests to `url` that nobody has options for.
+/// The client for requests to `url` without options of their own.
 ///
 /// # Errors
 /// As [`client_for`].
@@ -100,7 +100,7 @@ pub fn client_for(url: &Url, options: &HttpOptions) -> Result<Client, HttpError>
     let slot = {
         let mut clients = CLIENTS.lock();
         let clients = clients.get_or_insert_default();
-        // Whoever uses one of those that go holds it until it is done.
+        // A user of a dropped client holds it until it is done.
         if clients.len() >= MAX_CLIENTS && !clients.contains_key(&(route, options.clone())) {
             clients.clear();
         }

@@ -1,11 +1,11 @@
 //! Writes Markdown piece by piece.
 //!
-//! Rule: what is written stays written, and each call costs as much as it writes, however deeply a page is nested.
+//! Rule: written text stays, and each call costs as much as it writes, however deeply a page is nested.
 //! Nothing is escaped but what would become an image: the reader is a model, and pages of code should stay readable.
 
 /// How deep lists and quotes are indented; what lies deeper is written at this depth.
 const MAX_INDENT: usize = 12;
-/// What separates the cells of a row.
+/// The separator of the cells of a row.
 const CELL_SEPARATOR: &str = " | ";
 
 /// How much space is between two pieces of text.
@@ -45,7 +45,7 @@ struct Table {
     is_layout: bool,
 }
 
-/// The text so far and what is open at its end.
+/// The text so far and the open elements at its end.
 #[derive(Debug, Default)]
 pub(super) struct MarkdownWriter {
     out: String,
@@ -248,7 +248,7 @@ impl MarkdownWriter {
             return;
         }
         let Some(at) = self.inlines.iter().rposition(|open| is_it(&open.inline)) else { return };
-        // What was begun later and not ended goes on after it.
+        // Later elements that are still open continue after it.
         let later = self.inlines.split_off(at + 1);
         for open in later.iter().rev().filter(|open| open.is_written) {
             open.inline.write_end(&mut self.out);

@@ -15,6 +15,6 @@ pub struct WebPage {
     pub title: Option<String>,
     /// Its text: Markdown if it is HTML, else as it is.
     pub text: String,
-    /// Whether the page goes on after the text.
+    /// Whether the page continues after the text.
     pub is_cut: bool,
 }

@@ -38,7 +38,7 @@ const MAX_ANSWER_BYTES: usize = 2 << 20;
 const MAX_TITLE_CHARS: usize = 200;
 /// The most characters of a snippet.
 const MAX_SNIPPET_CHARS: usize = 500;
-/// How much of a title or snippet is looked at before its tags are taken out.
+/// How much of a title or snippet is checked before its tags are taken out.
 const MAX_HTML_CHARS: usize = 4_000;
 /// The most characters of a URL; longer ones could not be fetched.
 const MAX_URL_CHARS: usize = super::address::MAX_URL_CHARS;
@@ -62,7 +62,7 @@ pub enum SearchError {
     Unreachable {
         /// The service.
         service: &'static str,
-        /// What the system said.
+        /// The error of the system.
         reason: String,
     },
     /// The service says no.
@@ -80,7 +80,7 @@ pub enum SearchError {
     Answer {
         /// The service.
         service: &'static str,
-        /// What is wrong with it.
+        /// Its problems.
         reason: String,
     },
     /// It took too long.
@@ -134,7 +134,7 @@ pub struct SearchConfig {
 pub struct SearchConfigError {
     /// The field.
     pub field: &'static str,
-    /// What is wrong with it, and what it should be.
+    /// Its problems, and what it should be.
     pub reason: String,
 }
 
@@ -190,7 +190,7 @@ async fn ask(
     let client =
         client(url).map_err(|error| SearchError::Unreachable { service, reason: error.to_string() })?;
     let request = prepare(client.get(url.clone()).header("accept", "application/json"));
-    // The address may hold what was searched for, and a proxy's password; neither belongs into an error.
+    // The address may hold the search text, and a proxy's password; neither belongs into an error.
     let broken =
         |error: reqwest::Error| SearchError::Unreachable { service, reason: causes(&error.without_url()) };
     let answer = async {
@@ -213,7 +213,7 @@ async fn ask(
     tokio::time::timeout(TIME_LIMIT, answer).await.unwrap_or(Err(SearchError::TimedOut { service }))
 }
 
-/// Results from a list in an answer, by the names of their fields. What is no web page is left out.
+/// Results from a list in an answer, by the names of their fields. Results that are no web pages are left out.
 fn results(
     service: &'static str,
     list: Option<&Value>,

@@ -1,7 +1,7 @@
 //! Server-sent events, read from bytes as they arrive.
 //!
 //! Rule: the events do not depend on where the bytes were split, be it inside a character, a line ending or the
-//! byte order mark; an event cut off by the end of the stream is none; no event grows past [`MAX_EVENT_BYTES`].
+//! byte order mark; an event cut off by the end of the stream is dropped; no event grows past [`MAX_EVENT_BYTES`].
 
 /// The most bytes the lines of one event may have.
 pub const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
@@ -31,7 +31,7 @@ pub enum SseError {
 /// The parser of one stream.
 #[derive(Debug)]
 pub struct SseParser {
-    /// The line that has begun in an earlier piece.
+    /// The line that has started in an earlier piece.
     line: Vec<u8>,
     /// Whether the last byte was a carriage return, whose line feed may still come.
     after_carriage_return: bool,

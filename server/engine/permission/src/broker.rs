@@ -112,7 +112,7 @@ mod tests {
         }
     }
 
-    /// Tells nobody.
+    /// Notifies no listener.
     struct Silent;
 
     impl BrokerListener<PermissionPrompt> for Silent {

@@ -1,6 +1,6 @@
 //! How a change reaches a file: proposed first, or applied at once and reviewable. By glob, for all modes.
 //!
-//! Rule: a delivery never reaches further than the workspace and never past what is guarded, and no link leads around a
+//! Rule: a delivery never reaches further than the workspace and never past guarded places, and no link leads around a
 //! rule; where no rule matches, the mode decides.
 
 use globset::{GlobBuilder, GlobSet};
@@ -36,7 +36,7 @@ pub struct EditDeliveryRule {
 pub struct BadRule {
     /// The glob.
     pub glob: String,
-    /// What is wrong with it.
+    /// Its problems.
     pub reason: String,
 }
 

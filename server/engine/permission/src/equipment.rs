@@ -1,4 +1,4 @@
-//! What a skill or command brings along for the turn that uses it: rules, a model, how hard it thinks.
+//! The equipment of a skill or command for the turn that uses it: rules, a model, how hard it thinks.
 //!
 //! Rule: it counts until the turn ends and never longer (for a sub-agent that works on, until that one has ended), is recorded
 //! when it begins to count, and takes no refusal away: rules that deny and ask come before those that allow.
@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 use crate::rules::{Behavior, PlacedRule, Rule, RuleSource, SettingsLayer};
 use kode_base::effort::Effort;
 
-/// What a skill or command brings along.
+/// The equipment of a skill or command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Equipment {
-    /// What runs unasked.
+    /// The calls that run unasked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
-    /// What is asked for each time.
+    /// Calls that always ask.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ask: Vec<String>,
-    /// What does not run.
+    /// The forbidden calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
     /// The name of the model profile of the session's own conversation.
@@ -30,13 +30,13 @@ pub struct Equipment {
 }
 
 impl Equipment {
-    /// Whether nothing is brought along.
+    /// Whether nothing is declared.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Takes in what another one brings along; what it says of the model replaces what was said before.
+    /// Takes in what another one declares; its model settings replace the earlier ones.
     pub fn take(&mut self, other: Self) {
         for (known, new) in
             [(&mut self.allow, other.allow), (&mut self.ask, other.ask), (&mut self.deny, other.deny)]
@@ -48,7 +48,7 @@ impl Equipment {
         self.effort = other.effort.or(self.effort);
     }
 
-    /// The rules, as the gate takes them. A text that is no rule was told of when it was read.
+    /// The rules, as the gate takes them. A text that is no rule was notified of when it was read.
     pub fn rules(&self) -> impl Iterator<Item = PlacedRule> {
         let of = |behavior: Behavior, rules: &[String]| {
             let placed = move |text: &String| {

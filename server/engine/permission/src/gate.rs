@@ -1,8 +1,9 @@
 //! The verdict on one call: run, ask, or refuse.
 //!
 //! Rule: a pure function of the call, the rules, the mode and the standing answers. A deny rule, the floor and a secret
-//! refuse whatever else is said; an ask rule and a guarded place ask whatever the mode says; a rule that allows comes
-//! before the mode. Nothing here turns a refusal into anything else, and what is not understood is never allowed by rule.
+//! always refuse; an ask rule and a guarded place ask in every mode; a rule that allows comes
+//! before the mode. Nothing here turns a refusal into anything else, and a rule never allows what the parser does not
+//! understand.
 
 mod command;
 mod file;
@@ -20,7 +21,7 @@ use kode_base::mode::{ActionClass, Mode, Stance};
 use kode_base::paths::{AbsPath, Target};
 use kode_command::{Analysis, CommandPattern};
 
-/// What is to happen with a call.
+/// The verdict on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GateDecision {
     /// It runs.
@@ -42,10 +43,10 @@ pub enum AnswerReach {
     Rule,
 }
 
-/// What is to happen with a call, and why.
+/// The verdict on a call, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// What is to happen.
+    /// The verdict.
     pub decision: GateDecision,
     /// Why, for people and for the model; without a final period.
     pub reason: String,
@@ -60,9 +61,9 @@ pub struct Verdict {
 pub struct CitedRule {
     /// Its text, without secrets.
     pub text: String,
-    /// What it does.
+    /// Its effect.
     pub behavior: Behavior,
-    /// Where it stands.
+    /// Its place.
     pub source: crate::rules::RuleSource,
 }
 
@@ -77,20 +78,20 @@ impl Confinement {
     }
 }
 
-/// A call, as far as the gate looks at it.
+/// A call, as far as the gate checks it.
 #[derive(Clone, Copy, Debug)]
 pub struct GateCase<'a> {
     /// The tool's canonical name.
     pub tool: &'a str,
-    /// What it does to the world.
+    /// Its effect on the world.
     pub kind: ToolKind,
     /// The arguments.
     pub input: &'a Value,
-    /// What the call touches.
+    /// The touches of the call.
     pub touches: &'a [Touch],
 }
 
-/// What holds a command back while it runs.
+/// The sandbox of the commands while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Confinement {
     /// Nothing, and the user wants it so.
@@ -108,7 +109,7 @@ pub enum Confinement {
     Missing(String),
 }
 
-/// What the gate knows besides the call.
+/// The context of the gate besides the call.
 pub struct Circumstances<'a> {
     /// The session's mode.
     pub mode: Mode,
@@ -118,7 +119,7 @@ pub struct Circumstances<'a> {
     pub grants: &'a [Grant],
     /// Which files hold secrets.
     pub sensitive: &'a Sensitive,
-    /// What holds commands back.
+    /// The sandbox of the commands.
     pub confinement: &'a Confinement,
     /// Why the rules protect less than the user thinks, if they do.
     pub lost: Option<&'a str>,
@@ -128,7 +129,7 @@ pub struct Circumstances<'a> {
     pub roots: &'a [AbsPath],
     /// Whether a target lies in the workspace or a folder added to it, links followed.
     pub contains: &'a dyn Fn(&Target) -> bool,
-    /// Whether a target is the session's own, such as the kept output of its commands: nobody is asked for reading it.
+    /// Whether a target is the session's own, such as the kept output of its commands: reading it never asks.
     pub is_own: &'a dyn Fn(&Target) -> bool,
     /// Where a target leads, links followed.
     pub real: &'a dyn Fn(&Target) -> Target,
@@ -163,7 +164,7 @@ pub fn judge(case: &GateCase<'_>, circumstances: &Circumstances<'_>) -> Verdict 
     if let (Some(lost), GateDecision::Allow, false) =
         (circumstances.lost, verdict.decision, case.touches.is_empty())
     {
-        // What cannot be read may have forbidden this.
+        // An unreadable rule may have forbidden this.
         verdict = Verdict::ask(format!("settings cannot be read in full ({lost})")).within_session();
     }
     match (verdict.decision, circumstances.mode) {
@@ -277,7 +278,7 @@ pub fn may_read(target: &Target, look: Exposure, circumstances: &Circumstances<'
     }
 }
 
-/// What speaks against handing the model a file that the user has named themselves. That it lies outside the workspace does
+/// The objections to giving the model a file that the user has named themselves. That it lies outside the workspace does
 /// not.
 #[must_use]
 pub fn judge_named(target: &Target, circumstances: &Circumstances<'_>) -> Verdict {

@@ -8,7 +8,7 @@ use crate::standing;
 use kode_base::call::Touch;
 use kode_base::paths::{AbsPath, Target};
 
-/// A standing yes of a session.
+/// A permanent permission of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Grant {
@@ -32,13 +32,13 @@ pub enum Grant {
     Write(Target),
     /// Reading this file, document or folder, links followed.
     Read(Target),
-    /// What this rule allows, in the form people write rules.
+    /// The permission of this rule, in the form people write rules.
     Rule(String),
 }
 
 impl Grant {
-    /// What a standing yes to the very same call would be: one grant for each thing it touches that there can be such a
-    /// yes to.
+    /// The permanent permission for exactly this call: one grant for each thing it touches that there can be
+    /// such a yes to.
     #[must_use]
     pub fn for_touches(touches: &[Touch], real: &dyn Fn(&Target) -> Target) -> Vec<Self> {
         let grant = |touch: &Touch| match touch {

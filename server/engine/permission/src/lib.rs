@@ -28,7 +28,7 @@ pub use gate::{GateDecision, Verdict};
 pub use grant::Grant;
 pub use sensitive::{Sensitive, Sensitivity};
 
-/// What is asked of the user before a call runs.
+/// The prompt for the user before a call runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionPrompt {
@@ -49,7 +49,7 @@ pub struct PermissionPrompt {
     pub reason: String,
     /// Exactly what will happen.
     pub preview: Preview,
-    /// What could go wrong, worst first; may be empty.
+    /// The risks, worst first; may be empty.
     pub risks: Vec<String>,
     /// Limits of the call, such as the sandbox; no risks, and may be empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -59,7 +59,7 @@ pub struct PermissionPrompt {
     pub diagnostics: Option<ProposedDiagnostics>,
     /// How far a yes can reach.
     pub scopes: Vec<Scope>,
-    /// What a standing yes would cover, for each scope beyond this call; empty when none is offered.
+    /// The reach of a permanent permission, for each scope beyond this call; empty when none is offered.
     pub offers: Vec<Offer>,
     /// A mode in which the call runs without a prompt, which an answer that allows it may set.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "mode::known_or_none")]
@@ -80,32 +80,32 @@ pub struct ProposedDiagnostics {
     pub lines: Vec<String>,
 }
 
-/// What a standing yes of one scope would cover.
+/// The reach of a permanent permission of one scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Offer {
     /// How far the yes reaches.
     pub scope: Scope,
-    /// What runs unasked from then on, as rules in the form people write them.
+    /// The calls that run unasked from then on, as rules in the form people write them.
     pub rules: Vec<String>,
     /// How many of this session's newest calls would not have been asked for, and how many of them were; `None` when it
-    /// was not looked at.
+    /// was not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spared: Option<RuleSavings>,
 }
 
-/// What a rule would have spared the user.
+/// The prompts that a rule would have spared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleSavings {
     /// Calls that would have run unasked with the rule, and not without it.
     pub matched: u32,
-    /// Calls looked at.
+    /// Calls checked.
     pub of: u32,
 }
 
 impl PermissionPrompt {
-    /// What a yes of a scope would cover, on one line; `None` when it is not offered.
+    /// The reach of a yes of a scope, on one line; `None` when it is not offered.
     #[must_use]
     pub fn covers(&self, scope: Scope) -> Option<String> {
         self.offers.iter().find(|offer| offer.scope == scope).map(|offer| offer.rules.join(", "))
@@ -180,7 +180,7 @@ pub struct PromptAnswer {
     pub by: String,
 }
 
-/// What became of a prompt.
+/// The outcome of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionResolution {
@@ -188,7 +188,7 @@ pub struct PermissionResolution {
     pub id: PermissionId,
     /// The call.
     pub call: CallId,
-    /// What was decided.
+    /// The decision.
     pub outcome: PermissionOutcome,
     /// How far a yes reaches; `Once` for everything else.
     pub scope: Scope,

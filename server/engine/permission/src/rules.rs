@@ -1,4 +1,4 @@
-//! Permission rules: what a user or a project has settled beforehand, and finding the rule that speaks of a call.
+//! Permission rules: what a user or a project has settled beforehand, and finding the rule that refers to a call.
 //!
 //! Rule: deny, then ask, then allow (allow before ask where the user has chosen that), then the mode; how specific a rule is
 //! does not matter, and adding a deny never allows more. Where a rule can be read in two ways, deny and ask mean both, and
@@ -32,7 +32,7 @@ pub use rule::{NamePattern, Rule, RuleError, RuleNote, Specifier};
 /// A name that no pattern but one for all names matches.
 const ANY_NAME: &str = ".\u{1}kode-ls\u{1}";
 
-/// What a rule says about what it speaks of.
+/// The verdict of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Behavior {
     /// It is refused.
@@ -77,7 +77,7 @@ pub enum SettingsLayer {
     CommandLine,
     /// An answer to a prompt, for this session.
     Session,
-    /// What the editor says.
+    /// The editor's settings.
     Editor,
     /// The user's own file in the workspace.
     Local,
@@ -134,7 +134,7 @@ pub struct RuleSource {
 }
 
 impl fmt::Display for RuleSource {
-    /// As people are told, for example `project settings, /w/.kode/settings.json:3`.
+    /// As people are notified, for example `project settings, /w/.kode/settings.json:3`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.layer {
             SettingsLayer::CommandLine | SettingsLayer::Session => formatter.write_str(self.layer.name())?,
@@ -161,9 +161,9 @@ impl fmt::Display for RuleSource {
 /// A rule in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedRule {
-    /// What it says.
+    /// Its text.
     pub behavior: Behavior,
-    /// What it speaks of.
+    /// Its subject.
     pub rule: Rule,
     /// Where it comes from.
     pub source: RuleSource,
@@ -176,7 +176,7 @@ pub struct PlacedRule {
 pub enum ProblemSeverity {
     /// Something the user relies on is not in force.
     Error,
-    /// Something is ignored or taken for something else.
+    /// Something is ignored or treated as something else.
     Warning,
     /// Good to know.
     Information,
@@ -185,17 +185,17 @@ pub enum ProblemSeverity {
 /// Something wrong with settings or rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsProblem {
-    /// The file it is in; `None` for what is from no file.
+    /// The file it is in; `None` for a rule from no file.
     pub file: Option<AbsPath>,
     /// Where in that file; the whole file when `None`.
     pub place: Option<FileRange>,
     /// How bad it is.
     pub severity: ProblemSeverity,
-    /// What is wrong and what to do, for people.
+    /// The problem and the next step, for people.
     pub message: String,
 }
 
-/// What a rule may speak of.
+/// The subjects of rules.
 #[derive(Clone, Copy, Debug)]
 pub enum RuleSubject<'a> {
     /// A call of a tool: for rules on the tool as a whole or on its arguments.
@@ -233,12 +233,12 @@ pub enum RuleSubject<'a> {
     },
 }
 
-/// The commands a rule speaks of.
+/// The commands a rule refers to.
 #[derive(Clone, Copy, Debug)]
 pub enum Commands<'a> {
     /// All of them.
     All,
-    /// Those of a pattern.
+    /// The subjects of a pattern.
     Pattern(&'a CommandPattern),
 }
 
@@ -311,8 +311,8 @@ impl RuleSet {
         self.1
     }
 
-    /// The first rule of this behavior, the strongest layer first, that speaks of the subject. With an allow on a
-    /// path that leads elsewhere, both ends are allowed, and the weaker of the two rules is told.
+    /// The first rule of this behavior, the strongest layer first, that refers to the subject. With an allow on a
+    /// path that leads elsewhere, both ends are allowed, and the weaker of the two rules is reported.
     #[must_use]
     pub fn find(&self, behavior: Behavior, subject: &RuleSubject<'_>) -> Option<&PlacedRule> {
         let is_beaten =
@@ -323,7 +323,7 @@ impl RuleSet {
         self.index(behavior).find(subject).map(|number| &self.0.rules[number])
     }
 
-    /// The rules of this behavior that speak of commands, the strongest layer first.
+    /// The rules of this behavior that refer to commands, the strongest layer first.
     pub fn command_patterns(&self, behavior: Behavior) -> impl Iterator<Item = (Commands<'_>, &PlacedRule)> {
         self.index(behavior).commands(&self.0.rules)
     }
@@ -335,7 +335,7 @@ impl RuleSet {
         self.0.deny.find_tool(tool).map(|number| &self.0.rules[number])
     }
 
-    /// Those of these rules that keep files from being read, made ready for use.
+    /// The rules that hide files, made ready for use.
     #[must_use]
     pub fn against_reading(rules: &[PlacedRule], places: &PathBases<'_>) -> Option<Unreadable> {
         let is_one = |rule: &&PlacedRule| {
@@ -374,7 +374,7 @@ impl RuleSet {
     }
 }
 
-/// What rules keep from being read, whichever tool or program would read it.
+/// The files that rules hide from every tool and program.
 #[derive(Clone, Debug)]
 pub struct Unreadable {
     rules: RuleSet,

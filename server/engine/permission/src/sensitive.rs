@@ -14,7 +14,7 @@ use crate::rules::places::real_on_disk;
 use crate::rules::{Behavior, RuleSet, RuleSubject};
 use kode_base::paths::{AbsPath, Target};
 
-/// Keys, credentials and environments: with them somebody else can act as the user.
+/// Keys, credentials and environments: with them an attacker can act as the user.
 const HIGH: [&str; 53] = [
     ".env",
     ".env~",
@@ -74,11 +74,11 @@ const HIGH: [&str; 53] = [
 /// Data and logs: often personal, seldom needed.
 const MEDIUM: [&str; 6] = ["*.sqlite", "*.sqlite3", "*.db", "*.mdb", "*.log", ".npmrc"];
 
-/// What looks like a secret and is made to be shown.
+/// Files that look like secrets and are meant to be shown.
 const HARMLESS: [&str; 6] =
     [".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults", ".ssh/*.pub"];
 
-/// What of a process holds its environment or memory, by its name in `/proc`.
+/// The files of a process with its environment or memory, by their names in `/proc`.
 const PROCESS_MEMORY: [&str; 3] = ["environ", "mem", "maps"];
 
 /// How careful to be with a file.
@@ -109,13 +109,13 @@ pub struct Sensitive {
     own: Option<RuleSet>,
     /// Folders and files that are refused with all that lies in them.
     places: Vec<AbsPath>,
-    /// Those in them that are not.
+    /// The harmless ones in them.
     shown: Vec<AbsPath>,
 }
 
 impl Sensitive {
     /// The built-in table with the user's own lines before it, as rules for reading: deny is high, ask is medium, allow
-    /// is none.
+    /// is not one.
     #[must_use]
     pub fn with(own: RuleSet) -> Self {
         Self { own: Some(own), ..Self::default() }

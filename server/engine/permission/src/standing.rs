@@ -1,7 +1,7 @@
-//! What a standing yes could be: the narrowest useful rules for a call, and what they would have spared.
+//! The possible permanent permissions: the narrowest useful rules for a call, and what they would have spared.
 //!
-//! Rule: what is offered covers the call it is offered for and is shown as the text that will be written; nothing is
-//! offered for what is not understood.
+//! Rule: an offered rule covers the call it is offered for and is shown as the text that will be written; nothing is
+//! offered for calls that are not understood.
 
 use url::Url;
 
@@ -11,7 +11,7 @@ use kode_base::paths::{AbsPath, Target};
 use kode_command as shell;
 use kode_command::{FileAccess, TouchedPath};
 
-/// The rules that would let a call run, relative to the settings of `root` where they can be; empty when there are none
+/// The rules that would let a call run, relative to the settings of `root` where they can be; empty when none exist
 /// worth keeping.
 #[must_use]
 pub fn rules(touches: &[Touch], root: Option<&AbsPath>) -> Vec<String> {
@@ -72,7 +72,7 @@ pub(super) fn host_rule(url: &Url) -> Option<String> {
 
 fn path_rule(tool: &str, target: &Target, root: Option<&AbsPath>) -> Option<String> {
     let path = target.file()?;
-    // A name that is not text cannot stand in a rule.
+    // A name that is not text cannot are in a rule.
     path.as_path().to_str()?;
     let pattern = match root {
         Some(root) => PathPattern::exactly_within(path, root),
@@ -81,7 +81,7 @@ fn path_rule(tool: &str, target: &Target, root: Option<&AbsPath>) -> Option<Stri
     Some(format!("{tool}({pattern})"))
 }
 
-/// The rule for what is used by its name; what it is given may differ from call to call.
+/// The rule for an item that is used by its name; its arguments may differ from call to call.
 pub(super) fn named_rule(tool: &str, name: &str) -> String {
     match (tool, name.split_once(' ')) {
         ("WebSearch", _) => tool.to_owned(),

@@ -14,11 +14,11 @@ use crate::sandbox::Sandbox;
 use crate::shell::{CommandSpec, Shell};
 use kode_base::paths::AbsPath;
 
-/// What stands before the first call of git in a command line.
+/// The text before the first call of git in a command line.
 const ENVIRONMENT: &str = "unset GIT_DIR GIT_WORK_TREE GIT_COMMON_DIR GIT_INDEX_FILE GIT_OBJECT_DIRECTORY \
      GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_NAMESPACE; export GIT_TERMINAL_PROMPT=0 GIT_OPTIONAL_LOCKS=0";
 
-/// What git is called as in a command line.
+/// The name of git in a command line.
 pub const GIT: &str = "git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c submodule.recurse=false";
 
 /// Runs command lines with git in them.
@@ -26,7 +26,7 @@ pub const GIT: &str = "git -c core.hooksPath=/dev/null -c core.fsmonitor=false -
 pub struct GitRunner<'a> {
     /// The shell whose variables they get.
     pub shell: &'a Shell,
-    /// What holds them; with none they have the user's rights.
+    /// The sandbox of the commands; with none they have the user's rights.
     pub sandbox: Option<Arc<Sandbox>>,
     /// The longest that one of them may take.
     pub limit: Duration,
@@ -64,7 +64,7 @@ impl GitRunner<'_> {
     }
 }
 
-/// What git said last.
+/// The last output of git.
 fn last_line(text: &str) -> String {
     let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
     last.unwrap_or("git failed and says nothing").to_owned()

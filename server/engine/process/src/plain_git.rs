@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use kode_base::paths::AbsPath;
 
-/// More of a small file, such as the one that tells where a repository is, is not looked at.
+/// More of a small file, such as the one that tells where a repository is, is not checked.
 const MAX_POINTER: u64 = 4 * 1024;
 /// How deep repositories may stand inside repositories.
 const MAX_DEPTH: usize = 4;
@@ -100,7 +100,7 @@ fn is_surely_taken(inside: &Path) -> bool {
     if inside.is_file() {
         return true;
     }
-    // To look at `folder/.` takes the same permission that git asks for.
+    // To check `folder/.` takes the same permission that git asks for.
     let has = |folder: &str| inside.join(folder).join(".").is_dir();
     let head = read(&inside.join("HEAD"), MAX_POINTER).unwrap_or_default();
     let head = head.trim_end_matches('\n');
@@ -150,7 +150,7 @@ fn has_plain_hooks(folder: &Path) -> bool {
 #[cfg(unix)]
 fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    // What cannot be looked at may be anything.
+    // An unchecked program may be anything.
     fs::metadata(path).map_or(true, |metadata| metadata.permissions().mode() & 0o111 != 0)
 }
 

@@ -18,7 +18,7 @@ const SYSTEM: [&str; 6] =
 /// Folders that everybody may write in.
 const SHARED: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
-/// What is known of programs.
+/// The known programs.
 #[derive(Debug, Default)]
 struct ProgramTable {
     /// Folders that the agent may write in, by name and resolved.
@@ -141,7 +141,7 @@ fn leads_into(program: &Path, writable: &BTreeSet<PathBuf>) -> bool {
     program.canonicalize().is_ok_and(|real| is_writable(&real, writable))
 }
 
-/// Whether a path lies in one of these folders. Those of the system are nobody's workspace.
+/// Whether a path lies in one of these folders. System folders are never a workspace.
 fn is_writable(path: &Path, writable: &BTreeSet<PathBuf>) -> bool {
     let is_of_system = SYSTEM.iter().any(|folder| path.starts_with(folder));
     !is_of_system && path.ancestors().any(|folder| writable.contains(folder))

@@ -49,7 +49,7 @@ pub use policy::{
 pub const ARGUMENT: &str = "__sandbox";
 /// The file the helper leaves its report in.
 const REPORT: &str = "report.json";
-/// The file that tells the helper what is guarded.
+/// The file that lists the guarded files for the helper.
 const GUARD: &str = "guard.json";
 /// The folder for temporary files of commands.
 const SCRATCH: &str = "tmp";
@@ -58,20 +58,20 @@ const PROXY: &str = "proxy";
 /// Folders of the session are its user's alone.
 const PRIVATE: u32 = 0o700;
 
-/// What a sandbox is made of.
+/// The parts of a sandbox.
 #[derive(Clone, Debug)]
 pub struct SandboxOptions {
     /// The program that is the helper when it is started with [`ARGUMENT`]: the server itself.
     pub helper: PathBuf,
-    /// What holds the commands, as [`SandboxSupport::best`] gives it.
+    /// The sandbox of the commands, as [`SandboxSupport::best`] gives it.
     pub kind: SandboxKind,
     /// The folders commands may write in: the workspace's, and others the user has allowed.
     pub writable: Vec<AbsPath>,
-    /// What they may not change, besides what is guarded everywhere.
+    /// Files they may not change, besides those that are guarded everywhere.
     pub read_only: Vec<AbsPath>,
-    /// What they may not see, besides what is hidden everywhere.
+    /// Files they may not see, besides those that are hidden everywhere.
     pub hidden: Vec<AbsPath>,
-    /// What else of the writable folders they may not see.
+    /// Further parts of the writable folders they may not see.
     pub hides: Option<HiddenFilter>,
     /// The user's home folder.
     pub home: Option<AbsPath>,
@@ -89,9 +89,9 @@ pub struct Sandbox {
     helper: PathBuf,
     policy: SandboxPolicy,
     hides: Option<HiddenFilter>,
-    /// Where what is set aside is kept.
+    /// The folder of files that are set aside.
     store: Quarantine,
-    /// Those that watch over its folders, and know them from one command to the next.
+    /// The watches of its folders, which know them from one command to the next.
     guards: Mutex<Vec<Arc<FileGuard>>>,
     /// Whether its commands check out commits for the server.
     is_for_checkouts: bool,
@@ -107,7 +107,7 @@ pub struct PreparedCommand {
     pub command: Command,
     /// Its standard input, where its policy is.
     pub input: Stdio,
-    /// What has to be kept until it has ended, and then gives the report.
+    /// The resources that live until it has ended, and then give the report.
     pub pending: SandboxRun,
 }
 
@@ -115,13 +115,13 @@ pub struct PreparedCommand {
 #[derive(Debug)]
 pub struct SandboxRun {
     control: PathBuf,
-    /// What watches over guarded files until it has ended.
+    /// The watch over guarded files until it has ended.
     watched: Option<GuardLease>,
     /// Nothing where it is the command's standard input.
     _alive: Option<PipeWriter>,
 }
 
-/// What a program needs that runs on beside the user and is spoken to over its standard input.
+/// The sandbox of a program that runs on beside the user and is spoken to over its standard input.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceAccess {
     /// Variables it gets besides those that commands keep.
@@ -139,7 +139,7 @@ pub struct ServiceAccess {
 pub struct PreparedService {
     /// The helper, the program's standard input, and what has to be kept until it has ended.
     pub prepared: PreparedCommand,
-    /// What is written here is the program's standard input.
+    /// The standard input of the program.
     pub input: PipeWriter,
 }
 
@@ -183,7 +183,7 @@ impl Sandbox {
             && self.policy == SandboxPolicy { scratch, ..other.policy.clone() }
     }
 
-    /// What its commands may do.
+    /// The limits of its commands.
     #[must_use]
     pub fn policy(&self) -> &SandboxPolicy {
         &self.policy
@@ -249,7 +249,7 @@ impl Sandbox {
         let mut read_only = self.policy.read_only.clone();
         match self.policy.kind {
             SandboxKind::Bubblewrap { .. } => {
-                // What is to be seen is put there like what may be written, and then held.
+                // Visible files are put there like writable ones, and then held.
                 writable.extend(readable.iter().cloned());
                 read_only.extend(readable.iter().cloned());
             }
@@ -313,7 +313,7 @@ impl Sandbox {
         }
     }
 
-    /// What commands have made that steers other programs, and the user has not decided about yet.
+    /// Files of commands that steer other programs, without the user's decision yet.
     #[must_use]
     pub fn undecided(&self) -> Vec<QuarantinedFile> {
         let guards = self.guards.lock();
@@ -384,7 +384,7 @@ impl Sandbox {
     }
 
     /// Prepares a program that runs on beside the user. Where guarded files are not held while it runs but put back afterwards,
-    /// it cannot write in the workspace, for what is put back then might be the user's own work.
+    /// it cannot write in the workspace, because restored files might be the user's own work.
     ///
     /// # Errors
     /// As [`Sandbox::prepare`].
@@ -399,7 +399,7 @@ impl Sandbox {
         match self.policy.kind {
             SandboxKind::Bubblewrap { .. } => {
                 writable.extend(self.policy.writable.iter().cloned());
-                // What is to be seen is put there like what may be written, and then held.
+                // Visible files are put there like writable ones, and then held.
                 writable.extend(readable.iter().cloned());
                 read_only.extend(readable);
             }
@@ -484,7 +484,7 @@ impl SandboxRun {
     /// How the command ended, and what became of guarded files. `exit` is how the helper ended.
     ///
     /// # Errors
-    /// Why the command was not run. Without a report of a helper that ended by itself nothing may be taken for granted.
+    /// Why the command was not run. Without a report of a helper that ended by itself nothing may be treated as granted.
     pub async fn conclude(
         mut self,
         exit: Exit,

@@ -46,7 +46,7 @@ pub use tasks::{
 
 /// The shells that run commands, the preferred one first.
 const SHELLS: [&str; 2] = ["bash", "sh"];
-/// What a command sees as the name of its shell.
+/// The name of its shell for a command.
 const SHELL_NAME: &str = "bash";
 /// Variables that keep programs from waiting for someone at a terminal.
 const UNATTENDED: [(&str, &str); 3] = [("GIT_TERMINAL_PROMPT", "0"), ("PAGER", "cat"), ("TERM", "dumb")];
@@ -123,7 +123,7 @@ struct Execution<'a> {
     call: Option<&'a CallId>,
 }
 
-/// Who looks on while a command runs in the foreground.
+/// The observer of a foreground command.
 struct OutputListener<F>(F);
 
 impl<F: FnMut(&str) + Send> RunObserver for OutputListener<F> {
@@ -134,18 +134,18 @@ impl<F: FnMut(&str) + Send> RunObserver for OutputListener<F> {
     }
 }
 
-/// What became of a command that could be started.
+/// The outcome of a command that could be started.
 #[derive(Clone, Debug)]
 pub struct CommandOutcome {
     /// How it ended.
     pub exit: Exit,
-    /// What it wrote.
+    /// Its output.
     pub output: CapturedOutput,
     /// How long it took.
     pub duration: Duration,
     /// Where the next command will start.
     pub directory: AbsPath,
-    /// What became of guarded files; nothing without a sandbox.
+    /// The outcome of guarded files; nothing without a sandbox.
     pub guarded: GuardReport,
 }
 
@@ -179,7 +179,7 @@ pub enum ShellError {
     Start {
         /// Where it should have started.
         directory: AbsPath,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -293,7 +293,8 @@ impl Shell {
         Ok(CommandOutcome { directory: self.directory(), ..outcome })
     }
 
-    /// Starts a command in the background and gives it as soon as it runs. It ends by itself, when it is told to, or with the session.
+    /// Starts a command in the background and gives it as soon as it runs. It ends by itself, when it is reported to, or
+    /// with the session.
     ///
     /// # Errors
     /// [`StartError`]; nothing runs then.
@@ -314,7 +315,7 @@ impl Shell {
                     report: None,
                     sandbox,
                     limit: None,
-                    // What it writes is kept by whoever looks on, from the beginning.
+                    // The observer keeps its output, from the beginning.
                     call: None,
                 };
                 shell.execute(execution, &mut watch, &cancel).await
@@ -322,8 +323,8 @@ impl Shell {
             .await
     }
 
-    /// Has other work done in the background, to be looked at and ended as commands are. It says how it ended and what it has
-    /// to say, and ends soon when it is told to.
+    /// Has other work done in the background, to be checked and ended as commands are. It says how it ended and what it has
+    /// to say, and ends soon when it is reported to.
     ///
     /// # Errors
     /// [`StartError`]; nothing is done then.
@@ -491,7 +492,7 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// What a command gets of the environment `inherited`.
+/// The environment of a command from `inherited`.
 fn environment(
     inherited: impl Iterator<Item = (OsString, OsString)>,
     secrets: &[Secret],

@@ -1,7 +1,8 @@
 //! A git worktree that a sub-agent works in by itself: made for it, and removed when nothing came of it.
 //!
-//! Rule: what somebody has made in a worktree is never removed from here; git itself is asked whether there is anything, and
-//! asked again when nobody else can come at it any more. Worktrees lie outside the repository, in a folder that outlives the session.
+//! Rule: changes in a worktree are never removed from here; git itself is asked whether there is anything, and
+//! asked again when no other process can reach it any more. Worktrees lie outside the repository, in a folder that outlives
+//! the session.
 
 #[cfg(test)]
 mod tests;
@@ -25,10 +26,10 @@ use kode_base::paths::AbsPath;
 /// How long git may take for one step. A large repository is written out whole.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// What the branches of worktrees begin with.
+/// The prefix of worktree branches.
 const BRANCHES: &str = "kode-ls/";
 
-/// So many characters of a commit's name are shown.
+/// Number of characters of a commit's name that are shown.
 const SHOWN_OF_COMMIT: usize = 10;
 
 /// A worktree.
@@ -37,7 +38,7 @@ const SHOWN_OF_COMMIT: usize = 10;
 pub struct Worktree {
     /// Its folder, links followed.
     pub path: AbsPath,
-    /// The folder of the repository's files that it stands beside, links followed.
+    /// The folder of the repository's files that it is beside, links followed.
     pub of: AbsPath,
     /// The folder of git's own files, which both share.
     pub git: AbsPath,
@@ -47,12 +48,12 @@ pub struct Worktree {
     pub base: String,
 }
 
-/// What a worktree is made with.
+/// The parameters of a worktree.
 #[derive(Clone, Copy, Debug)]
 pub struct WorktreeSpec<'a> {
     /// Where commands run.
     pub shell: &'a Shell,
-    /// What holds commands in the workspace.
+    /// The sandbox of the commands in the workspace.
     pub sandbox: Option<&'a Arc<Sandbox>>,
     /// Whether the user has let git run what the repository's settings name, where nothing holds it.
     pub may_run_foreign: bool,
@@ -70,7 +71,7 @@ pub enum WorktreeError {
     NoRepository {
         /// The folder.
         folder: AbsPath,
-        /// What git says.
+        /// The output of git.
         reason: String,
     },
     /// Git would run programs that the repository names, and nothing holds them.
@@ -86,17 +87,17 @@ pub enum WorktreeError {
     Failed {
         /// Where it was to be.
         path: AbsPath,
-        /// What git or the system says.
+        /// The error of git or the system.
         reason: String,
     },
 }
 
-/// What is left of a worktree when its sub-agent has ended.
+/// The rest of a worktree when its sub-agent has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorktreeEnd {
     /// Nothing: there was nothing in it that was not there before.
     Removed,
-    /// It is there, with what was done in it.
+    /// It is there, with the changes in it.
     Kept {
         /// The branch that is checked out in it; `HEAD` when none is.
         branch: String,
@@ -107,7 +108,7 @@ pub enum WorktreeEnd {
         /// How much that is against where it began, in git's words; empty where git sees no change of known files.
         size: String,
     },
-    /// It is there, and what is in it cannot be told.
+    /// It is there, and its state is unknown.
     Unknown {
         /// Why.
         reason: String,
@@ -119,7 +120,7 @@ impl Worktree {
     /// had, if that is still there.
     ///
     /// # Errors
-    /// [`WorktreeError`]; what was begun is taken away again.
+    /// [`WorktreeError`]; a partial worktree is removed again.
     pub async fn make(
         making: WorktreeSpec<'_>,
         agent: &AgentId,
@@ -133,7 +134,7 @@ impl Worktree {
         let repository = WorktreeSource::of(&making, cancel).await?;
         let folder = making.folder.join(repository.top.file_name());
         let made = folder.clone();
-        // The sandbox holds by where folders are, and that is told of what is there only.
+        // The sandbox holds by where folders are, and learns only of existing folders.
         let real = blocking(move || {
             std::fs::create_dir_all(&made)?;
             AbsPath::new(std::fs::canonicalize(&made)?).map_err(std::io::Error::other)
@@ -171,7 +172,7 @@ impl Worktree {
                 Ok(Self { base, ..worktree })
             }
             Err(reason) => {
-                // Git takes away what it has begun, unless it was ended at it.
+                // Git takes away what it has started, unless it was ended at it.
                 let branch =
                     if has_branch { String::new() } else { format!("; {GIT} branch --quiet -D {branch}") };
                 let line = format!("{GIT} worktree remove --force {at}{branch}");
@@ -205,8 +206,8 @@ impl Worktree {
         vec![folder.clone(), self.git.clone()]
     }
 
-    /// Looks at what was done in it, and removes it where that is nothing. Takes no longer than git's steps may take, whoever
-    /// has cancelled what.
+    /// Checks the changes in it, and removes it without any. Takes no longer than git's steps may take, even if the
+    /// caller has cancelled.
     pub async fn finish(&self, shell: &Shell, sandbox: Option<&Arc<Sandbox>>) -> WorktreeEnd {
         match self.look_and_remove(shell, sandbox).await {
             Ok(left) => left,
@@ -226,7 +227,7 @@ impl Worktree {
         let runner = GitRunner { shell, sandbox, limit: LIMIT };
         let never = CancellationToken::new();
         let (base, branch) = (quote(&self.base), quote(&self.branch));
-        // Whoever works in it may have left the branch for another commit.
+        // Its sub-agent may have left the branch for another commit.
         let look = format!(
             "changed=$({GIT} status --porcelain) || exit 1; \
              left=$({GIT} rev-parse --verify --quiet refs/heads/{branch} || {GIT} rev-parse HEAD); \
@@ -248,7 +249,7 @@ impl Worktree {
         Ok(WorktreeEnd::Removed)
     }
 
-    /// Removes it, unless somebody has made something in it just now: it is looked at again where nobody finds it.
+    /// Removes it, unless it was changed just now: it is checked again at a hidden place.
     async fn remove(&self, runner: &GitRunner<'_>, folder: &AbsPath) -> Result<(), String> {
         let never = CancellationToken::new();
         let aside = folder.join(format!(".removed-{}", self.path.file_name()));
@@ -279,7 +280,7 @@ impl Worktree {
         runner.run(&self.of, &forget, &never).await.map(drop)
     }
 
-    /// What its sub-agent is told of it.
+    /// The text about it for its sub-agent.
     pub fn told(&self, cwd: &AbsPath) -> String {
         format!(
             "# Your worktree\nYou work in a git worktree of your own, on the branch `{}`, which begins at the commit {}. Your \
@@ -292,7 +293,7 @@ impl Worktree {
         )
     }
 
-    /// What became of it, for whoever called its sub-agent, and as data.
+    /// Its outcome, for the caller of its sub-agent, and as data.
     pub fn report(&self, left: &WorktreeEnd) -> (String, Value) {
         let Self { path, branch, base, .. } = self;
         let data = |is_kept: bool, more: Value| {

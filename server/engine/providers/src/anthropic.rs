@@ -24,7 +24,7 @@ use kode_model::{
 
 pub(super) use self::answer::MessagesAnswer;
 
-/// What stands after the base URL.
+/// The text after the base URL.
 const PATH: &str = "/v1/messages";
 
 /// The version that Bedrock and Vertex ask for in the body.
@@ -34,7 +34,7 @@ const VERTEX_VERSION: &str = "vertex-2023-10-16";
 /// Everything that AWS wants encoded in a segment of a path.
 const UNSAFE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// What Bedrock streams.
+/// The stream of Bedrock.
 const EVENT_STREAM: (&str, &str) = ("accept", "application/vnd.amazon.eventstream");
 
 /// A model behind an Anthropic Messages endpoint.
@@ -46,14 +46,14 @@ pub struct Anthropic {
     form: BodyForm,
 }
 
-/// What a server wants in the body beside the request itself.
+/// The additional body fields of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BodyForm {
     /// Model and streaming.
     Api,
-    /// The version. Model and streaming stand in the path.
+    /// The version. Model and streaming are in the path.
     Bedrock,
-    /// The version and streaming. The model stands in the path.
+    /// The version and streaming. The model is in the path.
     Vertex,
 }
 

@@ -1,7 +1,7 @@
 //! The arguments of a call, read from the text a model wrote.
 //!
 //! Rule: valid JSON objects come out as they are. A repair only adds or takes off marks at places where nothing else
-//! can be meant, and never a key or a value; what stays unclear is told apart from arguments, with the reason.
+//! can be meant, and never a key or a value; what stays unclear is distinguished from arguments, with the reason.
 
 use serde_json::{Map, Value, json};
 
@@ -43,7 +43,7 @@ pub(super) fn read(raw: &str, may_close: bool) -> Result<Map<String, Value>, Str
     let mut parsed = parse(raw, may_close);
     for _ in 0..MAX_WRAPS {
         match parsed {
-            // A single text that is no JSON again is told of as what it is.
+            // A single text that is no JSON again is reported as what it is.
             Ok(Value::String(inner)) => match parse(&inner, may_close) {
                 Ok(unwrapped) => parsed = Ok(unwrapped),
                 Err(_) => return Err(SINGLE.to_owned()),

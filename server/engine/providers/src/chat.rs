@@ -27,13 +27,13 @@ use kode_model::{
 
 pub(super) use self::answer::ChatAnswer;
 
-/// What stands after the base URL.
+/// The text after the base URL.
 const PATH: &str = "/chat/completions";
 
 /// The server that keeps its prompt cache by a key of the request.
 const CACHE_KEY_HOST: &str = "api.openai.com";
 
-/// What a refusal names that is about asking for token counts in streams.
+/// The text of a refusal about token counts in streams.
 const USAGE_OPTION_NAMES: [&str; 2] = ["stream_options", "include_usage"];
 
 /// A model behind a Chat Completions endpoint.
@@ -48,7 +48,7 @@ pub struct ChatCompletions {
 }
 
 impl ChatCompletions {
-    /// The model of `profile`, whose address is what stands before `/chat/completions`. Sends nothing.
+    /// The model of `profile`, whose address is what precedes `/chat/completions`. Sends nothing.
     ///
     /// # Errors
     /// [`ModelErrorKind::Configuration`] when the profile's address or headers cannot be used.

@@ -44,7 +44,7 @@ const MAX_MODELS: usize = 2_000;
 /// How many models of an Ollama server are asked about one by one, where its list does not tell their limits.
 const MAX_SHOWN: usize = 32;
 
-/// A model as its server tells of it. What it does not tell is `None`.
+/// A model as its server reports it. What it does not tell is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServedModel {
     /// The name by which it is asked.
@@ -172,7 +172,7 @@ pub fn is_local(profile: &Profile) -> bool {
     Url::parse(&profile.base_url).is_ok_and(|url| is_loopback(&url))
 }
 
-/// Whether a listed name is the one that a profile has. Ollama's names end in `:latest` where nothing else is said.
+/// Whether a listed name is the one that a profile has. Ollama's names end in `:latest` by default.
 fn is_called(listed: &str, name: &str) -> bool {
     listed == name || listed.strip_suffix(":latest") == Some(name)
 }
@@ -241,7 +241,7 @@ async fn ollama(profile: &Profile) -> Result<Vec<ServedModel>, ModelError> {
     Ok(models)
 }
 
-/// What stands before the path of a profile's address.
+/// The text before the path of a profile's address.
 fn root(profile: &Profile) -> String {
     let base = profile.base_url.trim_end_matches('/');
     base.strip_suffix("/v1").unwrap_or(base).to_owned()

@@ -35,7 +35,7 @@ pub(super) const ANTHROPIC_VERSION: (&str, &str) = ("anthropic-version", "2023-0
 /// The most bytes of one answer, unpacked.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 
-/// How many times the idle timeout a stream may go on with nothing but signs of life.
+/// How many times the idle timeout a stream may continue with nothing but signs of life.
 const PINGS_ONLY_FACTOR: u32 = 4;
 
 /// How long to wait for the end of the body after the last event. Reading it lets the connection be used again.
@@ -86,7 +86,7 @@ pub(super) trait StreamedAnswer: Send {
     /// The whole answer, after its end.
     fn into_response(self) -> ModelResponse;
 
-    /// What had arrived of an answer that broke off: text and reasoning. None if it had not begun.
+    /// The received part of an interrupted answer: text and reasoning. None if it had not begun.
     fn into_partial(self) -> Option<ModelResponse>;
 }
 
@@ -115,14 +115,14 @@ impl KeyHeader {
     }
 }
 
-/// The way to one address of one server. Clones share what the server told of its limits.
+/// The way to one address of one server. Clones share the server's reported limits.
 #[derive(Clone)]
 pub(super) struct ModelExchange {
     endpoint: Url,
     /// Host and port, for messages.
     host: String,
     headers: HeaderMap,
-    /// What no message may show, even if the server repeats it.
+    /// Text that no message may show, even if the server repeats it.
     secrets: Vec<Secret>,
     idle_timeout: Duration,
     http: HttpOptions,
@@ -412,7 +412,7 @@ impl<'a> EventReader<'a> {
         Ok(furthest)
     }
 
-    /// What it means that no more bytes come.
+    /// The meaning of the end of the bytes.
     fn end(&self, answer: &impl StreamedAnswer) -> Result<(), ModelError> {
         if answer.is_whole() {
             return Ok(());

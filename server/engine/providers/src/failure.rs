@@ -1,4 +1,4 @@
-//! What the server's refusals mean, whatever wire format it speaks.
+//! The meaning of the server's refusals, in any wire format.
 //!
 //! Rule: total over every status and every body; what the server wrote is quoted, bounded, with the host and the
 //! request's id, and no more of an error body is read than [`MAX_ERROR_BYTES`].
@@ -26,15 +26,15 @@ const MAX_QUOTED_CHARS: usize = 2_000;
 /// Headers that say when a limit is reset, as a duration.
 const RESET_HEADERS: [&str; 2] = ["x-ratelimit-reset-requests", "x-ratelimit-reset-tokens"];
 
-/// What servers name an account without credit; waiting does not help.
+/// The codes of an account without credit; waiting does not help.
 const PAYMENT_NAMES: [&str; 4] =
     ["insufficient_quota", "billing_error", "billing_hard_limit_reached", "insufficient_balance"];
 
-/// What servers name a request that is too long.
+/// The codes of a request that is too long.
 const TOO_LONG_NAMES: [&str; 4] =
     ["context_length_exceeded", "string_above_max_length", "request_too_large", "exceed_context_size_error"];
 
-/// What servers say of a request that is too long, in lower case.
+/// The texts about a request that is too long, in lower case.
 const TOO_LONG_WORDS: [&str; 17] = [
     "prompt is too long",
     "input is too long",
@@ -55,7 +55,7 @@ const TOO_LONG_WORDS: [&str; 17] = [
     "range of input length should be",
 ];
 
-/// What stands before the number of tokens that a server can read, in lower case.
+/// The text before the number of tokens that a server can read, in lower case.
 const WINDOW_WORDS: [&str; 8] = [
     "n_ctx",
     "available context size",
@@ -67,7 +67,7 @@ const WINDOW_WORDS: [&str; 8] = [
     "context window of",
 ];
 
-/// What Anthropic's API writes behind that number.
+/// The text of Anthropic's API behind that number.
 const WINDOW_BEFORE: &str = " maximum";
 
 /// No model reads fewer tokens; a smaller number is about something else.
@@ -177,11 +177,11 @@ impl ReportedError {
         }
     }
 
-    /// Whether what was wrong is the length of the request.
+    /// Whether the request was too long.
     fn is_too_long(&self, status: Option<StatusCode>) -> bool {
         let words = self.message.to_lowercase();
         let status = status.map(|status| status.as_u16());
-        // Limits by the minute speak of tokens as well, but pass; only a request above them never fits.
+        // Limits by the minute refer to tokens as well, but pass; only a request above them never fits.
         if status == Some(413) || words.contains("request too large") {
             return true;
         }

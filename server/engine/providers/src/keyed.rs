@@ -97,7 +97,7 @@ impl Model for KeyedModel {
     }
 
     fn usage_windows(&self) -> Vec<UsageWindow> {
-        // While the key is printed anew there is no newest answer.
+        // While the key is printed again there is no newest answer.
         let ready = self.ready.try_lock().ok();
         ready.and_then(|ready| Some(ready.as_ref()?.model.usage_windows())).unwrap_or_default()
     }
@@ -108,7 +108,7 @@ impl Model for KeyedModel {
         on_delta: &mut DeltaSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<ModelResponse, ModelError> {
-        // The exchange itself heeds the token and keeps what had arrived; the command is killed when it is dropped.
+        // The exchange itself honors the token and keeps what had arrived; the command is killed when it is dropped.
         let ready = async |refused: Option<&Arc<dyn Model>>| {
             tokio::select! {
                 biased;

@@ -1,7 +1,7 @@
 //! The adapter for Ollama's own chat format, which alone lets a request set the context window that is served.
 //!
 //! Rule: one request, one answer or one typed error that carries what had arrived; never a tool call that was not
-//! complete. The server is told to refuse a prompt that is too long and not to cut it.
+//! complete. The request asks the server to refuse a prompt that is too long and not to cut it.
 
 mod answer;
 #[cfg(test)]
@@ -26,10 +26,10 @@ use kode_model::{
 
 pub(super) use self::answer::OllamaAnswer;
 
-/// What stands after the base URL.
+/// The text after the base URL.
 const PATH: &str = "/api/chat";
 
-/// What a refusal says of a model that does not think.
+/// The text of a refusal of a model that does not think.
 const NO_THINKING: &str = "does not support thinking";
 
 /// A model behind an Ollama server.
@@ -38,7 +38,7 @@ pub struct Ollama {
     host: String,
     exchange: ModelExchange,
     capabilities: Capabilities,
-    /// The context window that the server is told to serve.
+    /// The context window that the request asks the server to serve.
     context_window: u64,
     /// Set when the server has refused to have the model think.
     refuses_thinking: AtomicBool,

@@ -13,7 +13,7 @@ use kode_model::{DeltaSink, ModelError, ModelResponse, Wire};
 /// pieces and then ended.
 ///
 /// # Errors
-/// What the turn would have been told of such a stream, with what had arrived of the answer.
+/// The turn's view of such a stream, with the received part of the answer.
 pub fn replay<'a>(
     wire: Wire,
     pieces: impl IntoIterator<Item = &'a [u8]>,

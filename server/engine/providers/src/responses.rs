@@ -1,7 +1,7 @@
 //! The adapter for servers that speak the OpenAI Responses format, over HTTP with streamed answers.
 //!
 //! Rule: one request, one answer or one typed error that carries what had arrived; never a tool call that was not
-//! complete. Where the server keeps answers, a request goes on from the newest one it has and sends only what is new;
+//! complete. Where the server keeps answers, a request continues from the newest one it has and sends only the new part;
 //! whatever the server turns out not to know or not to offer is done without, at most once for each thing and only as
 //! long as nothing of an answer was shown.
 
@@ -38,7 +38,7 @@ const REASONING_MODELS: [&str; 6] = ["o1", "o3", "o4", "gpt-5", "codex", "gpt-os
 /// How the names of models begin that refuse them.
 const PLAIN_MODELS: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt"];
 
-/// What the names of models contain that refuse them although they begin like others.
+/// The name parts of models that refuse them although their names begin like others.
 const PLAIN_VARIANT: &str = "-chat";
 
 /// A model behind a Responses endpoint.
@@ -50,11 +50,11 @@ pub struct Responses {
     stored: bool,
     kept: StoredAnswers,
     capabilities: Capabilities,
-    /// What the server has refused so far.
+    /// The fields that the server has refused so far.
     lacks: MissingFeatures,
 }
 
-/// What a server has refused; it is not asked again.
+/// The fields that a server has refused; they are not sent again.
 #[derive(Default)]
 struct MissingFeatures {
     storage: AtomicBool,
@@ -166,10 +166,10 @@ impl Model for Responses {
     }
 }
 
-/// What a server does not have although the request relied on it.
+/// A feature that a server lacks although the request relied on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MissingFeature<'a> {
-    /// The answer to go on from, or what belongs to it.
+    /// The answer to continue from, or what belongs to it.
     Bookmark(&'a str),
     /// Any storage: nothing of this organization is kept.
     Storage,
@@ -184,7 +184,7 @@ enum MissingFeature<'a> {
 }
 
 impl<'a> MissingFeature<'a> {
-    /// What the error says is missing, if the request relied on it.
+    /// The missing feature of the error, if the request relied on it.
     fn of(error: &ModelError, features: Features, bookmark: Option<ResponseBookmark<'a>>) -> Option<Self> {
         if error.kind == ModelErrorKind::Cancelled {
             return None;

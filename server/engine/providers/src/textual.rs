@@ -1,7 +1,7 @@
 //! A model around one that cannot call tools: calls go back and forth as text in the form that the tool manual tells.
 //!
 //! Rule: the engine sees the same calls and results as with any other model, and the model behind sees only text. What
-//! stands for a call is never shown as text of the answer, wherever the answer is cut into pieces.
+//! represents a call is never shown as text of the answer, wherever the answer is cut into pieces.
 
 mod reader;
 mod request;
@@ -21,13 +21,13 @@ use kode_model::{
     UsageWindow, Wire,
 };
 
-/// A model that is told of tools in its system prompt and calls them in its text.
+/// A model that is reported tools in its system prompt and calls them in its text.
 pub struct TextualModel {
     model: Arc<dyn Model>,
 }
 
 impl TextualModel {
-    /// Around `model`, which is never told of tools in its own format.
+    /// Around `model`, which never gets tools in its own format.
     #[must_use]
     pub fn new(model: Arc<dyn Model>) -> Self {
         Self { model }
@@ -96,7 +96,7 @@ fn read(response: ModelResponse, ids: CallIds) -> ModelResponse {
     ModelResponse { content, stop_reason, ..response }
 }
 
-/// What had come of an answer that broke off, without what stands for calls.
+/// The received part of an interrupted answer, without the texts of calls.
 fn without_calls(partial: ModelResponse) -> ModelResponse {
     let mut content = blocks(partial.content, CallIds::default(), false);
     content.retain(|block| !is_call(block));

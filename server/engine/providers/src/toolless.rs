@@ -14,7 +14,8 @@ use kode_model::{
     Wire,
 };
 
-/// What servers say of a model, a template or a start without tools, in lower case: Ollama, OpenRouter, llama.cpp, vLLM.
+/// The errors of servers about a model, a template or a start without tools, in lower case: Ollama, OpenRouter, llama.cpp,
+/// vLLM.
 const REFUSALS: [&str; 6] = [
     "does not support tools",
     "support tool use",

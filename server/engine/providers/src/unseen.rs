@@ -1,18 +1,18 @@
 //! Notes for models that take no pictures, and text for those that take no documents.
 //!
-//! Rule: no picture or document is lost in silence; its note or text stands in its place, the same in every wire format.
+//! Rule: no picture or document is lost in silence; its note or text is in its place, the same in every wire format.
 
 use std::borrow::Cow;
 
 use kode_model::{Capabilities, Image};
 
-/// What stands between a text and the notes on its pictures.
+/// The separator of a text and the notes on its images.
 const BLANK_LINE: &str = "\n\n";
 
 /// The name of documents, where a provider wants one.
 pub(super) const FILE_NAME: &str = "document.pdf";
 
-/// What a model reads in place of a picture or document that it does not take.
+/// The text for a model in place of an image or document that it does not accept.
 pub(super) fn note(image: &Image) -> String {
     match &image.text {
         Some(text) if image.is_pdf() => format!("[The text of a PDF document]\n{}", text.trim_end()),

@@ -23,7 +23,7 @@ pub struct BackgroundTask {
     pub ended: Option<(Timestamp, TaskEnd)>,
 }
 
-/// What happened to a background command.
+/// An event of a background command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "camelCase")]
 pub enum TaskEntry {

@@ -1,6 +1,6 @@
-//! What a compaction did, as the journal keeps it, and the history as it was before.
+//! The result of a compaction in the journal, and the history before it.
 //!
-//! Rule: nothing of a conversation is lost by compacting it: what the model is sent from then on stands in the record,
+//! Rule: nothing of a conversation is lost by compacting it: what the model is sent from then on is in the record,
 //! and the window it names gives back what it was sent before.
 
 use std::borrow::Cow;
@@ -22,13 +22,13 @@ pub enum Cause {
     Threshold,
     /// The user asked for it.
     Asked,
-    /// A turn came to its limit of model calls and goes on.
+    /// A turn came to its limit of model calls and continues.
     TurnLimit,
     /// The provider found the request too long.
     TooLong,
 }
 
-/// What a compaction did.
+/// The result of a compaction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Compaction {
@@ -38,7 +38,7 @@ pub struct Compaction {
     pub turn: TurnId,
     /// Why.
     pub cause: Cause,
-    /// What the user wanted kept above all, in their own words.
+    /// The most important content for the summary, in the user's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub focus: Option<String>,
     /// Messages before and after.
@@ -51,7 +51,7 @@ pub struct Compaction {
     /// The model that summarized, as the provider knows it; `None` when none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What that took.
+    /// Its usage.
     #[serde(default)]
     pub usage: Usage,
     /// Milliseconds from its start.
@@ -59,16 +59,16 @@ pub struct Compaction {
     pub duration_ms: u64,
     /// The first message of the window that was kept as it was, counted from 0.
     pub kept_from: usize,
-    /// The summary; `None` when there is none.
+    /// The summary; `None` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Why there is no summary, when there is none.
+    /// Why there is no summary, if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// The files that stand beside it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<RecoveredFile>,
-    /// What the model is told before the messages that were kept; nothing where all were kept but for pictures.
+    /// The text for the model before the messages that were kept; nothing where all were kept but for pictures.
     pub head: Vec<Block>,
     /// How many pictures of the messages that were kept are left out, the oldest first.
     #[serde(default, skip_serializing_if = "is_none_left_out")]
@@ -84,7 +84,7 @@ pub struct BeforeAfter {
     pub after: u64,
 }
 
-/// A file whose text stands beside a summary, or should.
+/// A file whose text is beside a summary, or should.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecoveredFile {
@@ -169,7 +169,7 @@ impl StoredMessages {
 }
 
 impl CompactedWindow {
-    /// Whether something is told in the place of its messages.
+    /// Whether a text replaces its messages.
     pub fn tells(&self) -> bool {
         !self.compaction.head.is_empty()
     }

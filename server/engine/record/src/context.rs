@@ -21,11 +21,11 @@ pub struct ContextUse {
     pub trigger: Option<u64>,
     /// Tokens that are kept free for the answer.
     pub reserved: u64,
-    /// What the number is made of.
+    /// The source of the number.
     pub parts: ContextParts,
 }
 
-/// What a request is made of, in tokens. The parts are counted and corrected; they add up to the whole but for rounding
+/// The parts of a request, in tokens. The parts are counted and corrected; they add up to the whole but for rounding
 /// and for what a provider adds of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -36,15 +36,15 @@ pub struct ContextParts {
     pub tools: u64,
     /// Instructions from files of the user and the project.
     pub memory: u64,
-    /// What the user said and what was told with it.
+    /// The user's prompt and the text sent with it.
     pub user: u64,
-    /// What the model said.
+    /// The model's text.
     pub assistant: u64,
     /// Results of tools.
     pub results: u64,
     /// Pictures.
     pub images: u64,
-    /// What tells of messages that were compacted, with the files beside it.
+    /// The summary of compacted messages, with the files beside it.
     pub summary: u64,
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 pub struct PromptDraft {
     /// The words.
     pub text: String,
-    /// What goes with them, as the client writes it; `null` for nothing.
+    /// The attachments of them, as the client writes it; `null` for nothing.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub parts: Value,
 }

@@ -1,4 +1,4 @@
-//! What a session tells: items of the transcript, events about them, and the log that subscribers read.
+//! The events of a session: items of the transcript, events about them, and the log that subscribers read.
 //!
 //! Rule: events carry facts and states, never layout; every event has a place in one sequence per session, so a
 //! subscriber that knows its bookmark misses nothing and sees nothing twice.
@@ -42,11 +42,11 @@ pub use log::{EventLog, Gap, RecentEvents, Subscription};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Channel {
-    /// What people watch: text, tools, the end of a turn.
+    /// Events for display: text, tools, the end of a turn.
     Progress,
-    /// What people must answer.
+    /// Events that people must answer.
     Control,
-    /// What clients and audits record.
+    /// Events for clients and audits.
     Monitor,
 }
 
@@ -67,11 +67,11 @@ pub struct EventRecord {
     pub session: SessionId,
     /// Its place.
     pub bookmark: Bookmark,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
-/// What a session is doing.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum RunState {
@@ -94,7 +94,7 @@ pub enum TurnEnd {
     MaxTokens,
     /// The turn limit was reached.
     MaxTurns,
-    /// It had cost as much, or gone on as long, as it may.
+    /// It had cost as much, or continued as long, as it may.
     Budget,
     /// The model, or a filter, declined.
     Refusal,
@@ -102,7 +102,7 @@ pub enum TurnEnd {
     Cancelled,
     /// A fault ended it.
     Error,
-    /// The same call had the same result over and over, and nobody wanted it to go on.
+    /// The same call had the same result over and over, and the user did not continue it.
     Repetition,
     /// The answer only announced what it was going to do, and the settings say to stop there.
     IncompleteIntent,
@@ -126,7 +126,7 @@ pub enum TurnOutcome {
 }
 
 impl TurnEnd {
-    /// The outcome that this reason stands for.
+    /// The outcome that this reason represents.
     #[must_use]
     pub fn outcome(self) -> TurnOutcome {
         match self {
@@ -155,11 +155,11 @@ pub struct SealedCall {
     pub state: Option<CallState>,
 }
 
-/// How a session was taken up.
+/// How a session was resumed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResumeStrategy {
-    /// The server had ended in the middle of something: what was unfinished is sealed or asked again.
+    /// The server had ended in the middle of something: unfinished calls are sealed or asked again.
     Crash,
     /// Nothing was unfinished.
     #[default]
@@ -181,13 +181,13 @@ pub struct ModelRetry {
     pub left_ms: u64,
     /// The class of the fault.
     pub kind: ModelErrorKind,
-    /// What failed.
+    /// The failed operation.
     pub reason: String,
     /// The model, as the provider knows it.
     pub model: String,
 }
 
-/// What happened.
+/// The event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A turn began.
@@ -222,14 +222,14 @@ pub enum Event {
     TextChunk {
         /// The item.
         item: ItemId,
-        /// What came to its end.
+        /// The ended item.
         text: String,
     },
     /// A thinking item grew.
     ThinkChunk {
         /// The item.
         item: ItemId,
-        /// What came to its end.
+        /// The ended item.
         text: String,
     },
     /// A tool call began to run.
@@ -243,7 +243,7 @@ pub enum Event {
         item: ItemId,
         /// The call.
         call: CallId,
-        /// The newest output, bounded; it replaces what was sent before.
+        /// The newest output, bounded; it replaces the earlier one.
         text: String,
     },
     /// A tool call ended, in whichever way.
@@ -259,7 +259,7 @@ pub enum Event {
         reason: TurnEnd,
         /// Tokens of all its model calls.
         usage: Usage,
-        /// What they cost.
+        /// Their cost.
         cost: Cost,
         /// Milliseconds from its start.
         duration_ms: u64,
@@ -272,7 +272,7 @@ pub enum Event {
     },
     /// A call needs the user's answer.
     PermissionRequired {
-        /// What is asked.
+        /// The question.
         prompt: Box<PermissionPrompt>,
     },
     /// A language server has reported what the change of a prompt that waits would add and remove.
@@ -284,17 +284,17 @@ pub enum Event {
     },
     /// A prompt was answered or withdrawn.
     PermissionDecided {
-        /// What was decided and by whom.
+        /// The decision and its author.
         decision: PermissionResolution,
     },
     /// The model asks the user something.
     QuestionAsked {
-        /// What is asked.
+        /// The question.
         question: Box<Question>,
     },
     /// A question was answered or withdrawn.
     QuestionAnswered {
-        /// What became of it, and by whom.
+        /// Its outcome, and by whom.
         resolved: QuestionResolution,
     },
     /// The session's state changed.
@@ -313,30 +313,30 @@ pub enum Event {
         /// The name of the style of the answers from the next turn on, where the user has chosen one for this session.
         output_style: Option<String>,
     },
-    /// What waits for its turn, or for the running one, changed.
+    /// The queue or the messages to the running turn changed.
     QueueChanged {
         /// The prompts that wait for a turn of their own, next first.
         queue: Vec<QueuedPrompt>,
-        /// What waits to be told to the running turn, next first.
+        /// The messages to the running turn, next first.
         steering: Vec<QueuedPrompt>,
         /// Whether prompts wait and nothing begins them by itself.
         paused: bool,
     },
     /// The session has a title: that of its first prompt, or another one, or that of its prompts again.
     TitleChanged {
-        /// What people call it now.
+        /// Its current title.
         title: String,
-        /// Who named it so; `None` for the first line of its first prompt.
+        /// The author of the title; `None` for the first line of its first prompt.
         by: Option<TitledBy>,
     },
-    /// The session was put away, or taken out again.
+    /// The session was archived, or taken out again.
     ArchivedChanged {
-        /// Whether it is put away now.
+        /// Whether it is archived now.
         archived: bool,
     },
     /// The unsent prompt changed.
     DraftChanged {
-        /// What it is now.
+        /// Its current value.
         draft: Option<PromptDraft>,
     },
     /// A call waits for its turn to run.
@@ -361,7 +361,7 @@ pub enum Event {
         call: CallId,
         /// The tool.
         name: String,
-        /// Who or what refused, and why.
+        /// The refusing party, and the reason.
         reason: String,
     },
     /// A call was carried out; for audits and measurements.
@@ -404,7 +404,7 @@ pub enum Event {
         duration_ms: u64,
         /// How it ended.
         outcome: HookOutcome,
-        /// What it said, in one line for people.
+        /// Its output, in one line for people.
         message: Option<String>,
     },
     /// A background command was started.
@@ -439,7 +439,7 @@ pub enum Event {
         /// The first item that is gone.
         item: ItemId,
     },
-    /// A file that this session has read was changed by somebody else.
+    /// A file that this session has read was changed by others.
     FileChanged {
         /// The file.
         target: Target,
@@ -450,16 +450,16 @@ pub enum Event {
     ConfigChanged {
         /// The files whose contents are others than before.
         files: Vec<AbsPath>,
-        /// What cannot be used.
+        /// The unusable entries.
         problems: Vec<SettingsProblem>,
-        /// What files of the workspace ask for and the user has not approved.
+        /// The unapproved trust requests of workspace files.
         withheld: Vec<WithheldSetting>,
     },
-    /// Files of agents, skills, commands or output styles were read anew because one of them has changed.
+    /// Files of agents, skills, commands or output styles were read again because one of them has changed.
     ExtensionsChanged {
         /// How many there are now.
         counts: ExtensionCounts,
-        /// What is wrong with the files.
+        /// The problems of the files.
         problems: Vec<SettingsProblem>,
     },
     /// Files of the workspace ask for something that the user has not been asked about yet.
@@ -467,7 +467,7 @@ pub enum Event {
         /// How much waits.
         waiting: TrustSummary,
     },
-    /// A sub-agent began to work for a call, a new one or one that goes on.
+    /// A sub-agent began to work for a call, a new one or one that continues.
     SubagentStarted {
         /// The sub-agent.
         agent: AgentId,
@@ -475,7 +475,7 @@ pub enum Event {
         call: CallId,
         /// The name of its type.
         kind: String,
-        /// What it is about, in a few words.
+        /// Its topic, in a few words.
         description: String,
     },
     /// A sub-agent ended its work for a call.
@@ -493,11 +493,11 @@ pub enum Event {
     TokenUsage {
         /// The turn.
         turn: TurnId,
-        /// What the provider reported.
+        /// The usage that the provider reported.
         usage: Usage,
         /// The model, as the provider knows it.
         model: String,
-        /// What it costs in US dollars, if that is known.
+        /// Its cost in US dollars, if that is known.
         cost: Option<f64>,
         /// How full the context window is now.
         context: Option<ContextUse>,
@@ -515,10 +515,10 @@ pub enum Event {
     },
     /// A model call failed and is tried again.
     ModelRetry {
-        /// What failed, and when it is tried again.
+        /// The failure, and the time of the next attempt.
         retry: ModelRetry,
     },
-    /// A session was taken up again from its journal.
+    /// A session was resumed from its journal.
     AgentResumed {
         /// Calls that were unfinished and are sealed now.
         sealed: Vec<SealedCall>,
@@ -529,7 +529,7 @@ pub enum Event {
         /// The step that the turn had reached when the process before ended.
         breakpoint: Breakpoint,
     },
-    /// What becomes of an MCP server, or what it offers, changed.
+    /// The state of an MCP server, or its offer, changed.
     McpChanged {
         /// All servers of the workspace as they are now.
         servers: Vec<ServerInfo>,
@@ -537,23 +537,23 @@ pub enum Event {
     /// Another process writes the session from now on, or none, or this one does. It has the number of the event before it:
     /// it is no part of what the session tells, and is not told again.
     LeaseChanged {
-        /// Who writes; `None` when nobody does.
+        /// The writer; `None` without one.
         writer: Option<Box<SessionWriter>>,
         /// Whether that is this process.
         is_mine: bool,
     },
     /// The journal could not be written, and its records are kept and tried again; or that is over.
     StorageFailure {
-        /// What happened and where, how much waits, and what to do.
+        /// The failure and its place, how much waits, and what to do.
         message: String,
         /// Whether all is written again.
         recovered: bool,
     },
     /// Something failed that is not part of a call.
     Error {
-        /// What happened.
+        /// The event.
         message: String,
-        /// What to do next.
+        /// The next step.
         hint: String,
     },
 }
@@ -565,7 +565,7 @@ impl From<&LoadedExtensions> for Event {
 }
 
 impl Event {
-    /// Whether it tells of an item in the transcript of a sub-agent, and so of nothing the session's own shows.
+    /// Whether it reports an item in the transcript of a sub-agent, and so of nothing the session's own shows.
     #[must_use]
     pub fn is_of_sub_agent(&self) -> bool {
         match self {
@@ -645,7 +645,7 @@ pub enum Breakpoint {
     PreModel,
     /// The model answers.
     StreamingModel,
-    /// The answer has calls, none of which has begun.
+    /// The answer has calls, none of which has started.
     ToolPending,
     /// A call waits for the user.
     AwaitingApproval,
@@ -678,7 +678,7 @@ pub enum CompressionStep {
     },
     /// It is done.
     Done {
-        /// What was done.
+        /// The action.
         compaction: Box<Compaction>,
     },
     /// It ended, and the conversation is as it was.
@@ -709,7 +709,7 @@ pub struct QueuedPrompt {
     pub id: QueueId,
     /// Its text.
     pub text: String,
-    /// What was said about how its turn goes.
+    /// The options of its turn.
     #[serde(default, skip_serializing_if = "TurnOptions::is_default")]
     pub options: TurnOptions,
 }

@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 pub enum HookOutcome {
     /// It had nothing against what happens.
     Ok,
-    /// It refused or held back what was about to happen, or had something done again.
+    /// It refused or held back the event, or had something done again.
     Blocked,
     /// It asked for a person's decision.
     Asked,
-    /// It changed something, or added to what the model is told.
+    /// It changed something, or added to what the model is notified.
     Changed,
     /// It stopped the turn.
     Stopped,
     /// It failed, and nothing came of it.
     Failed,
-    /// What it is to run is not there or cannot be started.
+    /// Its program is missing or cannot be started.
     NotSetUp,
     /// It took too long.
     TimedOut,

@@ -1,6 +1,6 @@
-//! What a change of files was about to write, recorded before it writes.
+//! The planned writes of a change of files, recorded before it writes.
 //!
-//! Rule: written ahead of the effect, so that a restart can tell what was done. A change counts as made only where each of its
+//! Rule: written ahead of the effect, so that a restart knows the done work. A change counts as made only where each of its
 //! edits is found at exactly one place; what the user typed around or within it since is left to the user.
 
 use std::ops::Range;
@@ -21,17 +21,17 @@ const MAX_CONTEXT: usize = 200;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Intent {
-    /// What is changed.
+    /// The target of the change.
     pub target: Target,
-    /// Whose it is.
+    /// Its owner.
     pub change: ChangeOrigin,
     /// Whether the file is made by it.
     pub created: bool,
     /// The edits, of the text before.
     pub edits: Vec<TextEdit>,
-    /// What they take out, edit by edit.
+    /// The removed text, edit by edit.
     pub removed: Vec<String>,
-    /// What stands around each edit afterwards. Journals of earlier versions have none.
+    /// The text around each edit afterwards. Journals of earlier versions have none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contexts: Vec<EditContext>,
     /// The hash of the text afterwards.
@@ -48,7 +48,7 @@ pub struct EditContext {
 }
 
 impl Intent {
-    /// What is recorded before a change of this file is written.
+    /// The record before a change of this file is written.
     pub fn of(file: &FileChange, change: &ChangeOrigin) -> Self {
         let (old, new) = (file.old_text(), file.new_text());
         let removed =
@@ -94,7 +94,7 @@ impl Intent {
         })
     }
 
-    /// Where the new texts of the edits stand in the text that the change leads to.
+    /// Where the new texts of the edits are in the text that the change leads to.
     fn expected_places(&self) -> Option<Vec<Range<usize>>> {
         let mut moved = 0_usize;
         let place = |edit: &TextEdit| {
@@ -105,7 +105,7 @@ impl Intent {
         self.edits.iter().map(place).collect()
     }
 
-    /// Where the new texts of the edits stand in a text that was changed since, each at one place and in their order.
+    /// Where the new texts of the edits are in a text that was changed since, each at one place and in their order.
     fn found_places(&self, now: &str) -> Option<Vec<Range<usize>>> {
         if self.contexts.len() != self.edits.len() {
             return None;
@@ -143,7 +143,7 @@ impl Intent {
 }
 
 impl EditContext {
-    /// Where the new text of an edit stands, with what the user typed within it since. `None` where the edit was not made, or
+    /// The place of an edit's new text, with what the user typed within it since. `None` where the edit was not made, or
     /// where several places are possible.
     fn find(&self, now: &str, (removed, new): (&str, &str)) -> Option<Range<usize>> {
         let Self { before, after } = self;
@@ -168,7 +168,7 @@ impl EditContext {
         self.around_typing(now, (removed, new))
     }
 
-    /// The place of a text between both contexts, where it stands once.
+    /// The place of a text between both contexts, its place once.
     fn whole(&self, now: &str, text: &str) -> Option<Range<usize>> {
         let Self { before, after } = self;
         let at = only(now, &format!("{before}{text}{after}"))?;
@@ -211,7 +211,7 @@ fn contexts(new: &str, edits: &[TextEdit]) -> Vec<EditContext> {
     edits.iter().map(context).collect()
 }
 
-/// Where a text stands, if it does exactly once.
+/// The place of a text that occurs exactly once.
 fn only(text: &str, part: &str) -> Option<usize> {
     text.find(part).filter(|first| text.rfind(part) == Some(*first))
 }

@@ -1,4 +1,4 @@
-//! What a prompt sets for its own turn.
+//! The options of a prompt for its own turn.
 //!
 //! Rule: `None` means the settings decide.
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use kode_config::budget::Budget;
 
-/// What is said with a prompt about how its turn goes; what is `None` is as the settings say.
+/// Options of a prompt's turn; `None` falls back to the settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TurnOptions {
@@ -16,13 +16,13 @@ pub struct TurnOptions {
     /// Whether the prompt is answered twice, for the user to choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidate_answers: Option<bool>,
-    /// What the turn may take.
+    /// The budget of the turn.
     #[serde(flatten)]
     pub budget: Budget,
 }
 
 impl TurnOptions {
-    /// Whether nothing is said.
+    /// Whether no option is set.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()

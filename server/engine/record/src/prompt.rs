@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use kode_base::paths::{AbsPath, Target};
 use kode_model::Image;
 
-/// So many open documents are told of.
+/// Maximum number of open documents that are reported.
 pub const MAX_OPEN: usize = 20;
 
-/// So many characters of selected text are told.
+/// Maximum characters of selected text that are reported.
 pub const MAX_SELECTED: usize = 50_000;
 
 /// Lines as people count them: from 1, both ends included.
@@ -29,7 +29,7 @@ pub struct LineSpan {
 pub enum PromptPart {
     /// A file, folder or document that the user names.
     Mention {
-        /// What is named.
+        /// The named thing.
         target: Target,
         /// The lines that are meant; all of it when `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ pub enum PromptPart {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lines: Option<LineSpan>,
     },
-    /// What the editor's language servers say.
+    /// Diagnostics.
     Diagnostics {
         /// About this file; about all files when `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,17 +54,17 @@ pub enum PromptPart {
         /// About these lines of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lines: Option<LineSpan>,
-        /// One that the editor hands in as it stands.
+        /// One that the editor submits unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
-    /// What has changed in the repository.
+    /// The changes in the repository.
     Diff {
         /// Against what.
         #[serde(default)]
         of: DiffOf,
     },
-    /// What another conversation came to.
+    /// The outcome of another conversation.
     Session {
         /// Its id, or a part of its title.
         session: String,
@@ -92,7 +92,7 @@ pub enum PromptPart {
         /// The text.
         text: String,
     },
-    /// What the editor shows.
+    /// The editor's state.
     Editor(EditorContext),
 }
 
@@ -103,13 +103,13 @@ pub enum DiffOf {
     /// The working tree against the last commit.
     #[default]
     Head,
-    /// What the next commit would hold, against the last one.
+    /// The staged changes, against the last commit.
     Staged,
     /// The working tree against a revision, or the two ends of a range.
     Revision(String),
 }
 
-/// What the editor shows.
+/// The editor's state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EditorContext {
@@ -142,11 +142,11 @@ impl EditorContext {
     }
 }
 
-/// What was attached to a prompt, as people are told of it.
+/// An attachment of a prompt, as users see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attachment {
-    /// What it is.
+    /// Its kind.
     pub kind: AttachmentKind,
     /// Its name: a path with its lines, a symbol, a revision, a title.
     pub label: String,
@@ -159,7 +159,7 @@ pub struct Attachment {
     /// The bytes that are attached.
     #[serde(default)]
     pub bytes: u64,
-    /// Whether there is more of it than what is attached.
+    /// Whether only a part is attached.
     #[serde(default)]
     pub cut: bool,
     /// Why nothing of it is attached.
@@ -167,17 +167,17 @@ pub struct Attachment {
     pub problem: Option<String>,
 }
 
-/// The kinds of what is attached.
+/// The kinds of attachments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum AttachmentKind {
     /// A file or document.
     File,
-    /// The list of what is in a folder.
+    /// The list of a folder's content.
     Folder,
     /// A definition in the code.
     Symbol,
-    /// What language servers say.
+    /// Diagnostics.
     Diagnostics,
     /// Changes in the repository.
     Diff,
@@ -189,7 +189,7 @@ pub enum AttachmentKind {
     Image,
     /// Pasted text.
     Pasted,
-    /// What the editor shows.
+    /// The editor's state.
     Editor,
 }
 

@@ -14,19 +14,19 @@ use kode_model::Block;
 pub enum QueueChange {
     /// It says something else.
     Edited {
-        /// What waits.
+        /// The queued prompts.
         id: QueueId,
         /// The new words.
         text: String,
-        /// What it will say to the model.
+        /// Its text for the model.
         content: Vec<Block>,
-        /// What goes with it.
+        /// Its attachments.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parts: Vec<PromptPart>,
     },
     /// It was dropped.
     Removed {
-        /// What waited.
+        /// The queued prompts.
         id: QueueId,
     },
     /// It waits in another place of the queue.

@@ -59,21 +59,21 @@ pub enum Record {
         prompt: QueuedPrompt,
         /// Its words as the model will get them; in older journals, with what went with them.
         content: Vec<Block>,
-        /// What goes with it; looked up when its turn begins.
+        /// Its attachments; looked up when its turn begins.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parts: Vec<PromptPart>,
         /// Whether it waits for the running turn, and not for one of its own.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         steering: bool,
     },
-    /// What waits was changed.
+    /// A queued prompt was changed.
     QueueChanged {
         /// How.
         change: QueueChange,
     },
     /// The unsent prompt is another one.
     Drafted {
-        /// What it is; `None` when there is none any more.
+        /// Its kind; `None` once it is gone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         draft: Option<PromptDraft>,
     },
@@ -88,22 +88,22 @@ pub enum Record {
         item: Item,
         /// The prompt as the model gets it; in older journals, with what went with it.
         content: Vec<Block>,
-        /// What goes with it; [`Record::Attached`] says what became of it.
+        /// Its attachments; [`Record::Attached`] says what became of it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parts: Vec<PromptPart>,
-        /// What was said about how the turn goes.
+        /// The options of the turn.
         #[serde(default, skip_serializing_if = "TurnOptions::is_default")]
         options: TurnOptions,
     },
-    /// What goes with a prompt was looked up.
+    /// The attachments of a prompt were looked up.
     Attached {
         /// The turn.
         turn: TurnId,
         /// The item of the prompt.
         item: ItemId,
-        /// What the model gets behind the prompt.
+        /// The text for the model behind the prompt.
         content: Vec<Block>,
-        /// What was attached, as people are told.
+        /// The attachments, as users see them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         shown: Vec<Attachment>,
         /// The folders whose instructions are in `content`.
@@ -119,7 +119,7 @@ pub enum Record {
         /// The command; absent for words that only looked like one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command: Option<CommandUse>,
-        /// What the model gets in the prompt's place; empty when no model is asked.
+        /// The text for the model in the prompt's place; empty without a request.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         content: Vec<Block>,
     },
@@ -127,7 +127,7 @@ pub enum Record {
     Equipped {
         /// The turn.
         turn: TurnId,
-        /// What.
+        /// The subject.
         equipment: Equipment,
     },
     /// A skill or command brings hooks along that count from now on.
@@ -135,15 +135,15 @@ pub enum Record {
         /// Which.
         used: Box<TurnHooks>,
     },
-    /// A sub-agent begins with a copy of what was said in the conversation that calls it.
+    /// A sub-agent begins with a copy of the calling conversation.
     Begun {
-        /// The sub-agent whose conversation that is; the session's own where it is none's.
+        /// The sub-agent whose conversation that is; `None` for the main conversation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         copies: Option<AgentId>,
     },
     /// The user has allowed something for the rest of the session, without being asked.
     Granted {
-        /// What.
+        /// The subject.
         grants: Vec<Grant>,
     },
     /// Something the user said while a turn ran reached it.
@@ -152,11 +152,11 @@ pub enum Record {
         turn: TurnId,
         /// Its id while it waited.
         queued: QueueId,
-        /// What was said, as shown.
+        /// The message, as shown.
         item: Item,
-        /// What was said, as the model gets it.
+        /// The message, as the model gets it.
         content: Vec<Block>,
-        /// What goes with it; [`Record::Attached`] says what became of it.
+        /// Its attachments; [`Record::Attached`] says what became of it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parts: Vec<PromptPart>,
     },
@@ -168,7 +168,7 @@ pub enum Record {
         message: Message,
         /// The answer as shown: text, thinking, and the calls that are now pending.
         items: Vec<Item>,
-        /// What the provider reported.
+        /// The usage that the provider reported.
         #[serde(default)]
         usage: Usage,
         /// The items that were shown while they grew.
@@ -191,10 +191,10 @@ pub enum Record {
     Grown {
         /// The item.
         item: ItemId,
-        /// What came to its end.
+        /// The ended item.
         text: String,
     },
-    /// An item that is nobody's message, or an item as an answer that broke off left it; the last record of an item
+    /// An item outside the message flow, or the state of an item after an interrupted answer; the last record of an item
     /// counts.
     Item {
         /// The item.
@@ -211,12 +211,12 @@ pub enum Record {
         at: Timestamp,
         /// The state it is in now.
         state: CallState,
-        /// What it does, in one line for people.
+        /// Its effect, in one line for people.
         title: String,
         /// The permission prompt it waits for; absent where it waits for something else, and in older journals.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         permission: Option<PermissionId>,
-        /// What was known then of the texts that it changes.
+        /// The state then of the texts that it changes.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         known: Vec<KnownText>,
     },
@@ -237,7 +237,7 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         executed: Option<ExecutedCall>,
     },
-    /// Something the model is told that nobody typed, such as an interruption.
+    /// A text for the model that the user did not type, such as an interruption.
     Remark {
         /// The turn.
         turn: TurnId,
@@ -262,14 +262,14 @@ pub enum Record {
     },
     /// The conversation was compacted: the model is sent a summary in the place of older messages.
     Compacted {
-        /// What was done.
+        /// The action.
         compaction: Box<Compaction>,
     },
     /// The user decided about a call.
     Decided {
         /// The decision.
         decision: PermissionResolution,
-        /// What it allows from now on without asking.
+        /// The calls that it allows from now on without asking.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         grants: Vec<Grant>,
     },
@@ -280,7 +280,7 @@ pub enum Record {
     },
     /// A question was answered or withdrawn.
     Replied {
-        /// What became of it.
+        /// Its outcome.
         resolved: QuestionResolution,
     },
     /// The todo list was written.
@@ -296,7 +296,7 @@ pub enum Record {
         reason: TurnEnd,
         /// Tokens of all its model calls.
         usage: Usage,
-        /// What else is known of it.
+        /// Further details.
         #[serde(default)]
         figures: TurnFigures,
     },
@@ -308,7 +308,7 @@ pub enum Record {
         model: String,
         /// The tokens, as the provider reported them.
         usage: Usage,
-        /// What they cost by the prices of the day, in US dollars; absent where the price was unknown.
+        /// Their cost by the prices of the day, in US dollars; absent where the price was unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<f64>,
         /// How full the context window was then, where that was measured.
@@ -333,11 +333,11 @@ pub enum Record {
     },
     /// Something became of the agent's changes. Folded by the ledger.
     Edits {
-        /// What.
+        /// The subject.
         entry: LedgerEntry,
     },
-    /// Texts are about to be changed: what of it is not entered was not made, or not entered any more. Replaces what was
-    /// said before.
+    /// Texts are about to be changed: an edit without an entry was not made, or is not entered any more. Replaces the
+    /// earlier record.
     Writing {
         /// The changes, text by text; none when all is known about them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -345,14 +345,14 @@ pub enum Record {
     },
     /// The session was given a title.
     Titled {
-        /// What people call it from now on.
+        /// Its new title.
         title: String,
-        /// Who named it so.
+        /// The author of the title.
         by: TitledBy,
     },
-    /// The session was put away, or taken out again.
+    /// The session was archived, or taken out again.
     Archived {
-        /// Whether it is put away now.
+        /// Whether it is archived now.
         archived: bool,
     },
     /// How changes reach the files in this session, instead of as the user has set for all.
@@ -380,7 +380,7 @@ pub enum Record {
         /// The act that is taken back.
         resolution: ResolutionId,
     },
-    /// A call of the session, or of a sub-agent, gave a sub-agent a task: a new one, or one that goes on.
+    /// A call of the session, or of a sub-agent, gave a sub-agent a task: a new one, or one that continues.
     Delegated {
         /// The sub-agent.
         agent: AgentId,
@@ -390,7 +390,7 @@ pub enum Record {
         call: CallId,
         /// The name of its type.
         kind: String,
-        /// What it is about, in a few words.
+        /// Its topic, in a few words.
         description: String,
         /// The name of its model profile, where it is not that of the session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -401,10 +401,10 @@ pub enum Record {
     },
     /// Something became of a background command.
     Background {
-        /// What.
+        /// The subject.
         entry: TaskEntry,
     },
-    /// The session was taken up again from its journal.
+    /// The session was resumed from its journal.
     Resumed {
         /// Calls that were unfinished and are sealed now.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -426,12 +426,12 @@ pub enum Record {
     InAgent {
         /// The sub-agent.
         agent: AgentId,
-        /// What, as it is recorded of the session's own conversation.
+        /// The value, as recorded in the session's own conversation.
         record: Box<Record>,
     },
 }
 
-/// What the model gets in the place of an image that is lost.
+/// The text for the model in the place of a lost image.
 const LOST: &str = "[A picture that was here is lost: a line of the session's journal was damaged.]";
 
 impl JournalEntry for Record {
@@ -494,7 +494,7 @@ pub struct ExecutedCall {
     pub duration_ms: u64,
 }
 
-/// What a turn took, beside tokens.
+/// The usage of a turn, beside tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TurnFigures {
@@ -558,7 +558,7 @@ mod tests {
         Journal::open(&path).unwrap().append(&records[1]).unwrap();
         let all = [records.to_vec(), vec![records[1].clone()]].concat();
         assert_eq!(read::<Record>(&path).unwrap().records, all);
-        // Without the line that has it, the picture is lost, and that is said.
+        // Without the line that has it, the image is lost, and a notice says so.
         let last: Vec<_> = text.lines().skip(1).collect();
         std::fs::File::create(&path).unwrap().write_all(format!("{}\n", last.join("\n")).as_bytes()).unwrap();
         let Record::Attached { content, .. } = &read(&path).unwrap().records[0] else { panic!("attached") };

@@ -4,14 +4,14 @@
 
 use kode_base::todo::TodoReminderReason;
 
-/// What the model can be reminded of, the most important first.
+/// The reminders for the model, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReminderKind {
     /// The mode is another one since the model last answered.
     ModeChanged,
     /// The user has said something while the turn ran.
     Steered,
-    /// An edit failed for what stands in the file.
+    /// An edit failed because of the file's content.
     EditFailed,
     /// Files that were read were changed by others.
     FilesChanged,
@@ -26,9 +26,9 @@ pub enum ReminderKind {
 /// Kinds that share their bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReminderCategory {
-    /// What the user has changed about the work.
+    /// The user's changes of the work.
     User,
-    /// What stands in files.
+    /// The content of files.
     Files,
     /// The todo list.
     Todos,

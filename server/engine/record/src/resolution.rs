@@ -11,11 +11,11 @@ use kode_text::edit::ledger::review::ReviewAction;
 pub struct ResolutionOutcome {
     /// The resolution.
     pub id: ResolutionId,
-    /// What was done; `None` when an earlier resolution was taken back.
+    /// The action; `None` when an earlier resolution was taken back.
     pub action: Option<ReviewAction>,
-    /// The hunks whose state is now what was asked for.
+    /// The hunks that have the requested state now.
     pub resolved: Vec<HunkId>,
-    /// The hunks that the user's own text stands in; they are [`HunkState::Conflict`] now.
+    /// The hunks that the user's own text is in; they are [`HunkState::Conflict`] now.
     pub conflicts: Vec<HunkId>,
     /// The files that could not be changed, and why.
     pub failed: Vec<(Target, String)>,

@@ -1,10 +1,10 @@
-//! Who named a session.
+//! The author of a session's title.
 //!
 //! Rule: plain data.
 
 use serde::{Deserialize, Serialize};
 
-/// Who gave a session its title.
+/// The author of a session's title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TitledBy {

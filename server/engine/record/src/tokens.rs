@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CountSource {
-    /// The provider has reported it, but for what was added since.
+    /// The provider has reported it, except for later additions.
     Reported,
     /// By the kinds of text. `counted` is the name in older journals.
     #[serde(alias = "counted")]

@@ -22,7 +22,7 @@ use kode_text::host::{
 };
 use kode_text::workspace::{ApplyError, OpenText, Portion, Workspace};
 
-/// What happens before an edit arrives at the editor.
+/// The events before an edit arrives at the editor.
 #[derive(Clone, Debug)]
 pub enum Meanwhile {
     /// The user has changed the text to this.
@@ -46,7 +46,7 @@ pub struct FakeEditor {
     saving: Mutex<Saving>,
 }
 
-/// What comes of asking the editor to save.
+/// The result of asking the editor to save.
 #[derive(Clone, Debug, Default)]
 pub enum Saving {
     /// It cannot be asked.

@@ -14,7 +14,7 @@ use kode_providers::{anthropic, chat, gemini, ollama, responses};
 /// The model that is asked; others of that name speak another wire format.
 pub const MODEL: &str = "gpt-5";
 
-/// A message as it comes: from the user or a tool, or of this model, of others, of nobody known.
+/// A message as it comes: from the user or a tool, or of this model, of others, or of unknown origin.
 pub fn message() -> impl Strategy<Value = Message> {
     let origin = prop_oneof![
         3 => (0..9u8).prop_map(|id| origin(Wire::Responses, MODEL, Some(format!("resp_{id}")))),
@@ -45,7 +45,7 @@ fn picture() -> Image {
     Image { media_type: "image/png".into(), data: "cA==".into(), text: None }
 }
 
-/// What a model says, its reasoning in the form of its wire format.
+/// The output of a model, its reasoning in the form of its wire format.
 fn answer_block(wire: Option<Wire>) -> impl Strategy<Value = Block> {
     let signature = if wire == Some(Wire::Responses) { "" } else { "[s]{0,1}" };
     let thinking =
@@ -269,7 +269,7 @@ fn ollama_format(body: &Value) -> Result<(), String> {
     if open.is_empty() { Ok(()) } else { Err(format!("{open:?} are not answered")) }
 }
 
-/// Whether every provider takes a request. The error says what is wrong and shows the body.
+/// Whether every provider takes a request. The error names the problem and shows the body.
 pub fn everywhere(request: &ModelRequest) -> Result<(), String> {
     for (body, check) in [
         (anthropic::body_json(MODEL, request), messages_format as fn(&Value) -> Result<(), String>),

@@ -33,13 +33,13 @@ pub struct Answer {
     pub headers: Vec<(&'static str, String)>,
     /// The pieces of the body.
     pub body: Vec<Bytes>,
-    /// Whether the body goes on for ever after these pieces, without any more of it.
+    /// Whether the body continues for ever after these pieces, without any more of it.
     pub is_endless: bool,
 }
 
 type Pieces = stream::BoxStream<'static, Result<Frame<Bytes>, Infallible>>;
 
-/// What the server was asked: method, target and headers.
+/// The requests to the server: method, target and headers.
 pub type Asked = Request<()>;
 
 impl Answer {

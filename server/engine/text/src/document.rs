@@ -22,7 +22,7 @@ pub struct DocumentSnapshot {
 }
 
 impl DocumentSnapshot {
-    /// What tools call this document.
+    /// The name of this document for tools.
     #[must_use]
     pub fn target(&self) -> Target {
         match &self.path {

@@ -1,6 +1,6 @@
 //! Changes to text as values: edits, change sets, how they are matched, rebased, shown and reported.
 //!
-//! Rule: everything here is pure; whoever applies a change set is [`crate::workspace`].
+//! Rule: everything here is pure; change sets are applied by [`crate::workspace`].
 
 pub mod change;
 mod characters;

@@ -12,20 +12,20 @@ use crate::document::DocumentSnapshot;
 use kode_base::encoding::{EncodeError, NotText, TextFormat};
 use kode_base::paths::Target;
 
-/// A file that was changed less than this before it was looked at may change again without a new date: some file
+/// A file that was changed less than this before it was checked may change again without a new date: some file
 /// systems count in two seconds.
 pub(crate) const DATE_GRANULARITY: Duration = Duration::from_secs(2);
 
-/// What tells without reading whether a text is still the one that was looked at.
+/// The stamp that shows without reading whether a text is still the checked one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TextStamp {
     /// The version of an open document.
     Document { uri: String, version: i32 },
-    /// What the system says of a file.
+    /// The metadata of a file.
     File(FileStamp),
 }
 
-/// What the system says of a file.
+/// The metadata of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
     pub(crate) modified: Option<SystemTime>,
@@ -84,7 +84,7 @@ impl FileStamp {
 /// The text of a file as the user sees it.
 #[derive(Clone, Debug)]
 pub struct FileText {
-    /// What it is the text of.
+    /// The place of the text.
     pub target: Target,
     /// Where it came from.
     pub source: TextSource,
@@ -94,7 +94,7 @@ pub struct FileText {
     pub format: TextFormat,
     /// SHA-256 of the bytes on disk, or of the document's text.
     pub hash: [u8; 32],
-    /// What tells without reading whether it is still the same.
+    /// The stamp that shows without reading whether it is still the same.
     pub(crate) stamp: TextStamp,
 }
 

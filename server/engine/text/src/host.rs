@@ -20,7 +20,7 @@ pub struct DocumentEdit {
     pub base: DocumentSnapshot,
     /// Edits in byte offsets of the base text, sorted, not overlapping.
     pub edits: Vec<TextEdit>,
-    /// What the editor shows as the name of the undo step.
+    /// The editor's label of the undo step.
     pub label: String,
 }
 
@@ -34,30 +34,30 @@ pub enum DocumentEditOutcome {
     Stale,
     /// The editor refused although the document had not changed.
     Rejected {
-        /// The editor's reason, or what was seen instead of one.
+        /// The editor's reason, or an observation instead of one.
         reason: String,
     },
     /// The editor never showed the new text within the limit.
     Unconfirmed {
-        /// What was waited for, and what the editor said meanwhile.
+        /// The awaited change, and the editor's answer meanwhile.
         reason: String,
     },
     /// The document was closed meanwhile: the file on disk decides now.
     Closed,
 }
 
-/// What happened to an open document.
+/// An event of an open document.
 #[derive(Clone, Debug)]
 pub enum DocumentEvent {
-    /// It was opened, or opened anew with another text.
+    /// It was opened, or opened again with another text.
     Opened(DocumentSnapshot),
-    /// Its text changed, whoever changed it.
+    /// Its text changed, by any author.
     Changed {
         /// The document before.
         before: DocumentSnapshot,
         /// The document after.
         after: DocumentSnapshot,
-        /// What changed, in byte offsets of the text before, sorted, neither overlapping nor touching; `None` when the
+        /// The changes, in byte offsets of the text before, sorted, neither overlapping nor touching; `None` when the
         /// editor sent a whole text and only a comparison can tell.
         edits: Option<Vec<TextEdit>>,
     },
@@ -85,7 +85,7 @@ impl DocumentEvent {
     }
 }
 
-/// Somebody who is told of open documents.
+/// A listener for open documents.
 pub trait DocumentObserver: Send + Sync {
     /// Takes an event, in the order of events. Called while documents are locked: returns at once and calls nothing
     /// of the host.
@@ -106,14 +106,14 @@ pub enum SaveOutcome {
     },
 }
 
-/// What the editor's language servers say about one file.
+/// The diagnostics of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileDiagnostics {
     /// The file or document.
     pub target: Target,
     /// Whether it is about an older text than the document has now.
     pub is_outdated: bool,
-    /// What they say, in no certain order.
+    /// The diagnostics, in no certain order.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -126,7 +126,7 @@ pub struct Diagnostic {
     pub column: u32,
     /// How bad it is.
     pub severity: DiagnosticSeverity,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
     /// Which server says so; may be empty.
     pub source: String,
@@ -158,7 +158,7 @@ pub enum DiagnosticsError {
     Failed(String),
 }
 
-/// What the engine needs from an editor. Implemented by the language server, and by headless runs with no
+/// The engine's interface to an editor. Implemented by the language server, and by headless runs with no
 /// documents at all.
 #[async_trait]
 pub trait Host: Send + Sync + 'static {

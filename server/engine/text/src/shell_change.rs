@@ -1,4 +1,4 @@
-//! What a command has done to a file, as values that a journal can hold.
+//! The effect of a command on a file, as values that a journal can hold.
 //!
 //! Rule: an image either suffices to restore a file byte for byte or says plainly why it does not. Names that are
 //! not Unicode survive being written as JSON.
@@ -11,20 +11,20 @@ use serde::{Deserialize, Serialize};
 use kode_base::paths::AbsPath;
 use kode_journal::BlobId;
 
-/// What a command has done to one path. A renamed file is deleted at one and created at the other.
+/// The effect of a command on one path. A renamed file is deleted at one and created at the other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShellChange {
     /// The file or link.
     #[serde(with = "lossless")]
     pub path: AbsPath,
-    /// What was there before the command.
+    /// The content before the command.
     pub before: FileImage,
-    /// What was there after it.
+    /// The content after it.
     pub after: FileImage,
 }
 
-/// What is at a path.
+/// The content at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum FileImage {
@@ -39,7 +39,7 @@ pub enum FileImage {
     },
     /// A symbolic link.
     Symlink {
-        /// What it says, not followed.
+        /// Its text, not followed.
         #[serde(with = "lossless")]
         target: PathBuf,
     },
@@ -54,25 +54,25 @@ pub enum FileImage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum NotKeptReason {
-    /// The file is larger than what is kept of one file.
+    /// The file is larger than the limit of one file.
     TooLarge {
         /// Its size in bytes.
         size: u64,
     },
-    /// All files together are more than what is kept.
+    /// All files together exceed the limit.
     NoRoom,
     /// There was no time to read it.
     OutOfTime,
     /// This user may not read it.
     PermissionDenied,
-    /// It was not looked at: there were too many files, or it may have been an ignored one, so that not even its
+    /// It was not checked: there were too many files, or it may have been an ignored one, so that not even its
     /// absence is known.
     NotCovered,
     /// It is a pipe, a socket or a device.
     NotAFile,
     /// The system failed to read it or to keep its bytes.
     Failed {
-        /// What the system said.
+        /// The error of the system.
         error: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What a path contains, and the only code that writes the user's files.
+//! The content of a path, and the only code that writes the user's files.
 //!
 //! Rule: an open document wins over the disk, saved or not; open documents change only through the host, closed
 //! files only by guarded atomic writes; nothing is written over text the session has not read.

@@ -1,7 +1,7 @@
-//! What a call will touch, by its arguments alone: before it is planned, when nothing is known of the world yet.
+//! The touches of a call by its arguments alone, before its plan and any knowledge of the world.
 //!
 //! Rule: this is a forecast, for putting calls in order and for looking at past calls; the gate judges the plan. What
-//! cannot be told is told as `None`, and everybody takes that for "anything".
+//! cannot be told is `None`, which every caller treats as "anything".
 
 use serde_json::Value;
 use url::Url;
@@ -10,7 +10,7 @@ use kode_base::call::Touch;
 use kode_base::paths::{AbsPath, Target};
 use kode_text::edit::file_patch::FilePatch;
 
-/// What a call of the tool with this canonical name will touch. Paths are taken as `resolve` reads them; commands
+/// The touches of a call of the tool with this canonical name. Paths are taken as `resolve` reads them; commands
 /// start in `directory`.
 #[must_use]
 pub fn declared(

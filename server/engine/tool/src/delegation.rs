@@ -10,20 +10,20 @@ use kode_permission::equipment::Equipment;
 pub struct Delegation {
     /// The name of the type.
     pub kind: String,
-    /// What it is about, in a few words.
+    /// Its topic, in a few words.
     pub description: String,
     /// The task.
     pub prompt: String,
     /// The model that was asked for.
     pub model: Option<String>,
-    /// The sub-agent that goes on; `None` for a new one.
+    /// The sub-agent that continues; `None` for a new one.
     pub resume: Option<AgentId>,
     /// Whether it works in a worktree of its own; otherwise its type says so.
     pub is_isolated: bool,
     /// Whether the user is asked before git runs what the repository's settings name.
     pub may_run_foreign: bool,
-    /// Whether nobody waits for it.
+    /// Whether no caller waits for it.
     pub in_background: bool,
-    /// What the skills of the turn bring along that begins it, where it works on after that turn.
+    /// The equipment by skills of the turn that starts it, if it continues after that turn.
     pub carried: Equipment,
 }

@@ -30,7 +30,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("multi_select", "multiSelect"),
 ];
 
-/// Field names that count only beside another field: what is meant by them depends on the object.
+/// Field names that count only beside another field: their meaning depends on the object.
 const ALIASES_BESIDE: &[(&str, &str, &str)] = &[("activeForm", "title", "content")];
 
 /// Characters of a wrong value that an error quotes.

@@ -14,7 +14,7 @@ use kode_text::workspace::language::LanguageServers;
 /// The language servers of all workspaces.
 #[async_trait]
 pub trait LanguagePool: Send + Sync {
-    /// The servers of workspace folders, `None` where there are none at all. Starts nothing. No server gets one of the `secrets`
+    /// The servers of workspace folders, `None` if none exist. Starts nothing. No server gets one of the `secrets`
     /// unless its entry names it; those that are added later are withheld as well.
     fn of(
         &self,

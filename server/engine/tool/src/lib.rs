@@ -53,21 +53,21 @@ pub const TIMEOUT: Duration = Duration::from_secs(60);
 pub struct ToolFacts {
     /// Canonical name, the only one shown to the model.
     pub name: &'static str,
-    /// What it does to the world.
+    /// Its effect on the world.
     pub kind: ToolKind,
     /// Whether calls may run beside each other.
     pub concurrency_safe: bool,
-    /// What it does and when to use it, for the model.
+    /// Its purpose and use, for the model.
     pub description: &'static str,
 }
 
-/// What a call will do, known before anything is asked or done.
+/// The plan of a call, made before any prompt or action.
 pub struct CallPlan {
     /// One line for people, for example `Edit src/main.rs`.
     pub title: String,
     /// Everything it touches.
     pub touches: Vec<Touch>,
-    /// What happens once it may.
+    /// The action once it is allowed.
     pub action: CallAction,
 }
 
@@ -85,7 +85,7 @@ impl fmt::Debug for CallPlan {
 pub enum CallAction {
     /// Runs the work.
     Run(RunFn),
-    /// Has these changes applied; the result is written from what was applied.
+    /// Has these changes applied; the result is written from the applied changes.
     Change(ChangeSet),
     /// Has the user asked; the result is written from the answer.
     Ask(Box<QuestionDraft>),
@@ -93,7 +93,7 @@ pub enum CallAction {
     SetMode(Mode),
     /// Has the session's todo list replaced.
     SetTodos(Vec<Todo>),
-    /// Has a sub-agent do it; the result is written from its last words.
+    /// Has a sub-agent do it; the result is written from its last output.
     Delegate(Box<Delegation>),
     /// Has the text of a skill or command made, or a sub-agent do what it says.
     Use(Box<ExtensionUse>),
@@ -102,13 +102,13 @@ pub enum CallAction {
 /// A skill or command that the model wants to use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtensionUse {
-    /// What it is.
+    /// Its kind.
     pub extension: Extension,
     /// Its arguments, as one text.
     pub arguments: String,
 }
 
-/// What decides which tools the model is told of, and what of them.
+/// The conditions that decide which tools the model gets, and in which form.
 #[derive(Clone, Copy)]
 pub struct OfferContext<'a> {
     /// The mode of the conversation.
@@ -148,10 +148,10 @@ pub struct ToolOutput {
 /// Reports what a running call has put out so far. Rate limiting is the receiver's.
 pub type ProgressReporter = Arc<dyn Fn(String) + Send + Sync>;
 
-/// Asks the user something for a running call; gives nothing when the call is cancelled first, or nobody can be asked.
+/// Asks the user something for a running call; gives nothing when the call is cancelled first, or no user can be asked.
 pub type QuestionAsker = Arc<dyn Fn(QuestionDraft) -> BoxFuture<'static, Option<Reply>> + Send + Sync>;
 
-/// What a call may use while it plans and runs.
+/// The context of a call while it plans and runs.
 #[derive(Clone)]
 pub struct CallContext {
     /// The call.
@@ -160,17 +160,17 @@ pub struct CallContext {
     pub workspace: Arc<Workspace>,
     /// Where commands run.
     pub shell: Arc<Shell>,
-    /// What holds the commands of this call back, as it was judged.
+    /// The sandbox of the commands of this call back, as it was judged.
     pub sandbox: Option<Arc<Sandbox>>,
     /// Where the paths of this call led when it was judged: what lies elsewhere by now is not opened.
     pub resolved: ResolvedPaths,
     /// The sub-agents that can be called.
     pub agents: Arc<KnownAgents>,
-    /// The skills and commands that can be used: those that the model was told of.
+    /// The skills and commands that can be used: those that the model was notified of.
     pub catalog: Arc<Catalog>,
     /// Hosts that may have private addresses: those that allow rules of the user's own name exactly.
     pub private_hosts: Arc<[String]>,
-    /// What a search may show. What it says no to is left out without a word: a count would tell what is in a file.
+    /// The places that a search may show. Denied places are left out silently: a count would reveal the content of a file.
     pub may_read: ReadCheck,
     /// Fires when the call, the turn or the session is cancelled.
     pub cancel: CancellationToken,
@@ -178,7 +178,7 @@ pub struct CallContext {
     pub progress: ProgressReporter,
     /// The most bytes of text in the result; `None` for the bound of the tool.
     pub text_limit: Option<usize>,
-    /// Asks the user while the call runs; nothing where nobody can be asked.
+    /// Asks the user while the call runs; nothing without a user to ask.
     pub ask: Option<QuestionAsker>,
 }
 
@@ -191,7 +191,7 @@ pub trait Tool: Send + Sync + 'static {
     /// The constant facts.
     fn facts(&self) -> ToolFacts;
 
-    /// What the model is told of the tool as things are; `None` when it has no use now and is not offered.
+    /// The text for the model about the tool as things are; `None` when it has no use now and is not offered.
     fn describe(&self, _offer: &OfferContext<'_>) -> Option<String> {
         Some(self.facts().description.to_owned())
     }
@@ -207,7 +207,7 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// Checks the arguments against the world and says what the call will do. Has no side effects but the
-    /// session's own record of what was read.
+    /// session's own record of its reads.
     ///
     /// # Errors
     /// [`ToolError`] when the call cannot work; it is the call's result.
@@ -219,7 +219,7 @@ pub trait Tool: Send + Sync + 'static {
 pub trait ErasedTool: Send + Sync {
     /// The constant facts.
     fn facts(&self) -> ToolFacts;
-    /// What the model is told of the tool as things are; `None` when it is not offered.
+    /// The text for the model about the tool as things are; `None` when it is not offered.
     fn describe(&self, offer: &OfferContext<'_>) -> Option<String>;
     /// A Lark grammar of the only argument `input`, for APIs that take a call as free text.
     fn grammar(&self) -> Option<&'static str> {
@@ -243,7 +243,7 @@ pub fn erased<T: Tool>(tool: T) -> Arc<dyn ErasedTool> {
     Arc::new(TypedTool(tool))
 }
 
-/// Tools that come and go while a session goes on.
+/// Tools that come and go while a session continues.
 pub trait ToolSource: Send + Sync {
     /// All there are now, in the order of their names.
     fn tools(&self) -> Arc<Vec<Arc<dyn ErasedTool>>>;
@@ -346,7 +346,7 @@ impl Registry {
         self.tools.values().cloned().chain(others)
     }
 
-    /// Those whose name `keep` wants.
+    /// The tools whose name `keep` wants.
     #[must_use]
     pub fn only(&self, keep: impl Fn(&'static str) -> bool) -> Self {
         let tools = self.iter().map(|tool| (tool.facts().name, tool)).filter(|(name, _)| keep(name));
@@ -379,7 +379,7 @@ impl Registry {
         let refused: Vec<_> = kind.disallowed_tools.iter().filter_map(canonical).collect();
         Ok(self.only(|name| {
             let is_allowed = match &allowed {
-                // Who does not ask for it does not delegate.
+                // A call without it does not delegate.
                 None => name != TASK,
                 Some(allowed) => {
                     let is_named = allowed.contains(&name)
@@ -393,7 +393,7 @@ impl Registry {
         }))
     }
 
-    /// What the model is told of the tools as things are. Modes that refuse all edits are told of nothing that makes
+    /// The text for the model about the tools as things are. Modes that refuse all edits are notified of nothing that makes
     /// them; commands stay, for the gate lets those run that only look.
     #[must_use]
     pub fn declarations_for(&self, offer: &OfferContext<'_>) -> Vec<ToolDeclaration> {

@@ -1,4 +1,4 @@
-//! The names of the tools that the loop itself speaks of.
+//! The names of the tools that the loop itself refers to.
 //!
 //! Rule: the loop knows tools by name alone; what they do is behind the registry.
 

@@ -9,22 +9,22 @@ use kode_model::Image;
 pub struct PromptInfo {
     /// The server that has it.
     pub server: String,
-    /// What the server calls it.
+    /// Its name at the server.
     pub name: String,
-    /// What it is typed as: `mcp__server__prompt`.
+    /// Its typed form: `mcp__server__prompt`.
     pub command: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
-    /// What it takes, in its order.
+    /// Its arguments, in its order.
     pub arguments: Vec<PromptArgument>,
 }
 
-/// What a prompt takes.
+/// The arguments of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptArgument {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub description: String,
     /// Whether it is needed.
     pub required: bool,
@@ -53,11 +53,11 @@ pub struct ResourceText {
 pub struct ResourceInfo {
     /// The server.
     pub server: String,
-    /// Its address; with `{…}` in it where it stands for many.
+    /// Its address; with `{…}` in it where it represents many.
     pub uri: String,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub description: String,
     /// Its type, if the server says.
     pub mime_type: Option<String>,
@@ -70,9 +70,9 @@ pub struct ToolInfo {
     pub server: String,
     /// Its canonical name.
     pub name: String,
-    /// What the server calls it.
+    /// Its name at the server.
     pub own_name: String,
-    /// What the model is told of it.
+    /// The text for the model about it.
     pub description: String,
     /// JSON Schema of its arguments.
     pub input_schema: serde_json::Value,

@@ -1,6 +1,6 @@
 //! The report of an applied change: numbered snippets for the model, one line for people, and a patch for machines.
 //!
-//! Rule: the report is made from what was applied, never from what was asked for.
+//! Rule: the report is made from the applied changes, never from the request.
 
 use std::fmt::Write as _;
 

@@ -79,7 +79,7 @@ pub trait McpServers: ToolSource {
     /// The tools of a server, or of all.
     fn tool_list(&self, server: Option<&str>) -> Vec<ToolInfo>;
 
-    /// What connected servers say of themselves, for the system prompt; empty when they say nothing.
+    /// The descriptions of connected servers, for the system prompt; empty when they say nothing.
     fn instructions(&self) -> String;
 
     /// The prompts of all servers, by server and name.
@@ -88,10 +88,10 @@ pub trait McpServers: ToolSource {
     /// The resources of a server, or of all.
     fn resources(&self, server: Option<&str>) -> Vec<ResourceInfo>;
 
-    /// What of the settings is left out, for people.
+    /// The omitted entries of the settings, for people.
     fn left_out(&self) -> Option<String>;
 
-    /// Connects a server anew.
+    /// Connects a server again.
     ///
     /// # Errors
     /// No server of that name, or one that may not run.

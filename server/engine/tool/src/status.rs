@@ -7,14 +7,14 @@ use std::time::Duration;
 use kode_config::mcp::fault::McpFailure;
 use kode_permission::rules::RuleSource;
 
-/// What becomes of a server.
+/// The state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerState {
     /// The user, or its entry, has switched it off.
     Disabled,
-    /// Its entry stands in a file of the workspace, and the user has not approved it.
+    /// Its entry is in a file of the workspace, and the user has not approved it.
     WaitingForApproval,
-    /// Nobody has needed it yet, or nobody does any more.
+    /// It was not needed yet, or is not needed any more.
     Stopped,
     /// It is being started or reached, for the first time or again.
     Starting,
@@ -29,29 +29,29 @@ pub enum ServerState {
 /// A server, for people.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerInfo {
-    /// What the user calls it.
+    /// Its name in the settings.
     pub name: String,
     /// How it is reached: `stdio`, `http` or `sse`; empty where its entry cannot be read.
     pub kind: &'static str,
-    /// What is started or reached.
+    /// The program or address.
     pub target: String,
-    /// What becomes of it.
+    /// Its state.
     pub state: ServerState,
-    /// Where its entry stands.
+    /// The place of its entry.
     pub source: RuleSource,
-    /// So many attempts in a row have failed.
+    /// Number of failed attempts in a row.
     pub attempts: u32,
-    /// What went wrong last; nothing once it is connected again.
+    /// The last error; nothing once it is connected again.
     pub failure: Option<McpFailure>,
     /// How long it took to answer when it was asked last whether it is there.
     pub latency: Option<Duration>,
-    /// What it calls itself, with its version.
+    /// Its own name, with its version.
     pub title: Option<String>,
-    /// So many tools it has.
+    /// Number of its tools.
     pub tools: usize,
-    /// So many prompts.
+    /// Number of its prompts.
     pub prompts: usize,
-    /// So many resources, without those that a template stands for.
+    /// Number of its resources, without those that a template represents.
     pub resources: usize,
     /// Tools that say something else of themselves than when the server was first used.
     pub changed_tools: Vec<String>,

@@ -65,12 +65,12 @@ impl Tool for ApplyPatch {
     }
 }
 
-/// What a patch comes to, file by file.
+/// The changes of a patch, file by file.
 struct PatchPlan<'session> {
     workspace: &'session Workspace,
     files: Vec<FileChange>,
     removals: Vec<FileRemoval>,
-    /// What is done, for people: `Edit src/a.rs`.
+    /// The action, for people: `Edit src/a.rs`.
     steps: Vec<String>,
     notes: Vec<String>,
 }
@@ -131,7 +131,7 @@ impl<'session> PatchPlan<'session> {
         Ok(())
     }
 
-    /// A file need not have been read to be deleted, but what was read must still be what stands there.
+    /// A file need not have been read to be deleted, but a file that was read must be unchanged.
     fn refuse_changed(&self, file: &FileText, path: &str) -> Result<(), ToolError> {
         match (self.workspace.freshness(file), &file.source) {
             (Freshness::Unread | Freshness::Current, _) => Ok(()),

@@ -115,7 +115,7 @@ impl Tool for Bash {
             outside_sandbox: input.outside_sandbox,
         }];
         let action = CallAction::Run(Box::new(move |context| {
-            // What holds it back was settled together with the verdict.
+            // Its confinement was settled together with the verdict.
             let spec = CommandSpec { sandbox: context.sandbox.clone(), ..spec };
             match is_background {
                 true => start(spec, line, input.timeout, context).boxed(),
@@ -188,7 +188,7 @@ async fn run(spec: CommandSpec, context: CallContext) -> Result<ToolOutput, Tool
     result(&outcome, &notes, limit)
 }
 
-/// Starts a command that goes on after the call.
+/// Starts a command that continues after the call.
 async fn start(
     spec: CommandSpec,
     line: String,
@@ -205,7 +205,7 @@ async fn start(
     }
     if timeout.is_some() {
         notes.push(
-            "Note: `timeout` does not count for a command in the background; end it with KillShell."
+            "Note: `timeout` has no effect for a command in the background; end it with KillShell."
                 .to_owned(),
         );
     }
@@ -227,7 +227,7 @@ async fn start(
     Ok(ToolOutput { model_text: text, display, structured, ..ToolOutput::default() })
 }
 
-/// What the command will not see of open documents, as notes; saves first what may be saved.
+/// The parts of open documents that the command will not see, as notes; saves first what may be saved.
 async fn unseen_notes(context: &CallContext) -> Vec<String> {
     let not_saved = tokio::select! {
         not_saved = context.workspace.save_before_command() => not_saved,
@@ -254,7 +254,7 @@ pub(super) fn kept_note(file: &OutputFile) -> String {
     }
 }
 
-/// What became of guarded files, as notes.
+/// The outcome of guarded files, as notes.
 pub(super) fn guard_notes(guarded: &GuardReport) -> Vec<String> {
     let GuardReport { set_aside, restored, changed } = guarded;
     let paths = |paths: Vec<&PathBuf>| {

@@ -1,6 +1,6 @@
 //! BashOutput: what a background command has written since the last look, and what it is doing.
 //!
-//! Rule: looking changes nothing but what counts as looked at; waiting ends with news, with its time or with a cancel.
+//! Rule: looking changes nothing but what counts as checked; waiting ends with news, with its time or with a cancel.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub struct BashOutputInput {
     pub filter: Option<String>,
 }
 
-/// Looks at a background command.
+/// Checks a background command.
 #[derive(Clone, Copy, Debug)]
 pub struct BashOutput;
 
@@ -161,7 +161,7 @@ async fn look(
     Ok(shown(&task, tasks.look(&task), filter.as_ref()))
 }
 
-/// What the model gets of a look.
+/// The text for the model after a read.
 pub(super) fn shown(task: &ShellTask, seen: TaskView, filter: Option<&RegexMatcher>) -> ToolOutput {
     let TaskView { output, state, duration, guarded } = seen;
     let seconds = duration.as_secs_f64();
@@ -210,7 +210,7 @@ fn filtered(output: &CapturedOutput, filter: Option<&RegexMatcher>) -> (String, 
     let Some(filter) = filter else { return (output.text.clone(), 0) };
     let matches = |line: &str| {
         let line = line.trim_end_matches(['\n', '\r']);
-        // What is missing in the middle is said whatever is looked for.
+        // A gap in the middle is reported for every filter.
         filter.is_match(line.as_bytes()).unwrap_or(true) || output.is_marker(line)
     };
     let (shown, left_out): (Vec<_>, Vec<_>) =

@@ -1,6 +1,6 @@
 //! CallHierarchy: the functions that call a function, or that it calls, up to three levels deep.
 //!
-//! Rule: a function that stands on the way already is not followed again, so that recursion ends.
+//! Rule: a function that is on the way already is not followed again, so that recursion ends.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Diagnostics: the errors and warnings of language servers, those of the editor or of the agent's own.
 //!
 //! Rule: worst first, never more than [`MAX_OF_FILE`] of a file and [`MAX_IN_ALL`], with the number of all; a server without an
-//! answer is never taken for code without faults.
+//! answer is never treated as code without faults.
 
 use std::fmt::Write as _;
 
@@ -96,7 +96,7 @@ impl Tool for Diagnostics {
                 let workspace = &context.workspace;
                 let asked: Vec<Target> = target.into_iter().collect();
                 let mut files = workspace.diagnostics(&asked).await.map_err(|error| unknown(&error))?;
-                // What lies outside the workspace is not this session's to read, unless it was asked for by name.
+                // Files outside the workspace are not for this session to read, unless they were requested by name.
                 files.retain(|file| asked.contains(&file.target) || workspace.contains(&file.target));
                 Ok(report(files, mildest, workspace))
             }

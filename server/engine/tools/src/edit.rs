@@ -1,7 +1,7 @@
 //! The `Edit` tool: one passage of a file replaced by another.
 //!
-//! Rule: rather refuse than guess. Only a text this session has read is edited, only where the old passage stands
-//! exactly once (or everywhere, when asked for), and every refusal says what stands there and what to do next.
+//! Rule: rather refuse than guess. Only a text this session has read is edited, only where the old passage is there
+//! exactly once (or everywhere, when asked for), and every refusal shows the current text and the next step.
 
 use async_trait::async_trait;
 use schemars::JsonSchema;

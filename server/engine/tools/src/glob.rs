@@ -89,7 +89,7 @@ impl Tool for Glob {
     }
 }
 
-/// A pattern, taken apart into the folder it begins with and what is matched beneath that.
+/// A pattern, taken apart into the folder it begins with and the pattern beneath it.
 #[derive(Clone, Debug)]
 struct GlobPattern {
     folder: String,

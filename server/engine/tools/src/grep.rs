@@ -107,7 +107,7 @@ pub enum OutputMode {
 }
 
 impl OutputMode {
-    /// What results are counted in.
+    /// The unit of results.
     fn unit(self) -> &'static str {
         match self {
             Self::Content => "lines",
@@ -502,7 +502,7 @@ impl GrepMatches {
         self.first_problem.get_or_insert(problem);
     }
 
-    /// What the model has to know besides the results.
+    /// The remarks for the model besides the results.
     fn notes(&self) -> impl Iterator<Item = String> {
         let full = self.is_full().then(|| format!("The search ended at {MAX_FILES} files that match."));
         let unread = self.first_problem.as_ref().map(|first| {

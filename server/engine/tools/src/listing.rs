@@ -9,7 +9,7 @@ pub struct ToolListing {
     pub name: &'static str,
     /// Its name in words.
     pub title: &'static str,
-    /// What it is for: `agents`, `code`, `commands`, `files`, `planning`, `questions`, `search` or `web`.
+    /// Its purpose: `agents`, `code`, `commands`, `files`, `planning`, `questions`, `search` or `web`.
     pub category: &'static str,
     /// Words that people search it by, its category apart.
     pub tags: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! LS: what is in a folder, as a tree.
+//! LS: the content of a folder, as a tree.
 //!
 //! Rule: never more than [`MAX_ENTRIES`], those nearest to the folder first, with the number of all; memory does not
 //! grow with that number. Documents that were never saved are listed where they will be.
@@ -26,7 +26,7 @@ use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolFacts, ToolOutput};
 
 /// How many entries are listed at most.
 const MAX_ENTRIES: usize = 1_000;
-/// The mode of what is not on disk.
+/// The mode of entries that are not on disk.
 const UNSAVED_MODE: &str = "(unsaved) ";
 
 /// The arguments of LS.
@@ -159,7 +159,7 @@ fn globs(field: &str, patterns: &[String]) -> Result<GlobSet, ToolError> {
     set.build().map_err(|error| wrong("", &error))
 }
 
-/// What is listed of what is there.
+/// The listed entries.
 #[derive(Clone, Debug)]
 struct ListFilter {
     ignored: GlobSet,
@@ -284,7 +284,7 @@ impl FolderListing {
 }
 
 impl FolderEntry {
-    /// What a walk from the root has found; `None` for what went away meanwhile.
+    /// The findings of a walk from the root; `None` for entries that vanished meanwhile.
     fn found(root: &AbsPath, found: &DirEntry) -> Option<Self> {
         let metadata = found.metadata().ok()?;
         let kind = match found.file_type()? {

@@ -120,7 +120,7 @@ impl Tool for NotebookEdit {
 /// The edits that a call makes in the text of a notebook, shown to people as `path`.
 ///
 /// # Errors
-/// What the model is told when the call does not fit the notebook.
+/// What the model learns when the call does not fit the notebook.
 pub fn edits(input: &NotebookEditInput, text: &str, path: &str) -> Result<Vec<TextEdit>, ToolError> {
     CellChange::new(input, text, path).map(|change| change.edits)
 }
@@ -133,7 +133,7 @@ Changes one cell of a Jupyter notebook (.ipynb): replaces its source, inserts a 
 - Replacing the source of a code cell clears its outputs and execution count, which belong to the old source.
 - Everything else stays: other cells, metadata and the layout of the file.";
 
-/// What a call comes to.
+/// The result of a call.
 struct CellChange {
     edits: Vec<TextEdit>,
     title: String,

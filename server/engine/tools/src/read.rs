@@ -1,6 +1,6 @@
 //! The `Read` tool: numbered lines of a file or open document.
 //!
-//! Rule: what is shown is what the user sees, every cut is marked, and only a text that was shown counts as read.
+//! Rule: the shown text is the user's text, every cut is marked, and only a text that was shown counts as read.
 //! Long files are read as streams, open documents never. Pictures and PDF documents go to the model as they are.
 
 mod page;
@@ -28,7 +28,7 @@ use page::{MAX_OUTPUT_BYTES, TextPage};
 /// Lines shown when no limit is given.
 const DEFAULT_LINES: usize = 2_000;
 
-/// A long file reports every so many lines found.
+/// A search in a long file reports every this many lines.
 const PROGRESS_LINES: usize = 100;
 
 /// Arguments of `Read`.
@@ -110,7 +110,7 @@ impl Default for LineWindow {
     }
 }
 
-/// What was read, apart from the lines.
+/// The result of reading, apart from the lines.
 struct ReadOutcome {
     page: TextPage,
     /// How many lines there are; `None` when the end was not reached.
@@ -225,7 +225,7 @@ fn read_whole(file: &FileText, mut page: TextPage) -> ReadOutcome {
     ReadOutcome { page, total, source, format, too_long: None }
 }
 
-/// Goes through the file until the page is full; to its end if it can be edited, so that what was read is known.
+/// Goes through the file until the page is full; to its end if it can be edited, so that its hash is known.
 fn read_stream(
     mut stream: TextStream,
     mut page: TextPage,
@@ -418,7 +418,7 @@ mod tests {
         assert_eq!(plan.touches, [Touch::Read(rig.target("missing.txt"))]);
     }
 
-    /// Numbered lines, together longer than what is read whole.
+    /// Numbered lines, together longer than a file that is read whole.
     fn long_text(lines: usize) -> String {
         (1..=lines).map(|number| format!("{number:030}\n")).collect()
     }
@@ -451,7 +451,7 @@ mod tests {
     async fn of_a_huge_file_no_more_is_read_than_is_shown() {
         let rig = ToolRig::new();
         rig.write("huge.log", long_text(60_000));
-        // What follows is no text: reading it would be an error.
+        // Text follows: reading it would be an error.
         let file = std::fs::File::options().write(true).open(rig.path("huge.log")).unwrap();
         file.set_len(500 << 20).unwrap();
         let output = rig.call("Read", json!({"file_path": "huge.log", "limit": 100})).await.unwrap();

@@ -1,7 +1,7 @@
-//! What `Edit` and `MultiEdit` share: replacing passages of one file, one after the other.
+//! The common part of `Edit` and `MultiEdit`: replacing passages of one file, one after the other.
 //!
 //! Rule: all or nothing, and rather refuse than guess. Each passage is looked for in the result of the replacements
-//! before it; what is changed in the end is the least that leads there.
+//! before it; the final change is minimal.
 
 pub(crate) mod mismatch;
 
@@ -29,7 +29,7 @@ const MAX_REPLACEMENTS: usize = 100_000;
 pub(super) struct PassageReplacement<'input> {
     /// The passage; empty only to create a file or to fill an empty one.
     pub(super) old: &'input str,
-    /// What stands there afterwards.
+    /// The resulting text.
     pub(super) new: &'input str,
     /// Whether every occurrence is replaced.
     pub(super) all: bool,
@@ -37,7 +37,7 @@ pub(super) struct PassageReplacement<'input> {
     pub(super) number: Option<usize>,
 }
 
-/// What the replacements come to.
+/// The result of the replacements.
 #[derive(Debug)]
 pub(super) struct ReplacementOutcome {
     /// The file as it is; `None` when it is created.
@@ -46,7 +46,7 @@ pub(super) struct ReplacementOutcome {
     pub(super) edits: Vec<TextEdit>,
     /// How many occurrences are replaced.
     pub(super) count: usize,
-    /// What the model must know of passages that stood there with another indentation.
+    /// The remarks for the model about passages with another indentation.
     notes: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ pub(super) async fn replace(
     for replacement in replacements {
         let (next, note) =
             replacement.edits(&text, freshness, path).map_err(|error| replacement.named_in(error))?;
-        // What a note is about stood in one place.
+        // The topic of a note stood in one place.
         count += if note.is_some() { 1 } else { next.len() };
         notes.extend(note);
         edits = compose_edits(&edits, &next);
@@ -113,7 +113,7 @@ pub(super) fn refuse_unread(file: &FileText, freshness: Freshness, path: &str) -
             format!("`{path}` has changed on disk since it was read"),
             "Read it again, then edit what stands there now.",
         )),
-        // What the user typed since is safe: the edit is by content, and is rebased once more when it is made.
+        // Later typing of the user is safe: the edit is by content, and is rebased once more when it is made.
         (Freshness::Changed, TextSource::Document(_)) | (Freshness::Current, _) => Ok(()),
     }
 }
@@ -124,7 +124,7 @@ pub(super) fn is_notebook(target: &Target) -> bool {
 }
 
 impl ReplacementOutcome {
-    /// The plan that makes the change, with a title for people and what is said first in the result.
+    /// The plan that makes the change, with a title for people and the first words of the result.
     pub(super) fn into_plan(self, target: Target, title: String, summary: String) -> CallPlan {
         let Self { base, edits, notes, .. } = self;
         let mut touches = vec![Touch::Write(target.clone())];

@@ -1,7 +1,7 @@
-//! What the tools of language servers share: the place of a symbol by its name and line, and the text of results.
+//! The common part of the tools of language servers: the place of a symbol by its name and line, and the text of results.
 //!
-//! Rule: a model knows names and lines, and guesses columns. A name that stands for several declarations is an error that lists
-//! their lines; a line that has moved a little is found again.
+//! Rule: a model knows names and lines, and guesses columns. A name that represents several declarations is an error that
+//! lists their lines; a line that has moved a little is found again.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -84,7 +84,7 @@ pub(crate) fn failure(error: &LanguageError) -> ToolError {
 /// Finds a symbol by its name, and its line where the model names one.
 ///
 /// # Errors
-/// Where it is not there, or stands for several declarations.
+/// Where it is not there, or represents several declarations.
 pub(crate) async fn find(
     name: &str,
     target: &Target,
@@ -293,7 +293,7 @@ impl<'c> Texts<'c> {
     }
 }
 
-/// Those of the places whose file the rules let the model know.
+/// The places whose file the rules show to the model.
 pub(crate) fn visible(mut places: Vec<Place>, context: &CallContext) -> Vec<Place> {
     places.retain(|place| (context.may_read)(&place.target, Exposure::Name));
     places

@@ -1,6 +1,6 @@
 //! Task: hands a piece of work to a sub-agent.
 //!
-//! Rule: what is called is checked here against what there is; the sub-agent itself is run by the turn, and every one
+//! Rule: the call is checked here against the known types; the sub-agent itself is run by the turn, and every one
 //! of its calls is judged like any other.
 
 use async_trait::async_trait;
@@ -37,8 +37,8 @@ pub struct TaskInput {
     /// changes nothing here. You get its branch. For changes that others must not meet. Mostly left out: the type says it.
     #[serde(default)]
     pub isolation: Option<Isolation>,
-    /// Whether to go on at once while it works; you are told when it has ended. Mostly left out: the type says it, and several
-    /// calls in one answer run at the same time anyway. Sub-agents always wait for those that they call.
+    /// Whether to go on at once while it works; you are told when it has ended. Mostly left out: the type says it, and
+    /// several calls in one answer run at the same time anyway. Sub-agents always wait for those that they call.
     #[serde(default)]
     pub run_in_background: Option<bool>,
 }
@@ -53,7 +53,7 @@ pub enum Isolation {
     None,
 }
 
-/// What git is asked to do for a worktree.
+/// The request to git for a worktree.
 const ADD: &str = "git worktree add";
 
 /// Whether a worktree cannot be made without git running programs that the repository names, with nothing that holds them.

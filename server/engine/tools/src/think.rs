@@ -1,6 +1,6 @@
 //! Think: room to reason between two calls.
 //!
-//! Rule: it changes nothing and tells nobody; the thought is thinking and never part of the answer.
+//! Rule: it changes nothing and notifies no listener; the thought is thinking and never part of the answer.
 
 use async_trait::async_trait;
 use futures::FutureExt;

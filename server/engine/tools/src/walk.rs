@@ -1,4 +1,4 @@
-//! What Glob and Grep share: where to look, the walk over the files there, and running it beside everything else.
+//! The common part of Glob and Grep: where to look, the walk over the files there, and running it beside everything else.
 //!
 //! Rule: ignore files are obeyed, hidden files are seen, version control folders never are, links are not
 //! followed; a walk stops soon after its call is cancelled or forgotten.
@@ -23,10 +23,10 @@ use kode_text::document::DocumentSnapshot;
 use kode_text::workspace::Workspace;
 use kode_tool::CallContext;
 
-/// How often a search that goes on says how far it is.
+/// How often a search that continues says how far it is.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What a search and the call that waits for it know of each other.
+/// The shared state of a search and the call that waits for it.
 #[derive(Debug, Default)]
 pub(super) struct SearchWatch {
     stopped: AtomicBool,
@@ -34,7 +34,7 @@ pub(super) struct SearchWatch {
 }
 
 impl SearchWatch {
-    /// Whether nobody waits for the search any more.
+    /// Whether no caller waits for the search any more.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
@@ -44,7 +44,7 @@ impl SearchWatch {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// How many files have been looked at so far.
+    /// How many files have been checked so far.
     pub(super) fn files(&self) -> usize {
         self.files.load(Ordering::Relaxed)
     }
@@ -174,7 +174,7 @@ impl SearchAnchor {
         }
     }
 
-    /// Whether what was found at a path lies beneath the place.
+    /// Whether the file at a path lies beneath the place.
     #[cfg(unix)]
     pub(super) fn holds(&self, path: &Path) -> bool {
         match (&self.folder, path.strip_prefix(&self.root)) {
@@ -202,7 +202,7 @@ impl SearchAnchor {
     }
 }
 
-/// Whether what was found is a folder.
+/// Whether the entry is a folder.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FolderFlag(pub(super) bool);
 
@@ -262,7 +262,7 @@ fn real_path(path: &Path) -> (PathBuf, bool) {
     }
 }
 
-/// What results call a text: the short form where a later call finds the same text by it, else the full path. The
+/// The name of a text in results: the short form where a later call finds the same text by it, else the full path. The
 /// short form is ambiguous where the workspace has several folders or relative paths start beneath its folder.
 pub(super) fn result_name(workspace: &Workspace, target: &Target) -> String {
     let short = workspace.display(target);
@@ -270,7 +270,7 @@ pub(super) fn result_name(workspace: &Workspace, target: &Target) -> String {
     if is_found { short } else { target.to_string() }
 }
 
-/// What people call an untitled document: the end of its URI.
+/// The name of an untitled document for people: the end of its URI.
 pub(super) fn untitled_name(uri: &str) -> &str {
     uri.rsplit(['/', ':']).next().unwrap_or(uri)
 }

@@ -101,7 +101,7 @@ pub(super) fn missing_parents(target: &Target) -> Vec<Target> {
     parents.take_while(|path| !path.as_path().exists()).map(Target::File).collect()
 }
 
-/// What the session has seen of a file.
+/// The session's view of a file.
 pub(super) struct WrittenFile {
     pub(super) freshness: Freshness,
     pub(super) whole: bool,

@@ -2,7 +2,7 @@
 //!
 //! Rule: one edit at a time and never more often than [`PAUSE`], each made on the text as it is and counted only when
 //! the document has shown it; it touches nothing but the line that holds the answer's place. Where the document cannot
-//! be written any more, or not for long, the user is told, and hears the answer the plain way.
+//! be written any more, or not for long, the user is notified, and hears the answer the plain way.
 
 use std::pin::pin;
 use std::sync::{Arc, Weak};
@@ -33,10 +33,10 @@ const MAX_PAUSE: Duration = Duration::from_secs(4);
 /// So often the editor may refuse an edit of the document in a row.
 const MAX_REFUSALS: u32 = 3;
 
-/// So many of a session's newest items are looked at for what was missed.
+/// Number of a session's newest items that are checked for missed ones.
 const LOOKED_AT: usize = 500;
 
-/// What begins an answer.
+/// The beginning of an answer.
 pub(super) struct AnswerStart {
     /// The document.
     pub(super) uri: Url,
@@ -44,13 +44,13 @@ pub(super) struct AnswerStart {
     pub(super) turn: TurnId,
     /// The one item that is the answer, where the turn is not the prompt's own.
     pub(super) only: Option<ItemId>,
-    /// Events after this one are looked at.
+    /// Events after this one are checked.
     pub(super) since: u64,
-    /// What is done to the document first.
+    /// The first edit of the document.
     pub(super) first: FirstEdit,
 }
 
-/// What is done to a document before an answer is written into it.
+/// The edit of a document before an answer is written into it.
 pub(super) enum FirstEdit {
     /// A place for the answer is made behind the prompt, at this byte of this text.
     Prompt {
@@ -59,7 +59,7 @@ pub(super) enum FirstEdit {
         /// The edit that makes the place.
         edit: TextEdit,
     },
-    /// What stands of the answer is replaced by all of it.
+    /// The existing part of the answer is replaced by all of it.
     Again,
 }
 
@@ -76,7 +76,7 @@ enum StopCause {
 struct AnswerWriter {
     front_end: Arc<PlainFrontEnd>,
     host: LspHost,
-    /// Who waits for an answer does not keep a closed session from ending.
+    /// A task that waits for an answer does not keep a closed session from ending.
     session: Weak<Session>,
     uri: Url,
     turn: TurnId,
@@ -84,7 +84,7 @@ struct AnswerWriter {
     words: AnswerText,
     /// Whether the last line in the document waits for more.
     mid_line: bool,
-    /// Whether what stands of the answer is to be replaced by the next edit.
+    /// Whether the existing part of the answer is replaced by the next edit.
     again: bool,
     /// Whether the turn is over.
     over: bool,
@@ -129,7 +129,7 @@ pub(super) fn start(front_end: &Arc<PlainFrontEnd>, session: &Arc<Session>, begi
         };
         let was_left = writing.front_end.chats.end(&writing.uri);
         if let Err(stopped) = stopped {
-            tracing::info!(uri = %writing.uri, "an answer is written no further into its document");
+            tracing::info!(uri = %writing.uri, "an answer is no longer written into its document");
             writing.tell_stopped(&stopped).await;
             if was_left {
                 writing.show().await;
@@ -232,7 +232,7 @@ impl AnswerWriter {
 
     /// Takes what the session knows of the turn, where events were missed.
     async fn look_at_all(&mut self, session: Arc<Session>) {
-        // What has left memory is read from the disk.
+        // Items that have left memory are read from the disk.
         let looking = tokio::task::spawn_blocking(move || session.snapshot(LOOKED_AT));
         let Ok(snapshot) = looking.await else { return };
         snapshot.items.iter().for_each(|item| self.item(item));
@@ -322,7 +322,7 @@ impl AnswerWriter {
                 Ok(Some(()))
             }
             DocumentEditOutcome::Stale => {
-                // Whoever types comes first.
+                // The typing user comes first.
                 self.pause = (self.pause * 2).min(MAX_PAUSE);
                 Ok(None)
             }
@@ -335,14 +335,14 @@ impl AnswerWriter {
                     Ok(None)
                 }
             }
-            // What was asked for may still come: asking again could write it twice.
+            // The requested edit may still come: asking again could write it twice.
             DocumentEditOutcome::Unconfirmed { reason } => Err(StopCause::Refused(reason)),
             DocumentEditOutcome::Closed => Err(StopCause::Closed),
         }
     }
 
     /// Makes one edit. While the document takes long to show it nothing else is written, and the answer is shown the plain
-    /// way; it goes on in the document when that has shown the edit after all.
+    /// way; it continues in the document when that has shown the edit after all.
     async fn attempt(&mut self, edit: DocumentEdit) -> DocumentEditOutcome {
         let mut editing = pin!(self.host.edit_patiently(edit));
         if let Ok(outcome) = timeout(EDIT_LIMIT, &mut editing).await {
@@ -350,8 +350,8 @@ impl AnswerWriter {
         }
         let was_left = self.front_end.chats.be_late(&self.uri);
         if !self.told_late {
-            let text = "the editor does not show yet what was written into";
-            let then = "The answer goes on there when it does, and is shown here when it is whole.";
+            let text = "the editor does not show the latest text of the answer yet in";
+            let then = "The answer continues there when it does, and is shown here when it is complete.";
             self.tell(&format!("{text} {}. {then}", self.name())).await;
         }
         if was_left {
@@ -375,15 +375,15 @@ impl AnswerWriter {
         let name = self.name();
         let text = match stopped {
             StopCause::Closed => format!(
-                "{name} was closed while an answer was written into it. The conversation goes on; open the document and \
-                 send again to have the rest of the answer in it."
+                "{name} was closed while an answer was written into it. The conversation continues; open \
+                     the document and send again to get the rest of the answer in it."
             ),
             StopCause::PlaceGone => format!(
-                "the line that held the place of the answer in {name} is gone, so no more is written there. The \
-                 conversation goes on; `kode.cancel` stops it."
+                "the answer is no longer written into {name}: its placeholder line is gone. The \
+                     conversation continues; `kode.cancel` stops it."
             ),
             StopCause::Refused(reason) => format!(
-                "the answer cannot be written into {name}: {}. It is shown here when it is whole.",
+                "the answer cannot be written into {name}: {}. It is shown here when it is complete.",
                 printable(reason)
             ),
         };
@@ -529,7 +529,7 @@ mod tests {
             self.show_text(request).await;
         }
 
-        /// Tells of the text and says that an edit was made.
+        /// Reports the text and says that an edit was made.
         async fn show_text(&mut self, request: &Value) {
             self.version += 1;
             let document = json!({ "uri": URI, "version": self.version });
@@ -559,7 +559,7 @@ mod tests {
         editor.says("One.\nTwo.\n");
         let told = editor.asked("window/showMessage").await;
         let told = told["params"]["message"].as_str().unwrap();
-        assert!(told.contains("talk.kode.md") && told.contains("goes on there"), "{told}");
+        assert!(told.contains("talk.kode.md") && told.contains("continues there"), "{told}");
         assert!(
             !editor.front_end.chats.leave(&editor.session),
             "the answer is shown the plain way meanwhile"
@@ -603,7 +603,7 @@ mod tests {
         editor.says("One.\n");
         editor.write();
         editor.asked("workspace/applyEdit").await;
-        for expected in ["goes on there", "neither answered"] {
+        for expected in ["continues there", "neither answered"] {
             let told = editor.asked("window/showMessage").await;
             let told = told["params"]["message"].as_str().unwrap();
             assert!(told.contains(expected), "no {expected:?} in {told}");

@@ -1,4 +1,4 @@
-//! What stands where in a chat document: its prompts, its answers, the conversation it is bound to.
+//! The parts of a chat document: its prompts, its answers, the conversation it is bound to.
 //!
 //! Rule: a pure function of the text. Only whole lines mean anything, the last of each kind counts, and no line that
 //! a model writes can be one of them.
@@ -16,15 +16,15 @@ const SESSION: &str = "<!-- kode session ";
 const ANSWERING: &str = "<!-- kode answering ";
 const END: &str = " -->";
 
-/// Ids are short; a longer one is none.
+/// Ids are short; a longer one is invalid.
 const MAX_ID: usize = 100;
 
-/// What stands where, in bytes of the text.
+/// The parts, in bytes of the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ChatLayout {
     /// The conversation that the document is bound to.
     pub(super) session: Option<SessionId>,
-    /// The prompt that waits to be sent, without the white space around it; empty when there is none.
+    /// The prompt that waits to be sent, without the white space around it; empty if absent.
     pub(super) prompt: Range<usize>,
     /// Where the last prompt may begin: behind its heading, or at the beginning of a document without headings.
     pub(super) begin: usize,
@@ -56,7 +56,7 @@ impl ChatLayout {
                 (layout.begin, layout.answering) = (next, None);
             } else if let Some(id) = id(line, SESSION) {
                 layout.session = Some(SessionId::from_external(id));
-                // What stands above belongs to nobody when nothing was written there; else the prompt ends here.
+                // Blank text above belongs to no prompt; else the prompt ends here.
                 if text[layout.begin..at].trim().is_empty() {
                     layout.begin = next;
                 } else {

@@ -1,4 +1,4 @@
-//! What a chat document offers at its place: code actions and lenses to send and to stop.
+//! The offers of a chat document at their place: code actions and lenses to send and to stop.
 //!
 //! Rule: lenses and actions run the same commands, which can be run by name as well; an action that sends is of no kind
 //! that an editor carries out by itself.
@@ -70,7 +70,7 @@ fn command(offer: &ChatOffer) -> Command {
     Command { title, command: offer.command.to_owned(), arguments: Some(vec![offer.argument.clone()]) }
 }
 
-/// What can be done with a chat document; with `all` also what is seldom wanted.
+/// The actions of a chat document; with `all` also rare actions.
 fn offers(
     front_end: &PlainFrontEnd,
     uri: &Url,
@@ -93,7 +93,7 @@ fn offers(
     if layout.prompt.is_empty() {
         return Vec::new();
     }
-    // The heading stands above the prompt; without one the first line of the document is the place.
+    // The heading is above the prompt; without one the first line of the document is the place.
     let above = line(at(layout.begin.saturating_sub(1)));
     let mut offers = vec![offer("Send", SEND, json!({ "uri": uri }), above)];
     if all && layout.session.is_some() {

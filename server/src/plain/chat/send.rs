@@ -1,7 +1,7 @@
-//! The command `kode.send`: what stands below the last heading of a chat document is sent.
+//! The command `kode.send`: sends the text below the last heading of a chat document.
 //!
-//! Rule: answers at once; a conversation that cannot be had is said and never silently begun anew, because whoever goes on
-//! with one must not find themselves in an empty one.
+//! Rule: answers at once; an unavailable conversation is an error and never silently restarted, because a user who
+//! continues with one must not find themselves in an empty one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ use crate::documents;
 use crate::plain::PlainFrontEnd;
 use crate::plain::queue::submitted;
 
-/// The command that sends what stands in a chat document.
+/// The command that sends a chat document.
 pub(crate) const SEND: &str = "kode.send";
 
 /// So often it is looked whether a turn has ended.
@@ -43,7 +43,7 @@ const ENDING_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) struct SendArgument {
     /// The document; the only chat document that is open when it is not said.
     uri: Option<Url>,
-    /// The place of the cursor, where the editor tells it: what was sent before is not sent again.
+    /// The place of the cursor, where the editor tells it: earlier prompts are not sent again.
     position: Option<Position>,
     /// Whether a new conversation begins, whatever the document is bound to.
     fresh: bool,
@@ -65,7 +65,8 @@ pub(crate) async fn send(
     let bound = layout.session.clone().or_else(|| front_end.chats.remembered(&uri)).filter(|_| !wanted.fresh);
     if let Some(place) = &layout.answering {
         let bound = bound.as_ref().ok_or_else(|| {
-            let message = "an answer of this document broke off and its conversation is not named any more";
+            let message =
+                "an answer in this document was interrupted, and its conversation is not named any more";
             error::chat(
                 message,
                 &format!("Write `{PROMPT}` in place of the line `<!-- kode answering … -->`."),
@@ -82,19 +83,15 @@ pub(crate) async fn send(
     let at = wanted.position.map(|at| connection.documents.encoding().byte_offset(&document.text, at));
     if at.is_some_and(|at| at < layout.begin && layout.begin < text.len()) {
         return Err(error::chat(
-            "what stands here has been sent already",
-            &format!(
-                "Only what stands below the last line `{PROMPT}` is sent; write there what you want to say."
-            ),
+            "this text was already sent",
+            &format!("Only text below the last line `{PROMPT}` is sent. Write your prompt there."),
         ));
     }
     let prompt = layout.prompt_in(&text);
     if prompt.is_empty() {
         return Err(error::chat(
             "there is nothing to send",
-            &format!(
-                "Write below a line `{PROMPT}` at the end of the document what you want to say, and send again."
-            ),
+            &format!("Write your prompt below a line `{PROMPT}` at the end of the document, and send again."),
         ));
     }
     let session = match &bound {
@@ -111,9 +108,9 @@ pub(crate) async fn send(
         SubmitOutcome::Started(turn) | SubmitOutcome::Steering { turn, .. } => (turn.clone(), None),
         SubmitOutcome::Answered { turn, item } => (turn.clone(), Some(item.clone())),
         SubmitOutcome::Queued(id) => {
-            // Somebody else was quicker. What waits would be answered where nobody looks.
+            // Another client was quicker. The queued prompt would be answered elsewhere.
             session.prompts().remove_queued(id).map_err(error::queue)?;
-            return Err(busy("a turn of this conversation has just begun"));
+            return Err(busy("a turn of this conversation has just started"));
         }
     };
     let range = behind(&text, layout.prompt.end);
@@ -130,8 +127,8 @@ pub(crate) async fn send(
     } else {
         let client = connection.client.clone();
         tokio::spawn(async move {
-            let text = "Kode: this editor lets no answer be written into a document (it does not offer \
-                        workspace/applyEdit). The answer is shown here when it is whole.";
+            let text = "Kode: answers cannot be written into documents, because this editor does not offer \
+                 workspace/applyEdit. The answer is shown here when it is complete.";
             client.show_message(MessageType::INFO, text).await;
         });
         front_end.chats.remember(&uri, session.id());
@@ -174,7 +171,7 @@ async fn is_idle(session: &Session) -> bool {
     false
 }
 
-/// The conversation of a document, taken up where it is not live.
+/// The conversation of a document, resumed where it is not live.
 async fn conversation(agent: &Agent, id: &SessionId) -> Result<Arc<Session>, RequestError> {
     if let Ok(session) = agent.engine.session(id) {
         return Ok(session);
@@ -182,8 +179,8 @@ async fn conversation(agent: &Agent, id: &SessionId) -> Result<Arc<Session>, Req
     let gone = |error: SessionError| match error {
         SessionError::Unknown(_) => error::chat(
             &format!(
-                "the conversation `{id}` that this document names is not known here: it was deleted, or is of another \
-                 machine or workspace"
+                "the conversation `{id}` that this document names was not found: it was deleted, or \
+                     belongs to another machine or workspace"
             ),
             "Send it as a new conversation: the code action “Kode: Send as a new conversation”, or `kode.send` with \
              {\"fresh\": true}.",
@@ -218,7 +215,7 @@ fn chat_document(agent: &Agent, uri: Option<&Url>) -> Result<DocumentSnapshot, R
         .ok_or_else(|| invalid(format!("{uri} is not open")))?;
     if !is_chat(&document) {
         let message = format!(
-            "{uri} is no chat document: the name of one ends in `{SUFFIX}`, and it has at most {} MB",
+            "{uri} is not a chat document: the name of one ends in `{SUFFIX}`, and it has at most {} MB",
             MAX_BYTES >> 20
         );
         return Err(invalid(message));
@@ -229,6 +226,6 @@ fn chat_document(agent: &Agent, uri: Option<&Url>) -> Result<DocumentSnapshot, R
 fn busy(message: &str) -> RequestError {
     error::busy(
         message,
-        "Wait until the answer is whole, or stop it with `kode.cancel`; what you write meanwhile stays.",
+        "Wait until the answer is complete, or stop it with `kode.cancel`. Text that you write meanwhile stays.",
     )
 }

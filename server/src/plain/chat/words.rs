@@ -1,6 +1,6 @@
 //! An answer as Markdown, piece by piece as it comes.
 //!
-//! Rule: what was handed out is never changed, and it does not depend on how the pieces were cut; no line of a model can
+//! Rule: returned text is never changed, and it does not depend on how the pieces were cut; no line of a model can
 //! be one that means something in a chat document.
 
 use std::collections::HashMap;
@@ -11,15 +11,15 @@ use kode_engine::record::event::{CallState, Item, ItemBody, NoticeLevel, ToolCal
 use super::layout::{is_reserved, may_be_reserved};
 use crate::display::{both_ends, printable, readable};
 
-/// A line about a call shows so many characters.
+/// Maximum characters of a line about a call.
 const LINE_LIMIT: usize = 200;
-/// A command's own answer shows so many.
+/// Maximum characters of a command's own answer.
 const COMMAND_LIMIT: usize = 20_000;
 
 /// Writes the answer of one turn.
 #[derive(Debug, Default)]
 pub(super) struct AnswerText {
-    /// What was made and not handed out.
+    /// The text that was made and not returned.
     out: String,
     /// How much of each item's text was taken.
     taken: HashMap<ItemId, usize>,
@@ -27,7 +27,7 @@ pub(super) struct AnswerText {
     held: String,
     /// The line of the text so far, where it was not held back.
     line: String,
-    /// What was written last.
+    /// The last written text.
     last: LastPiece,
     /// The fence of a code block that is open: its character and length.
     fence: Option<(char, usize)>,
@@ -101,12 +101,12 @@ impl AnswerText {
         self.last = LastPiece::Line;
     }
 
-    /// Ends the answer: what was held back comes, and nothing stays open.
+    /// Ends the answer: the held back text comes, and nothing stays open.
     pub(super) fn finish(&mut self) {
         self.end_text();
     }
 
-    /// What was made since it was last asked for.
+    /// The text made since the last request.
     pub(super) fn take(&mut self) -> String {
         std::mem::take(&mut self.out)
     }

@@ -1,7 +1,7 @@
 //! `textDocument/codeAction`: what can be decided about the hunks under the cursor, in the file, in the session.
 //!
 //! Rule: an action carries a command and no edit, the preview of a proposed hunk apart, which the editor itself asks
-//! about; nothing that reaches beyond the cursor is offered unless somebody asked for actions.
+//! about; nothing that reaches beyond the cursor is offered unless the user asked for actions.
 
 use std::collections::HashMap;
 
@@ -31,10 +31,10 @@ pub(crate) const EVERYWHERE: CodeActionKind = CodeActionKind::new("source.kode.r
 /// The name of the one annotation in a preview.
 const ANNOTATION: &str = "kode";
 
-/// What the editor can take, and what it shows.
+/// The abilities of the editor, and its display.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ActionSupport<'a> {
-    /// What positions count.
+    /// The unit of positions.
     pub(crate) encoding: PositionEncoding,
     /// Whether actions may be more than commands.
     pub(crate) literals: bool,
@@ -45,7 +45,7 @@ pub(crate) struct ActionSupport<'a> {
 }
 
 impl<'a> ActionSupport<'a> {
-    /// What a client can take, while it shows this document.
+    /// The abilities of a client, while it shows this document.
     pub(crate) fn new(facts: &ClientFacts, document: Option<&'a DocumentSnapshot>) -> Self {
         Self {
             encoding: facts.encoding,
@@ -185,7 +185,7 @@ impl ReviewOffer<'_> {
                 add(text.clone(), command(&text, action, session));
             }
         }
-        let text = "Take the last step back".to_owned();
+        let text = "Undo the last decision".to_owned();
         let arguments = Some(vec![json!({ "sessionId": review.session })]);
         add(text.clone(), Command { title: text, command: REVERT.to_owned(), arguments });
         actions.into_iter().filter_map(|action| self.fitting(action)).collect()
@@ -361,7 +361,7 @@ mod tests {
                 "Kode: Undo all in this file (2 changes)",
                 "Kode: Keep all changes (7)",
                 "Kode: Undo all changes (7)",
-                "Kode: Take the last step back",
+                "Kode: Undo the last decision",
             ]
         );
         let commands = commands(&found);

@@ -14,11 +14,11 @@ use super::{SessionReview, waits};
 use crate::display::printable;
 use crate::lsp::PositionEncoding;
 
-/// So many hunks are shown when several are on one line.
+/// Maximum number of hunks when several are on one line.
 const HUNKS: usize = 3;
-/// So many lines of a diff are shown.
+/// Maximum number of lines of a diff.
 const DIFF_LINES: usize = 40;
-/// So many characters of a line are shown.
+/// Maximum characters of a line.
 const LINE_CHARS: usize = 200;
 
 /// The hover at a position; `None` where no hunk is.
@@ -151,10 +151,7 @@ mod tests {
         );
         let conflict = [session("Fix", file("a\nmine\n").applied("mine\n", "", 1..2).in_conflict())];
         let (text, _) = at(&conflict, 1, MarkupKind::Markdown).unwrap();
-        assert!(
-            text.contains("undo, leaving what you typed") && text.contains("for you to decide"),
-            "{text}"
-        );
+        assert!(text.contains("undo, leaving what you typed") && text.contains("Decide whether"), "{text}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Permission prompts that wait, as code actions and as diagnostics: for editors that cannot ask, and for users who closed
 //! the question.
 //!
-//! Rule: only what waits is offered, the no before the yes, and nothing of it unless somebody asked for actions.
+//! Rule: only waiting prompts are offered, the no before the yes, and only if the user asked for actions.
 
 use std::collections::BTreeMap;
 
@@ -26,9 +26,9 @@ use crate::plain::PlainFrontEnd;
 
 /// The kind of actions that answer a prompt.
 const KIND: CodeActionKind = CodeActionKind::new("quickfix.kode.permission");
-/// The code of diagnostics that tell of a prompt.
+/// The code of diagnostics that report a prompt.
 const CODE: &str = "kode.permission";
-/// So many prompts are offered to be answered; commands reach all of them.
+/// Maximum number of prompts on offer; commands reach all of them.
 const SHOWN_PROMPTS: usize = 8;
 
 /// The prompts that wait and are ours to ask, the oldest session first.
@@ -88,7 +88,7 @@ fn is_of(diagnostic: &Diagnostic, prompt: &PermissionPrompt) -> bool {
     is_ours && named.is_none_or(|id| id.as_str() == Some(prompt.id.as_str()))
 }
 
-/// The diagnostics that tell of prompts, where the client cannot be asked by a message: at the change that is asked about,
+/// The diagnostics that report prompts, where the client cannot be asked by a message: at the change that is asked about,
 /// and at the top of every open document where it is about none.
 pub(super) fn current(front_end: &PlainFrontEnd) -> BTreeMap<Url, Vec<Diagnostic>> {
     let mut files: BTreeMap<Url, Vec<Diagnostic>> = BTreeMap::new();

@@ -1,8 +1,8 @@
-//! Tells the editor that hunks have come, gone or moved: diagnostics, and a request to ask for lenses again. What is wrong
-//! with the settings, and prompts that wait, go the same way, for a document has one list of diagnostics from us.
+//! Tells the editor that hunks have come, gone or moved: diagnostics, and a request to ask for lenses again. The problems of
+//! the settings, and prompts that wait, go the same way, for a document has one list of diagnostics from us.
 //!
-//! Rule: many changes become one telling; what is told is always the whole state, so that nothing is left standing
-//! that is no more; at most one request for lenses is open.
+//! Rule: many changes become one notification, which always has the whole state, so that no outdated part
+//! remains; at most one request for lenses is open.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,20 +24,20 @@ use crate::convert;
 use crate::display::{both_ends, readable};
 use crate::plain::{PlainFrontEnd, settings};
 
-/// How long changes are gathered before they are told.
+/// Time for which changes are gathered before a notification.
 pub(crate) const GATHER: Duration = Duration::from_millis(150);
 
-/// A list in a message shows so many characters.
+/// Maximum characters of a list in a message.
 const MESSAGE_LIMIT: usize = 4_000;
 
-/// So many of a session's newest items are looked at first for the name of a call's tool.
+/// Number of a session's newest items that are checked first for the name of a call's tool.
 const NEWEST_ITEMS: usize = 32;
 
-/// What the editor has been told about hunks.
+/// The published state of hunks.
 #[derive(Debug, Default)]
 pub(crate) struct ReviewPublisher {
     state: Mutex<PublisherState>,
-    /// Held while something is told, so that the newest is told last.
+    /// Held during a notification, so that the newest comes last.
     telling: tokio::sync::Mutex<()>,
 }
 
@@ -50,7 +50,7 @@ struct PublisherState {
     sides_changed: bool,
     refresh: LensRefresh,
     published: BTreeMap<Url, Vec<Diagnostic>>,
-    /// What is wrong with files of agents, skills and commands, and whether that has to be looked at again.
+    /// The problems of files of agents, skills and commands, and whether that has to be checked again.
     problems: Vec<SettingsProblem>,
     problems_stale: bool,
     tools: HashMap<SessionId, HashMap<CallId, Option<String>>>,
@@ -67,7 +67,7 @@ enum LensRefresh {
     OpenAndStale,
 }
 
-/// What a document is told.
+/// The notification for a document.
 type DocumentDiagnostics = (Url, Option<i32>, Vec<Diagnostic>);
 
 impl ReviewPublisher {
@@ -95,8 +95,8 @@ impl ReviewPublisher {
         Self::schedule(front_end);
     }
 
-    /// Tells the editor soon where the hunks of a document are, if it was told of any: editors move diagnostics along
-    /// with what is typed, but not all of them do.
+    /// Tells the editor soon where the hunks of a document are, if it was notified of any: editors move diagnostics along
+    /// with the typed text, but not all of them do.
     pub(crate) fn text_changed(front_end: &Arc<PlainFrontEnd>, uri: &Url) {
         if front_end.publisher.lock().published.contains_key(uri) {
             Self::schedule(front_end);
@@ -170,7 +170,7 @@ async fn publish(front_end: &Arc<PlainFrontEnd>) {
     }
 }
 
-/// What is wrong with files of agents, skills and commands of the workspace.
+/// The problems of files of agents, skills and commands of the workspace.
 async fn problems(front_end: &Arc<PlainFrontEnd>) -> Vec<SettingsProblem> {
     let is_stale = std::mem::take(&mut front_end.publisher.lock().problems_stale);
     if let (true, Some(agent)) = (is_stale, front_end.live_agent()) {
@@ -216,7 +216,7 @@ fn current(front_end: &PlainFrontEnd) -> Vec<DocumentDiagnostics> {
     files.into_iter().map(|(uri, (version, diagnostics))| (uri, version, diagnostics)).collect()
 }
 
-/// What has to be told so that the editor has `now`; what it has from before and should not is cleared.
+/// The notifications that bring the editor to `now`; outdated ones are cleared.
 fn news(
     published: &mut BTreeMap<Url, Vec<Diagnostic>>,
     now: Vec<DocumentDiagnostics>,
@@ -275,7 +275,7 @@ fn refresh_lenses(front_end: &Arc<PlainFrontEnd>) {
         state.refresh = LensRefresh::Open;
     }
     let front_end = Arc::clone(front_end);
-    // The request is owned by a task of its own: the service cannot bear an answer nobody waits for.
+    // The request is owned by a task of its own: the service cannot bear an answer no caller waits for.
     tokio::spawn(async move {
         loop {
             if let Err(error) = front_end.connection.client.code_lens_refresh().await {

@@ -1,7 +1,7 @@
 //! The commands that decide about hunks: `kode.acceptEdits`, `rejectEdits`, `keepEdits`, `undoEdits`, `revertEdits`.
 //!
-//! Rule: a command that names no hunk means those that wait, so that it never takes back what was decided before; it
-//! answers when the decision has begun, and how it went is told by an event.
+//! Rule: a command that names no hunk means those that wait, so that it never takes back earlier decisions; it
+//! answers when the decision has started, and how it went is reported by an event.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ pub(crate) fn resolve(
     }
     if begun.is_empty() {
         let nothing = ResolveError::Nothing { action: action.verb() };
-        // What stands in the way says more than that another session has nothing to do.
+        // A conflict is more useful than the report that another session has nothing to do.
         let telling = refused.iter().position(|error| *error != nothing).unwrap_or_default();
         return Err(error::resolve(if refused.is_empty() { nothing } else { refused.swap_remove(telling) }));
     }
@@ -111,7 +111,7 @@ pub(super) fn sessions(agent: &Agent, named: Option<&SessionId>) -> Result<Vec<A
     Ok(sessions)
 }
 
-/// What is to be selected in which of the sessions, by the sessions' places in `reviews`.
+/// The selection in each of the sessions, by the sessions' places in `reviews`.
 fn selections(
     reviews: &[Vec<FileReview>],
     action: ReviewAction,

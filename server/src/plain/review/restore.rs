@@ -24,13 +24,13 @@ use crate::connection::ClientConnection;
 use crate::convert::error::{self, RequestError};
 use crate::display::{both_ends, printable};
 
-/// So many checkpoints are offered to pick from, and named in an error; the newest.
+/// Maximum number of checkpoints to pick from, and in an error, the newest.
 const OFFERED: usize = 9;
 
-/// So many checkpoints are listed; the newest.
+/// Maximum number of listed checkpoints, the newest.
 const LISTED: usize = 200;
 
-/// A preview shows so many characters.
+/// Maximum characters of a preview.
 const PREVIEW_LIMIT: usize = 4_000;
 
 /// The choice that changes nothing; first, because a stray key takes the first.
@@ -116,7 +116,7 @@ fn pick(
                 None
             }
         };
-        // What is chosen is a checkpoint only behind the choice that changes nothing.
+        // A choice is a checkpoint only behind the choice that changes nothing.
         let place = titles.iter().position(|title| Some(title) == chosen.as_ref()).unwrap_or_default();
         let Some((session, checkpoint)) = place.checked_sub(1).and_then(|place| known.get(place)) else {
             return;
@@ -166,8 +166,8 @@ fn question(restore: &RestoreArgument) -> String {
     };
     let own = match (restore.what, restore.user_edits) {
         (Some(RestoreWhat::Conversation), _) => "",
-        (_, UserEdits::Keep) => " What you have changed yourself stays.",
-        (_, UserEdits::Discard) => " What you have changed yourself since goes as well.",
+        (_, UserEdits::Keep) => " Your own changes stay.",
+        (_, UserEdits::Discard) => " Your own changes since then are undone as well.",
     };
     let verb = if restore.dry_run { "show what would change to bring" } else { "bring" };
     format!("Kode: {verb} {what} back to the state before which prompt?{own}")
@@ -200,7 +200,7 @@ fn listed_one(session: &Session, checkpoint: &CheckpointView) -> Value {
     })
 }
 
-/// What a restore would do: `{text, files: [{path, unified, userEdits, problem}], items}`.
+/// The effect of a restore: `{text, files: [{path, unified, userEdits, problem}], items}`.
 fn previewed(preview: &RestorePreview, path: impl Fn(&Target) -> String) -> Value {
     let mut lines = vec![format!(
         "{} would change, {} of the transcript would go.",
@@ -268,9 +268,9 @@ mod tests {
     fn the_question_says_what_becomes_of_the_users_own_changes() {
         let ask = |argument| question(&serde_json::from_value(argument).unwrap());
         let both = ask(json!({}));
-        assert!(both.contains("conversation and files") && both.contains("stays"), "{both}");
-        assert!(ask(json!({ "userEdits": "discard" })).contains("goes as well"));
-        assert!(!ask(json!({ "what": "conversation", "userEdits": "discard" })).contains("changed yourself"));
+        assert!(both.contains("conversation and files") && both.contains("stay"), "{both}");
+        assert!(ask(json!({ "userEdits": "discard" })).contains("are undone as well"));
+        assert!(!ask(json!({ "what": "conversation", "userEdits": "discard" })).contains("Your own changes"));
     }
 
     #[test]

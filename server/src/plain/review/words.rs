@@ -1,4 +1,4 @@
-//! How hunks and what became of them are said to people.
+//! The descriptions of hunks and their outcome for people.
 //!
 //! Rule: what comes from files, models or users goes through [`printable`] here and is cut to a named length.
 
@@ -12,10 +12,10 @@ use lsp_types::MessageType;
 use super::place::{HunkLocation, line_count};
 use crate::display::printable;
 
-/// So many characters of a session's or prompt's title are shown.
+/// Maximum characters of a session's or prompt's title.
 const TITLE_LIMIT: usize = 60;
 
-/// So many conflicts and failures are named one by one.
+/// Maximum number of conflicts and failures that are named one by one.
 const NAMED: usize = 5;
 
 /// The lines a hunk adds and removes: `+3 -1`.
@@ -23,7 +23,7 @@ pub(super) fn counts(hunk: &HunkView) -> String {
     format!("+{} -{}", line_count(&hunk.new_text), line_count(&hunk.old_text))
 }
 
-/// What a hunk does, as a clause without its subject: `changed 3 lines`, `would add 1 line`.
+/// The effect of a hunk, as a clause without its subject: `changed 3 lines`, `would add 1 line`.
 pub(super) fn does(hunk: &HunkView) -> String {
     let (added, removed) = (line_count(&hunk.new_text), line_count(&hunk.old_text));
     let proposed = hunk.state == HunkState::Proposed;
@@ -33,7 +33,7 @@ pub(super) fn does(hunk: &HunkView) -> String {
     match (hunk.kind, added, removed) {
         (HunkKind::Created, _, _) => format!("{} this file", verb("created", "create")),
         (HunkKind::Deleted, _, _) => format!("{} this file", verb("deleted", "delete")),
-        (HunkKind::Binary, _, _) => format!("{} this file, which is no text", verb("replaced", "replace")),
+        (HunkKind::Binary, _, _) => format!("{} this file, which is not text", verb("replaced", "replace")),
         (HunkKind::Text, 0, removed) => format!("{} {}", verb("removed", "remove"), several(removed, "line")),
         (HunkKind::Text, added, 0) => format!("{} {}", verb("added", "add"), several(added, "line")),
         (HunkKind::Text, added, removed) => {
@@ -50,7 +50,9 @@ pub(super) fn state(hunk: &HunkView) -> &'static str {
         (HunkState::Applied, true) => "In the text, not reviewed yet; you have changed it since.",
         (HunkState::Kept, _) => "In the text, kept.",
         (HunkState::Undone, _) => "Not in the text: it was rejected or undone.",
-        (HunkState::Conflict, _) => "Not undone, because you have changed it since: it is for you to decide.",
+        (HunkState::Conflict, _) => {
+            "Not undone, because you have changed it since. Decide whether to keep or undo it."
+        }
     }
 }
 

@@ -1,10 +1,10 @@
-//! Edits between three texts, and a replacement in the first: the texts, what is looked for, what takes its place.
+//! Edits between three texts, and a replacement in the first: the texts, the searched passage, its replacement.
 //!
 //! Rule: the changes between two texts turn one into the other; two sets in a row come to the same as their composition;
-//! a rebase onto the text the edits were made for gives what they give; a replacement puts in what it was told to. A
+//! a rebase onto the text the edits were made for gives what they give; a replacement inserts the given text. A
 //! passage with another indentation is found where a slow search, which tries every change on every line, finds it; so is a
 //! passage whose request was damaged, once a slow repair has undone that. Where dots stand for lines, each part that changes
-//! stands in the text once, and nothing else is changed.
+//! is in the text once, and nothing else is changed.
 
 use kode_engine::text::edit::change::apply_edits;
 use kode_engine::text::edit::compose::compose_edits;
@@ -55,7 +55,7 @@ fn check_indented(text: &str, old: &str, new: &str) {
     let [place] = found.as_slice() else { return };
     let Some(edit) = place.replacement(text, old, new) else { return };
     let replaced = apply_edits(text, std::slice::from_ref(&edit));
-    // Lines before and behind the passage stay, and each line of the new text stands there behind its indentation.
+    // Lines before and behind the passage stay, and each line of the new text is there behind its indentation.
     let (before, after) = (lines(text), lines(&replaced));
     assert_eq!(before[..place.lines.start], after[..place.lines.start]);
     let behind = before.len() - place.lines.end;
@@ -68,7 +68,7 @@ fn check_indented(text: &str, old: &str, new: &str) {
     }
 }
 
-/// The lines at which `old` stands with one change of indentation, found by trying all changes at all places.
+/// The lines of `old` with one change of indentation, found by trying all changes at all places.
 fn slow_places(text: &str, old: &str) -> Vec<usize> {
     let (lines, wanted) = (lines(text), lines(old));
     let letters = |line: &&str| line.chars().filter(|character| character.is_alphanumeric()).count();

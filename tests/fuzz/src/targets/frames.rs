@@ -1,6 +1,6 @@
 //! Frames of the language server protocol from bytes that anybody may send.
 //!
-//! Rule: reading ends, whatever comes, and no body is larger than what was sent.
+//! Rule: reading ends, whatever comes, and no body is larger than the sent bytes.
 
 use kode_ls::transport::frame::FrameReader;
 

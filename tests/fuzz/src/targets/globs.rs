@@ -1,6 +1,6 @@
 //! Path patterns of permission rules: a pattern, then paths, one a line.
 //!
-//! Rule: what a pattern allows it also denies when it stands among the denials; a rule for exactly one path covers that
+//! Rule: what a pattern allows it also denies when it is among the denials; a rule for exactly one path covers that
 //! path and, where it allows, no other.
 
 use kode_engine::base::paths::{AbsPath, Target};

@@ -1,6 +1,6 @@
 //! Journals with any bytes in them.
 //!
-//! Rule: reading ends; what is read and what is skipped is all there is; reading from the end line by line finds the same
+//! Rule: reading ends; read and skipped lines are complete; reading from the end line by line finds the same
 //! last line.
 
 use kode_engine::journal::{JournalLines, read};

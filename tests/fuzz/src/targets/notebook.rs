@@ -1,6 +1,6 @@
-//! Changes to cells of notebooks: what is done, the cell's place, its new type, its new source, the notebook.
+//! Changes to cells of notebooks: the action, the cell's place, its new type, its new source, the notebook.
 //!
-//! Rule: what was a notebook stays one; all cells but the one that is meant mean what they meant, and the one has the new
+//! Rule: a notebook stays one; all cells but the one that is meant mean what they meant, and the one has the new
 //! source.
 
 use kode_engine::text::edit::change::apply_edits;

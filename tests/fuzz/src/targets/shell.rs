@@ -1,7 +1,7 @@
 //! Command lines that a model may write, and whether rules cover them.
 //!
 //! Rule: a line is allowed only when every simple command of it is: a line that is covered stays covered when it is run
-//! after itself, and is not when something nobody allowed stands behind it. One that begins with a backslash may be asked for
+//! after itself, and is not when a command without permission follows it. One that begins with a backslash may be asked for
 //! then: the grammar of the second reader takes a line break before one for something else, and both have to agree.
 
 use kode_engine::base::paths::AbsPath;

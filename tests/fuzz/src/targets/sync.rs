@@ -1,8 +1,8 @@
-//! What an editor tells of a document: the encoding of positions, the first text, then changes, each with its start and
-//! length in characters and the text that takes their place.
+//! The reports of an editor about a document: the encoding of positions, the first text, then changes, each with its start
+//! and length in characters and the text that takes their place.
 //!
 //! Rule: the document is what a plain string would be after the same changes, in every encoding; and the edits that
-//! watchers are told of turn the text before into the text after.
+//! watchers are notified of turn the text before into the text after.
 
 use std::sync::{Arc, Weak};
 
@@ -22,7 +22,7 @@ use crate::input::Input;
 const MAX_NOTIFICATIONS: i32 = 32;
 const MAX_CHANGES: usize = 4;
 
-/// Compares what it is told with itself.
+/// Compares what it is reported with itself.
 struct Witness;
 
 impl DocumentObserver for Witness {

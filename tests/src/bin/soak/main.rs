@@ -1,4 +1,4 @@
-//! Works with the program for as long as it is told to, and says whether it grows: sessions with typing, edits, commands,
+//! Works with the program for as long as it is reported to, and says whether it grows: sessions with typing, edits, commands,
 //! prompts and decisions on one server that lives all the time; kills and reconnects on others beside it.
 //!
 //! Rule: one round does the same as every other, so that whatever grows was left behind. It fails when a figure grows
@@ -17,13 +17,13 @@ use kode_e2e::system::{Usage, bytes_in};
 use kode_e2e::trend::{Allowed, Trend, svg};
 use kode_e2e::{Client, Project};
 
-/// So many rounds at the least, however short the time: fewer tell nothing.
+/// Minimum number of rounds, however short the time: fewer tell nothing.
 const MIN_ROUNDS: usize = 24;
 
-/// Each so many rounds, a server beside the steady one is killed in the middle of its work.
+/// Each this many rounds, a server beside the steady one is killed in the middle of its work.
 const KILL_EVERY: usize = 4;
 
-/// After so many turns the long session makes room for another.
+/// After this many turns the long session makes room for another.
 const LONG_TURNS: usize = 64;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// What was seen after each round.
+/// The figures after each round.
 #[derive(Default)]
 struct Seen {
     usages: Vec<Usage>,

@@ -1,4 +1,4 @@
-//! What is done in a round: all that a person does in a session, and what happens to servers.
+//! The acts in a round: all that a person does in a session, and what happens to servers.
 //!
 //! Rule: what a round has opened it closes again; what it expects it waits for.
 
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 const TEXT: &str = "first line\nsecond line\nthird line\nfourth line\nfifth line\n";
 
-/// A command that stays until somebody ends it, with a child of its own.
+/// A command that stays until it is ended, with a child of its own.
 const STAYS: &str = "sleep 600 & echo up; wait";
 
-/// What the model does for each prompt.
+/// The model's behavior for each prompt.
 pub(crate) fn script() -> Script {
     let read = || call("Read", json!({ "file_path": "{{cwd}}/a.txt" }));
     let edit = || {
@@ -75,7 +75,7 @@ pub(crate) fn work(client: &Client, project: &Project, number: usize) {
     close(client, &asking.id);
 }
 
-/// One turn of a session that goes on for long.
+/// One turn of a session that continues for long.
 pub(crate) fn talk(client: &Client, session: &str) {
     finish(&Session::new(client, session), "and now?");
 }
@@ -87,7 +87,7 @@ pub(crate) fn close(client: &Client, session: &str) {
     }
 }
 
-/// A server that is killed while it works and has a command in the background, and another that goes on with its session
+/// A server that is killed while it works and has a command in the background, and another that continues with its session
 /// and is left as by an editor that crashes.
 pub(crate) fn kill_and_come_back(project: &Project) {
     let client = project.open();
@@ -105,8 +105,8 @@ pub(crate) fn kill_and_come_back(project: &Project) {
     close(&again, &session.id);
 }
 
-/// Waits until of a killed server nothing is left but what the steady one has. Nothing tells of the end of somebody
-/// else's process, so it is looked for.
+/// Waits until a killed server leaves nothing but the steady one's processes. Nothing reports the end of another
+/// process, so it is looked for.
 fn wait_until_gone(project: &Project, killed: u32) {
     let left = || {
         let mut left = processes_in(&project.workspace());

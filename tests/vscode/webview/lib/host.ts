@@ -24,7 +24,7 @@ const ORIGIN = "http://kode.test";
 
 const TYPES: Record<string, string> = { ".js": "text/javascript", ".css": "text/css", ".woff2": "font/woff2" };
 
-/** A file of the built page: webview.js, webview.css and what they read later; undefined when there is none. */
+/** A file of the built page: webview.js, webview.css and what they read later; undefined if absent. */
 function built(name: string): { contentType: string; body: Buffer } | undefined {
     const folder = process.env["KODE_WEBVIEW_DIST"];
     if (!folder) throw new Error("KODE_WEBVIEW_DIST names no folder: set it to where the page was built");
@@ -38,17 +38,17 @@ export interface HostOptions {
     width?: number;
     height?: number;
     state?: Partial<HostState>;
-    /** Whether the page is told that the list of sessions is another one; it is unless this says otherwise. */
+    /** Whether the page learns that the list of sessions has changed; the default is true. */
     tellsOfList?: boolean;
 }
 
 /** A page with its host. */
 export class ChatPage {
-    /** What the editor was asked to do. */
+    /** The requests to the editor. */
     readonly actions: { action: Action; payload: unknown }[] = [];
-    /** What the browser complained of: errors, and what the policy has refused. */
+    /** The browser's complaints: errors and refusals of the policy. */
     readonly complaints: string[] = [];
-    /** What the editor answers instead of nothing. */
+    /** The editor's answers other than nothing. */
     readonly answers: Partial<Record<Action, unknown>> = {};
     /** Whether the page has said that it has the keyboard. */
     hasKeyboard = false;
@@ -56,7 +56,7 @@ export class ChatPage {
     sent = 0;
     state: HostState;
     private stopEvents = () => {};
-    /** Who waits for something that the page tells. */
+    /** Listeners to messages of the page. */
     private readonly watching = new Set<() => void>();
     private queue: Promise<unknown> = Promise.resolve();
 
@@ -221,7 +221,7 @@ export class ChatPage {
                         `refused by the policy: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`,
                     ),
                 );
-                // What the editor has for every page shows through where ours says nothing.
+                // The editor's defaults for every page show through where ours are silent.
                 const editor = new CSSStyleSheet();
                 editor.replaceSync(
                     `@layer editor {

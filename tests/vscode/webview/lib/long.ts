@@ -8,7 +8,7 @@ import type { Server } from "./server";
 /** Answers of one turn: short of the server's turn limit. */
 const STEPS = 84;
 
-/** Messages of one answer, each with a look at a file between. */
+/** Messages of one answer, each with a check of a file between. */
 const MESSAGES = 10;
 
 const WORDS = "The quick brown fox jumps over the lazy dog and looks at `src/a.rs:10` before it goes on.";

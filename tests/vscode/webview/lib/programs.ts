@@ -1,6 +1,6 @@
-// What several tests have the model do, and the text that it does it to.
+// The model's work in several tests, and its text.
 //
-// Rule: a program stands here when more than one file of tests needs it; all others stand where they are used.
+// Rule: a program is here when more than one file of tests needs it; all others are where they are used.
 
 import { call, text, type Program } from "./project";
 

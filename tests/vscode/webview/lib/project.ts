@@ -27,7 +27,7 @@ export interface Step {
     faults?: unknown[];
 }
 
-/** What the model answers to some prompts. */
+/** The model's answers to some prompts. */
 export interface Program {
     when?: string;
     steps: Step[];
@@ -86,7 +86,7 @@ export class Project {
         return readFileSync(this.path(name), "utf8");
     }
 
-    /** Starts a server that asks the scripted model; `environment` adds to or replaces what it is told. */
+    /** Starts a server that asks the scripted model; `environment` adds to or replaces what it is reported. */
     async start(environment: Record<string, string> = {}): Promise<Server> {
         const home = join(this.root, "home");
         const server = new Server(

@@ -1,13 +1,13 @@
 // Drives a session of the real server and keeps all it tells.
 //
-// Rule: what is kept is what the server said, in its order; every step waits for the event it brings.
+// Rule: the recording has the server's messages, in its order; every step waits for the event it brings.
 
 import type { AgentEventParams, ListEditsResult, Snapshot } from "../../../../protocol/generated/kode";
 import type { Server } from "./server";
 
 type EventType = AgentEventParams["event"]["type"];
 
-/** What `agent/edits/list` answered, and the number of the newest event that had come by then. */
+/** The answer of `agent/edits/list`, and the number of the newest event that had come by then. */
 export interface EditsAt {
     seq: number;
     result: ListEditsResult;
@@ -38,7 +38,7 @@ export class Recorder {
         );
     }
 
-    /** Waits for an event that what is done brings. */
+    /** Waits for an event that the act causes. */
     async until(type: EventType, act: () => Promise<unknown>): Promise<AgentEventParams> {
         const happened = this.server.event((event) => event.event.type === type, type);
         await act();

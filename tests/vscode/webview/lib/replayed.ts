@@ -1,6 +1,6 @@
 // The recorded session of tests/fixtures/replay, and a server that only replays it.
 //
-// Rule: the server answers what the recording has an answer to, as it stands at that moment, and refuses the rest.
+// Rule: the server answers what the recording has an answer to, unchanged at that moment, and refuses the rest.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import type { AgentEventParams, Item, ListEditsResult } from "../../../../protoc
 import type { Replay } from "../replay";
 import type { RpcError, Server } from "./server";
 
-/** An item as expected.json tells of it. */
+/** An item as expected.json reports it. */
 export interface ToldItem {
     kind: string;
     text?: string;
@@ -17,7 +17,7 @@ export interface ToldItem {
     status: string;
 }
 
-/** A hunk as expected.json tells of it. */
+/** A hunk as expected.json reports it. */
 export interface ToldHunk {
     file: string;
     state: string;
@@ -36,7 +36,7 @@ function read<T>(name: string): T {
 export const replay = read<Replay>("session.json");
 export const expected = read<Expected>("expected.json");
 
-/** What expected.json would tell of an item. */
+/** The summary of an item for expected.json. */
 export function toldItem({ body }: Item): ToldItem {
     switch (body.type) {
         case "toolCall":
@@ -50,14 +50,14 @@ export function toldItem({ body }: Item): ToldItem {
     }
 }
 
-/** What expected.json would tell of a list of hunks. */
+/** The summary of a list of hunks for expected.json. */
 export function toldHunks({ files }: ListEditsResult): ToldHunk[] {
     return files.flatMap(({ path, hunks }) =>
         hunks.map(({ state }) => ({ file: path.split("/").at(-1) ?? path, state })),
     );
 }
 
-/** A server that says what was recorded, as fast as it is told to. */
+/** A server that replays a recording, as fast as requested. */
 export class ReplayServer {
     readonly sessionId = replay.first.sessionId;
     private readonly listeners = new Set<(event: AgentEventParams) => void>();

@@ -34,7 +34,7 @@ export interface WorldOptions extends HostOptions {
     programs?: Program[];
     files?: Record<string, string>;
     environment?: Record<string, string>;
-    /** What is done with the server before the page is opened. */
+    /** The setup of the server before the page is opened. */
     prepare?: (server: Server, project: Project) => Promise<Partial<HostOptions["state"]> | void>;
 }
 

@@ -1,4 +1,5 @@
-// The card that asks before a call runs: what is allowed is in sight, in every size of the view and by the keyboard alone.
+// The card that asks before a call runs: the allowed text is in sight, in every size of the view and by the keyboard
+// alone.
 //
 // Rule: "in sight" is what the pointer would hit. A card that is drawn behind or outside of something is not in sight.
 
@@ -150,7 +151,7 @@ test("the keyboard goes from an answered card to the next one, and to the prompt
         await chat.page.keyboard.press("Enter");
         await card.filter({ hasText: "touch second" }).waitFor();
         await chat.page.waitForFunction(() => document.activeElement?.classList.contains("permission"));
-        // A key that was still meant for the first card is none for the second.
+        // A key that was still meant for the first card is ignored by the second.
         await card.evaluate((element) =>
             element.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", repeat: true, bubbles: true })),
         );

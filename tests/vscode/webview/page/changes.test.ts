@@ -1,7 +1,7 @@
-// What the user does with code and changes from the page: code that is applied, proposals that are made or dropped place by
+// The user's acts on code and changes from the page: code that is applied, proposals that are made or dropped place by
 // place, and why something was undone.
 //
-// Rule: what came of it is looked for in the files and in what the model is told.
+// Rule: what came of it is looked for in the files and in what the model is notified.
 
 import assert from "node:assert/strict";
 import test from "node:test";
@@ -22,7 +22,7 @@ const code: Program = {
 };
 const twoPlaces = changing("^edit", "a.txt", { 2: "second", 15: "fifteenth" }, "It was seen.");
 
-/** What the editor has selected: some whole lines of a file, from 0. */
+/** The editor's selection: some whole lines of a file, from 0. */
 const selected = (project: Project, first: number, last: number) => ({
     uri: new URL(`file://${project.path("a.txt")}`).href,
     range: { start: { line: first, character: 0 }, end: { line: last + 1, character: 0 } },

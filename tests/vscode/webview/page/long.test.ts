@@ -1,7 +1,7 @@
-// A session of five thousand messages: what is on the page is bounded, what is read stays where it is, and what comes is
+// A session of five thousand messages: the page is bounded, the read text stays in place, and new text is
 // followed only at the end.
 //
-// Rule: nothing here is timed; the figures are bench.ts's. What is asserted holds on any machine.
+// Rule: nothing here is timed; the figures are bench.ts's. The assertions hold on any machine.
 
 import assert from "node:assert/strict";
 import test from "node:test";
@@ -30,7 +30,7 @@ const stream: Program = {
         },
     ],
 };
-/** Pieces of the long stream: of each answer, and answers with a look at a file between. */
+/** Pieces of the long stream: of each answer, and answers with a check of a file between. */
 const PIECES = 1_000;
 const ANSWERS = 20;
 const PIECE = 12;
@@ -70,7 +70,7 @@ async function resume(chat: ChatPage, project: Project): Promise<void> {
     await chat.load();
 }
 
-/** Sends a prompt, and waits until its turn has begun and ended. */
+/** Sends a prompt, and waits until its turn has started and ended. */
 async function take(chat: ChatPage, words: string): Promise<void> {
     await chat.say(words);
     await chat.page.locator(".user", { hasText: words }).waitFor();
@@ -84,7 +84,7 @@ const counts = (chat: ChatPage) =>
         elements: document.querySelectorAll("*").length,
     }));
 
-/** The first row in sight and where it stands. */
+/** The first row in sight and its place. */
 const anchor = (chat: ChatPage) =>
     chat.page.evaluate(() => {
         const box = document.querySelector(".scroller")?.getBoundingClientRect();
@@ -130,7 +130,7 @@ test(
                 const atOpen = await counts(chat);
                 assert.ok(atOpen.rows <= 80 && atOpen.elements < 3_000, JSON.stringify(atOpen));
 
-                // Scrolls up to the very first message, as somebody who looks for it does.
+                // Scrolls up to the very first message, as a user who searches it does.
                 const box = chat.page.locator(".scroller");
                 let most = atOpen;
                 for (let round = 0; round < 400; round += 1) {
@@ -150,7 +150,7 @@ test(
                 assert.ok(most.rows <= 80, JSON.stringify(most));
                 assert.ok((await counts(chat)).elements < 3_000);
 
-                // In the middle, what is read stays where it is while other things come at the end.
+                // In the middle, the read text stays in place while other things come at the end.
                 await box.evaluate((element) => element.scrollTo(0, element.scrollHeight / 2));
                 await still(chat);
                 const before = await anchor(chat);
@@ -175,7 +175,7 @@ test(
                 assert.ok((await distance(chat)) <= 1);
                 assert.equal(await chat.page.getByText("Jump to latest").count(), 0);
 
-                // Resumed, the session goes on, and the page with it.
+                // Resumed, the session continues, and the page with it.
                 await resume(chat, project);
                 await chat.page.waitForSelector("text=Line 119 of the stream");
                 await chat.say("pieces");

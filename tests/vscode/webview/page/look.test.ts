@@ -1,6 +1,6 @@
 // How the page looks, and whether everybody can use it: pictures of each state in each theme, checked by axe.
 //
-// Rule: axe finds nothing, in any theme, in any state that has a picture. The pictures are for people: look at them.
+// Rule: axe finds nothing, in any theme, in any state that has a picture. The pictures are for people: check them.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

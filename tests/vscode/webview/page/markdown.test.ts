@@ -1,4 +1,4 @@
-// What answers are made of beside words and code: formulas, diagrams, boxes of tasks, images of the workspace.
+// The parts of answers beside words and code: formulas, diagrams, boxes of tasks, images of the workspace.
 //
 // Rule: the page's policy refuses nothing of it, and hostile forms of it come to nothing.
 

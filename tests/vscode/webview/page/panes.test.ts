@@ -1,4 +1,4 @@
-// What is decided beside the conversation: parts of a change, rules, what files of the workspace ask for, checkpoints; and
+// Decisions beside the conversation: parts of a change, rules, trust requests, checkpoints; and
 // what commands say.
 //
 // Rule: everything is done as a person does it, and what came of it is looked for where it counts: in files and at the
@@ -108,7 +108,7 @@ test("what files of the workspace ask for is shown exactly before it is approved
                 after.approved.map(({ key }) => key),
                 ["hooks.PreToolUse"],
             );
-            await approved.getByRole("button", { name: /Take back/ }).click();
+            await approved.getByRole("button", { name: /Revoke/ }).click();
             await approved.waitFor({ state: "detached" });
             assert.deepEqual((await trust()).approved, []);
         },
@@ -124,7 +124,7 @@ test("what was changed after it was shown is not approved", () =>
             const pane = chat.page.getByRole("region", { name: "Rules and trust" });
             const approve = pane.getByRole("button", { name: "Approve hooks.PreToolUse" });
             await approve.waitFor();
-            // The click goes out with the digest of the text as it is shown, whatever stands in the file by then.
+            // The click goes out with the digest of the text as it is shown, whatever is in the file by then.
             const digest = await pane.locator(".trust-row", { hasText: "hooks.PreToolUse" }).getAttribute("data-digest");
             const other = JSON.stringify(hooks).replace("hidden", "other");
             project.write(".kode/settings.json", other);

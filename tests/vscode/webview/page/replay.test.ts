@@ -1,6 +1,6 @@
 // The session that every client replays, as one sees it; see tests/fixtures/replay.
 //
-// Rule: no server runs; what is seen comes from the recording alone, and is compared with what was written by hand.
+// Rule: no server runs; the page shows the recording alone, and is compared with a text written by hand.
 
 import assert from "node:assert/strict";
 import test from "node:test";

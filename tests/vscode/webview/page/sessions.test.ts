@@ -44,7 +44,7 @@ async function answer(chat: ChatPage, words: string): Promise<void> {
     await chat.page.waitForSelector(".working", { state: "detached" });
 }
 
-/** What one sees: rows, dock and prompt. */
+/** The visible parts: rows, dock and prompt. */
 async function seen(chat: ChatPage): Promise<unknown> {
     return {
         rows: await chat.rowsWithoutTimes(),
@@ -361,7 +361,7 @@ test("going back is shown before it is done, done, and taken back", () =>
         await chat.page.waitForFunction(
             () => !document.querySelector(".rows")?.textContent?.includes("It is changed."),
         );
-        // The conversation goes first and the files follow; what is offered to be taken back is done.
+        // The conversation goes first and the files follow; an act that can be taken back is done.
         await chat.page.getByText("Take back").waitFor();
         assert.equal(project.read("a.txt"), "one\n");
         await chat.page.getByText("Take back").click();
@@ -605,7 +605,7 @@ test("a session is written to a file that the user chooses", () =>
         await row.hover();
         await row.getByLabel(/^Export/).click();
         await chat.page.waitForFunction(() =>
-            document.querySelector("[role=status]")?.textContent?.includes("is written"),
+            document.querySelector("[role=status]")?.textContent?.includes("Session exported"),
         );
         const saved = (await chat.acted("saveText")) as {
             fileName: string;

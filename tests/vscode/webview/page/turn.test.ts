@@ -1,6 +1,6 @@
-// A turn as one sees it: text that comes, what is asked, what waits, what is stopped.
+// A turn as one sees it: text that comes, questions, the queue, stops.
 //
-// Rule: everything is done as a person does it, by keys and clicks, and waited for by what is seen.
+// Rule: everything is done as a person does it, by keys and clicks, and waited for on the screen.
 
 import assert from "node:assert/strict";
 import test from "node:test";

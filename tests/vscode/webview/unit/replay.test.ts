@@ -1,6 +1,6 @@
 // The session that every client replays; see tests/fixtures/replay.
 //
-// Rule: what is compared with is written by hand; see README.md there.
+// Rule: the expected text is written by hand; see README.md there.
 
 import assert from "node:assert/strict";
 import test from "node:test";

@@ -55,7 +55,7 @@ function told(view: SessionView): unknown {
         tasks: view.tasks,
         usage: view.usage,
         cost: view.cost === undefined ? undefined : Number(view.cost.toFixed(9)),
-        // While a turn runs the server counts what was said since; the events tell of it with the next answer.
+        // While a turn runs the server counts later messages; the events report it with the next answer.
         context: context && {
             tokens: view.state === "READY" ? context.tokens : undefined,
             window: context.window,

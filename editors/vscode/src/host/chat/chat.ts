@@ -20,10 +20,10 @@ const PANEL = "kode.chatEditor";
 /** Where the session of the view is kept for the next window. */
 const KEPT = "kode.viewSession";
 
-/** No editor shows a zero; older ones go on showing a badge in whose place there is `undefined`. */
+/** No editor shows a zero; older ones continue showing a badge in whose place there is `undefined`. */
 const NO_BADGE: vscode.ViewBadge = { value: 0, tooltip: "" };
 
-/** What a tab has kept of itself. */
+/** The stored state of a tab. */
 interface PanelState {
     sessionId?: SessionId;
 }

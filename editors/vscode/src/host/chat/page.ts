@@ -1,6 +1,6 @@
 // One page of the chat: the webview in the side bar or in an editor tab, and what passes between it and the server.
 //
-// Rule: requests and events pass as they are. The page can be thrown away and made anew at any time: nothing about the
+// Rule: requests and events pass as they are. The page can be thrown away and made again at any time: nothing about the
 // conversation is kept here but the id of its session. Requests that wait are bounded, and cancelled with the page.
 
 import { randomBytes } from "node:crypto";
@@ -30,7 +30,7 @@ const MOST_COMMANDS = 20;
 
 const ALLOWED: ReadonlySet<string> = new Set(METHODS);
 
-/** What a page is given by those who show it. */
+/** The arguments of a page from its owner. */
 export interface PageContext {
     extension: vscode.Uri;
     sessions: Sessions;
@@ -72,7 +72,7 @@ export class Page implements vscode.Disposable {
         this.subscriptions.push(
             webview.onDidReceiveMessage((message: FromPage) => void this.receive(message)),
             context.sessions.onEvent((params) => {
-                // One that is hidden is drawn anew from a snapshot when it is shown.
+                // One that is hidden is drawn again from a snapshot when it is shown.
                 if (this.ready && this.visible()) this.post({ type: "event", params });
             }),
             context.tools.server.onListChanged(() => {
@@ -94,7 +94,7 @@ export class Page implements vscode.Disposable {
         return this.shown.sessionId;
     }
 
-    /** What its session is called. */
+    /** The title of its session. */
     get title(): string {
         return this.shown.title;
     }

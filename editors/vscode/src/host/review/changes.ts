@@ -33,8 +33,8 @@ export class Changes implements vscode.QuickDiffProvider, vscode.Disposable {
     provideOriginalResource(uri: vscode.Uri): vscode.Uri | undefined {
         const key = keyOf(uri);
         const entry = this.ledger.ofFile(uri).findLast(({ file }) => file.hunks.some(isApplied));
-        // A file keeps its baseline when all is decided: an editor that was told of none once does not look again when
-        // there are changes again. Without changes the baseline is the text as it is.
+        // A file keeps its baseline when all is decided: an editor that was notified of none once does not look again
+        // when there are changes again. Without changes the baseline is the text as it is.
         if (entry) this.baselines.set(key, vscode.Uri.parse(entry.file.baselineUri));
         const oldest = this.baselines.keys().next().value;
         if (this.baselines.size > MOST_BASELINES && oldest !== undefined) this.baselines.delete(oldest);
@@ -48,8 +48,8 @@ export class Changes implements vscode.QuickDiffProvider, vscode.Disposable {
 
     private draw(): void {
         const entries = this.ledger.all();
-        // Before the first change it would stand in the source control view for nothing. Once there it stays: editors
-        // that are open do not ask a provider that is made anew.
+        // Before the first change it would be in the source control view for nothing. Once there it stays: editors
+        // that are open do not ask a provider that is made again.
         if (entries.length === 0 && !this.group) return;
         this.begin().resourceStates = entries.map(resource);
     }

@@ -1,8 +1,8 @@
 // Rounds of comments: the user writes on changed lines, sends all of it at once, and the agent's answers come back to where they
 // were asked.
 //
-// Rule: nothing is sent before the user says so. Answers of the model are shown as plain text. What was not sent is kept for the
-// next window.
+// Rule: nothing is sent before the user says so. Answers of the model are shown as plain text. Unsent comments are kept
+// for the next window.
 
 import type { AgentEventParams, SessionId, TurnId } from "kode-protocol";
 import * as vscode from "vscode";
@@ -28,12 +28,12 @@ interface Draft {
     sessionId: SessionId;
 }
 
-/** What was sent together. */
+/** Comments that were sent together. */
 interface Round {
     drafts: Draft[];
     text: string;
     turnId: TurnId | undefined;
-    /** What the agent said last. */
+    /** The last text of the agent. */
     said: string;
 }
 
@@ -52,7 +52,7 @@ export class Comments implements vscode.Disposable {
     private readonly drafts = new Set<Draft>();
     private readonly rounds = new Map<SessionId, Round[]>();
     private readonly subscriptions: vscode.Disposable[];
-    /** What is being sent: a second press of the button sends nothing twice. */
+    /** Comments that are being sent: a second press of the button sends nothing twice. */
     private sending: Promise<number> | undefined;
 
     constructor(
@@ -61,7 +61,7 @@ export class Comments implements vscode.Disposable {
         private readonly since: Since,
         private readonly memory: vscode.Memento,
     ) {
-        this.controller.options = { prompt: "Comment on this change", placeHolder: "What is to be different?" };
+        this.controller.options = { prompt: "Comment on this change", placeHolder: "What should change?" };
         const ranges = { provideCommentingRanges: (document: vscode.TextDocument) => this.rangesOf(document.uri) };
         // The editor asks again only when it is given a provider.
         const offer = () => {
@@ -82,10 +82,10 @@ export class Comments implements vscode.Disposable {
 
     /** Keeps what the user wrote into a thread, unsent. */
     add({ thread, text }: vscode.CommentReply): void {
-        if (text.trim() === "") throw new Error("There is nothing in the comment.");
+        if (text.trim() === "") throw new Error("The comment is empty.");
         const known = [...this.drafts].find((draft) => draft.thread === thread);
         const sessionId = known?.sessionId ?? this.ledger.ofFile(thread.uri).at(-1)?.sessionId;
-        if (sessionId === undefined) throw new Error("The file has no change by Kode any more that could be commented.");
+        if (sessionId === undefined) throw new Error("The comment was not added: the file has no change by Kode any more.");
         if (!known) this.drafts.add({ thread, sessionId });
         thread.comments = [...thread.comments, said("You", text)];
         mark(thread, "unsent");
@@ -113,7 +113,7 @@ export class Comments implements vscode.Disposable {
 
     private async sendAll(): Promise<number> {
         const drafts = [...this.drafts];
-        if (drafts.length === 0) throw new Error("There is no comment to send. Write one beside a changed line first.");
+        if (drafts.length === 0) throw new Error("No comments to send. Add one at a changed line first.");
         for (const sessionId of new Set(drafts.map((draft) => draft.sessionId))) {
             await this.sendTo(
                 sessionId,
@@ -144,7 +144,7 @@ export class Comments implements vscode.Disposable {
         this.keep();
     }
 
-    /** Hears which turn a round is, what is said in it, and its end. */
+    /** Hears which turn a round is, its text, and its end. */
     private fold({ sessionId, event }: AgentEventParams): void {
         const rounds = this.rounds.get(sessionId);
         if (!rounds) return;
@@ -168,7 +168,7 @@ export class Comments implements vscode.Disposable {
         const answers = answersOf(round.said, round.drafts.length);
         for (const [index, { thread }] of round.drafts.entries()) {
             const answer = answers[index];
-            thread.comments = [...thread.comments, said("Kode", answer ?? "See the chat for what came of it.")];
+            thread.comments = [...thread.comments, said("Kode", answer ?? "See the chat for the result.")];
             mark(thread, whole && answer !== undefined ? "answered" : "open");
         }
     }
@@ -223,7 +223,7 @@ async function commentOf(thread: vscode.CommentThread): Promise<ReviewComment> {
     };
 }
 
-/** What the user wrote into a thread since the agent said something in it. */
+/** The user's text in a thread since the agent's last one. */
 function wordsOf(thread: vscode.CommentThread): string {
     const answered = thread.comments.findLastIndex(({ author }) => author.name !== "You");
     return thread.comments

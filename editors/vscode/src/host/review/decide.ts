@@ -13,7 +13,7 @@ import type { Sessions } from "../sessions.ts";
 import type { ChangedFile } from "./changes.ts";
 import type { Entry, Ledger } from "./ledger.ts";
 
-/** What the user decides. */
+/** The user's decisions. */
 type Decision = "keep" | "undo";
 
 const UNDO_ANYWAY = "Undo, Leaving What I Typed";
@@ -52,7 +52,7 @@ export class Decisions implements vscode.Disposable {
         await this.some(decision, entries, (hunks) => hunks.filter((hunk) => hunk.hunkId === hunkId));
     }
 
-    /** Decides on all hunks of a file: that of a list, or the one that is being looked at. */
+    /** Decides on all hunks of a file: that of a list, or the one that is being viewed. */
     async file(decision: Decision, files: readonly ChangedFile[]): Promise<void> {
         const active = activeFile();
         const entries = files.length > 0 ? files.map(({ entry }) => entry) : active ? this.ledger.ofFile(active) : [];
@@ -87,7 +87,7 @@ export class Decisions implements vscode.Disposable {
 
     /** Takes the last decision in a session back. */
     async takeBack(sessionId: SessionId | undefined): Promise<void> {
-        if (sessionId === undefined) throw new Error("No session is shown; open one in the chat first.");
+        if (sessionId === undefined) throw new Error("No session is open. Open one in the chat first.");
         await this.sessions.request("agent/edits/revert", { sessionId });
     }
 
@@ -158,7 +158,7 @@ export class Decisions implements vscode.Disposable {
     }
 }
 
-/** What a decision means for hunks: those that are in the text are kept or undone, those that are proposed accepted or rejected. */
+/** The effect of a decision on hunks: those that are in the text are kept or undone, those that are proposed accepted or rejected. */
 function actions(decision: Decision, hunks: readonly Hunk[]): ReviewAction[] {
     const all: ReviewAction[] = [];
     if (hunks.some(isApplied)) all.push(decision);
@@ -174,5 +174,5 @@ export function activeFile(): vscode.Uri | undefined {
 }
 
 function nothing(): void {
-    vscode.window.setStatusBarMessage("Kode: there is no change to review here.", 4_000);
+    vscode.window.setStatusBarMessage("Kode: No change to review here.", 4_000);
 }

@@ -33,7 +33,7 @@ export class Diffs {
     /** Opens one file. */
     async open(sessionId: SessionId, uri: vscode.Uri): Promise<void> {
         const entry = (await this.ledger.fresh(uri, sessionId)).find((found) => found.sessionId === sessionId);
-        if (!entry) throw new Error(`There is nothing to review in ${vscode.workspace.asRelativePath(uri)} any more.`);
+        if (!entry) throw new Error(`${vscode.workspace.asRelativePath(uri)} has no more changes to review.`);
         if (entry.file.hunks.every(({ state }) => state === "proposed") && (await this.proposals.open(entry))) return;
         const { left, right } = sides(entry.file);
         await vscode.commands.executeCommand("vscode.diff", left, right, `${entry.file.path} (changes by Kode)`);
@@ -43,7 +43,7 @@ export class Diffs {
     async openAll(sessionId: SessionId | undefined): Promise<void> {
         const entries = sessionId === undefined ? this.ledger.all() : this.ledger.ofSession(sessionId);
         if (entries.length === 0) {
-            void vscode.window.showInformationMessage("Kode: there are no changes to review.");
+            void vscode.window.showInformationMessage("Kode: No changes to review.");
             return;
         }
         const resources = entries.map(({ file }) => sides(file)).map(({ file, left, right }) => [file, left, right]);
@@ -51,7 +51,7 @@ export class Diffs {
     }
 }
 
-/** What stands on the two sides of a changed file. */
+/** The two sides of a changed file. */
 export function sides(file: EditedFile): Sides {
     const uri = vscode.Uri.parse(file.uri);
     const isProposed = file.hunks.some(({ state }) => state === "proposed");

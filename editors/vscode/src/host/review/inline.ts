@@ -1,8 +1,9 @@
 // The agent's changes in the text of open files: added lines, changed words, places of deletions and proposals, with a hover that
-// shows what was there and decides.
+// shows the former text and decides.
 //
-// Rule: drawn from the ledger, and only where the document is the version that the ledger speaks of. An editor that is a side of a
-// diff has colors of its own and is left alone. Texts in a hover stand in a fence, and only the commands named here can be run from it.
+// Rule: drawn from the ledger, and only where the document is the version that the ledger refers to. An editor that is
+// a side of a diff has colors of its own and is left alone. Texts in a hover are in a fence, and only the commands
+// named here can be run from it.
 
 import type { EditedFile, SessionId } from "kode-protocol";
 import * as vscode from "vscode";
@@ -67,7 +68,7 @@ export class InlineChanges implements vscode.Disposable {
         const { document } = editor;
         const isStale = ({ version }: EditedFile) => version !== undefined && version !== null && version !== document.version;
         if (entries.some(({ file }) => isStale(file))) {
-            // What is drawn moves with the text until then.
+            // The decorations move with the text until then.
             this.askLater(document);
             return;
         }

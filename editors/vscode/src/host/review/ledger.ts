@@ -1,7 +1,7 @@
-// What the agent has changed and the user has not decided on, file by file, as the server listed it last.
+// The undecided changes of the agent, file by file, as the server listed it last.
 //
 // Rule: the server's ledger is the truth and this is its newest copy. It is asked again for what `edits_changed` names and
-// no more; whoever acts on hunks asks for a fresh list of the file first.
+// no more; a caller that acts on hunks asks for a fresh list of the file first.
 
 import type { AgentEventParams, EditedFile, EditSelection, ReviewAction, SessionId } from "kode-protocol";
 import * as vscode from "vscode";
@@ -28,7 +28,7 @@ export interface Entry {
 /** The files of one session by the one spelling of their URIs. */
 type Files = Map<string, EditedFile>;
 
-/** What is to be asked for: some files, or all. */
+/** The files to request: some files, or all. */
 type Stale = Set<string> | "all";
 
 /** The newest lists. */
@@ -67,13 +67,13 @@ export class Ledger implements vscode.Disposable {
         return [...(this.sessionsFiles.get(sessionId)?.values() ?? [])].map((file) => ({ sessionId, file }));
     }
 
-    /** What is known of a file, the newest session last. */
+    /** The known hunks of a file, the newest session last. */
     ofFile(uri: vscode.Uri): Entry[] {
         const key = keyOf(uri);
         return this.all().filter(({ file }) => keyOf(file.uri) === key);
     }
 
-    /** What the server says of a file now: of the sessions that are known to have changed it, and of this one. */
+    /** The server's state of a file: of the sessions that are known to have changed it, and of this one. */
     async fresh(uri: vscode.Uri, also?: SessionId): Promise<Entry[]> {
         const text = uri.toString();
         const ids = this.ofFile(uri).map(({ sessionId }) => sessionId);

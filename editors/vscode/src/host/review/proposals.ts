@@ -14,13 +14,13 @@ const SCHEME = "kode-proposal";
 /** The most proposals that are open at a time. */
 const MOST = 50;
 
-/** A proposal that is being looked at. */
+/** A proposal that is being viewed. */
 interface Proposal {
     readonly sessionId: SessionId;
     readonly prompt: PermissionPrompt;
     /** The file. */
     readonly file: vscode.Uri;
-    /** What the agent proposes. */
+    /** The agent's proposals. */
     text: string;
     /** The document's content as it was saved. */
     content: Uint8Array;
@@ -70,12 +70,12 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
         return true;
     }
 
-    /** Answers the prompt of the proposal that is being looked at, with what the user has made of it. */
+    /** Answers the prompt of the proposal that is being viewed, with what the user has made of it. */
     async answer(decision: "allow" | "deny", uri: vscode.Uri | undefined): Promise<void> {
         const active = uri?.scheme === SCHEME ? uri : shownProposal();
         const id = active?.query ?? "";
         const proposal = this.proposals.get(id);
-        if (!active || !proposal) throw new Error("This proposal was answered already.");
+        if (!active || !proposal) throw new Error("This proposal was already answered.");
         const { sessionId, prompt } = proposal;
         const answer = { sessionId, permissionId: prompt.permissionId };
         if (decision === "deny") {
@@ -129,7 +129,7 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
 
     private async inputOf({ prompt, file }: Proposal, wanted: string): Promise<unknown> {
         const input = inputFor(prompt.tool, prompt.input, await currentText(file), wanted);
-        if (input === undefined) throw new Error("Nothing is left of the change. Deny it instead.");
+        if (input === undefined) throw new Error("The change is empty. Deny it instead.");
         return input;
     }
 

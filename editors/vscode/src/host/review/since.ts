@@ -1,4 +1,4 @@
-// What changed since a round of comments was sent: the changed files as they were then, and beside each what it is now.
+// The changes since a round of comments was sent: the changed files as they were then, and beside each what it is now.
 //
 // Rule: the texts are kept in memory alone and bounded; a file that was not changed then, or was too large, is compared with the
 // server's baseline. Nothing is shown that is as it was.
@@ -21,7 +21,7 @@ const LONGEST = 1024 * 1024;
 /** The texts of the changed files when a round was sent, by the one spelling of their URIs. */
 type Texts = ReadonlyMap<string, string>;
 
-/** What there was when the comments of each session were sent last. */
+/** The texts at the last comments of each session. */
 export class Since implements vscode.TextDocumentContentProvider, vscode.Disposable {
     private readonly rounds = new Map<SessionId, { number: number; texts: Texts }>();
     private readonly registration = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this);
@@ -69,7 +69,7 @@ export class Since implements vscode.TextDocumentContentProvider, vscode.Disposa
         const [sessionId = "", number, uri = ""] = JSON.parse(query) as [SessionId?, number?, string?];
         const round = this.rounds.get(sessionId);
         const text = round?.number === number ? round?.texts.get(uri) : undefined;
-        return text ?? "This text is not kept any more: comments were sent since.";
+        return text ?? "This text is no longer available: newer comments were sent.";
     }
 
     dispose(): void {

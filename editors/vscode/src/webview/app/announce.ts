@@ -1,4 +1,4 @@
-// What users of screen readers are told without asking.
+// Announcements for users of screen readers.
 //
 // Rule: discrete things only, each in one sentence. Text that streams is never announced.
 
@@ -28,9 +28,9 @@ function sentence(event: Event, view: SessionView): string | undefined {
         case "question_answered":
             return view.permissions.length + view.questions.length === 0 ? "Answered." : undefined;
         case "model_retry":
-            return "The model could not be asked; it is tried again.";
+            return "The model request failed. Retrying.";
         case "storage_failure":
-            return event.recovered ? "All is written again." : "The session could not be written.";
+            return event.recovered ? "The session is saved again." : "The session could not be saved.";
         case "error":
             return `Error: ${exactLine(event.message)}`;
         default:

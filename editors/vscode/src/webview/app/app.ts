@@ -22,7 +22,7 @@ export type FocusTarget = "prompt" | "waiting" | "lastMessage" | "mode" | "model
 export class App {
     readonly store = new Observable<AppState>(INITIAL);
     readonly host: Host;
-    /** What takes the focus when a command of the user asks for it; each is set by the part that can. */
+    /** The elements that take the focus by a command of the user; each is set by the part that can. */
     readonly focus = new Map<FocusTarget, () => void>();
     /** Leads the keyboard from one card that asks to the next. */
     readonly relay = new Relay({ card: () => this.focus.get("waiting"), prompt: () => this.focus.get("prompt")?.() });
@@ -82,10 +82,10 @@ export class App {
         });
     }
 
-    /** The session that is shown; fails when there is none. */
+    /** The session that is shown; fails if absent. */
     session(): SessionView {
         const view = activeSession(this.state);
-        if (!view) throw new Error("No session is shown. Begin one with a prompt.");
+        if (!view) throw new Error("No session is open. Send a prompt to start one.");
         return view;
     }
 }

@@ -1,8 +1,8 @@
-// What can be done with a piece of code in an answer.
+// The actions on a piece of code in an answer.
 //
 // Rule: an answer changes no file by itself. Where something is selected in the editor, Apply shows what would become of it and
 // the user says yes; where nothing is, it is a prompt: the agent puts the code where it belongs, under the mode that is in force.
-// Either way every place that is changed stands in the review.
+// Either way every place that is changed is in the review.
 
 import type { App } from "./app.ts";
 import { ensureSession } from "./sessionStore.ts";
@@ -34,7 +34,7 @@ export function codeAct(app: App, button: HTMLElement): void {
     });
 }
 
-/** Puts the code that the user has looked at into its place. */
+/** Puts the code that the user has approved into its place. */
 export async function applyCode(app: App): Promise<boolean> {
     const { applying } = app.state;
     if (!applying) return false;
@@ -42,7 +42,7 @@ export async function applyCode(app: App): Promise<boolean> {
         const sessionId = await ensureSession(app);
         await app.host.act("replace", { sessionId, place: applying.place, text: applying.code });
         app.set({ applying: undefined });
-        app.announce("Applied. It stands among the changes to review.");
+        app.announce("Applied. Find it among the changes to review.");
     });
 }
 
@@ -64,7 +64,7 @@ export async function haveApplied(app: App, code: string): Promise<void> {
     });
 }
 
-/** Code that ends as what it takes the place of: lines stay lines. */
+/** Code that ends as what it replaces: lines stay lines. */
 function ended(code: string, before: string): string {
     return before.endsWith("\n") && !code.endsWith("\n") ? `${code}\n` : code;
 }

@@ -11,15 +11,15 @@ import { BLANK, type AppState, type Prompt } from "./state.ts";
 /** How long typing rests before the draft is sent. */
 const REST_MS = 400;
 
-/** What the server is known to have. */
+/** The draft that the server has. */
 let stored = "";
 
-/** What is on its way to the server. */
+/** Drafts on their way to the server. */
 let sending: { readonly draft: string } | undefined;
 
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Takes what is typed. */
+/** Takes the typed text. */
 export function write(app: App, change: Partial<Prompt>): void {
     app.set({ prompt: { ...app.state.prompt, ...change } });
     clearTimeout(timer);
@@ -39,12 +39,12 @@ export function addPart(app: App, part: InputPart): void {
     write(app, { parts: [...parts, part] });
 }
 
-/** What of a prompt is kept as a draft: pictures are too large for that, they stay on the page. */
+/** The part of a prompt that is kept as a draft: pictures are too large for that, they stay on the page. */
 function draftOf(prompt: Prompt): { text: string; parts: InputPart[] } {
     return { text: prompt.text, parts: prompt.parts.filter((part) => part.type !== "image") };
 }
 
-/** What only this page has as long as there is no server: the editor keeps it when the page is thrown away. */
+/** The state of the page without a server: the editor keeps it when the page is thrown away. */
 export function unsaved({ host, prompt }: AppState): Draft | undefined {
     if (host?.connection.state === "ready" || prompt.instead || written(prompt) === "") return undefined;
     return draftOf(prompt);
@@ -54,7 +54,7 @@ export function unsaved({ host, prompt }: AppState): Draft | undefined {
 export function saveDraft(app: App): void {
     clearTimeout(timer);
     const { prompt, active } = app.state;
-    // Words that are to take the place of others are no draft of the session. While there is no server, or it has not loaded
+    // Words that are to replace others are no draft of the session. While there is no server, or it has not loaded
     // the session, the draft waits: it is sent when the session is there.
     if (prompt.instead || app.state.host?.connection.state !== "ready") return;
     if (active !== undefined && isArriving(active)) return;
@@ -100,7 +100,7 @@ export function draftTaken(): void {
     sending = undefined;
 }
 
-/** Stops the wait for typing to rest: the prompt is handed in. */
+/** Stops the wait for typing to rest: the prompt is submitted. */
 export function stopWaiting(): void {
     clearTimeout(timer);
 }

@@ -1,4 +1,4 @@
-// What the session has changed, and what becomes of it.
+// The changes of the session, and their handling.
 //
 // Rule: the list is asked for again when an event says it is out of date; one request at a time, and one more when something
 // changed meanwhile.
@@ -58,7 +58,7 @@ export async function resolveEdits(
 
 const DONE: Record<ReviewAction, string> = { keep: "Kept", undo: "Undone:", accept: "Applied", reject: "Undone:" };
 
-/** What was decided on, for people. */
+/** The subject of a decision, for people. */
 function subjectOf(app: App, what: { uri: Uri } | { hunkIds: HunkId[] } | "session"): string {
     const files = app.state.edits?.files ?? [];
     if (what === "session") return counted(files.length, "file");
@@ -76,7 +76,7 @@ function said(words: string): { text?: string } {
     return words.trim() === "" ? {} : { text: words.trim() };
 }
 
-/** What was proposed so far and is proposed now: a place that was dropped is listed no more. */
+/** The former and the current proposals: a place that was dropped is listed no more. */
 function withProposals(before: AppState["proposals"], { files }: ListEditsResult): AppState["proposals"] {
     const all = new Map(before);
     for (const { path, uri, hunks } of files) {
@@ -114,6 +114,6 @@ export function unresolved(result: {
     const failed = result.failed.map(({ uri, reason }) => `${exactLine(uri)}: ${reason}`);
     if (failed.length > 0) return failed.join("\n");
     return result.conflicts.length > 0
-        ? "You have changed some of these places yourself: they are left as they are and marked as conflicts."
+        ? "You edited some of these places. They are unchanged and marked as conflicts."
         : undefined;
 }

@@ -1,7 +1,7 @@
-// The list of sessions: pages of it, and what is found by words.
+// The list of sessions: pages of it, and search hits.
 //
-// Rule: the server lists, searches and sorts, and says when the list is another one; what a session does is told by its events. An
-// answer to what was asked before something else was is dropped.
+// Rule: the server lists, searches and sorts, and says when the list is another one; what a session does is reported by
+// its events. An answer to an outdated request is dropped.
 
 import type { AgentEventParams, SessionId, SessionSummary } from "kode-protocol";
 
@@ -16,7 +16,7 @@ const REST_MS = 200;
 
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Counts what was asked, so that an older answer never takes the place of a newer one. */
+/** Counts the requests, so that an older answer never replaces a newer one. */
 let newest = 0;
 
 /** Opens the list. */
@@ -25,7 +25,7 @@ export function openList(app: App): void {
     void refreshList(app);
 }
 
-/** Gets the first page anew. */
+/** Gets the first page again. */
 export async function refreshList(app: App): Promise<void> {
     newest += 1;
     const mine = newest;
@@ -53,7 +53,7 @@ export function tellList(app: App, { sessionId, event }: AgentEventParams): void
             changeListed(app, sessionId, { title: event.title });
             break;
         case "done":
-            // How many turns it has, what they cost and what was said last is the server's to say.
+            // The server reports its turns, their cost and its last text.
             if (app.state.listOpen) void refreshList(app);
             break;
         default:
@@ -108,7 +108,7 @@ export function searchSessions(app: App, query: string): void {
     }, REST_MS);
 }
 
-/** Shows the sessions that were put away, or the others. */
+/** Shows the sessions that are archived, or the others. */
 export function showArchived(app: App, archived: boolean): void {
     change(app, { archived });
     void refreshList(app);
@@ -134,9 +134,9 @@ export async function exportSession(app: App, sessionId: SessionId): Promise<voi
             format: "markdown",
         });
         if (document.format !== "markdown")
-            throw new Error("The server gave another form of the session than Markdown.");
+            throw new Error("The session was not exported: the server did not send Markdown.");
         const { saved } = await app.host.act("saveText", { fileName, text: document.text });
-        if (saved) app.announce("The session is written.");
+        if (saved) app.announce("Session exported.");
     });
 }
 
@@ -145,7 +145,7 @@ export async function remove(app: App, sessionId: SessionId, title: string): Pro
     await app.attempt(async () => {
         const { confirmed } = await app.host.act("confirm", {
             message: `Delete “${title || "New session"}”?`,
-            detail: "What was said, and what was kept to take changes of files back, is gone. Files stay as they are.",
+            detail: "This deletes the conversation and the data to undo its changes. Files stay as they are.",
             yes: "Delete",
         });
         if (!confirmed) return;

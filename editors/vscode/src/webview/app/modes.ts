@@ -43,7 +43,7 @@ export function nextMode(app: App): void {
     app.announce(`Mode: ${modeLabel(mode)}.`);
 }
 
-/** Changes mode, model or effort of the session, which begins now if there is none. */
+/** Changes mode, model or effort of the session, which begins now if absent. */
 export function configure(app: App, change: Omit<ConfigureSessionParams, "sessionId">): void {
     void app.attempt(async () => {
         const { mode, model } = change;

@@ -1,4 +1,4 @@
-// The prompt handed in, and put back when that fails.
+// The prompt submitted, and put back when that fails.
 //
 // Rule: nothing that was typed is lost. What the server was handed stays in the prompt until it has taken it.
 
@@ -22,7 +22,7 @@ export async function send(app: App, delivery: Delivery): Promise<void> {
     const state = app.state.host?.connection.state;
     if (state !== "ready" && state !== "stopped") {
         app.set({ handedIn: { prompt, delivery } });
-        app.announce("It is sent when the server is ready.");
+        app.announce("It will be sent when the server is ready.");
         return;
     }
     stopWaiting();
@@ -53,13 +53,13 @@ export async function send(app: App, delivery: Delivery): Promise<void> {
     }
 }
 
-/** Whether the prompt waits for the server as it was handed in. */
+/** Whether the prompt waits for the server as it was submitted. */
 export function isHandedIn({ handedIn, prompt }: AppState): boolean {
     if (!handedIn || handedIn.prompt.instead !== prompt.instead) return false;
     return written(handedIn.prompt) === written(prompt);
 }
 
-/** Hands in what has waited for the server. What was changed since is the user's to send. */
+/** Submits the prompt that has waited for the server. A changed one is left to the user. */
 export function handInWaiting(app: App): void {
     const { handedIn } = app.state;
     const holds = isHandedIn(app.state);
@@ -70,7 +70,7 @@ export function handInWaiting(app: App): void {
 
 let handing: Promise<unknown> = Promise.resolve();
 
-/** Hands in what is asked from elsewhere than the prompt; where that fails, it stands in the prompt. */
+/** Submits a request from elsewhere than the prompt; where that fails, it is in the prompt. */
 export async function ask(app: App, input: readonly InputPart[]): Promise<void> {
     const before = handing;
     const done = app.attempt(async () => {
@@ -114,7 +114,7 @@ export async function goBackTo(app: App, instead: { itemId: ItemId; files: "keep
     const { checkpoints } = await app.host.request("agent/checkpoint/list", { sessionId });
     const checkpoint = checkpoints.find(({ itemId }) => itemId === instead.itemId);
     if (!checkpoint)
-        throw new Error("There is no checkpoint before this message any more; send it as a new one.");
+        throw new Error("The checkpoint before this message is gone. Send it as a new message.");
     const what = instead.files === "restore" ? "both" : "conversation";
     const { checkpointId } = checkpoint;
     const begun = await app.host.request("agent/checkpoint/restore", {
@@ -128,7 +128,7 @@ export async function goBackTo(app: App, instead: { itemId: ItemId; files: "keep
     offerUndo(app, "The conversation went back.", begun.resolutionId);
 }
 
-/** Resolves when an act on a checkpoint was told as done; fails when it cannot be told any more. */
+/** Resolves when an act on a checkpoint was reported as done; fails when the report cannot come any more. */
 function restored(app: App, resolutionId: string): Promise<void> {
     return new Promise((resolve, reject) => {
         let leave: (() => void) | undefined;
@@ -141,7 +141,7 @@ function restored(app: App, resolutionId: string): Promise<void> {
                 else reject(new Error(problem));
             } else if (app.state.host?.connection.state !== "ready") {
                 leave?.();
-                reject(new Error("The server has ended while the conversation went back."));
+                reject(new Error("The server ended before the conversation was restored."));
             }
         };
         leave = app.store.subscribe(look);

@@ -1,13 +1,13 @@
 // The rules in force and what waits for the user's approval: asked of the server, changed by it.
 //
-// Rule: nothing is kept here; what is shown is what the server listed last, and what is approved is named by the digest that
+// Rule: nothing is kept here; the page shows the last list of the server, and an approval names the digest that
 // was listed with the shown text.
 
 import type { ListRulesResult, ListTrustResult, RuleBehavior, RuleEntry, Scope } from "kode-protocol";
 
 import type { App } from "./app.ts";
 
-/** What the page of rules shows. */
+/** The content of the page of rules. */
 export interface Ruling {
     readonly trust: ListTrustResult;
     /** Absent where no session is shown: rules are those of a session. */
@@ -24,7 +24,7 @@ export async function loadRuling(app: App): Promise<Ruling> {
     return { trust, rules };
 }
 
-/** Approves, takes back, or puts off what was listed under some digests; answers whether all of it was still there. */
+/** Approves, takes back, or dismisses entries by their digests; answers whether all of it was still there. */
 export async function decideTrust(
     app: App,
     what: "approve" | "revoke" | "dismiss",
@@ -41,7 +41,7 @@ export async function decideTrust(
     return changed === digests.length;
 }
 
-/** Writes a rule; answers the file it stands in. */
+/** Writes a rule; answers the file it is in. */
 export async function addRule(app: App, behavior: RuleBehavior, rule: string, scope: Scope): Promise<string> {
     const { sessionId } = app.session();
     const { file } = await app.host.request("agent/permission/addRule", { sessionId, scope, behavior, rule });
@@ -53,8 +53,8 @@ export async function addRule(app: App, behavior: RuleBehavior, rule: string, sc
 export async function removeRule(app: App, { behavior, rule, source }: RuleEntry): Promise<void> {
     const { sessionId } = app.session();
     const { file } = source;
-    if (file === undefined) throw new Error("This rule stands in no file; it goes with what it came with.");
+    if (file === undefined) throw new Error("This rule was not removed: it is not in a settings file.");
     const { removed } = await app.host.request("agent/permission/removeRule", { sessionId, file, behavior, rule });
-    if (!removed) throw new Error(`The rule does not stand in ${file} any more.`);
+    if (!removed) throw new Error(`The rule is no longer in ${file}.`);
     app.announce("The rule was removed.");
 }

@@ -73,7 +73,7 @@ export function withView(state: AppState, view: SessionView): AppState {
     return { ...state, sessions };
 }
 
-/** The session that is shown, begun now if there is none yet. */
+/** The session that is shown, begun now before there is one. */
 export async function ensureSession(app: App, how: NewSessionParams = {}): Promise<SessionId> {
     if (app.state.active !== undefined) return app.state.active;
     beginning ??= begin(app, how).finally(() => {

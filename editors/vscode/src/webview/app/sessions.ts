@@ -22,7 +22,7 @@ import { expectSnapshot, holdEvent, MAX_WAITING, reportShown, takeWaiting, viewO
 /** Items of a snapshot and of a page of older ones. */
 const ITEMS = 100;
 
-/** What of the page is about the session that is shown, and goes when another one is. */
+/** The part of the page's state that belongs to the shown session. */
 const AT_FIRST = {
     listOpen: false,
     pane: undefined,
@@ -47,7 +47,7 @@ export async function showSession(app: App, id: SessionId): Promise<void> {
         shown(app, known);
         return;
     }
-    // What is typed from now on is meant for this one.
+    // The typed text from now on is meant for this one.
     takeDraft(app, undefined);
     await loadSession(app, id);
 }
@@ -89,7 +89,7 @@ export async function loadSession(app: App, id: SessionId): Promise<void> {
     }
 }
 
-/** Puts a snapshot in the place of what was known, with the events that came while it was on its way. */
+/** Replaces the known state by a snapshot, with the events that came while it was on its way. */
 export function adopt(app: App, snapshot: Snapshot): void {
     const waiting = takeWaiting(snapshot.sessionId);
     if (waiting.length >= MAX_WAITING) {
@@ -170,7 +170,7 @@ export async function loadAgent(app: App, sessionId: SessionId, agentId: AgentId
     listening.delete(listen);
 }
 
-/** Who hears every event while a transcript of a sub-agent is on its way. */
+/** Listeners to every event while a transcript of a sub-agent is on its way. */
 const listening = new Set<(params: AgentEventParams) => void>();
 
 /** Begins a session of its own with what this one said up to a message. */
@@ -209,7 +209,7 @@ async function loadCosts(app: App, sessionId: SessionId): Promise<void> {
     }
 }
 
-/** Shows a session that was on its way: what was typed meanwhile comes behind its draft. */
+/** Shows a session that was on its way: the typed text meanwhile comes behind its draft. */
 function arrived(app: App, view: SessionView): void {
     const { text, parts } = app.state.prompt;
     shown(app, view);
@@ -219,7 +219,7 @@ function arrived(app: App, view: SessionView): void {
     put(app, { text: lines.join("\n"), parts: [...prompt.parts, ...parts] });
 }
 
-/** Goes on with a session that was loaded anew: what is being typed stays. */
+/** Continues with a session that was loaded again: the draft stays. */
 function shownAgain(app: App, view: SessionView): void {
     adoptDraft(app, view.draft);
     saveDraft(app);

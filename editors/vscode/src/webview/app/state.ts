@@ -1,7 +1,7 @@
 // All that the page knows.
 //
-// Rule: what the server keeps is here as the server told it; beside it stand only things of the page itself: what is being
-// typed, what is open, what failed last.
+// Rule: what the server keeps is here as received; beside it is only the page's own state: the
+// draft, open parts, the last failure.
 
 import type {
     CallId,
@@ -24,13 +24,13 @@ import type { SessionView } from "../store/session.ts";
 export interface Prompt {
     readonly text: string;
     readonly parts: readonly InputPart[];
-    /** The message that it is to take the place of; absent for a new one. */
+    /** The message that it is to replace; absent for a new one. */
     readonly instead?: { readonly itemId: ItemId; readonly files: "keep" | "restore" };
-    /** Counts changes that did not come from typing, after which the cursor stands at the end. */
+    /** Counts changes that did not come from typing, after which the cursor is at the end. */
     readonly revision: number;
 }
 
-/** A prompt without words. */
+/** A prompt without text. */
 export const BLANK: Prompt = { text: "", parts: [], revision: 0 };
 
 /** Something that went wrong with an act of the user. */
@@ -46,7 +46,7 @@ export interface Undoable {
     readonly resolutionId: string;
 }
 
-/** Code of an answer that waits for the user's yes to take the place of something. */
+/** Code of an answer that waits for the user's yes to replace something. */
 export interface Applying {
     readonly place: SelectionPart;
     readonly code: string;
@@ -74,26 +74,26 @@ export interface AppState {
     readonly loading: boolean;
     readonly sessions: ReadonlyMap<SessionId, SessionView>;
     readonly prompt: Prompt;
-    /** The prompt that was handed in while the server was being started, which takes it when it is there. */
+    /** The prompt that was submitted while the server was being started, which takes it when it is there. */
     readonly handedIn: { readonly prompt: Prompt; readonly delivery: Delivery } | undefined;
     /** Whether what the editor shows goes with the next prompt. */
     readonly editorContext: boolean;
     readonly edits: ListEditsResult | undefined;
-    /** What calls have proposed: as long as they wait, and after they were denied, so that it can be applied after all. */
+    /** Proposals of calls: as long as they wait, and after they were denied, so that it can be applied after all. */
     readonly proposals: ReadonlyMap<CallId, readonly Proposed[]>;
     readonly models: ListModelsResult | undefined;
     readonly list: SessionList;
     readonly listOpen: boolean;
-    /** What is shown in the place of the conversation; absent for the conversation, or the list of sessions. */
+    /** The pane instead of the conversation; absent for the conversation, or the list of sessions. */
     readonly pane: Pane | undefined;
     readonly trouble: Trouble | undefined;
     readonly undoable: Undoable | undefined;
     readonly applying: Applying | undefined;
-    /** What of the transcript is open or closed against its habit, by a key of the row. */
+    /** Rows of the transcript that are open or closed against their default, by a key of the row. */
     readonly toggled: ReadonlyMap<string, boolean>;
-    /** The message whose checkpoint is being looked at. */
+    /** The message whose checkpoint is being viewed. */
     readonly checkpoint: ItemId | undefined;
-    /** What screen readers are told, with a number so that the same words are told again. */
+    /** The announcement for screen readers, with a number so that the same text is read again. */
     readonly announcement: { readonly text: string; readonly number: number };
 }
 

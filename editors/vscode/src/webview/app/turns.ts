@@ -1,7 +1,7 @@
-// What can be done about a turn that has ended: ask again, continue, copy its answer, compact.
+// The actions on an ended turn: ask again, continue, copy its answer, compact.
 //
 // Rule: nothing that was done is undone by asking again: the files stay. A prompt that came to nothing is taken back before it is
-// asked again, so that it stands in the conversation once.
+// asked again, so that it is in the conversation once.
 
 import type { Item } from "kode-protocol";
 

@@ -1,6 +1,6 @@
 // A sub-agent: its task, what it does now, and what it came to.
 //
-// Rule: the task is named first and never gives way. The result stands once, as the last of what the sub-agent said.
+// Rule: the task is named first and never gives way. The result is shown once, as the last of what the sub-agent said.
 
 import type { Item } from "kode-protocol";
 import type { ComponentChild } from "preact";
@@ -18,7 +18,7 @@ import { durationOf, isOver, toneOf, type CallItem } from "./parts.tsx";
 /** The newest items of a sub-agent that are shown. */
 const AGENT_ITEMS = 60;
 
-/** What a finished call says of its sub-agent. */
+/** The report of a finished call about its sub-agent. */
 interface Result {
     agentId?: string;
     usage?: { inputTokens?: number; outputTokens?: number; cacheReadTokens?: number; cacheWriteTokens?: number };

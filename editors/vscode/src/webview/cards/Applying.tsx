@@ -1,7 +1,7 @@
 // The confirmation before code of an answer replaces the selection in the editor, with the diff.
 //
-// Rule: nothing is changed before the user confirms, and then only what was shown: the replacement is refused when the text at the
-// place has changed. The user opened the card, so it takes the focus; Enter replaces, Escape cancels.
+// Rule: nothing is changed before the user confirms, and then only by the shown text: the replacement is refused when
+// the text at the place has changed. The user opened the card, so it takes the focus; Enter replaces, Escape cancels.
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 

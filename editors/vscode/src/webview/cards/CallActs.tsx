@@ -1,6 +1,7 @@
-// What can be done with a call.
+// The actions on a call.
 //
-// Rule: a call is stopped by itself, its siblings go on; a command that is opened in a terminal is typed there and not run.
+// Rule: a call is stopped by itself, its siblings continue; a command that is opened in a terminal is typed there and
+// not run.
 
 import type { ToolCall } from "kode-protocol";
 

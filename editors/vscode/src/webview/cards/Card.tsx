@@ -12,11 +12,11 @@ interface Props {
     name: string;
     icon: IconName;
     title: ComponentChildren;
-    /** What stands at the end of the line. */
+    /** The end of the line. */
     aside?: ComponentChildren;
     tone?: "plain" | "failed" | "warning" | "running" | "quiet";
     habit?: boolean;
-    /** What is shown when it is open; nothing can be opened without. */
+    /** The content when it is open; nothing can be opened without. */
     children?: ComponentChildren | (() => ComponentChildren);
     onOpen?: () => void;
 }

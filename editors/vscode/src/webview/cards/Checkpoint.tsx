@@ -64,7 +64,7 @@ export function CheckpointPanel({ itemId, onClose }: { itemId: ItemId; onClose: 
             {what !== "conversation" && (ownEdits > 0 || discard) && (
                 <label class="warned">
                     <input type="checkbox" checked={discard} onChange={() => setDiscard(!discard)} />
-                    Take back my own changes in these files too
+                    Undo my own changes in these files too
                 </label>
             )}
             <Preview preview={preview} what={what} />
@@ -93,7 +93,7 @@ export function CheckpointPanel({ itemId, onClose }: { itemId: ItemId; onClose: 
 }
 
 function Preview({ preview, what }: { preview: RestorePreview | string | undefined; what: RestoreWhat }) {
-    if (preview === undefined) return <p class="hint">Looking what would change…</p>;
+    if (preview === undefined) return <p class="hint">Checking what would change…</p>;
     if (typeof preview === "string") return <p class="hint">{preview}</p>;
     return (
         <div class="preview">
@@ -107,7 +107,7 @@ function Preview({ preview, what }: { preview: RestorePreview | string | undefin
                 <details key={file.uri}>
                     <summary>
                         <bdi>{exactLine(file.path)}</bdi>
-                        {file.userEdits !== undefined && <span class="state">with changes of yours</span>}
+                        {file.userEdits !== undefined && <span class="state">with your changes</span>}
                         {file.problem !== undefined && <span class="state">{exact(file.problem)}</span>}
                     </summary>
                     {file.unified !== "" && <Diff unified={file.unified} named={false} />}
@@ -127,7 +127,7 @@ async function checkpointBefore(app: App, before: ItemId): Promise<string> {
     const { sessionId } = app.session();
     const { checkpoints } = await app.host.request("agent/checkpoint/list", { sessionId });
     const found = checkpoints.find(({ itemId }) => itemId === before);
-    if (!found) throw new Error("Nothing was kept of the time before this message.");
+    if (!found) throw new Error("No checkpoint was kept for this message.");
     return found.checkpointId;
 }
 
@@ -147,7 +147,7 @@ async function lookBack(
         });
         return result.type === "preview"
             ? result
-            : "The server began to restore although it was only asked what that would do.";
+            : "The server started the restore although only a preview was requested.";
     } catch (error) {
         return error instanceof Error ? error.message : String(error);
     }

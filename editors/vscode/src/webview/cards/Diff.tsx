@@ -1,6 +1,6 @@
 // A diff, hunk by hunk: colored as code, with what changed within lines.
 //
-// Rule: a diff is read exactly: hidden and turning characters are visible in it, and signs, not colors alone, tell what is added
+// Rule: a diff is read exactly: hidden and turning characters are visible in it, and signs, not colors alone, show added
 // and removed. No line is left out without its number being told.
 
 import type { ComponentChildren } from "preact";
@@ -32,7 +32,7 @@ interface Props {
     path?: string;
     /** Opens a file at a line. */
     onOpen?: (path: string, line: number) => void;
-    /** What stands under the head of a hunk, such as the choice of its parts. */
+    /** The content under the header of a hunk, such as the choice of its parts. */
     under?: (hunk: DiffHunk) => ComponentChildren;
 }
 
@@ -120,7 +120,7 @@ function Hunk({ path, hunk, before, onOpen, under }: HunkProps) {
     );
 }
 
-/** What lies between a hunk and the one above it; nothing above the beginning of a file. */
+/** The lines between a hunk and the one above it; nothing above the beginning of a file. */
 function HunkHead({ hunk, before, onOpen }: Pick<HunkProps, "hunk" | "before"> & { onOpen?: () => void }) {
     const above = before ? before.from + before.lines.filter(({ kind }) => kind === "same" || kind === "removed").length : 1;
     const skipped = hunk.from - above;

@@ -48,7 +48,7 @@ export const RowView = memo(function RowView({ row }: { row: Row }) {
     }
 });
 
-/** What a row is called, for those who go from row to row. */
+/** The label of a row, for keyboard navigation. */
 export function rowLabel(row: Row): string {
     if (row.kind === "looks") return counted(row.items.length, "look at the project", "looks at the project");
     if (row.kind === "end") return "End of the turn";

@@ -1,6 +1,7 @@
 // The text of an output, in the colors that the command gave it.
 //
-// Rule: what is not a color is shown exactly. Colors are set by script, because the page's policy refuses style attributes.
+// Rule: everything but colors is shown exactly. Colors are set by script, because the page's policy refuses style
+// attributes.
 
 import { exact } from "../text.ts";
 import { hasSequences, pieces, type Style } from "./ansi.ts";

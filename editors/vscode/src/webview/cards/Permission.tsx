@@ -1,7 +1,8 @@
 // A call that needs the user's yes: exactly what will happen, why it is asked, how far a yes reaches.
 //
-// Rule: Allow works only once what is allowed was in sight. The card takes the focus only after another card was answered by the
-// keyboard; where it has it, Enter allows, the arrows choose how far, Escape denies, and typed words turn a no into advice.
+// Rule: Allow works only once the allowed text was in sight. The card takes the focus only after another card was
+// answered by the keyboard; where it has it, Enter allows, the arrows choose how far, Escape denies, and typed words
+// turn a no into advice.
 
 import type { PermissionPrompt, ProposedDiagnostics } from "kode-protocol";
 import { useRef } from "preact/hooks";
@@ -79,25 +80,25 @@ export function PermissionCard({ prompt, others }: Props) {
     );
 }
 
-/** What the model says that its command is for. */
+/** The model's purpose of its command. */
 function About({ prompt: { input } }: { prompt: PermissionPrompt }) {
     const description = (input as { description?: unknown } | null)?.description;
     if (typeof description !== "string" || description.trim() === "") return null;
     return <p class="about">{exact(description.trim())}</p>;
 }
 
-/** Whether Allow can be given: something is left of the change, and what is allowed was in sight or is being written. */
+/** Whether Allow can be given: something is left of the change, and the allowed text was in sight or is being written. */
 function isAllowable(state: PermissionState, sight: Sight): boolean {
     const { busy, hunks } = state;
     return !busy && hunks?.length !== 0 && !isHidden(state, sight);
 }
 
-/** Whether a part of what is asked was not in sight yet. */
+/** Whether a part of the request was not in sight yet. */
 function isHidden({ input }: PermissionState, { seen }: Sight): boolean {
     return !seen && input === undefined;
 }
 
-/** Scrolls to what was not in sight yet. */
+/** Scrolls to the part that was not in sight yet. */
 function readOn(body: HTMLElement | null): void {
     body?.scrollBy({ top: Math.max(40, body.clientHeight - 40) });
 }
@@ -132,7 +133,7 @@ function Reasons({ prompt }: { prompt: PermissionPrompt }) {
     );
 }
 
-/** What the change would add and remove; it fills in when a language server has reported it. */
+/** The diagnostics that the change would add and remove; it fills in when a language server has reported it. */
 function Diagnostics({ diagnostics }: { diagnostics: ProposedDiagnostics }) {
     const { summary, lines } = diagnostics;
     return (
@@ -159,7 +160,7 @@ function Limits({ preview }: { preview: Extract<PermissionPrompt["preview"], { t
     return (
         <p class="reason">
             {preview.sandboxed === true && "Runs in the sandbox: it can change the workspace and has no network. "}
-            {preview.sandboxed === false && "Runs with your rights, in no sandbox. "}
+            {preview.sandboxed === false && "Runs with your permissions, outside the sandbox. "}
             {!isRoot && (
                 <>
                     Folder: <bdi>{relativePaths(exactLine(preview.cwd), folders)}</bdi>.
@@ -200,7 +201,7 @@ function Answer({ prompt, state, sight, tell }: AnswerProps) {
                 type="button"
                 class="primary"
                 disabled={!isAllowable(state, sight)}
-                title={isHidden(state, sight) ? "Scroll to the end of what is asked first" : ""}
+                title={isHidden(state, sight) ? "Scroll to the end of the request first" : ""}
                 onClick={() => void answer("allow")}
             >
                 Allow{reachLabel(state)}

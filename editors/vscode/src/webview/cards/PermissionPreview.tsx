@@ -1,7 +1,7 @@
-// What a call that asks will do: the command line, the change, or the paths.
+// The effect of a call that asks: the command line, the change, or the paths.
 //
-// Rule: what is judged is shown exactly and whole. Marks at its ends report whether it was in sight: of a command and of paths
-// the end counts, of a change the beginning, because a change can be read in an editor and undone.
+// Rule: the judged text is shown exactly and whole. Marks at its ends report whether it was in sight: of a command and
+// of paths the end counts, of a change the beginning, because a change can be read in an editor and undone.
 
 import type { HunkId, Uri } from "kode-protocol";
 import { useMemo } from "preact/hooks";

@@ -71,7 +71,7 @@ function Choice({ state: { reaches, reach, setReach } }: { state: PermissionStat
     );
 }
 
-/** The choice so many steps on, around the ends. */
+/** The choice this many steps on, around the ends. */
 export function moved(reaches: readonly Reach[], reach: Reach, step: number): Reach {
     const at = reaches.indexOf(reach) + step;
     return reaches[(at + reaches.length) % reaches.length] ?? "once";

@@ -1,6 +1,6 @@
 // A change that a call has proposed: each place as a diff; after the call was denied, to be allowed after all.
 //
-// Rule: what was denied does not vanish. While it is asked for, the card that asks decides.
+// Rule: a denied proposal does not vanish. While it is asked for, the card that asks decides.
 
 import type { HunkId } from "kode-protocol";
 

@@ -243,7 +243,7 @@ function Plan({ question, plan }: { question: Question; plan: string }) {
     );
 }
 
-/** Questions whose answer is on its way: a second press of the button is none. */
+/** Questions whose answer is on its way: a second press of the button is ignored. */
 const answering = new Set<string>();
 
 async function respond(app: App, question: Question, answer: Partial<RespondQuestionParams>): Promise<void> {

@@ -1,6 +1,6 @@
 // Reads and searches that follow each other, as one quiet row.
 //
-// Rule: one that failed stands alone; see store/rows.ts.
+// Rule: a failed one has a row of its own; see store/rows.ts.
 
 import type { Item } from "kode-protocol";
 
@@ -35,7 +35,7 @@ function LookCard({ name, item: { body } }: { name: string; item: CallItem }) {
     );
 }
 
-/** The names of what was read and how often was searched. */
+/** The names of read files and the number of searches. */
 export function summaryOf(calls: readonly CallItem[]): string {
     const reads = calls.filter(({ body }) => body.name === "Read");
     const names = [...new Set(reads.map(({ body }) => nameOf(body.input)))];

@@ -1,6 +1,6 @@
-// What the user said to a call: why it was denied, what was answered, which plan was accepted.
+// The user's reply to a call: the reason of a denial, an answer, an accepted plan.
 //
-// Rule: it stands in the transcript as long as the call does, whether the call is open or closed.
+// Rule: it is in the transcript as long as the call does, whether the call is open or closed.
 
 import type { Inquiry, QuestionAnswer, ToolCall } from "kode-protocol";
 
@@ -10,7 +10,7 @@ import { prose } from "../text.ts";
 import { Card } from "./Card.tsx";
 import type { CallItem } from "./parts.tsx";
 
-/** What is known of what the user said, by the form of the call's result. */
+/** The user's reply, by the form of the call's result. */
 interface Said {
     feedback?: unknown;
     questions?: Inquiry[];

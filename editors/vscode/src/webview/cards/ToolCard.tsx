@@ -1,7 +1,7 @@
 // Calls of tools: what ran, how it went, how long it took; the rest on demand.
 //
 // Rule: what a call is called comes from the server, and is shown exactly. A call that failed is open, one that ended well is
-// closed. What the user said to a call stands below it, closed or open.
+// closed. What the user said to a call is below it, closed or open.
 
 import type { ToolCall } from "kode-protocol";
 

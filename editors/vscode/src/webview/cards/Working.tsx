@@ -1,4 +1,4 @@
-// What a running turn does now, for how long, and how much it has written.
+// The state of a running turn, its time and the amount of text.
 //
 // Rule: the seconds count while the page is drawn; the tokens are those that the provider reported, and about as many more as
 // have streamed since.
@@ -65,7 +65,7 @@ function Waits({ retry, now }: { retry: NonNullable<SessionView["retry"]>; now: 
     );
 }
 
-/** What the newest items say that is being done. */
+/** The current work by the newest items. */
 function doing(view: SessionView): string {
     if (view.compressing) return "Compacting the conversation";
     const recent = itemsOf(view.transcript).slice(-RECENT);
@@ -89,7 +89,7 @@ function doingNow({ body }: Item): string {
     }
 }
 
-/** When the running turn began: as it was told, or by its prompt where the page came later. */
+/** When the running turn began: as reported, or by its prompt where the page came later. */
 function startOf(view: SessionView): string | undefined {
     if (view.turn && view.turn.stopReason === undefined && view.turn.startedAt !== "") return view.turn.startedAt;
     const prompt = itemsOf(view.transcript).findLast(({ body }) => body.type === "userMessage" && !body.steered);

@@ -1,4 +1,4 @@
-// What cards that ask have in common: the way to them by the keyboard, and whether what they ask about was in sight.
+// The common parts of cards that ask: the way to them by the keyboard, and whether what they ask about was in sight.
 //
 // Rule: nothing is allowed that was not in sight. An element that is clipped, scrolled away or squeezed to nothing is not.
 

@@ -43,7 +43,7 @@ export function CallTitle({ text, asks = false }: { text: string; asks?: boolean
     );
 }
 
-/** What stands at the end of the row of a call. */
+/** The end of the row of a call. */
 export function Aside({ call }: { call: ToolCall }) {
     const exit = (call.structured as { exitCode?: number | null } | undefined)?.exitCode;
     return (
@@ -78,7 +78,7 @@ export function durationOf(call: ToolCall): string {
 
 export type Tone = "plain" | "failed" | "warning" | "running";
 
-/** How a call stands out. */
+/** The emphasis of a call. */
 export function toneOf(call: ToolCall): Tone {
     switch (call.state) {
         case "EXECUTING":

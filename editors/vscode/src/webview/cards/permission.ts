@@ -1,4 +1,4 @@
-// The state of a permission card: what is chosen on it, and the answer.
+// The state of a permission card: its choices, and the answer.
 //
 // Rule: one answer for each prompt, however often the key is pressed. Edited arguments and left-out hunks are never kept as rules.
 
@@ -18,7 +18,7 @@ const ASKING: ReadonlySet<Mode> = new Set<Mode>(["default", "approval"]);
 /** The mode in which edits in the workspace run without asking. */
 const EDITING: Mode = "acceptEdits";
 
-/** What is chosen on a card, and what can be done with it. */
+/** The choices on a card, and its actions. */
 export interface PermissionState {
     readonly reaches: readonly Reach[];
     readonly reach: Reach;
@@ -63,7 +63,7 @@ export function usePermission(prompt: PermissionPrompt): PermissionState {
     return { ...chosenNow, reaches, proposed, hunks, busy, answer };
 }
 
-/** How far an Allow can reach. What is asked only of edits can be had for all of them by the mode. */
+/** How far an Allow can reach. A prompt for an edit can switch the mode, for all edits. */
 function reachesOf(prompt: PermissionPrompt, mode: Mode | undefined): readonly Reach[] {
     const scopes: readonly Reach[] = prompt.scopes.length > 0 ? prompt.scopes : ["once"];
     const isEdit = prompt.preview.type === "diff" && prompt.agentId === undefined;
@@ -119,7 +119,7 @@ export function editable(prompt: PermissionPrompt): string {
     return commandOf(prompt) ?? JSON.stringify(prompt.input, null, 2);
 }
 
-/** The arguments that edited text stands for. */
+/** The arguments that edited text represents. */
 function written(prompt: PermissionPrompt, text: string): unknown {
     return commandOf(prompt) === undefined ? (JSON.parse(text) as unknown) : { ...(prompt.input as object), command: text };
 }

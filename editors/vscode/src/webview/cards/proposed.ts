@@ -1,6 +1,6 @@
-// Which hunks of the ledger a permission prompt asks about, and where they stand in the diff that it shows.
+// Which hunks of the ledger a permission prompt asks about, and where they are in the diff that it shows.
 //
-// Rule: a hunk that has no place in the diff is never hidden: it is told beside it.
+// Rule: a hunk that has no place in the diff is never hidden: it is listed beside it.
 
 import type { Hunk, HunkId, ListEditsResult, PermissionId, Uri } from "kode-protocol";
 
@@ -21,7 +21,7 @@ export function proposedBy(edits: ListEditsResult | undefined, permissionId: Per
     );
 }
 
-/** The hunks of the ledger in each hunk of a diff; those that stand in none are under undefined. */
+/** The hunks of the ledger in each hunk of a diff; those that are in none are under undefined. */
 export function placed(
     proposed: readonly Proposed[],
     files: readonly DiffFile[],
@@ -30,7 +30,7 @@ export function placed(
     for (const one of proposed) {
         const file = files.find(({ path }) => isSame(path, one.path));
         const place = file?.hunks.find(({ from, lines }) => {
-            // Lines of a diff count from 1, those of the ledger from 0. What is only added has no line before.
+            // Lines of a diff count from 1, those of the ledger from 0. Added lines have no line before.
             const before = lines.filter(({ kind }) => kind === "removed" || kind === "same").length;
             const start = Math.max(0, from - 1);
             const at = one.hunk.lineRange.start;
@@ -45,7 +45,7 @@ function isSame(left: string, right: string): boolean {
     return left === right || left.endsWith(`/${right}`) || right.endsWith(`/${left}`);
 }
 
-/** What a hunk is called in one line. */
+/** The label of a hunk in one line. */
 export function hunkName({ path, hunk }: Proposed, withPath: boolean): string {
     const place = `line ${hunk.lineRange.start + 1}`;
     return withPath ? `${path}, ${place}` : place;

@@ -27,7 +27,7 @@ export interface DiffFile {
     readonly hunks: readonly DiffHunk[];
     readonly added: number;
     readonly removed: number;
-    /** What is said about lines that the diff does not have; absent where it is whole. */
+    /** A remark about lines that the diff does not have; absent where it is whole. */
     readonly cut?: string;
 }
 

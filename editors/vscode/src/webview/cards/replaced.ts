@@ -1,6 +1,6 @@
-// What becomes of lines when others take their place, as a diff.
+// Lines and their replacement, as a diff.
 //
-// Rule: what is the same at both ends is said to be the same; the rest goes and comes as a whole, so that nothing depends on a
+// Rule: common text at both ends is unchanged; the rest goes and comes as a whole, so that nothing depends on a
 // guess which lines belong together.
 
 import type { DiffFile, DiffLine } from "./readDiff.ts";

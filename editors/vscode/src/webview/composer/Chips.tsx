@@ -1,4 +1,4 @@
-// What goes with the prompt: one chip for each part, and one for what the editor shows.
+// The attachments of the prompt: one chip for each part, and one for what the editor shows.
 //
 // Rule: nothing goes along unseen. The chip of the editor's context is there whether it is on or off, and says which.
 

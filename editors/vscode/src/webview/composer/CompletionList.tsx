@@ -1,4 +1,4 @@
-// What can stand at the cursor of the prompt, as a list above it.
+// The completions at the cursor of the prompt, as a list above it.
 //
 // Rule: the focus stays in the prompt; the list only shows what its keys choose.
 

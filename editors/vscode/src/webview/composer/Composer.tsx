@@ -40,7 +40,7 @@ export function Composer() {
     );
 }
 
-/** What will become of the prompt, where that is not to be sent at once as a new one. */
+/** The handling of the prompt, if it is not sent at once as a new one. */
 function Notes() {
     const app = useApp();
     const instead = useSelect((state) => state.prompt.instead);
@@ -90,7 +90,7 @@ function Field({ prompt }: { prompt: PromptField }) {
         app.focus.set("prompt", () => field.current?.focus());
         return () => app.focus.delete("prompt");
     }, [app]);
-    // What did not come from typing leaves the cursor at the end.
+    // Changes that did not come from typing leave the cursor at the end.
     useLayoutEffect(() => {
         const element = field.current;
         if (!element || element.value !== text) return;

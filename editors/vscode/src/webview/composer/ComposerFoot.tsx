@@ -1,4 +1,4 @@
-// The line below the prompt: what is attached, mode, model, effort, the context window, and the buttons that send and stop.
+// The line below the prompt: attachments, mode, model, effort, the context window, and the buttons that send and stop.
 //
 // Rule: the way to stop is in sight whenever something runs.
 

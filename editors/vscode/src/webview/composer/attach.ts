@@ -1,4 +1,4 @@
-// What is pasted or dropped into the prompt, and what parts of a prompt are called.
+// Pasted and dropped parts of the prompt, and the labels of parts.
 //
 // Rule: only pictures of the four kinds that models take, within the server's bounds, become parts; everything that is too
 // large is refused with a reason before it is sent anywhere.
@@ -15,7 +15,7 @@ const MAX_PICTURES = 20;
 const LONG_TEXT = 4_000;
 const MANY_LINES = 60;
 
-/** What came of a paste or a drop. */
+/** The result of a paste or a drop. */
 export interface Attached {
     parts: InputPart[];
     problems: string[];
@@ -37,12 +37,12 @@ export async function readPictures(files: readonly File[], before: number): Prom
     for (const file of files) {
         if (!PICTURES.has(file.type)) {
             result.problems.push(
-                `${exactLine(file.name)} is no picture that models take: PNG, JPEG, GIF or WebP.`,
+                `${exactLine(file.name)} was not attached: images must be PNG, JPEG, GIF or WebP.`,
             );
         } else if (file.size > MAX_PICTURE) {
-            result.problems.push(`${exactLine(file.name)} has ${bytes(file.size)}; pictures may have 5 MB.`);
+            result.problems.push(`${exactLine(file.name)} was not attached: it has ${bytes(file.size)}, the limit is 5 MB.`);
         } else if (before + result.parts.length >= MAX_PICTURES) {
-            result.problems.push(`A prompt may have ${MAX_PICTURES} pictures.`);
+            result.problems.push(`A prompt can have at most ${MAX_PICTURES} images.`);
             break;
         } else {
             result.parts.push({ type: "image", mediaType: file.type, data: await base64(file) });
@@ -68,7 +68,7 @@ export function droppedFiles(list: string): InputPart[] {
         .map((uri) => ({ type: "mention", uri }));
 }
 
-/** What a part is called. */
+/** The label of a part. */
 export function partLabel(part: InputPart): { label: string; size: string } {
     switch (part.type) {
         case "text":

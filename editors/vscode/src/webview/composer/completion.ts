@@ -1,4 +1,4 @@
-// What can stand at the cursor of the prompt.
+// The completions at the cursor of the prompt.
 //
 // Rule: the server completes; here is only decided when to ask. An answer that comes after the text has changed is dropped.
 
@@ -71,7 +71,7 @@ export function useCompletion(app: App) {
     return { open, ask, close, move, point };
 }
 
-/** Whether a command stands there whole already, so that choosing it would only add a space. */
+/** Whether a command is there whole already, so that choosing it would only add a space. */
 export function isWholeCommand(completion: Completion): boolean {
     const choice = completed(completion, completion.chosen);
     return completion.text.startsWith("/") && choice?.text.trimEnd() === completion.text;

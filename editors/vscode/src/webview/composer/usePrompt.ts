@@ -1,4 +1,4 @@
-// The keys of the prompt, and what is pasted and dropped into it.
+// The keys of the prompt, and pasted and dropped parts.
 //
 // Rule: keys are a table, the first entry that applies acts. No key does anything before text that is being composed is finished.
 
@@ -77,7 +77,7 @@ export function usePrompt(): PromptField {
     };
 }
 
-/** What the keys act on. */
+/** The targets of the keys. */
 interface KeyContext {
     readonly app: App;
     readonly completion: CompletionState;
@@ -139,7 +139,7 @@ function acceptChosen({ completion, accept }: KeyContext): void {
     accept(completion.open?.chosen ?? 0);
 }
 
-/** A command that stands there whole is sent and not completed. */
+/** A command that is there whole is sent and not completed. */
 function isWhole({ completion }: KeyContext): boolean {
     if (!completion.open || !isWholeCommand(completion.open)) return false;
     completion.close();
@@ -150,7 +150,7 @@ function isWhole({ completion }: KeyContext): boolean {
 interface History {
     /** Whether the prompt is one of the history, unchanged. */
     isRecalled(): boolean;
-    /** Shows an older or newer one; answers false where there is none. */
+    /** Shows an older or newer one; answers false if absent. */
     recall(step: number): boolean;
 }
 
@@ -214,7 +214,7 @@ async function pasteCode(app: App, text: string, box: HTMLTextAreaElement): Prom
     else insertAt(box, text);
 }
 
-/** Takes what was dropped: files that are named, or images. */
+/** Takes dropped items: files that are named, or images. */
 export function drop(app: App, event: DragEvent): void {
     event.preventDefault();
     const files = [...(event.dataTransfer?.files ?? [])];

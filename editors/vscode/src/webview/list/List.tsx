@@ -1,6 +1,6 @@
 // A long list with bounded DOM: only the rows in sight are on the page, at places of their own.
 //
-// Rule: what is in sight is the viewport's decision. Styles are set by script, never as attributes.
+// Rule: the viewport decides which rows are in sight. Styles are set by script, never as attributes.
 
 import type { ComponentChildren } from "preact";
 import { useCallback, useLayoutEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
@@ -17,7 +17,7 @@ export interface Drawn {
     readonly key: string;
 }
 
-/** What can be done with a list from outside. */
+/** The interface of a list for its owner. */
 export interface ListHandle {
     /** Scrolls to the end and follows it. */
     follow(): void;

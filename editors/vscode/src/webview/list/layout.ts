@@ -1,10 +1,10 @@
 // Where the rows of a long list are, of which only those in sight are on the page.
 //
-// Rule: `view` alone decides what is in sight and how far the list is scrolled; drawing and arranging both ask it, with the same
-// arguments. All lengths are whole pixels, because a browser rounds the scroll position it is given. Work follows what changed:
-// the tops above the first changed row are kept.
+// Rule: `view` alone decides which rows are in sight and how far the list is scrolled; drawing and arranging both ask
+// it, with the same arguments. All lengths are whole pixels, because a browser rounds the scroll position it is given.
+// Work follows what changed: the tops above the first changed row are kept.
 
-/** Pixels above and below what is seen that are on the page as well. */
+/** Pixels above and below the visible part that are on the page as well. */
 export const OVERSCAN = 800;
 
 /** The most rows on the page, whatever their heights. */
@@ -22,12 +22,12 @@ export interface Sight {
     readonly end: number;
 }
 
-/** What is in sight, and the scroll position that shows it, in pixels. */
+/** The visible part, and the scroll position that shows it, in pixels. */
 export interface View extends Sight {
     readonly top: number;
 }
 
-/** What stays in its place while heights change. */
+/** The anchor while heights change. */
 export interface Position {
     /** Whether the end of the list stays in sight. */
     following: boolean;
@@ -102,7 +102,7 @@ export class RowLayout {
         return this.tops[index] ?? 0;
     }
 
-    /** First row whose end is below a scroll position; the last row where there is none. */
+    /** First row whose end is below a scroll position; the last row if absent. */
     rowAt(place: number): number {
         let low = 0;
         let high = Math.max(0, this.count - 1);
@@ -114,7 +114,7 @@ export class RowLayout {
         return low;
     }
 
-    /** What is in sight in a box of this height, in pixels. */
+    /** The visible part in a box of this height, in pixels. */
     view(position: Readonly<Position>, height: number): View {
         const top = this.scrollTop(position, height);
         return { top, ...this.sight(top, height) };

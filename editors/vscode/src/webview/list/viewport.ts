@@ -1,4 +1,4 @@
-// The scrolled box of a long list: measures rows, puts them to their places and keeps what is read where it is.
+// The scrolled box of a long list: measures rows, puts them to their places and keeps the read text in place.
 //
 // Rule: at the end the list follows what comes; anywhere else the first row in sight stays. The scroll position is computed from
 // the layout and read back only after the user scrolled. A row is measured when it is mounted and when the observer names it.
@@ -78,7 +78,7 @@ export class Viewport {
         return view;
     }
 
-    /** Whether the beginning of the list is nearer than so many pixels, or in sight. */
+    /** Whether the beginning of the list is nearer than this many pixels, or in sight. */
     isEarly(pixels: number): boolean {
         return this.layout.total < this.height || this.layout.view(this.position, this.height).top < pixels;
     }

@@ -1,6 +1,6 @@
 // A text of the model as it is read.
 //
-// Rule: what is finished is rendered once. Of a text that grows only the open block is rendered again, and of code that
+// Rule: finished blocks are rendered once. Of a text that grows only the open block is rendered again, and of code that
 // grows only the text node.
 
 import { useLayoutEffect, useRef } from "preact/hooks";

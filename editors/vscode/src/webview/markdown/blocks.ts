@@ -1,7 +1,7 @@
 // A text that grows, cut into its top-level blocks, so that only the last one is rendered again.
 //
-// Rule: a block is cut off only when another one stands after it; no more text can change it then, but for link
-// definitions, which models do not write behind their use. What is cut off is never looked at again.
+// Rule: a block is cut off only when another one follows it; no more text can change it then, but for link
+// definitions, which models do not write behind their use. Cut text is never checked again.
 
 import { blockStarts } from "./render.ts";
 
@@ -18,7 +18,7 @@ export interface Blocks {
 /** A text without blocks. */
 export const NO_BLOCKS: Blocks = { closed: [], open: "", length: 0 };
 
-/** Cuts a text, going on from how the beginning of it was cut; a text that is another one is cut anew. */
+/** Cuts a text, continuing from how the beginning of it was cut; a text that is another one is cut again. */
 export function cutBlocks(before: Blocks, previous: string, text: string): Blocks {
     const base = text.startsWith(previous) ? before : NO_BLOCKS;
     const open = text.slice(base.length);

@@ -140,7 +140,7 @@ function allowStyles(): { end(): void } {
             }
         },
     });
-    // What is only parsed to be sanitized keeps its styles aside; they come back with the picture.
+    // Markup that is only parsed to be sanitized keeps its styles aside; they come back with the picture.
     DOMParser.prototype.parseFromString = function (this: DOMParser, text: string, type: DOMParserSupportedType) {
         return parseFromString.call(this, withoutStyle(String(text)).replace(/<style\b/gi, `<style nonce="${nonce}"`), type);
     };
@@ -166,7 +166,7 @@ function withoutStyle(text: string): string {
     return text.replace(STYLE_ATTRIBUTE, "$1data-style=");
 }
 
-/** What is safe of a drawing, as XML: an image is read strictly. */
+/** The safe part of a drawing, as XML: an image is read strictly. */
 function sanitized(svg: string): string {
     const safe = DOMPurify.sanitize(svg, {
         USE_PROFILES: { svg: true, svgFilters: true },

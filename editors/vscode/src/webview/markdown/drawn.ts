@@ -14,7 +14,7 @@ export function drawLater(root: HTMLElement): void {
     }
 }
 
-/** Draws the diagrams of the page anew, in the colors of another theme. */
+/** Draws the diagrams of the page again, in the colors of another theme. */
 export function redraw(): void {
     for (const frame of document.querySelectorAll(".code.drawn")) frame.classList.remove("drawn");
     drawLater(document.body);

@@ -1,7 +1,7 @@
 // Colors for finished code, in idle time. The highlighter is a chunk of its own, which is read when there is code.
 //
-// Rule: coloring only wraps what is there into spans with classes; the text is the same before and after. Long code stays plain.
-// What was colored last is kept, bounded by its characters.
+// Rule: coloring only wraps the existing text into spans with classes; the text is the same before and after. Long code
+// stays plain. The last colored text is kept, bounded by its characters.
 
 import type { HLJSApi } from "highlight.js";
 import { useEffect, useState } from "preact/hooks";

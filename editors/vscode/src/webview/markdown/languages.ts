@@ -1,4 +1,5 @@
-// What colors code: the highlighter with its languages, in a chunk of its own, so that a page without code does not read it.
+// The code highlighter: the highlighter with its languages, in a chunk of its own, so that a page without code does not
+// read it.
 //
 // Rule: nothing of the page is imported here.
 

@@ -1,6 +1,6 @@
 // Where a link may lead: to the web by http, https or mailto, or to a file, perhaps at a line. Nowhere else.
 //
-// Rule: a link is data until somebody clicks it. What is not known to be one of these is no link at all; no command, script
+// Rule: a link is data until the user clicks it. Any other target is no link at all; no command, script
 // or data URI ever is.
 
 import type { Range, Uri } from "kode-protocol";

@@ -1,7 +1,7 @@
 // Formulas in Markdown: `$…$` and `\(…\)` in a line, `$$…$$` and `\[…\]` as blocks.
 //
-// Rule: the rules are those of Pandoc, so that amounts of money are no formulas: an opening `$` stands before a character, a closing one
-// behind one and not before a digit. The TeX is kept as text, and drawn when the block is complete.
+// Rule: the rules are those of Pandoc, so that amounts of money are no formulas: an opening `$` precedes a character, a
+// closing one behind one and not before a digit. The TeX is kept as text, and drawn when the block is complete.
 
 import type markdownIt from "markdown-it";
 

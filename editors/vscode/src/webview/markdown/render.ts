@@ -62,7 +62,7 @@ for (const name of ["heading_open", "heading_close"]) {
     };
 }
 
-/** The name of a language as it stands behind the backquotes. */
+/** The name of a language unchanged behind the backquotes. */
 export function languageOf(info: string): string {
     return exact(info.trim().split(/[\s,{]/, 1)[0] ?? "").slice(0, 30);
 }
@@ -105,7 +105,7 @@ const ATTRIBUTES =
         " ",
     );
 
-/** Passes only what is made here. */
+/** Passes only markup that is made here. */
 export function sanitized(html: string): string {
     return DOMPurify.sanitize(html, {
         ALLOWED_TAGS: ELEMENTS,
@@ -119,7 +119,7 @@ export function sanitized(html: string): string {
     });
 }
 
-/** What was rendered last. Bounded by its characters, so that a long transcript does not keep all it ever showed. */
+/** The last rendered texts. Bounded by its characters, so that a long transcript does not keep all it ever showed. */
 const cache = new Map<string, string>();
 let cached = 0;
 const CACHED_CHARACTERS = 2_000_000;

@@ -28,7 +28,7 @@ function WorkspaceBanner() {
     return (
         <div class="banner warning" role="note">
             <Icon name="shield" />
-            <p>Restricted mode: rules, hooks and servers of this workspace are ignored, and no program of it runs.</p>
+            <p>Restricted mode: rules, hooks and servers of this workspace are ignored, and none of its programs run.</p>
             <button type="button" class="secondary" onClick={() => void app.attempt(() => app.host.act("manageTrust", {}))}>
                 Manage trust
             </button>

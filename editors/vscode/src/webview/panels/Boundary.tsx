@@ -1,6 +1,6 @@
 // Where a fault of the page ends.
 //
-// Rule: what cannot be drawn says so in its own place, with a way to go on; the rest of the page stays.
+// Rule: what cannot be drawn says so in its own place, with a way to continue; the rest of the page stays.
 
 import { Component, type ComponentChildren } from "preact";
 

@@ -35,7 +35,7 @@ export function CheckpointsPane() {
         <PaneFrame title="Checkpoints">
             {checkpoints === undefined && <p class="hint">Asking the server…</p>}
             {checkpoints?.length === 0 && (
-                <p class="hint">There is none yet: one is made before each prompt.</p>
+                <p class="hint">No checkpoints yet. One is made before each prompt.</p>
             )}
             <ol class="checkpoint-list">
                 {checkpoints?.map((checkpoint) => {
@@ -50,7 +50,7 @@ export function CheckpointsPane() {
                                 onClick={() => setOpen(isOpen ? undefined : checkpointId)}
                             >
                                 <span class="session-title">
-                                    <bdi>{exactLine(checkpoint.title) || "A prompt without words"}</bdi>
+                                    <bdi>{exactLine(checkpoint.title) || "A prompt without text"}</bdi>
                                     <span class="session-time">{ago(checkpoint.timestamp, Date.now())}</span>
                                 </span>
                                 <span class="session-detail">{detailOf(checkpoint)}</span>

@@ -9,7 +9,7 @@ interface Props {
     label: string;
     onClick: () => void;
     disabled?: boolean;
-    /** What is shown on hover instead of the label. */
+    /** The text on hover instead of the label. */
     title?: string;
     /** A class beside that of all such buttons. */
     extra?: string;

@@ -27,7 +27,7 @@ interface Props {
     side: "up" | "down";
     children: ComponentChildren;
     disabled?: boolean;
-    /** What stands below the choices. */
+    /** The content below the choices. */
     footer?: ComponentChildren;
 }
 

@@ -1,6 +1,6 @@
 // How full the context window is and of what, and what the session has taken.
 //
-// Rule: a share is shown only of what is known; what costs is not known says so.
+// Rule: only known shares are shown, and unknown costs say so.
 
 import type { ContextParts, ContextUse, SessionUsage } from "kode-protocol";
 import { useEffect, useRef, useState } from "preact/hooks";

@@ -11,8 +11,8 @@ import { Icon } from "./Icon.tsx";
 export function PaneFrame({ title, children }: { title: string; children: ComponentChildren }) {
     const app = useApp();
     const heading = useRef<HTMLHeadingElement>(null);
-    // It was opened by an act of the user: reading begins at its heading, and goes on there when what had the keyboard is gone,
-    // before the next key can come.
+    // It was opened by an act of the user: reading begins at its heading, and continues there when what had the
+    // keyboard is gone, before the next key can come.
     useLayoutEffect(() => heading.current?.focus(), []);
     useLayoutEffect(() => {
         if (document.hasFocus() && document.activeElement === document.body)

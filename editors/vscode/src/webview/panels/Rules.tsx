@@ -1,7 +1,7 @@
-// The rules in force with where each stands, and what files of the workspace ask for and the user has not approved.
+// The rules in force with their places, and unapproved requests of workspace files.
 //
 // Rule: every rule and every text is shown exactly and whole, with its file and line, before anything can be said about it;
-// an approval names what was shown and nothing else.
+// an approval names the shown texts and nothing else.
 
 import type {
     ListRulesResult,
@@ -55,7 +55,7 @@ export function RulesPane() {
                     {ruling.rules ? (
                         <Rules rules={ruling.rules} onChange={refresh} />
                     ) : (
-                        <p class="hint">Rules are those of a session: begin one to see them.</p>
+                        <p class="hint">Start a session to see its rules.</p>
                     )}
                     <Approved approved={ruling.trust.approved} onChange={refresh} />
                 </>
@@ -79,7 +79,7 @@ function Waiting({ trust, onChange }: { trust: ListTrustResult } & Changing) {
             const whole = await decideTrust(app, what, digests);
             onChange();
             if (!whole)
-                throw new Error("A file was changed meanwhile: only what is as it was shown was approved. Look again.");
+                throw new Error("A file changed meanwhile, so only unchanged entries were approved. Review the list again.");
             app.announce(what === "approve" ? "Approved." : "Not now.");
         });
     const asked = waiting.filter((one) => !one.dismissed);
@@ -90,8 +90,8 @@ function Waiting({ trust, onChange }: { trust: ListTrustResult } & Changing) {
             </h3>
             <p class="hint">
                 {trust.distrusted
-                    ? "The editor does not trust this workspace: nothing of this counts, whatever you approve."
-                    : "Files of this workspace ask for this. Nothing of it counts until you approve that very text."}
+                    ? "The editor does not trust this workspace, so approvals have no effect."
+                    : "Files of this workspace ask for this. It is ignored until you approve the exact text."}
             </p>
             <ul class="trust-list">
                 {waiting.map((one) => (
@@ -126,7 +126,7 @@ function Waiting({ trust, onChange }: { trust: ListTrustResult } & Changing) {
                             )
                         }
                     >
-                        Not now, until something changes
+                        Not now (asks again after a change)
                     </button>
                 </div>
             )}
@@ -145,11 +145,11 @@ function WaitingRow({ one, onApprove }: { one: PendingTrust; onApprove: () => vo
                     Approve
                 </button>
             </div>
-            <Exactly text={one.text} label={`What ${exactLine(one.key)} says`} />
+            <Exactly text={one.text} label={`Text of ${exactLine(one.key)}`} />
             {one.earlier !== undefined && (
                 <>
-                    <p class="hint">You approved this in its place before:</p>
-                    <Exactly text={one.earlier} label="What you approved before" />
+                    <p class="hint">Previously approved text:</p>
+                    <Exactly text={one.earlier} label="Previously approved text" />
                 </>
             )}
         </li>
@@ -163,7 +163,7 @@ function Approved({ approved, onChange }: { approved: readonly ApprovedTrust[] }
         void app.attempt(async () => {
             await decideTrust(app, "revoke", [digest]);
             onChange();
-            app.announce("The approval was taken back.");
+            app.announce("The approval was revoked.");
         });
     return (
         <section aria-labelledby="trust-approved">
@@ -179,13 +179,13 @@ function Approved({ approved, onChange }: { approved: readonly ApprovedTrust[] }
                             <button
                                 type="button"
                                 class="quiet"
-                                aria-label={`Take back the approval of ${exactLine(one.key)}`}
+                                aria-label={`Revoke the approval of ${exactLine(one.key)}`}
                                 onClick={() => revoke(one.digest)}
                             >
-                                Take back
+                                Revoke
                             </button>
                         </div>
-                        <Exactly text={one.text} label={`What ${exactLine(one.key)} says`} />
+                        <Exactly text={one.text} label={`Text of ${exactLine(one.key)}`} />
                     </li>
                 ))}
             </ul>
@@ -276,7 +276,7 @@ function NewRule({ onChange }: Changing) {
                 onInput={(event) => setRule(event.currentTarget.value)}
             />
             <select
-                aria-label="Where the rule counts"
+                aria-label="Where the rule applies"
                 value={scope}
                 onChange={(event) => setScope(event.currentTarget.value as "project" | "user")}
             >
@@ -293,7 +293,7 @@ function NewRule({ onChange }: Changing) {
 function Problems({ problems }: { problems: readonly SettingsProblem[] }) {
     if (problems.length === 0) return null;
     return (
-        <ul class="problem-list" aria-label="What cannot be used">
+        <ul class="problem-list" aria-label="Rules that cannot be used">
             {problems.map((problem, index) => (
                 <li key={index} class={problem.severe ? "notice error" : "notice warning"}>
                     <Icon name="warning" />
@@ -309,7 +309,7 @@ function Problems({ problems }: { problems: readonly SettingsProblem[] }) {
     );
 }
 
-/** Where something stands; a file opens at the line. */
+/** The place of an entry; a file opens at the line. */
 function Source({ source }: { source: RuleSource }) {
     const app = useApp();
     const { layer, file, line } = source;

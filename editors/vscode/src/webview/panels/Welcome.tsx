@@ -1,4 +1,4 @@
-// The first screen of a session: what is missing to begin, or what to begin with.
+// The first screen of a session: the missing parts, or suggestions.
 //
 // Rule: each model, key, file and session on it was found; nothing is invented.
 
@@ -67,7 +67,7 @@ function NoServer({ reason, hint }: { reason: string; hint: string }) {
 
 interface NoModelProps {
     models: readonly ModelInfo[];
-    /** The model of the session that has a problem; absent where there is none. */
+    /** The model of the session that has a problem; absent without one. */
     chosen: ModelInfo | undefined;
 }
 

@@ -1,6 +1,6 @@
-// What the server and the extension say to people.
+// Texts of the server and the extension for people.
 //
-// Rule: what stands between backquotes is shown as code and nothing else is made of a text, which its caller has made safe to
+// Rule: text between backquotes is shown as code and nothing else is made of a text, which its caller has made safe to
 // show. What has to be judged to the letter is not shown this way.
 
 /** A sentence with names and values in it. */

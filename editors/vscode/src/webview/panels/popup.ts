@@ -1,4 +1,4 @@
-// What menus and popovers have in common: they close when the user goes elsewhere.
+// The common parts of menus and popovers: they close when the user goes elsewhere.
 //
 // Rule: nothing outside of a popup is clicked by the click that closes it but what the user clicked.
 

@@ -1,4 +1,4 @@
-// A value that parts of the page look at.
+// A value that parts of the page check.
 //
 // Rule: acts of the user show at once; what comes from the server shows with the next frame, however many events came.
 
@@ -16,7 +16,7 @@ export class Observable<S> {
         return this.value;
     }
 
-    /** Changes the value and tells of it at once. */
+    /** Changes the value and reports it at once. */
     update(change: (value: S) => S): void {
         const changed = change(this.value);
         if (changed === this.value) return;
@@ -24,7 +24,7 @@ export class Observable<S> {
         this.tell();
     }
 
-    /** Changes the value and tells of it with the next frame; on a page that is not seen, soon. */
+    /** Changes the value and reports it with the next frame; on a page that is not seen, soon. */
     stream(change: (value: S) => S): void {
         const changed = change(this.value);
         if (changed === this.value) return;

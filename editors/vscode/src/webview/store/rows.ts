@@ -1,7 +1,7 @@
 // The rows of a transcript: one for each item that shows something, one for each run of reads and searches, and one where a turn
 // ended.
 //
-// Rule: rows of a page are kept as long as the page is, so a piece of text makes the rows of one page anew.
+// Rule: rows of a page are kept as long as the page is, so a piece of text makes the rows of one page again.
 
 import type { Item, ToolCall, TurnId } from "kode-protocol";
 
@@ -13,7 +13,7 @@ export type Row =
     | { readonly kind: "looks"; readonly key: string; readonly items: readonly Item[] }
     | { readonly kind: "end"; readonly key: string; readonly turn: TurnItems };
 
-/** What a turn came to, as far as its items tell. */
+/** The summary of a turn from its items. */
 export interface TurnItems {
     readonly turnId: TurnId;
     /** The prompt; absent where it is older than the items that are here. */

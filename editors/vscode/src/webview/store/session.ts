@@ -49,11 +49,11 @@ export interface AgentView {
     readonly ok?: boolean;
     readonly usage?: Usage;
     readonly durationMs?: number;
-    /** What it did last, in one line. */
+    /** Its last act, in one line. */
     readonly latest: string;
     /** The calls of tools it made, as far as this page has seen. */
     readonly calls: ReadonlySet<CallId>;
-    /** Its transcript; absent until somebody looks into it. */
+    /** Its transcript; absent until it is opened. */
     readonly transcript?: Transcript;
     /** The number of the newest event that was in the transcript when it came. */
     readonly since?: number;
@@ -63,7 +63,7 @@ export interface AgentView {
 export interface ContextView {
     readonly tokens: number;
     readonly window: number;
-    /** What it is made of, as it was told last; absent before. */
+    /** Its parts, as last reported; absent before. */
     readonly detail?: ContextUse;
 }
 
@@ -128,7 +128,7 @@ export interface SessionView {
     readonly rules: number;
     /** How much of what files of the workspace ask for waits for the user. */
     readonly trust: Snapshot["trustRequired"];
-    /** The newest act on hunks or on a checkpoint that was told as done. */
+    /** The newest act on hunks or on a checkpoint that was reported as done. */
     readonly resolved: Extract<Event, { type: "edits_resolved" }> | undefined;
     /** Whether events were lost: the session must be loaded again. */
     readonly gap: boolean;
@@ -178,7 +178,7 @@ export function sessionOf(snapshot: Snapshot): SessionView {
 /** Folds one event into a session. */
 export function foldEvent(view: SessionView, params: AgentEventParams): SessionView {
     const { event, bookmark } = params;
-    // Who writes the session is no part of what it tells, and has the number of the event before it.
+    // The writer of a session is not part of its events, and has the number of the event before it.
     if (event.type === "lease_changed") return leaseChanged(view, event);
     if (event.type === "gap") return { ...view, gap: true };
     if (bookmark.seq <= view.seq) return view;
@@ -187,7 +187,7 @@ export function foldEvent(view: SessionView, params: AgentEventParams): SessionV
     return { ...folded, seq: bookmark.seq };
 }
 
-/** Puts what is known of sub-agents into the view of a snapshot, which tells only of those that work. */
+/** Puts the known sub-agents into the view of a snapshot, which has only the running ones. */
 export function withKnownAgents(view: SessionView, known: ReadonlyMap<AgentId, AgentView>): SessionView {
     const before = [...known].map(([id, agent]): [AgentId, AgentView] => {
         const now = view.agents.get(id);
@@ -385,7 +385,7 @@ const FOLDS: { [T in Event["type"]]?: Fold<T> } = {
         }
     },
     model_retry: (view, event) => ({ ...view, retry: event }),
-    // What waited for the user before the session was taken up again waits no more, unless it is told again.
+    // Earlier open prompts are closed when the session is resumed, unless it is reported again.
     agent_resumed: (view) => ({ ...view, permissions: [], questions: [], live: new Map(), retry: undefined }),
     storage_failure: (view, event) => ({ ...view, storage: event.recovered ? undefined : event }),
 };

@@ -8,7 +8,7 @@ import type { Item, ItemId } from "kode-protocol";
 /** Items of a page. */
 const PAGE = 64;
 
-/** The most items that are kept; older ones are asked for again when somebody scrolls there. */
+/** The most items that are kept; older ones are asked for again when the user scrolls there. */
 export const MAX_ITEMS = 6_400;
 
 /** A transcript as far as it is here. */

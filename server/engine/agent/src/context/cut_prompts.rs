@@ -29,7 +29,7 @@ struct PromptReport {
     counted: u64,
 }
 
-/// The newest reports, and the models whose reports tell of cut prompts.
+/// The newest reports, and the models whose reports report cut prompts.
 #[derive(Default)]
 pub(crate) struct CutPrompts {
     reports: Mutex<HashMap<(Option<AgentId>, String), PromptReport>>,
@@ -71,7 +71,7 @@ fn cut_to(before: Option<PromptReport>, now: PromptReport) -> Option<u64> {
     let stands_still = (reported - before.reported as f64).abs() <= reported * SAME;
     let has_grown = counted >= before.counted as f64 * GROWN;
     let is_cut = stands_still && has_grown && counted >= reported * CUT_AGAIN && now.reported >= MIN_WINDOW;
-    // Windows are mostly powers of two; any other is what was read.
+    // Windows are mostly powers of two; any other is the exact value.
     is_cut.then_some(if fills_power { power } else { now.reported })
 }
 

@@ -113,7 +113,7 @@ struct NewMessages {
     rewrites: u64,
     from: usize,
     messages: Vec<Message>,
-    /// Blocks of the first message that tell of a compaction.
+    /// Blocks of the first message that report a compaction.
     summary: usize,
     reported: Option<ReportedUsage>,
 }
@@ -302,7 +302,7 @@ impl ContextBuilder {
     }
 }
 
-/// Counts messages, of which the first blocks of number 0 tell of a compaction.
+/// Counts messages, of which the first blocks of number 0 report a compaction.
 fn count(messages: &[Message], from: usize, summary: usize, counter: Counter) -> Vec<TokenParts> {
     let of = |(at, message)| counter.message(message, if from + at == 0 { summary } else { 0 });
     messages.iter().enumerate().map(of).collect()

@@ -1,7 +1,7 @@
 //! Requests to models with a small context window: short, and with few tools at first.
 //!
 //! Rule: a small window gets the tools that all work needs, others when the model asks for them, and no more of the
-//! instruction files than a share of it. What is left out is named, so that the model can get it.
+//! instruction files than a share of it. Omitted files are named, so that the model can get it.
 
 use std::collections::BTreeSet;
 

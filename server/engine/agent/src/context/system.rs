@@ -1,7 +1,8 @@
 //! The system prompt.
 //!
-//! Rule: it is the same for all requests of a session as long as nobody changes mode, style or instructions: a date that
-//! moves on or a list in another order would make every cached prompt worthless. Its parts always come in one order.
+//! Rule: it is the same for all requests of a session as long as the user does not change mode, style or instructions: a
+//! date that moves on or a list in another order would make every cached prompt worthless. Its parts always come in one
+//! order.
 
 use super::needs;
 use crate::conversation::Assignment;
@@ -131,7 +132,7 @@ fn base(mode: Mode, instructions: &Instructions) -> String {
     }
 }
 
-/// How is answered. A plan has a form of its own, to which only a style that somebody chose is added.
+/// The form of answers. A plan has a form of its own, which only a chosen style extends.
 fn style(mode: Mode, instructions: &Instructions) -> Option<String> {
     let is_wanted = mode != Mode::Plan || !instructions.style.is_default();
     is_wanted.then(|| instructions.style.text.clone())

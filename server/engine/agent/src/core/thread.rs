@@ -145,7 +145,7 @@ impl ThreadHandle {
         self.add_item(turn, ItemBody::Notice { level, text, hint, kind: None });
     }
 
-    /// Adds a notice of a kind to the transcript; an empty hint is none.
+    /// Adds a notice of a kind to the transcript; an empty hint is left out.
     pub(crate) fn notice_of(
         &self,
         kind: NoticeKind,

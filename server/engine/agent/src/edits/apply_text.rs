@@ -1,7 +1,7 @@
 //! A text of an answer that the user puts into a document: a code block that they apply.
 //!
-//! Rule: it goes the way of the agent's own changes, so it is reviewed, undone and told like them; only what is open or
-//! in the workspace is changed, whatever path a model has named.
+//! Rule: it goes the way of the agent's own changes, so it is reviewed, undone and reported like them; only a text that is
+//! open or in the workspace is changed, whatever path a model has named.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub enum ApplyTextError {
     #[error(transparent)]
     Apply(#[from] ApplyError),
     /// The session has ended.
-    #[error("the session is closed; load it again to go on")]
+    #[error("the session is closed; load it again to continue")]
     Closed,
 }
 

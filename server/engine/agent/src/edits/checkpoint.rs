@@ -92,7 +92,7 @@ impl Edits {
     /// Begins to restore. [`Event::EditsResolved`] has the outcome.
     ///
     /// # Errors
-    /// [`ResolveError`]; nothing is begun then.
+    /// [`ResolveError`]; nothing is started then.
     pub fn restore(
         self: &Arc<Self>,
         checkpoint: &CheckpointId,
@@ -122,8 +122,8 @@ impl Edits {
         Ok(id)
     }
 
-    /// Goes on with files that were to be brought back with the conversation when the server ended. What is the user's own
-    /// stays, also where it was to go: since then they may have written what nobody has asked about.
+    /// Continues with files that were to be brought back with the conversation when the server ended. The user's own text
+    /// stays, also where it was to go: since then they may have written more.
     pub(crate) async fn finish_restore(&self) {
         let restoring = self.core.state().rewinds.restoring().cloned();
         if let Some(restoring) = restoring {
@@ -268,8 +268,8 @@ impl Edits {
         }
     }
 
-    /// What a closed file of the workspace is and was; `None` for what is told by its text alone: an open document, a
-    /// file elsewhere or behind a link, and one too large to be kept.
+    /// The current and former content of a closed file of the workspace; `None` for a target that is reported by its text
+    /// alone: an open document, a file elsewhere or behind a link, and one too large to be kept.
     async fn images(&self, target: &Target, before: &FileBefore) -> Option<(FileImage, FileImage)> {
         let path =
             target.file().filter(|path| self.workspace.roots().iter().any(|root| path.is_within(root)))?;
@@ -290,7 +290,7 @@ impl Edits {
             (FileBefore::File { bytes: blob }, FileImage::Kept { mode, .. }) => {
                 FileImage::Kept { blob: *blob, mode: *mode }
             }
-            // What the document was on the disk nobody has looked.
+            // The document's content on the disk is unknown.
             (
                 FileBefore::File { .. } | FileBefore::Document { .. },
                 FileImage::Kept { .. } | FileImage::Symlink { .. },

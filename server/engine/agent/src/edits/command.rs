@@ -1,7 +1,7 @@
 //! The changes of a command become the agent's hunks, also where the editor shows them before the command has ended.
 //!
 //! Rule: what the user types or saves while a command runs stays the user's; only a document that becomes what the
-//! command has left on the disk is taken for reloaded.
+//! command has left on the disk is treated as reloaded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use kode_text::host::DocumentEvent;
 use kode_text::shell_change::{FileImage, ShellChange};
 use kode_text::workspace::shadow::{Scan, ShellChanges};
 
-/// So many files that one command has changed are entered hunk by hunk, the others each as a whole.
+/// Maximum number of files changed by one command that are entered hunk by hunk; the others are entered as a whole.
 const MAX_FILES_IN_HUNKS: usize = 200;
 
 /// The mode of a file that was saved for the first time while a command ran.
@@ -49,11 +49,11 @@ enum DocumentState {
 }
 
 impl Edits {
-    /// Looks at the workspace before a command.
+    /// Checks the workspace before a command.
     pub(crate) async fn before_command(&self) -> CommandBaseline {
         let documents = || self.workspace.documents().into_iter().filter(|document| document.path.is_some());
         let watch = self.feed.watch(documents().map(|document| document.target()).collect());
-        // Those opened meanwhile are not waited for.
+        // Documents that were opened meanwhile are not waited for.
         let open = documents().map(|document| (document.target(), document.text)).collect();
         let shadow = Arc::clone(&self.shadow);
         let scan = blocking(move || shadow.before()).await;
@@ -86,7 +86,7 @@ impl Edits {
         drop(self.synced());
     }
 
-    /// Takes in what the user does to open documents while a command runs. What looks like a reload goes on waiting.
+    /// Takes in what the user does to open documents while a command runs. What looks like a reload continues waiting.
     pub(crate) async fn take_in_typing(&self) {
         for (target, text) in self.feed.watched() {
             let saved = self.workspace.saved_text(&target).await;
@@ -199,7 +199,7 @@ impl Edits {
         later.into_iter().for_each(|event| self.take_in(&mut book, event));
     }
 
-    /// Enters a file as a whole. What was followed as the text of a closed file is no more; a document goes on whatever
+    /// Enters a file as a whole. The followed text of a closed file ends; a document continues whatever
     /// becomes of its file.
     pub(super) fn enter_whole(
         &self,
@@ -292,7 +292,7 @@ fn shown(document: &DocumentSnapshot, began: Option<&Rope>, before: &str, after:
     }
 }
 
-/// What becomes of a file as a whole.
+/// The fate of a file as a whole.
 pub(crate) fn kind_of(before: &FileImage, after: &FileImage) -> HunkKind {
     match (before, after) {
         (FileImage::Absent, _) => HunkKind::Created,

@@ -1,6 +1,6 @@
 //! Detecting commits: committed hunks need no review any more.
 //!
-//! Rule: only what git's own records and the bytes on disk prove is taken for committed: the file is, byte for byte,
+//! Rule: only what git's own records and the bytes on disk prove is treated as committed: the file is, byte for byte,
 //! the one in the last commit of the repository it lies in, and holds what the ledger knows. Looked for only while hunks
 //! wait, by the time stamp of git's own log; of git only its objects are asked, so that nothing a repository could make
 //! it run (filters, hooks, transports) is run. A folder without git costs nothing.
@@ -186,7 +186,7 @@ impl EditBook {
         });
         let applied = self.ledger.applied(&candidate.target).into_iter();
         let undone: Vec<_> = applied.map(|hunk| (hunk, HunkState::Undone)).collect();
-        // Of several the newest is what stands there, and it comes first.
+        // Of several, the newest is the current one, and it comes first.
         let whole = self.ledger.replacements(&undone).into_iter().next();
         is_text
             && whole.is_none_or(|whole| match (&whole.expected, &candidate.file) {

@@ -1,9 +1,9 @@
-//! What happens to the open documents whose text the ledger follows, in order, until the ledger takes it in; and which
-//! files it has to look at, because of those nobody says what happened to them.
+//! Events of the open documents whose text the ledger follows, in order, until the ledger takes it in; and which
+//! files it has to check, because no event describes them.
 //!
 //! Rule: taking an event costs the editor's thread a lock that is never held for long; the queue is bounded, and a
 //! document that goes past it is compared as a whole instead. What the agent itself is about to change or a command is
-//! changing is looked at afterwards: it is not the user's.
+//! changing is checked afterwards: it is not the user's.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -187,7 +187,7 @@ impl DocumentObserver for Feed {
         let event = if state.events.len() < MAX_EVENTS {
             event.clone()
         } else {
-            // What the document is now says enough: it is compared as a whole.
+            // The current text of the document is enough: it is compared as a whole.
             state.events.retain(|event| event.document().target() != target);
             match event {
                 DocumentEvent::Changed { after, .. } => DocumentEvent::Opened(after.clone()),

@@ -57,7 +57,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// What the model knows: each character comes once, and says by its code whose it is.
+/// The model's knowledge: each character comes once, and its code identifies its owner.
 #[derive(Default)]
 struct Model {
     next: u32,
@@ -82,7 +82,7 @@ fn is_agents(char: char) -> bool {
 
 impl Model {
     fn take(&mut self, from: u32, count: usize) -> String {
-        // A line break now and then, so that there are lines; it is nobody's.
+        // A line break now and then, so that there are lines; it has no owner.
         let mut text = String::new();
         for _ in 0..count {
             self.next += 1;

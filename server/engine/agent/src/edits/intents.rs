@@ -1,7 +1,7 @@
 //! Intended changes, in the journal before they are written.
 //!
-//! Rule: a change that reached its text before the server ended is the agent's when the session is resumed, though nobody
-//! could enter it; one that did not, or on which somebody has written since, is not claimed.
+//! Rule: a change that reached its text before the server ended is the agent's when the session is resumed, though it
+//! was not entered; a change that did not, or whose text was edited since, is not claimed.
 
 use crate::edits::Edits;
 use kode_base::{atomic, blocking};

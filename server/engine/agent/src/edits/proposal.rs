@@ -68,7 +68,7 @@ impl AcceptedHunks {
         };
         let left_out = ChangeSet { files: part_of(change, &self.rejected), ..change.clone() };
         change.files = part_of(change, &self.names);
-        // The text of a moved file could be in what was refused.
+        // The text of a moved file could be in the refused part.
         change.removals.clear();
         left_out
     }
@@ -113,7 +113,7 @@ impl Edits {
         self.enter(&mut book, LedgerEntry::Changed { target: target.clone(), change, hunks }, None);
     }
 
-    /// Those of the proposals that the user has refused one by one, while the prompt was still open.
+    /// The proposals that the user has refused one by one, while the prompt was still open.
     pub(crate) fn refused_proposals(&self, names: &[HunkId]) -> Vec<HunkId> {
         let book = self.book();
         names.iter().filter(|name| book.decided.get(name) == Some(&false)).cloned().collect()

@@ -1,7 +1,7 @@
 //! The user's actions on hunks: accept, reject, keep, undo, and reverting one of these.
 //!
-//! Rule: asking answers at once, with what cannot be done; doing goes on in a task of its own, and how it went is told
-//! by one event.
+//! Rule: asking answers at once, with what cannot be done; doing continues in a task of its own, and how it went is
+//! reported by one event.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,8 +46,7 @@ impl Edits {
         book.ledger.states_by_call().map(|(call, state)| (call.clone(), state)).collect()
     }
 
-    /// The hunks of one file that wait for the user, by the name under which the editor has it open; `None` when there
-    /// are none.
+    /// The hunks of one file that wait for the user, by the name under which the editor has it open; `None` if none exist.
     #[must_use]
     pub fn review_of(&self, target: &Target) -> Option<FileReview> {
         let book = self.synced();
@@ -63,7 +62,7 @@ impl Edits {
     /// Begins to accept, reject, keep or undo hunks. [`Event::EditsResolved`] has the outcome.
     ///
     /// # Errors
-    /// [`ResolveError`]; nothing is begun then.
+    /// [`ResolveError`]; nothing is started then.
     pub fn resolve(
         self: &Arc<Self>,
         selection: &Selection,
@@ -118,7 +117,7 @@ impl Edits {
     /// Begins to revert a resolution, by default the newest. [`Event::EditsResolved`] has the outcome.
     ///
     /// # Errors
-    /// [`ResolveError`]; nothing is begun then.
+    /// [`ResolveError`]; nothing is started then.
     pub fn revert(self: &Arc<Self>, resolution: Option<&ResolutionId>) -> Result<ResolutionId, ResolveError> {
         if self.core.is_closing() {
             return Err(ResolveError::Closed);

@@ -1,6 +1,6 @@
 //! The user's view of the agent's changes: hunks, resolutions, checkpoints.
 //!
-//! Rule: looking costs no disk and waits for nothing; acting answers at once with an id, and how it went is told by
+//! Rule: looking costs no disk and waits for nothing; acting answers at once with an id, and how it went is reported by
 //! an event.
 
 use jiff::Timestamp;
@@ -21,7 +21,7 @@ pub enum AmendedPolicy {
     Undo,
 }
 
-/// Why nothing was begun.
+/// Why nothing was started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
     /// No such hunk.
@@ -48,7 +48,7 @@ pub enum ResolveError {
     #[error("a turn is running; cancel it or wait for it")]
     Busy,
     /// The session was closed.
-    #[error("the session is closed; load it again to go on")]
+    #[error("the session is closed; load it again to continue")]
     Closed,
 }
 
@@ -118,7 +118,7 @@ pub struct RestoreFile {
     pub target: Target,
     /// The change, as a unified diff from the current text.
     pub unified: String,
-    /// The user's own changes since the checkpoint, as a unified diff; empty when there are none.
+    /// The user's own changes since the checkpoint, as a unified diff; empty if none exist.
     pub user_edits: String,
     /// Why it cannot be restored, if it cannot.
     pub problem: Option<String>,

@@ -1,6 +1,6 @@
 //! Bringing hunks into other states, on the disk or in the text, and in the ledger.
 //!
-//! Rule: what was made last is taken out first. Nothing is written over what somebody else has put there, and no file is
+//! Rule: the last change is taken out first. Nothing overwrites content of others, and no file is
 //! made of the pieces of one that is gone.
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const MAX_ATTEMPTS: usize = 5;
 
 impl Edits {
     /// Brings hunks of one file into states, on the disk or in its text and in the ledger; they are one step of
-    /// [`Ledger::steps`]. Answers the hunks that are there now, and those the user's own text stands in. The caller holds
+    /// [`Ledger::steps`]. Answers the hunks that are there now, and those the user's own text is in. The caller holds
     /// `writing`.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Edits {
         result
     }
 
-    /// The same for hunks that are the file as a whole. Nobody reads it: it need not be text.
+    /// The same for hunks that are the file as a whole. It is not read: it need not be text.
     async fn switch_whole(
         &self,
         target: &Target,
@@ -137,7 +137,7 @@ impl Edits {
         Err(format!("`{}` kept changing; nothing was done", self.workspace.display(target)))
     }
 
-    /// What has to be done to a text as it is. Of a file that is gone the ledger keeps the last text: only the states
+    /// The edits of the current text. Of a file that is gone the ledger keeps the last text: only the states
     /// of its hunks change, and no file is made of what they are a part of.
     fn plan_switch(
         &self,
@@ -173,7 +173,7 @@ impl Edits {
             return Err(format!("a command has replaced `{path}` since; undo that first"));
         }
         let resolved = moves.iter().map(|(hunk, _)| hunk.clone()).collect();
-        // One that is out of the text stays what it is: there is nothing of it for the user's text to stand in.
+        // One that is out of the text stays what it is: there is nothing of it for the user's text to be in.
         let stands = |hunk: &&HunkId| ledger.state(hunk).is_some_and(HunkState::is_in_text);
         let conflicts = plan.conflicts.iter().filter(stands);
         moves.extend(conflicts.map(|hunk| (hunk.clone(), HunkState::Conflict)));
@@ -193,7 +193,7 @@ impl Edits {
         Ok(SwitchPlan { switched: SwitchOutcome { resolved, conflicts: plan.conflicts }, moves, edits })
     }
 
-    /// Replaces files as a whole, unless somebody has changed them since.
+    /// Replaces files as a whole, unless they were changed since.
     pub(crate) async fn replace_whole(&self, whole: Vec<FileReplacement>) -> Result<(), String> {
         let shadow = Arc::clone(&self.shadow);
         let replaced = blocking(move || {

@@ -167,7 +167,7 @@ impl EditBench {
         self.session.edits().take_news()
     }
 
-    /// What the ledger says is so.
+    /// The state of the ledger is true.
     pub(crate) async fn check(&self, names: &[&str]) {
         for name in names {
             let target = self.target(name);
@@ -182,7 +182,7 @@ impl EditBench {
                 .unwrap_or_default();
             let known = self.session.edits().synced().ledger.text(&target).map(Rope::to_string);
             let is_open = self.rig.editor.documents_now().contains(&target);
-            // Of a closed file the ledger learns when somebody looks.
+            // Of a closed file the ledger learns at the next check.
             if let (Some(known), true) = (known, is_open) {
                 assert_eq!(known, *shown, "{name}");
             }
@@ -368,7 +368,7 @@ async fn a_session_taken_up_again_knows_its_hunks_and_where_they_are_now() {
     bench.types("open.txt", "a", "aa");
     bench.session.close();
     bench.session.closed().await;
-    // Nobody listens.
+    // No listener exists.
     bench.types("open.txt", "aa", "top\naa");
     bench.restart().await;
     assert_eq!(bench.review("open.txt"), [(Applied, "b\n".into(), "B\n".into())]);

@@ -141,7 +141,7 @@ async fn a_step_that_the_editor_has_taken_back_already_does_not_stop_those_befor
     assert_eq!(bench.rig.shown("a.txt"), "1\n2\n");
 }
 
-/// The text or bytes of a file, with whether it can be run; "-" when there is none.
+/// The text or bytes of a file, with whether it can be run; "-" if absent.
 fn seen(bench: &EditBench, name: &str) -> String {
     use std::os::unix::fs::PermissionsExt;
     let path = bench.rig.path(name);

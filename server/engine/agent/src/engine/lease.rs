@@ -1,6 +1,6 @@
 //! Sessions that other processes write: following them, taking them over, and letting go of one's own.
 //!
-//! Rule: whoever holds the journal's lock writes, and nobody else; nobody takes a session over unasked. What is asked of
+//! Rule: only the holder of the journal's lock writes; no process takes a session over unasked. A request to
 //! another process is answered, or given up after [`TAKE_OVER_LIMIT`].
 
 use std::collections::{HashMap, HashSet};
@@ -202,8 +202,8 @@ impl Engine {
         lock(&self.followed).get(id).filter(|following| !following.is_stopped()).cloned()
     }
 
-    /// The session to hand a prompt to. One that nobody writes any more is taken over: that is what whoever hands in a
-    /// prompt means.
+    /// The session to hand a prompt to. A session without a writer is taken over: this is the intent of a
+    /// prompt.
     ///
     /// # Errors
     /// As [`Engine::session`], and the errors of taking it over.

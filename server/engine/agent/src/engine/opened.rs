@@ -1,7 +1,7 @@
 //! A session as it lies on disk, and how it is opened.
 //!
-//! Rule: the journal is opened for writing before it is read, so that nobody else writes what is read; a fault of ours in what
-//! it says is not its absence.
+//! Rule: the journal is opened for writing before it is read, so that no other process writes during the read; a fault of
+//! ours in what it says is not its absence.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(super) async fn in_background(
     })
 }
 
-/// Opens a stored session for writing: from its base, or by folding its journal. `beginning` is taken for its first
+/// Opens a stored session for writing: from its base, or by folding its journal. `beginning` is treated as its first
 /// record when that is lost.
 pub(super) fn open_session(
     disk: &Arc<dyn Disk>,

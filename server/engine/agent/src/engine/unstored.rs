@@ -19,7 +19,7 @@ use kode_record::record::Record;
 /// The temporary folder of sessions that are not stored; made for the first of them.
 pub(super) type UnstoredSessions = Arc<Mutex<Option<Scratch>>>;
 
-/// The files of a session that has begun.
+/// The files of a session that has started.
 pub(super) struct StoredBeginning {
     pub(super) journal: Journal,
     pub(super) blobs: Blobs,

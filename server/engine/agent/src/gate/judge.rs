@@ -25,14 +25,14 @@ const SPARED_LOOK: usize = 50;
 pub(crate) struct Judgment {
     /// The verdict.
     pub(crate) verdict: Verdict,
-    /// What it may reach when it runs.
+    /// Its confinement when it runs.
     pub(crate) bounds: CallBounds,
 }
 
-/// What a call may reach when it runs, as it was judged.
+/// The confinement of a running call, by its verdict.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallBounds {
-    /// The sandbox its commands run in; `None` where there is none, or where they run outside of it.
+    /// The sandbox its commands run in; `None` if absent, or where they run outside of it.
     pub(crate) sandbox: Option<Arc<Sandbox>>,
     /// Where the paths it names led when it was judged.
     pub(crate) resolved: ResolvedPaths,

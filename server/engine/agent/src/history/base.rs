@@ -48,7 +48,7 @@ pub(crate) enum BaseDue {
 /// The newest base of a session.
 #[derive(Debug, Default)]
 pub(crate) struct NewestBase {
-    /// The bytes of the journal in it; 0 when there is none.
+    /// The bytes of the journal in it; 0 if absent.
     pub(crate) offset: u64,
     /// How large it is.
     pub(crate) size: u64,

@@ -70,8 +70,8 @@ pub struct FollowedSession {
 #[derive(Debug)]
 struct TailPosition {
     tail: JournalTail,
-    /// Whether the journal is another one by now, whose beginning has not come yet: what stands there is no part of what
-    /// is shown.
+    /// Whether the journal is another one by now, whose beginning has not come yet: its content is no part of the
+    /// shown transcript.
     is_headless: bool,
 }
 
@@ -84,9 +84,9 @@ struct FollowedState {
 }
 
 impl FollowedSession {
-    /// Reads a journal and follows it; `log` is that of the session where this process has written it until now: it is told
-    /// what another one has written since. `beginning` is taken for the first record where that is lost, and says by which id
-    /// the session is known. `None` when that has none either. Waits for the disk.
+    /// Reads a journal and follows it; `log` is that of the session where this process has written it until now: it gets
+    /// the events that another one has written since. `beginning` is treated as the first record where that is lost, and
+    /// says by which id the session is known. `None` when that has none either. Waits for the disk.
     ///
     /// # Errors
     /// The error of the system.
@@ -397,7 +397,7 @@ fn tell(log: &EventLog, stamp: LineStamp, told: Vec<Event>) {
     log.follow(stamp.seq, stamp.written, told);
 }
 
-/// Folds a journal from its beginning, wherever that stands, and shows what each line tells. Answers what was folded, and
+/// Folds a journal from its beginning, wherever that is, and emits each line's events. Answers the folded state, and
 /// whether the rest could be read.
 fn fold(
     tail: &mut JournalTail,

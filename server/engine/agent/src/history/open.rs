@@ -50,8 +50,8 @@ pub(crate) struct OpeningSource<'a> {
     pub(crate) beginning: &'a Record,
 }
 
-/// Reads the session with this journal, which nobody may write meanwhile. `since` is the number of the event after which
-/// somebody wants the events: a base tells none of those before it.
+/// Reads the session with this journal, which no process may write meanwhile. `since` is the number of the event after which
+/// events are wanted: a base has none of those before it.
 ///
 /// # Errors
 /// When the journal cannot be read, or what leaves memory has no place.

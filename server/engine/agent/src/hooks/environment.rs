@@ -24,7 +24,7 @@ const MAX_BYTES: usize = 256 << 10;
 /// The most variables that are taken over.
 const MAX_VARIABLES: usize = 200;
 
-/// Stands between the environment before and after.
+/// Is between the environment before and after.
 const MARK: &str = "KODE_LS_ENVIRONMENT_FOLLOWS";
 
 /// The variables that a shell changes by itself.

@@ -349,7 +349,7 @@ impl HookRunner {
         for problem in problems {
             if self.state.is_news(turn, trigger.event, &problem) {
                 let text = format!("A hook of {}: {problem}.", trigger.event.name());
-                let hint = "It held nothing back. `agent/hooks/list` tells where it stands.";
+                let hint = "It blocked nothing. `agent/hooks/list` shows where it is configured.";
                 main.notice_of(NoticeKind::Hook, turn, (NoticeLevel::Warning, &text, hint));
             }
         }

@@ -38,7 +38,7 @@ pub(super) async fn post(request: HookRequest<'_>) -> Result<String, String> {
     let is_known = |name: &str| allowed.iter().any(|allowed| allowed == name);
     let variable =
         |name: &str| lookup(name).or_else(|| is_known(name).then(|| std::env::var(name).ok()).flatten());
-    let address = Url::parse(&url).map_err(|error| format!("its address is none: {error}"))?;
+    let address = Url::parse(&url).map_err(|error| format!("its address is invalid: {error}"))?;
     let mut builder = client_builder().redirect(redirect::Policy::none()).pool_max_idle_per_host(0);
     if is_here(&address) {
         builder = builder.no_proxy();
@@ -77,7 +77,7 @@ pub(super) async fn post(request: HookRequest<'_>) -> Result<String, String> {
     if text.trim().is_empty() || is_object() {
         Ok(text)
     } else {
-        Err("the answer is no JSON object".to_owned())
+        Err("the answer is not a JSON object".to_owned())
     }
 }
 

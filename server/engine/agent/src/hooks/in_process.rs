@@ -30,7 +30,7 @@ pub enum HookLayer {
     Agent,
 }
 
-/// A call that a hook looks at.
+/// A call that a hook checks.
 #[derive(Clone, Copy, Debug)]
 pub struct HookCall<'a> {
     /// The session.
@@ -83,10 +83,10 @@ pub struct PostUpdate {
     pub context: Option<String>,
 }
 
-/// Looks at calls of tools before and after they run.
+/// Checks calls of tools before and after they run.
 #[async_trait]
 pub trait ToolHook: Send + Sync {
-    /// Whether it looks at calls of a tool.
+    /// Whether it checks calls of a tool.
     fn wants(&self, _tool: &str) -> bool {
         true
     }
@@ -132,7 +132,7 @@ impl HookChain {
         self.0.insert(at, (layer, hook));
     }
 
-    /// Whether there are none.
+    /// Whether no hook exists.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -142,7 +142,7 @@ impl HookRunner {
         self.main_thread().notice_of(NoticeKind::Hook, turn, (NoticeLevel::Warning, &text, hint));
     }
 
-    /// Runs the hooks of the session's end, if a prompt had begun it.
+    /// Runs the hooks of the session's end, if a prompt had started it.
     pub(crate) async fn session_end(&self) {
         let conversation = Conversation::main(&self.core, &self.environment);
         if !self.state.has_started() || !self.has_hooks(&conversation, HookEvent::SessionEnd) {
@@ -306,7 +306,7 @@ impl HookRunner {
         let Some(reason) = stop else { return false };
         self.state.stop(turn);
         let text = format!("A hook stopped the turn: {reason}");
-        let hint = "Send `continue` to go on.";
+        let hint = "Send `continue` to resume.";
         self.main_thread().notice_of(NoticeKind::Hook, turn, (NoticeLevel::Warning, &text, hint));
         true
     }

@@ -1,7 +1,7 @@
 //! The output of one run of a hook: exit code, JSON and plain text, parsed into one value.
 //!
-//! Rule: exit code 2 blocks where the event can block, whatever else is said; other codes and broken JSON never do; what is
-//! not understood is told and decides nothing.
+//! Rule: exit code 2 blocks where the event can block, regardless of other output; other codes and broken JSON never do;
+//! output that is not understood is reported and decides nothing.
 
 use serde_json::{Map, Value};
 
@@ -165,7 +165,7 @@ pub(super) fn read(event: HookEvent, run: &HandlerRun) -> HandlerOutput {
         }
         ParsedOutput::Loose(_) | ParsedOutput::Text => of_text(event, code, &run.stdout),
         ParsedOutput::Broken(error) => HandlerOutput {
-            notes: vec![format!("what it printed looks like JSON and is none: {error}")],
+            notes: vec![format!("its output looks like JSON and is invalid: {error}")],
             ..of_text(event, code, &run.stdout)
         },
     };

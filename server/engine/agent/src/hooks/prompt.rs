@@ -86,7 +86,7 @@ impl HookRunner {
 
 /// The output that a command with the model's verdict would print.
 fn verdict(text: &str) -> Result<String, String> {
-    let wrong = || "the model's answer is no JSON object with `ok`".to_owned();
+    let wrong = || "the model's answer is not a JSON object with `ok`".to_owned();
     let at = text.find('{').ok_or_else(wrong)?;
     let mut objects = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Map<String, Value>>();
     let object = objects.next().and_then(Result::ok).ok_or_else(wrong)?;

@@ -81,7 +81,7 @@ impl HookState {
         start
     }
 
-    /// Whether a prompt has begun the session.
+    /// Whether a prompt has started the session.
     pub(super) fn has_started(&self) -> bool {
         *lock(&self.has_started)
     }

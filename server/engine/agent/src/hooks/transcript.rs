@@ -1,7 +1,7 @@
 //! The transcript of a conversation as a file for hooks: one JSON object a line, in the form that scripts for other agents
 //! read.
 //!
-//! Rule: the file is written when a hook is about to run and only what is new is added to it; it is its user's alone. It is
+//! Rule: the file is written when a hook is about to run and only new records are added to it; it is its user's alone. It is
 //! a copy: nothing of it is ever read back.
 
 use std::collections::HashMap;

@@ -81,7 +81,7 @@ impl InputReader {
         }
     }
 
-    /// The things that a text points at, as one text for the model; `None` where there are none.
+    /// The things that a text points at, as one text for the model; `None` if none exist.
     pub(crate) async fn mentioned(&self, text: &str, cancel: &CancellationToken) -> Option<String> {
         let mut gathered = Attachments::default();
         tokio::select! {
@@ -158,7 +158,7 @@ impl InputReader {
         }
     }
 
-    /// The part that a mention names; `None` where there is none of that name.
+    /// The part that a mention names; `None` for an unknown name.
     async fn part_of(&self, mention: &Mention) -> Option<PromptPart> {
         Some(match &mention.named {
             MentionTarget::Path { path, lines } => {
@@ -211,9 +211,9 @@ impl Attachments {
             .filter_map(|block| if let Block::Image(image) = block { Some(image.size()) } else { None });
         let (images, image_bytes) = sizes.fold((0, 0), |(count, all), size| (count + 1, all + size));
         let problem = if self.images + images > MAX_IMAGES {
-            Some(format!("a prompt may have {MAX_IMAGES} pictures"))
+            Some(format!("a prompt may have {MAX_IMAGES} images"))
         } else if self.image_bytes + image_bytes > MAX_ALL_IMAGES_BYTES {
-            Some(format!("the pictures of a prompt may have {MAX_ALL_IMAGES_BYTES} bytes together"))
+            Some(format!("the images of a prompt may have {MAX_ALL_IMAGES_BYTES} bytes together"))
         } else {
             None
         };

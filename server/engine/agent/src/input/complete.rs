@@ -1,4 +1,4 @@
-//! What can be meant by the word at the cursor of a prompt: files and folders after `@`, commands and skills after `/`,
+//! The completions of the word at the cursor of a prompt: files and folders after `@`, commands and skills after `/`,
 //! those that are built in among them.
 //!
 //! Rule: the list of files is made beside everything else, is bounded, and is at most some seconds old; a question is
@@ -301,7 +301,7 @@ fn best(typed: &str, open: &BTreeSet<String>, files: &[String], room: usize) -> 
     scored.into_iter().map(|(.., path)| completion(path)).collect()
 }
 
-/// How well what was typed, in lower case, fits a name in which its characters come in the same order; `None` when they
+/// How well the typed text, in lower case, fits a name in which its characters come in the same order; `None` when they
 /// do not. Runs, beginnings of words and the last part of a path count for more.
 fn score(typed: &str, name: &str) -> Option<u32> {
     let trimmed = name.trim_end_matches('/');

@@ -92,7 +92,7 @@ fn prose(text: &str) -> Vec<String> {
     lines
 }
 
-/// What follows an `@`, and how many bytes of the text it takes.
+/// The text after an `@`, and how many bytes of the text it takes.
 fn mention(after: &str) -> Option<(Mention, usize)> {
     let made = |named, is_quoted, length: usize| {
         Some((Mention { named, is_quoted, written: format!("@{}", &after[..length]) }, length))

@@ -44,7 +44,7 @@ impl InputReader {
         if !written.is_empty() {
             let text = format!("Noted in {}.", written.join(" and "));
             let hint =
-                "It counts from the next prompt on. An open document has still to be saved.".to_owned();
+                "It applies from the next prompt on. An open document still has to be saved.".to_owned();
             thread.notice(turn, NoticeLevel::Info, text, Some(hint));
         }
         if !problems.is_empty() {

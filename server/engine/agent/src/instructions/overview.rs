@@ -1,7 +1,7 @@
 //! An overview of the working directory for the system prompt.
 //!
-//! Rule: it is bounded in lines, in bytes and in what is looked at; ignored and hidden files are left out, and so is what the
-//! model may not be told of. What is left out is counted, and the levels come one after the other: a large folder cannot
+//! Rule: it is bounded in lines, in bytes and in checked files; ignored and hidden files are left out, and so are files
+//! that the model may not know. Omitted files are counted, and the levels come one after the other: a large folder cannot
 //! hide its neighbors.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -111,8 +111,8 @@ fn list(
     listing
 }
 
-/// What is in folders and not ignored, so many levels below `top`. It is walked from there, because what is ignored above a folder
-/// is looked for in all that lie above where a walk begins.
+/// The content of folders, without ignored files, this many levels below `top`. It is walked from there, because an ignore
+/// rule above a folder is looked for in all that lie above where a walk begins.
 fn look(top: &AbsPath, folders: &[AbsPath], level: usize) -> HashMap<AbsPath, FolderEntries> {
     let found = Arc::<Mutex<HashMap<AbsPath, FolderEntries>>>::default();
     let into = Arc::clone(&found);

@@ -1,4 +1,4 @@
-//! What stands in the system prompt, and what comes beside files.
+//! The system prompt, and the instructions that come with files.
 
 use std::sync::mpsc;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::tests::Bench;
 
 impl InstructionLoader {
-    /// Whether the first look at the working directory has ended.
+    /// Whether the first check the working directory has ended.
     pub(crate) fn has_looked(&self) -> bool {
         lock(&self.first_look).as_ref().is_some_and(JoinHandle::is_finished)
     }

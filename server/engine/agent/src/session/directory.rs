@@ -14,13 +14,13 @@ pub(crate) trait SessionDirectory: Send + Sync {
     /// Begins a session that replaces a cleared one: in the same folders, with the same mode, model and style.
     ///
     /// # Errors
-    /// Why there is none, for people.
+    /// The reason of the failure, for people.
     async fn begin_like(&self, session: &Session) -> Result<SessionId, String>;
 
     /// Begins a session with the whole conversation of this one.
     ///
     /// # Errors
-    /// Why there is none, for people.
+    /// The reason of the failure, for people.
     async fn copy(&self, session: &Session, title: &str) -> Result<SessionId, String>;
 
     /// The newest sessions of the same folders, except this one.
@@ -32,6 +32,6 @@ pub(crate) trait SessionDirectory: Send + Sync {
     /// The whole session as a Markdown document.
     ///
     /// # Errors
-    /// Why there is none, for people.
+    /// The reason of the failure, for people.
     async fn document(&self, session: &Session) -> Result<String, String>;
 }

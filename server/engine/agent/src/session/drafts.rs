@@ -33,7 +33,7 @@ pub enum DraftError {
         size: usize,
     },
     /// The session was closed.
-    #[error("the session is closed; load it again to go on")]
+    #[error("the session is closed; load it again to continue")]
     Closed,
 }
 
@@ -50,7 +50,7 @@ impl Drafts {
         Arc::new(Self { core: Arc::clone(core), is_due: AtomicBool::default(), changed: Notify::default() })
     }
 
-    /// Stores the unsent prompt; `None` when there is none any more.
+    /// Stores the unsent prompt; `None` once it is gone.
     ///
     /// # Errors
     /// [`DraftError`]; the draft stays as it is then.

@@ -159,7 +159,7 @@ async fn carry_out(
     }
 }
 
-/// Ends the work of a session that is being closed, and writes what is left.
+/// Ends the work of a session that is being closed, and writes the rest.
 async fn end(session: &Arc<Session>) {
     let services = &session.services;
     services.hooks.session_end().await;

@@ -62,7 +62,7 @@ pub enum SubmitError {
     #[error("{} messages wait for the running turn already", STEERING_LIMIT)]
     SteeringFull,
     /// The session was closed.
-    #[error("the session is closed; load it again to go on")]
+    #[error("the session is closed; load it again to continue")]
     Closed,
     /// The turn limit is zero.
     #[error("chat is disabled: the turn limit is 0")]
@@ -105,7 +105,7 @@ impl Prompts {
     }
 
     /// Submits a prompt: its turn begins at once, or it waits behind the running one. Where prompts wait and no turn runs, it
-    /// comes before them, and they go on after it.
+    /// comes before them, and they continue after it.
     ///
     /// # Errors
     /// [`SubmitError`]; the prompt is not accepted then.
@@ -232,10 +232,10 @@ impl Prompts {
     /// Adds a notice that the waiting prompts do not begin by themselves after this turn.
     fn notify_paused(&self, state: &mut SessionState, turn: &TurnId, waiting: usize) {
         let text = match waiting {
-            1 => "One prompt still waits; it does not begin by itself.".to_owned(),
-            _ => format!("{waiting} prompts still wait; they do not begin by themselves."),
+            1 => "One prompt still waits; it does not start by itself.".to_owned(),
+            _ => format!("{waiting} prompts still wait; they do not start by themselves."),
         };
-        let hint = "Write something and they go on after it; or send one ahead, or drop them.".to_owned();
+        let hint = "Send a prompt and they run after it, or promote or remove them.".to_owned();
         let body = ItemBody::Notice { level: NoticeLevel::Info, text, hint: Some(hint), kind: None };
         self.core.add_item(state, turn, body);
     }

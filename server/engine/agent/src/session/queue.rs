@@ -1,7 +1,7 @@
 //! The prompts that wait for a turn of their own: edited, removed, moved, promoted.
 //!
 //! Rule: submitted prompts begin in their order, each once, and only after a turn that came to its end. After a cancel, a
-//! fault or a restart the queue waits for the user: a new prompt begins at once then, and the queue goes on after it.
+//! fault or a restart the queue waits for the user: a new prompt begins at once then, and the queue continues after it.
 
 use crate::session::prompts::{Prompts, SubmitOutcome};
 use crate::state::queue::{QueueError, WaitingPrompt};

@@ -101,7 +101,7 @@ impl Session {
         self.core()
             .commit_to(&mut state, Record::Resumed { sealed, skipped_records, states, strategy, breakpoint });
         self.replace_lost_model(&mut state);
-        // Prompts that waited when the server ended go on waiting for a person: nothing runs by itself on a resume.
+        // Prompts that waited when the server ended continue waiting for a person: nothing runs by itself on a resume.
     }
 
     /// Waits until all requests of the run before are made again, or need no answer any more; for a limited time.
@@ -181,7 +181,7 @@ impl Session {
         blocking(check).await;
     }
 
-    /// Replaces the mode of the session by the default one where it was disabled meanwhile, or is none of this build's.
+    /// Replaces the mode of the session by the default one where it was disabled meanwhile, or is unknown to this build.
     fn replace_lost_mode(&self) {
         let in_force = self.services.gate.in_force();
         let mut state = self.core().state();
@@ -191,7 +191,7 @@ impl Session {
                 format!("This version of kode-ls does not know the mode `{lost}` of this session.")
             }
             (None, Err(error)) => {
-                format!("The mode {} of this session counts no more: {error}.", state.config.mode.name())
+                format!("The mode {} of this session no longer applies: {error}.", state.config.mode.name())
             }
             (None, Ok(_)) => return,
         };
@@ -211,8 +211,8 @@ impl Session {
             let is_told =
                 |item: &Item| matches!(&item.body, ItemBody::Notice { text: told, .. } if *told == text);
             if !state.main.items.backwards().any(|item| is_told(&item)) {
-                let hint = "Bring the folder back to go on; until then the tools find nothing there, and commands \
-                            do not run.";
+                let hint = "Restore the folder to continue. Until then the tools find nothing there, and \
+                     commands do not run.";
                 report_loss(self.core(), &mut state, &text, hint);
             }
         }
@@ -297,7 +297,7 @@ fn break_off(core: &Arc<Core>, state: &mut SessionState, turn: TurnId) {
     let is_lost = state.running.prompt.as_ref().is_some_and(|pending| !pending.prompt.parts().is_empty());
     let hint = match is_lost {
         true => "What went with the prompt had not been read yet: hand it in again.",
-        false => "Send `continue` to go on from here.",
+        false => "Send `continue` to resume from here.",
     };
     core.commit_to(state, interrupted(&turn, hint));
     let (usage, figures) = (state.spending.usage_of(&turn), TurnFigures::default());
@@ -316,8 +316,8 @@ fn note_damage(core: &Arc<Core>, state: &mut SessionState, lines: u64) {
     }
     let turn = state.main.turns().last().cloned().unwrap_or_else(TurnId::generate);
     let hint = format!(
-        "What they told is missing here and for the model; everything else is as it was. The journal is kept as it \
-         is: {}",
+        "Their content is missing here and for the model; everything else is unchanged. The journal is \
+             kept as it is: {}",
         core.journal().path().display()
     );
     let (level, kind) = (NoticeLevel::Warning, Some(NoticeKind::Damaged));

@@ -1,6 +1,6 @@
 //! Cleanup of old sessions, and of unused files of others.
 //!
-//! Rule: it is done at most once a day, by one process. Sessions that were put away, that are open anywhere, or that cannot
+//! Rule: it is done at most once a day, by one process. Sessions that are archived, that are open anywhere, or that cannot
 //! be read are not deleted.
 
 use std::fs::{File, OpenOptions};
@@ -76,7 +76,7 @@ impl Catalogue {
         // Later files were not read yet, or were too young.
         let since = last.and_then(|last| last.checked_sub(INTERVAL).ok()).unwrap_or(Timestamp::MIN);
         let mut cleaned = CleanupReport::default();
-        // Whether one was put away is known only when all of it was read.
+        // Whether one was archived is known only when all of it was read.
         self.close_gaps(&WorkspaceFilter::All);
         for workspace in self.folders_of(&WorkspaceFilter::All) {
             self.clean_workspace(&workspace, options, since, &mut cleaned);

@@ -46,7 +46,7 @@ pub(super) struct SessionDigest {
     pub(super) created: Option<Timestamp>,
     /// When something happened in it that is more than its title.
     pub(super) updated: Option<Timestamp>,
-    /// Turns that have begun, also those that the conversation went back before.
+    /// Turns that have started, also those that the conversation went back before.
     pub(super) turns: u64,
     pub(super) model: String,
     pub(super) mode: Option<Mode>,

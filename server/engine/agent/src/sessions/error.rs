@@ -52,7 +52,7 @@ pub enum SessionError {
     /// The process that writes it keeps it.
     #[error("the session {}, and stays there: {why}", open_in(by.as_deref()))]
     Declined {
-        /// Who.
+        /// The holder.
         by: Option<Box<SessionWriter>>,
         /// Why.
         why: LeaseRefusal,
@@ -60,7 +60,7 @@ pub enum SessionError {
     /// The process that writes it does not answer.
     #[error("the session {}, which did not answer within {} s", open_in(by.as_deref()), TAKE_OVER_LIMIT.as_secs())]
     Silent {
-        /// Who.
+        /// The holder.
         by: Option<Box<SessionWriter>>,
     },
     /// The mode is switched off.

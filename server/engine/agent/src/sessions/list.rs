@@ -22,9 +22,9 @@ use kode_record::title::TitledBy;
 /// A query for the list.
 #[derive(Clone, Debug)]
 pub struct ListSessions {
-    /// Whose sessions.
+    /// The session of the sessions.
     pub workspaces: WorkspaceFilter,
-    /// Whether sessions that were put away are listed.
+    /// Whether sessions that are archived are listed.
     pub archived: ArchiveFilter,
     /// The most sessions of a page.
     pub limit: usize,
@@ -36,7 +36,7 @@ pub struct ListSessions {
     pub thorough: bool,
 }
 
-/// Whether sessions that were put away are listed.
+/// Whether sessions that are archived are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ArchiveFilter {
     /// They are left out.
@@ -68,9 +68,9 @@ pub struct SessionSummary {
     pub id: SessionId,
     /// The title; empty before the first prompt.
     pub title: String,
-    /// Who named it so; `None` for the first line of its first prompt.
+    /// The author of the title; `None` for the first line of its first prompt.
     pub titled: Option<TitledBy>,
-    /// Whether it was put away.
+    /// Whether it was archived.
     pub archived: bool,
     /// Where it is.
     pub presence: SessionPresence,
@@ -97,7 +97,7 @@ pub struct SessionSummary {
 /// The total size of sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionTotals {
-    /// How many there are, those that were put away included.
+    /// How many there are, those that are archived included.
     pub sessions: u64,
     /// The room they take on the disk, in bytes.
     pub bytes: u64,
@@ -118,7 +118,7 @@ pub struct SessionPage {
 
 /// A text that no page of the list was answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this cursor is of no page of the list; begin without one")]
+#[error("this cursor belongs to no page of the list; start without one")]
 pub struct BadCursor;
 
 /// The place of a session in the list.
@@ -260,7 +260,7 @@ impl ArchiveFilter {
 }
 
 impl ListSessions {
-    /// The newest sessions of workspaces, but for those that were put away.
+    /// The newest sessions of workspaces, but for those that are archived.
     #[must_use]
     pub fn newest(workspaces: WorkspaceFilter, limit: usize) -> Self {
         let (archived, cursor) = (ArchiveFilter::Hide, None);

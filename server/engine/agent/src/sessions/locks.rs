@@ -1,6 +1,6 @@
 //! Which journals another process has open.
 //!
-//! Rule: looking disturbs nobody: a lock is only tried where the system's own table says that there is one, or where there
+//! Rule: a check disturbs no writer: a lock is only tried where the system's own table says that there is one, or where there
 //! is no such table.
 
 use std::collections::HashSet;

@@ -44,7 +44,7 @@ impl Catalogue {
     }
 }
 
-/// Locks a journal; `None` where there is none, or where it must not be opened.
+/// Locks a journal; `None` if absent, or where it must not be opened.
 ///
 /// # Errors
 /// The error of the system; of kind [`io::ErrorKind::ResourceBusy`] for an open session.

@@ -105,7 +105,7 @@ pub enum BadQuery {
     #[error("at most {MAX_QUERY} characters can be searched for")]
     TooLong,
     /// The cursor is of no page.
-    #[error("this cursor is of no page of a search; begin without one")]
+    #[error("this cursor belongs to no page of a search; start without one")]
     Cursor,
     /// The words cannot be searched for.
     #[error("these words cannot be searched for: {0}")]
@@ -211,7 +211,7 @@ fn search_session(
     let lines = search_lines(words, &found.folder.join(JOURNAL), before, cancel, |hit| {
         newest.retain(|known: &LineHit| (&known.item, known.kind) != (&hit.item, hit.kind));
         newest.push_back(hit);
-        // Those of one line stay together, so that the next page can begin before it.
+        // Hits of one line stay together, so that the next page can begin before it.
         while newest.len() > room && newest.front().map(|hit| hit.line) != newest.back().map(|hit| hit.line) {
             newest.pop_front();
             next = newest.front().map_or(0, |hit| hit.line);

@@ -1,7 +1,8 @@
 //! Removes unused files of a session: blobs that its journal does not name, and unfinished files.
 //!
-//! Rule: whoever removes holds the journal, and nothing was added to it since it was looked through. A content stays if its name stands anywhere in the journal, damaged lines
-//! included, and while it is young: its record may still be on its way. A journal that cannot be read sweeps nothing.
+//! Rule: a removing process holds the journal, and nothing was added to it since it was looked through. A content stays if
+//! its name is anywhere in the journal, damaged lines included, and while it is young: its record may still be on its way.
+//! A journal that cannot be read sweeps nothing.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -263,7 +263,7 @@ fn an_index_answers_for_sessions_whose_journals_are_as_they_were() {
     let index = home.catalogue().folder(&home.workspace()).join("index.json");
     let text = fs::read_to_string(&index).unwrap();
     assert_eq!(home.list(&home.catalogue(), &ListSessions::newest(home.here(), 100)), whole);
-    // What it says is what is said: nothing was opened.
+    // The list has the stated values: nothing was opened.
     fs::write(&index, text.replace("\"title\":\"prompt\"", "\"title\":\"kept\"")).unwrap();
     let again = home.list(&home.catalogue(), &ListSessions::newest(home.here(), 100));
     assert!(again.sessions.iter().all(|session| session.title == "kept"), "{again:?}");
@@ -508,7 +508,7 @@ fn hits_come_in_pages_the_newest_first_each_once() {
     }
 }
 
-/// So many days from now.
+/// This many days from now.
 fn in_days(days: i64) -> Timestamp {
     Timestamp::now().checked_add(SignedDuration::from_hours(24 * days)).unwrap()
 }

@@ -29,7 +29,7 @@ pub struct SubAgent {
     pub call: Option<CallId>,
     /// The turn in which it works, until its work ends.
     pub turn: Option<TurnId>,
-    /// Tokens that its models have taken for that work.
+    /// Tokens that its models have treated as that work.
     pub charged: Usage,
     /// The worktree it works in; `None` for the workspace itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
 //! Pictures that a note replaces, because a request was too long or because a provider refused them.
 //!
 //! Rule: a request that was too long loses its oldest pictures, no more than needed; a refused one loses the newest. The
-//! note stands where the picture was, so that no message and no block changes its place.
+//! note is where the picture was, so that no message and no block changes its place.
 
 use std::ops::Range;
 

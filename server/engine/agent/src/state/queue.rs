@@ -27,7 +27,7 @@ pub enum QueueError {
     #[error("no prompt `{0}` waits")]
     Unknown(QueueId),
     /// Its turn has started.
-    #[error("the prompt `{0}` has begun")]
+    #[error("the prompt `{0}` has started")]
     Begun(QueueId),
     /// It has neither text nor parts.
     #[error("the prompt is empty")]
@@ -36,7 +36,7 @@ pub enum QueueError {
     #[error("too much waits for the running turn already")]
     Full,
     /// The session was closed.
-    #[error("the session is closed; load it again to go on")]
+    #[error("the session is closed; load it again to continue")]
     Closed,
 }
 
@@ -58,7 +58,7 @@ pub struct Queue {
     waiting: VecDeque<WaitingPrompt>,
     /// Prompts for the running turn, next first.
     steering: VecDeque<WaitingPrompt>,
-    /// The newest prompts that waited and have begun, oldest first.
+    /// The newest prompts that waited and have started, oldest first.
     started: VecDeque<QueueId>,
 }
 
@@ -140,7 +140,7 @@ impl Queue {
         }
     }
 
-    /// Notes that a waiting prompt has begun.
+    /// Notes that a waiting prompt has started.
     pub(super) fn start(&mut self, id: &QueueId) {
         self.remove(id);
         if self.started.len() == MAX_STARTED {

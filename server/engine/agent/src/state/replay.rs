@@ -1,7 +1,7 @@
 //! A session folded from the lines of its journal, with their newest events.
 //!
-//! Rule: the events are those that were told live, under the same numbers; what was told without a record is gone, and what
-//! it changed is in the items of the records.
+//! Rule: the events equal the live ones, under the same numbers; events without a record are gone, and their
+//! effect is in the items of the records.
 
 use crate::state::SessionState;
 use kode_journal::LineStamp;

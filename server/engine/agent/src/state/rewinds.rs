@@ -1,6 +1,6 @@
 //! The turns of a session, going back before one of them, and forward again.
 //!
-//! Rule: the files remember turns that the conversation has gone back before. What was cut off is kept until the next
+//! Rule: the files remember turns that the conversation has gone back before. The cut part is kept until the next
 //! prompt or compaction.
 
 use std::collections::{BTreeMap, BTreeSet};

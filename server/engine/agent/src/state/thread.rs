@@ -1,7 +1,7 @@
 //! One conversation with the model: the session's own, or that of a sub-agent, as a fold over its records.
 //!
 //! Rule: [`Thread::apply`] is the only way a record changes it; the history it builds can be sent as it is: roles
-//! alternate and every call is answered exactly once, in the order of the calls. Adding to it costs what is added.
+//! alternate and every call is answered exactly once, in the order of the calls. Adding costs the size of the addition.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,7 +61,7 @@ pub struct Thread {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct InstructedFolders {
     folder: AbsPath,
-    /// Turns that had begun then.
+    /// Turns that had started then.
     turns: usize,
     /// How often the conversation had been compacted then.
     window: usize,
@@ -99,7 +99,7 @@ pub struct PromptFacts {
     pub item: ItemId,
     /// Its first line.
     pub title: String,
-    /// When it was handed in.
+    /// When it was submitted.
     pub timestamp: Timestamp,
     /// Whether it is a word to the model, and no command.
     pub is_said: bool,
@@ -141,8 +141,8 @@ pub(crate) struct ThreadCut {
 }
 
 impl Thread {
-    /// Folds one record of this conversation into it, and answers what the record tells of its items. What is the whole
-    /// session's is not looked at.
+    /// Folds one record of this conversation into it, and answers the item events of the record. Records of the
+    /// whole session are ignored.
     pub fn apply(&mut self, record: Record) -> Vec<Event> {
         match record {
             Record::Prompt { turn, queued: _, item, content, parts: _, options: _ } => {
@@ -389,7 +389,7 @@ impl Thread {
     pub(crate) fn first_instruction(&self) -> Option<String> {
         let start = self.turns.iter().find(|start| start.prompt.is_said)?;
         if let Some(sent) = self.saying(start.place, start.words, None) {
-            // Attachments stand behind the words; what was pasted was said, too.
+            // Attachments follow the text; pasted text is a part of it.
             let is_pasted =
                 |text: &str| text.strip_prefix('<').is_some_and(|tag| tag.starts_with(PASTED_TAG));
             let texts = sent.blocks.iter().enumerate().filter_map(|(at, block)| match block {
@@ -570,7 +570,7 @@ impl Thread {
         moved.map(event).into_iter().collect()
     }
 
-    /// Adds an item, or replaces the one of its id, and tells of it. One that was shown while it grew is known to whoever
+    /// Adds an item, or replaces the one of its id, and reports it. One that was shown while it grew is known to clients that
     /// followed that.
     fn put_and_tell(&mut self, streamed: bool, item: Item) -> Event {
         self.put(item.clone());
@@ -698,7 +698,7 @@ impl Thread {
         let words = std::mem::take(&mut start.words);
         start.prompt.is_said = false;
         let place = start.place;
-        // Nothing was said behind it yet; a journal that says otherwise is left as it is.
+        // Nothing follows it yet; a journal with later items is left as it is.
         if words == 0 || place.window != self.windows.len() {
             return;
         }

@@ -23,7 +23,7 @@ pub enum TitleError {
     #[error("a title has at most {MAX_TITLE} characters")]
     TooLong,
     /// The session was closed.
-    #[error("the session is closed; load it again to go on")]
+    #[error("the session is closed; load it again to continue")]
     Closed,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn title_from(text: &str) -> String {
 pub struct SessionTitle {
     /// The title; empty before the first prompt.
     pub text: String,
-    /// Who gave it; `None` for the first line of the first prompt.
+    /// The author of the title; `None` for the first line of the first prompt.
     pub by: Option<TitledBy>,
 }
 

@@ -501,7 +501,8 @@ impl TranscriptPart {
         Ok(items)
     }
 
-    /// As [`TranscriptPart::read`], without those that cannot be read: the shelf tells of these, and the next page has them again.
+    /// As [`TranscriptPart::read`], without those that cannot be read: the shelf reports these, and the next page has them
+    /// again.
     #[must_use]
     pub fn read_what_can_be(self) -> Vec<Item> {
         let mut items = self.older.read(self.range).unwrap_or_default();

@@ -22,7 +22,7 @@ pub struct PendingPrompt {
 /// The running turn; its fields are those of the last turn where none runs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RunningTurn {
-    /// The turn that has begun and not ended.
+    /// The turn that has started and not ended.
     pub id: Option<TurnId>,
     /// The options of its prompt.
     pub options: TurnOptions,

@@ -55,7 +55,7 @@ struct Team {
 }
 
 impl Team {
-    /// What the session's own conversation says, and those that begin with certain tasks.
+    /// The texts of the session's own conversation, and of those that begin with certain tasks.
     fn new(main: Vec<Say>, tasks: Vec<(&str, Vec<Say>)>) -> Self {
         Self::in_home(tempfile::tempdir().unwrap(), main, tasks)
     }
@@ -355,7 +355,7 @@ async fn a_sub_agent_goes_on_with_all_it_knows_also_after_the_server_has_ended()
     let answers = team.results();
     assert!(answers[1].1.starts_with("and again\n"), "{answers:?}");
     assert!(answers[2].2 && answers[2].1.contains("is of type `explore`"), "{answers:?}");
-    // What it did in a turn goes and comes back with the turn.
+    // Its acts in a turn go and come back with the turn.
     let shown = || session.history().sub_agent(&agent, usize::MAX).unwrap().items.len();
     assert_eq!(shown(), 4);
     let resolution = session.edits().restore(
@@ -449,7 +449,7 @@ async fn the_effort_of_a_type_is_that_of_its_agents_and_of_those_they_call() {
         task("t2", json!({ "subagent_type": "plain", "prompt": "plain work" })),
     ];
     let deeper = task("p0", json!({ "subagent_type": "plain", "prompt": "deeper work" }));
-    // What a project's file says of it counts once the user has approved it.
+    // A project's file about it counts once the user has approved it.
     let policies: [(Arc<dyn PolicyProvider>, Effort); 2] =
         [(Arc::new(Trusting::default()), Effort::Low), (Arc::new(NoPolicyProvider), Effort::High)];
     for (policies, expected) in policies {

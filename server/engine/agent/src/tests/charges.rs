@@ -1,4 +1,4 @@
-//! What is paid for is charged, whatever became of it.
+//! Paid tokens are charged, regardless of the outcome.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(super) fn two(
     (Bench::with_models(home, (first, models), tools, policies, Arc::new(NoEditor)), second)
 }
 
-/// Fails after so many tokens were read.
+/// Fails after this many tokens were read.
 fn breaks(kind: ModelErrorKind, input_tokens: u64) -> Say {
     let usage = Usage { input_tokens, ..Usage::default() };
     let stop_reason = StopReason::Other("interrupted".into());
@@ -40,7 +40,7 @@ fn breaks(kind: ModelErrorKind, input_tokens: u64) -> Say {
     Say::Fail(ModelError { partial: Some(Box::new(partial)), ..ModelError::new(kind, "it broke off") })
 }
 
-/// What was charged of which model at what price, in order, and the tokens that the end of the turn names.
+/// The charges by model and price, in order, and the tokens that the end of the turn names.
 fn charged(events: &[EventRecord]) -> (Vec<(u64, String, Option<f64>)>, u64) {
     let charges = events.iter().filter_map(|record| match &record.event {
         Event::TokenUsage { usage, model, cost, .. } => Some((usage.input_tokens, model.clone(), *cost)),

@@ -9,7 +9,7 @@ use kode_record::background::BackgroundTask;
 use kode_record::draft::PromptDraft;
 use kode_record::event::{CallState, EventLog};
 
-/// What a client shows.
+/// The display of a client.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     pub(super) bookmark: u64,
@@ -34,7 +34,7 @@ impl Client {
         Self::showing(session.snapshot(usize::MAX))
     }
 
-    /// What it shows of a snapshot.
+    /// The display of a snapshot.
     pub(super) fn showing(now: Snapshot) -> Self {
         Self {
             bookmark: now.bookmark.seq,
@@ -77,13 +77,13 @@ impl Client {
         }
     }
 
-    /// What it shows must be what a fresh snapshot shows.
+    /// The display equals that of a fresh snapshot.
     #[track_caller]
     pub(super) fn assert_shows(&self, session: &Session) {
         self.assert_shows_as(&Self::of(session));
     }
 
-    /// What it shows must be what another shows.
+    /// The display equals that of another client.
     #[track_caller]
     pub(super) fn assert_shows_as(&self, other: &Self) {
         let look = |client: &Self| {
@@ -141,7 +141,7 @@ impl Client {
             Event::AgentResumed { .. } => {
                 self.pending.clear();
                 self.questions.clear();
-                // What grew when the life before ended is told as it broke off; what is open yet has no end written.
+                // An item that grew when the former run ended is reported as interrupted; an open one has no recorded end.
                 self.items.retain(|item| match &item.body {
                     ItemBody::AgentMessage { complete, .. } | ItemBody::Thinking { complete, .. } => {
                         *complete
@@ -182,7 +182,7 @@ pub(super) fn is_transient(event: &Event) -> bool {
         | Event::PermissionDecided { .. }
         | Event::QuestionAsked { .. }
         | Event::QuestionAnswered { .. }
-        // How an act went is the answer to whoever did it.
+        // How an act went is the answer to the acting client.
         | Event::EditsResolved { .. }
         | Event::Error { .. } => true,
         Event::ContextCompression { step, .. } => !matches!(step, kode_record::event::CompressionStep::Done { .. }),

@@ -20,7 +20,7 @@ struct Copyist {
     name: &'static str,
     wire: Wire,
     script: Mutex<VecDeque<(Vec<Block>, u64)>>,
-    /// What requests that are no summaries had.
+    /// The content of requests that are no summaries.
     requests: Mutex<Vec<Vec<Message>>>,
     asked: Mutex<Vec<String>>,
     fails: bool,
@@ -42,13 +42,13 @@ impl Default for Copyist {
 }
 
 impl Copyist {
-    /// One that says this, and reports so many tokens of each request.
+    /// One that says this, and reports this many tokens for each request.
     fn saying(script: Vec<(Vec<Block>, u64)>) -> Self {
         Self { script: Mutex::new(script.into()), ..Self::default() }
     }
 }
 
-/// So many characters are copied.
+/// Number of characters that are copied.
 const COPIED: usize = 1_200;
 
 #[async_trait]
@@ -153,7 +153,7 @@ impl Office {
     }
 }
 
-/// Hands in a prompt and waits for the end of its turn.
+/// Submits a prompt and waits for the end of its turn.
 async fn turn(session: &Session, text: &str) -> Vec<EventRecord> {
     let mut events = session.events().subscribe(session.events().newest(), vec![]);
     session.prompts().submit(prompt(text)).unwrap();
@@ -211,7 +211,7 @@ async fn a_conversation_is_compacted_before_the_call_that_comes_to_the_threshold
     assert!(request.contains(&long("prompt ")[8..]), "the newest prompt is whole");
     let window = session.history().window(None, &compaction.window).await.unwrap();
     assert_eq!(window[..before.len()], before[..], "the journal gives back what was there");
-    // What a later process folds is what this one has.
+    // The fold of a later process equals the current one.
     let now = history(&session);
     session.close();
     session.closed().await;
@@ -326,7 +326,7 @@ async fn what_cannot_be_made_shorter_is_tried_three_times() {
         turn(&session, &format!("{} {round}", "word ".repeat(200))).await;
     }
     let asked = office.model.asked.lock().unwrap().len();
-    // Each prompt is a change that allows for more tries; none of them goes on without end.
+    // Each prompt is a change that allows for more tries; none of them continues without end.
     assert!(asked <= 6 * 6, "{asked}");
 }
 

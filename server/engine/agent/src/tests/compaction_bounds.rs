@@ -1,4 +1,4 @@
-//! What bounds a compaction: bytes of pictures, the window of the model that is asked, and what others measure meanwhile.
+//! The bounds of a compaction: bytes of pictures, the window of the model that is asked, and what others measure meanwhile.
 
 use super::*;
 use crate::core::thread::ThreadHandle;

@@ -80,7 +80,7 @@ async fn at_its_limit_the_user_says_whether_the_turn_goes_on() {
     let question = session.requests().questions().remove(0);
     assert_eq!((question.draft.kind, question.call.clone()), (QuestionKind::TurnLimit, None));
     session.requests().reply(&question.id, reply(Some(LIMIT_GO_ON))).unwrap();
-    // The conversation is compacted, and the count begins anew.
+    // The conversation is compacted, and the count starts over.
     let is_asked = |event: &Event| matches!(event, Event::QuestionAsked { .. });
     let seen = until(&mut events, |event| is_asked(event) || is_done(event)).await;
     let compacts = |event: &Event| matches!(event, Event::ContextCompression { .. });
@@ -90,7 +90,7 @@ async fn at_its_limit_the_user_says_whether_the_turn_goes_on() {
     session.requests().reply(&question.id, reply(Some(LIMIT_STOP))).unwrap();
     assert_eq!(asked_or_done(&mut events).await, Some(TurnEnd::MaxTurns));
     assert_eq!(notices(&session, NoticeKind::TurnLimit), 1);
-    // Nobody to answer is a no as well.
+    // A missing user is a denial as well.
     session.prompts().submit(limited("again", 1)).unwrap();
     assert_eq!(asked_or_done(&mut events).await, None);
     session.requests().reply(&session.requests().questions()[0].id, reply(None)).unwrap();
@@ -147,11 +147,11 @@ async fn a_model_that_only_promises_is_asked_twice_to_do_it() {
     assert_eq!(asked_or_done(&mut events).await, Some(TurnEnd::EndTurn));
     assert_eq!((bench.requests().len(), notices(&session, NoticeKind::IncompleteIntent)), (3, 2));
     assert_eq!(session.answer(), "Let me first look at it.");
-    // A call counts the promises anew.
+    // A call counts the promises again.
     session.prompts().submit(prompt("again")).unwrap();
     assert_eq!(asked_or_done(&mut events).await, Some(TurnEnd::EndTurn));
     assert_eq!(bench.requests().len(), 3 + 4);
-    // In plan mode an announcement is what is wanted.
+    // In plan mode an announcement is the wanted answer.
     session.set_mode(Mode::Plan);
     bench.model.script.lock().unwrap().push_back(promise());
     session.prompts().submit(prompt("plan")).unwrap();
@@ -256,7 +256,7 @@ async fn a_mode_that_asks_nothing_asks_when_the_time_of_its_budget_is_over() {
         assert_eq!(calls(), 2 * asked, "the calls of the last answer have run");
         let question = session.requests().questions().remove(0);
         assert_eq!(question.draft.kind, QuestionKind::TurnLimit);
-        assert!(question.draft.questions[0].question.contains("gone on for 1 minutes"), "{question:?}");
+        assert!(question.draft.questions[0].question.contains("run for 1 minutes"), "{question:?}");
         session
             .requests()
             .reply(&question.id, reply(Some(if asked < 3 { LIMIT_GO_ON } else { LIMIT_STOP })))

@@ -1,6 +1,6 @@
-//! Journals with any damage: what is whole is there, what is not is told, and the session goes on.
+//! Journals with any damage: intact records are there, damaged ones are reported, and the session continues.
 //!
-//! Rule: a whole line that stands in a file counts once, whatever stands around it; nothing that is read from a file
+//! Rule: a whole line that is in a file counts once, regardless of the text around it; nothing that is read from a file
 //! makes the reader, the folds or the session fail.
 
 use std::collections::{BTreeSet, HashSet};
@@ -94,16 +94,16 @@ async fn record_corpus() -> Corpus {
     Corpus { lines, place, root, id, home: bench.home }
 }
 
-/// What happens to a file.
+/// The damage of a file.
 #[derive(Clone, Debug)]
 enum Damage {
     Cut(Index),
-    /// Zeros in the place of what was there, or other bytes.
+    /// Zeros instead of the former bytes, or other bytes.
     Overwritten(Index, usize, u8),
     Removed(Index),
     Repeated(Index, Index),
     Moved(Index, Index),
-    /// A line of somebody else's.
+    /// A line of another program.
     Foreign(Index, &'static [u8]),
     /// An id in a line is one that does not exist.
     OtherId(Index, Index),
@@ -201,7 +201,7 @@ fn home_of(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     (home, path)
 }
 
-/// Reads and folds what may be a journal, and looks at all that it adds up to: whatever the bytes are, this ends, and the
+/// Reads and folds what may be a journal, and checks all that it adds up to: whatever the bytes are, this ends, and the
 /// next request is one that every provider takes.
 fn fuzz(bytes: &[u8]) -> (kode_journal::ReadJournal<Record>, Option<SessionState>) {
     let (_home, path) = home_of(bytes);
@@ -333,7 +333,7 @@ fn an_overlong_line_costs_itself_alone() {
     assert_eq!((read.records.len(), read.skipped), (corpus().lines.len(), 1));
 }
 
-/// Loads a damaged session and asks something in it. Answers what was skipped, as its client was told.
+/// Loads a damaged session and asks something in it. Answers the skipped lines, as reported to its client.
 async fn goes_on(bytes: &[u8]) -> Option<u64> {
     let (home, path) = home_of(bytes);
     let bench = Bench::in_home(home, vec![]);
@@ -365,7 +365,7 @@ async fn goes_on(bytes: &[u8]) -> Option<u64> {
     let notices = items
         .iter()
         .filter(|item| matches!(&item.body, ItemBody::Notice { kind: Some(NoticeKind::Damaged), .. }));
-    // What its clients were told, as the journal has it.
+    // The events of its clients, by the journal.
     let records = read(&path).unwrap().records;
     let skipped = records.iter().rev().find_map(|record| match record {
         Record::Resumed { skipped_records, .. } => Some(*skipped_records),

@@ -1,4 +1,4 @@
-//! Who is asked while the own model rests, and what is said of it.
+//! The model that is asked while the own one rests, and the notices about it.
 
 use super::charges::{profile, two};
 use super::course::asked_or_done;
@@ -33,7 +33,7 @@ fn told(session: &Session) -> Vec<String> {
     session.snapshot(usize::MAX).items.into_iter().filter_map(notice).collect()
 }
 
-/// Hands in a prompt; answers how its turn ended and what was said last.
+/// Submits a prompt; answers how its turn ended and its last text.
 async fn ask(session: &Session, words: &str) -> (Option<TurnEnd>, String) {
     let mut events = session.events().subscribe(session.events().newest(), vec![]);
     session.prompts().submit(prompt(words)).unwrap();

@@ -235,7 +235,7 @@ async fn after_every_fault_the_session_goes_on() {
         json!({ "when": when, "steps": [step, say("Done."), say("Done.")] })
     };
     let mut programs: Vec<Value> = table.iter().enumerate().map(program).collect();
-    // What continues a cut answer of the others ends well; that of the last does not.
+    // The other cut answers end well after their continuation; the last one does not.
     let endless = programs.pop().unwrap();
     programs.push(json!({ "steps": many(say("All is well.")) }));
     let served = Served::new(programs, None).await;
@@ -304,9 +304,9 @@ async fn the_fallback_is_asked_for_what_it_is_named_for_and_said() {
         (end.unwrap(), by.join(", "))
     };
     let demo = || kode_model::profile::DEMO_MODEL.to_owned();
-    // Nobody is asked in the place of one that was asked wrongly.
+    // No fallback replaces a model that got an invalid request.
     assert_eq!(ask("bad").await, (TurnEnd::Error, String::new()));
-    // A refusal is of one answer: what its calls found is told to the own model again.
+    // A refusal is of one answer: the results of its calls go to the own model again.
     assert_eq!(ask("refuse").await, (TurnEnd::EndTurn, format!("served, {}, served", demo())));
     let said = served.notice(NoticeKind::Fallback).unwrap();
     assert!(said.contains("served declined to answer, asking"), "{said}");

@@ -1,4 +1,4 @@
-//! What goes with a prompt, and what stands in the system prompt, as a model gets it.
+//! The attachments of a prompt, and the system prompt, as a model gets it.
 
 use super::waiting::Settings;
 use super::*;
@@ -81,7 +81,7 @@ async fn what_a_prompt_names_is_attached_and_what_may_not_be_is_said() {
     assert_eq!(shown[4], ("big.txt".to_owned(), Some(2_000), true, false));
     assert_eq!(shown.len(), 5);
     assert!(notices(&session)[0].contains(".env: ") && notices(&session)[0].contains("not here"));
-    // What was attached whole may be edited; of what was not, the model has to read the rest.
+    // A file attached as a whole may be edited; otherwise the model has to read the rest.
     ask(&session, prompt("and @a.rs")).await;
     assert!(
         session.services().environment.workspace.has_read_whole(&Target::File(bench.root().join("a.rs")))
@@ -172,7 +172,7 @@ async fn what_the_editor_shows_is_told_again_when_it_was_summarized_or_taken_bac
     }
     assert_eq!(told(), 1);
     ask(&session, prompt("/compact")).await;
-    // What the newest prompt of the user had with it stays with it; of the others only a summary is left.
+    // The attachments of the newest prompt stay; only a summary of the others is left.
     ask(&session, prompt("go on")).await;
     assert_eq!(told(), 0);
     ask(&session, shows("again")).await;
@@ -257,7 +257,7 @@ async fn what_needed_no_look_up_does_not_count_as_lost_after_a_crash() {
         ItemBody::Notice { hint, kind: Some(NoticeKind::Interrupted), .. } => hint.clone(),
         _ => None,
     });
-    assert_eq!(hint.unwrap(), "Send `continue` to go on from here.");
+    assert_eq!(hint.unwrap(), "Send `continue` to resume from here.");
 }
 
 #[tokio::test]
@@ -354,7 +354,7 @@ async fn instructions_of_a_deeper_folder_come_with_the_first_file_read_there() {
     ask(&session, prompt("go")).await;
     assert_eq!(given(&bench), [true, false]);
     assert!(!bench.requests()[0].system.join("").contains("of the api"));
-    // A session that is taken up again knows what the model was given.
+    // A session that is resumed knows what the model was given.
     let id = session.id().clone();
     session.close();
     session.closed().await;
@@ -401,7 +401,7 @@ async fn instruction_files_are_counted_apart_from_the_rest_of_the_system_prompt(
     bench.write("AGENTS.md", &"use tabs, and nothing else\n".repeat(100));
     ask(&session, prompt("two")).await;
     let after = session.context_use().unwrap().parts;
-    // What the machine's own instruction files add is there before and after.
+    // The machine's own instruction files are there before and after.
     assert!(after.memory > before.memory + 300, "{before:?} {after:?}");
     assert!(after.system.abs_diff(before.system) < 20, "{before:?} {after:?}");
     assert_eq!(after.tools, before.tools);

@@ -1,4 +1,4 @@
-//! What a session was told is there again after a crash, whatever it is opened from.
+//! Everything a session got is there again after a crash, whatever it is opened from.
 //!
 //! Rule: the server is not asked to end: what lies on the disk at some moment is all that the next one has.
 
@@ -94,7 +94,7 @@ fn settle(session: &Session) {
     assert!(session.archive(true));
 }
 
-/// A turn in which the server ends, with all that is said meanwhile.
+/// A turn in which the server ends, with all messages meanwhile.
 async fn begin(session: &Arc<Session>, events: &mut Subscription) {
     let budget = Budget { max_cost_usd: Some(2.5), max_minutes: Some(30.0) };
     let options = TurnOptions { max_turns: Some(7), candidate_answers: None, budget };

@@ -22,7 +22,7 @@ fn new(bench: &Bench) -> NewSession {
     NewSession { roots: vec![bench.root()], mode: Some(Mode::AcceptEdits), model: None }
 }
 
-/// What warnings the transcript has.
+/// The warnings of the transcript.
 fn warnings(session: &Session) -> Vec<String> {
     let text = |item: Item| match item.body {
         ItemBody::Notice { text, level: NoticeLevel::Warning, .. } => Some(text),

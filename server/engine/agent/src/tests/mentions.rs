@@ -1,5 +1,5 @@
-//! What prompts name beside plain files: definitions, diagnostics, changes, other conversations, and what is no file to
-//! be read.
+//! References in prompts beside plain files: definitions, diagnostics, changes, other conversations, and items that are not
+//! files to be read.
 
 use std::process::Command;
 use std::sync::Weak;
@@ -80,7 +80,7 @@ fn git(bench: &Bench, arguments: &[&str]) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// What is said of each attachment: its name, its kind, and the problem with it.
+/// The report of each attachment: its name, its kind, and the problem with it.
 fn shown(session: &Session) -> Vec<(String, AttachmentKind, Option<String>)> {
     attached(session).into_iter().map(|one| (one.label, one.kind, one.problem)).collect()
 }
@@ -205,7 +205,7 @@ async fn a_prompt_that_waited_has_its_files_as_they_are_when_its_turn_begins() {
     assert!(matches!(session.prompts().submit(prompt("see @a.txt")), Ok(SubmitOutcome::Queued(_))));
     bench.write("a.txt", "as it is now\n");
     let mut events = session.events().subscribe(session.events().newest(), vec![]);
-    // Whoever is not listening yet finds it.
+    // A later listener finds it.
     bench.safe.go.notify_one();
     let mut ended = 0;
     let mut both_ended = |event: &Event| {

@@ -7,7 +7,7 @@ use crate::state::transcript::{KEPT, PAGE};
 use kode_journal::SHELF;
 use kode_journal::base::BASE;
 
-/// A session of so many turns, each of which has a prompt, a call and an answer of so many characters.
+/// A session of this many turns, each with a prompt, a call and an answer of this many characters.
 async fn long(bench: &Bench, turns: usize, characters: usize) -> Arc<Session> {
     let session = bench.session();
     let mut events = session.events().subscribe(0, vec![]);
@@ -111,7 +111,7 @@ async fn going_back_beyond_what_is_in_memory_and_forward_again_brings_everything
         assert_eq!(session.snapshot(usize::MAX).items, items);
         assert_eq!(session.history().messages_from(0), history);
     }
-    // What is said after going back stands behind what is left.
+    // Messages after going back follow the remaining ones.
     let checkpoint = CheckpointId::before(&items[6].turn);
     session.edits().restore(&checkpoint, RestoreWhat::Conversation, UserEdits::Keep).unwrap();
     let mut events = session.events().subscribe(session.events().newest(), vec![]);
@@ -135,7 +135,7 @@ async fn after_a_mebibyte_a_turn_leaves_a_base_and_a_killed_session_opens_from_i
         bench.model.script.lock().unwrap().push_back(Say::Answer(vec![text(&"b".repeat(400_000))]));
         session.prompts().submit(prompt("more")).unwrap();
         until(&mut events, is_done).await;
-        // The next turn begins when memory was looked at.
+        // The next turn begins when memory was checked.
         session.prompts().submit(prompt("and again")).unwrap();
         until(&mut events, is_done).await;
         session.history().base_written().await;
@@ -143,7 +143,7 @@ async fn after_a_mebibyte_a_turn_leaves_a_base_and_a_killed_session_opens_from_i
     let folder = folder(&bench);
     let items = session.snapshot(usize::MAX).items;
     let (history, checkpoints) = (session.history().messages_from(0), session.edits().checkpoints().len());
-    // A kill: another process opens a copy of what is on disk now.
+    // A kill: another process opens a copy of the current state on disk.
     let copy = tempfile::tempdir().unwrap();
     let other = copy.path().join("state/sessions").join(folder.parent().unwrap().file_name().unwrap());
     let other = other.join(session.id().as_str());

@@ -86,7 +86,7 @@ pub(super) fn turns() -> impl Strategy<Value = Vec<Turn>> {
     prop::collection::vec(turn, 1..8)
 }
 
-/// What the model does, with calls of ids of their own.
+/// The behavior of the model, with calls of ids of their own.
 pub(super) fn script(turns: &[Turn]) -> Vec<Say> {
     let mut number = 0;
     let mut block = |piece: &Piece| {
@@ -125,7 +125,7 @@ pub(super) fn script(turns: &[Turn]) -> Vec<Say> {
     turns.iter().map(say).collect()
 }
 
-/// Runs a script with users who cancel after so many milliseconds, prompt after prompt.
+/// Runs a script with users who cancel after this many milliseconds, prompt after prompt.
 async fn run(turns: &[Turn], cancels: &[u64]) {
     let counting = Counting::default();
     let mut tools = Registry::default();
@@ -139,7 +139,7 @@ async fn run(turns: &[Turn], cancels: &[u64]) {
         session.turns().cancel();
         until(&mut events, is_done).await;
     }
-    // What is left of the script ends somehow, and then the model is there again.
+    // The rest of the script ends somehow, and then the model is there again.
     bench.model.script.lock().unwrap().clear();
     session.prompts().submit(prompt("last")).unwrap();
     let seen = until(&mut events, is_done).await;

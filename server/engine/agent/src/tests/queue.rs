@@ -1,4 +1,4 @@
-//! What waits: its order, changes of it, pauses, kills; and what the running turn is told.
+//! The queue: its order, changes, pauses and kills; and messages to the running turn.
 
 use super::*;
 use crate::state::queue::QueueError;
@@ -126,7 +126,7 @@ async fn what_waits_survives_a_kill_and_goes_on_when_asked() {
     session.prompts().move_queued(&two, Some(&session.snapshot(0).queue[0].id)).unwrap();
     session.drafts().set(Some(PromptDraft { text: "half".into(), parts: json!([1]) })).unwrap();
     tokio::time::sleep(crate::session::drafts::WRITE_INTERVAL * 2).await;
-    // What the server leaves behind when it is killed here.
+    // The state that a killed server leaves.
     let journal = std::fs::read(journal_of(bench.home.path())).unwrap();
     let id = session.id().clone();
     bench.engine.shutdown().await;
@@ -193,7 +193,7 @@ async fn a_turn_that_would_end_goes_on_with_what_was_said_meanwhile() {
     let session = bench.session();
     let mut events = session.events().subscribe(0, vec![]);
     session.prompts().submit(prompt("go")).unwrap();
-    // Before the turn has begun to run: it is told with its first call.
+    // Before the turn has started to run: it is reported with its first call.
     steered(&session, "and this");
     done(&mut events, 1).await;
     assert_eq!(bench.requests()[0].messages.last().unwrap().content, [text("go"), text("and this")]);

@@ -1,4 +1,4 @@
-//! What a request reminds of: from the event to the text, once, and in nothing that is kept.
+//! The reminders of a request: from the event to the text, once, and in nothing that is kept.
 
 use super::*;
 use kode_record::reminder::ReminderKind;

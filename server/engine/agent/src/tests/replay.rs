@@ -1,4 +1,4 @@
-//! What clients show: a snapshot and the events after it, live and in the next life of a session, from any bookmark.
+//! The display of clients: a snapshot and the events after it, live and in the next run of a session, from any bookmark.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::edits::review::{RestoreWhat, UserEdits};
 use kode_record::draft::PromptDraft;
 use kode_record::event::log::LIFE_JUMP;
 
-/// What a user does.
+/// The acts of a user.
 #[derive(Clone, Debug)]
 enum Act {
     Submit,
@@ -78,7 +78,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The session as it would be taken up, had its process been killed now.
+/// The session as it would be resumed, had its process been killed now.
 async fn next_life(bench: &Bench, session: &Session) -> (Bench, Arc<Session>) {
     let home = tempfile::tempdir().unwrap();
     copy(&bench.home.path().join("state"), &home.path().join("state"));
@@ -87,7 +87,7 @@ async fn next_life(bench: &Bench, session: &Session) -> (Bench, Arc<Session>) {
     (next, session)
 }
 
-/// Whatever is told of records is told again, under the same number; what is not is told by no record.
+/// All events of records come again, under the same numbers; the others have no record.
 fn assert_replayed(live: &[EventRecord], replayed: &[EventRecord]) {
     let newest = live.last().map_or(0, |record| record.bookmark.seq);
     let mut replayed = replayed.iter().take_while(|record| record.bookmark.seq <= newest).peekable();
@@ -100,7 +100,7 @@ fn assert_replayed(live: &[EventRecord], replayed: &[EventRecord]) {
     assert_eq!(replayed.next(), None, "told only in the next life");
 }
 
-/// Whether it tells of a draft that is written later, or taken away before it was.
+/// Whether it reports a draft that is written later, or taken away before it was.
 fn is_long_draft(event: &Event) -> bool {
     matches!(event, Event::DraftChanged { draft }
         if draft.as_ref().is_none_or(|draft| draft.text.len() > 1_000))

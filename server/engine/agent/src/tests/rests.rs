@@ -29,7 +29,7 @@ async fn a_turn_rests_until_the_limit_is_reset_and_goes_on_by_itself() {
     let question = session.requests().questions().remove(0);
     assert_eq!((question.draft.kind, question.call.clone()), (QuestionKind::Rest, None));
     assert!(question.draft.until.is_some());
-    assert!(question.draft.questions[0].question.contains("takes no more requests until "), "{question:?}");
+    assert!(question.draft.questions[0].question.contains("accepts no more requests until "), "{question:?}");
     tokio::time::sleep(Duration::from_secs(3 * 60 * 60)).await;
     assert_eq!(asked_or_done(&mut events).await, Some(TurnEnd::EndTurn));
     let rested = began.elapsed();

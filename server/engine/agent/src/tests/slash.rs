@@ -50,7 +50,7 @@ struct Said {
     go_to: Option<SessionId>,
 }
 
-/// What commands have said, oldest first.
+/// The output of commands, oldest first.
 fn answers(session: &Session) -> Vec<Said> {
     let state = session.core().state();
     let answers = state.main.items.newest().iter().filter_map(|item| match &item.body {
@@ -67,7 +67,7 @@ async fn run(session: &Arc<Session>, text: &str) -> Said {
     answers(session).pop().unwrap()
 }
 
-/// Hands in a command that begins no turn, and waits for its answer.
+/// Submits a command that begins no turn, and waits for its answer.
 async fn run_beside(session: &Arc<Session>, text: &str) -> Said {
     let mut events = session.events().subscribe(session.events().newest(), vec![]);
     let SubmitOutcome::Answered { item, .. } = session.prompts().submit(prompt(text)).unwrap() else {
@@ -268,7 +268,7 @@ async fn what_a_command_may_not_run_breaks_it_off_and_what_it_may_changes_files_
     );
 }
 
-/// Hands in a prompt, refuses what it asks for, and gives what it says then.
+/// Submits a prompt, refuses what it asks for, and gives what it says then.
 async fn refused(session: &Arc<Session>, text: &str) -> Said {
     let mut events = session.events().subscribe(session.events().newest(), vec![]);
     session.prompts().submit(prompt(text)).unwrap();
@@ -323,7 +323,7 @@ async fn what_a_skill_brings_along_counts_in_the_sub_agent_that_uses_it_alone() 
     let offers = |request: &ModelRequest| request.tools.iter().any(|tool| tool.name == "WebFetch");
     let offered: Vec<_> = bench.requests().iter().map(offers).collect();
     assert_eq!(offered, [true, true, false, false]);
-    // Who takes the session up finds it as it was.
+    // A process that resumes the session finds it unchanged.
     let id = session.id().clone();
     bench.engine.shutdown().await;
     let policies = Arc::new(NoPolicyProvider);

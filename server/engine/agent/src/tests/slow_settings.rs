@@ -9,7 +9,7 @@ use kode_config::policy::{Policy, PolicySource};
 /// So long a look is held up at most: a test that fails is to end.
 const HELD_LIMIT: Duration = Duration::from_secs(60);
 
-/// Settings that are slow to look at in one folder, as long as the test says so.
+/// Settings that are slow to check in one folder, as long as the test says so.
 #[derive(Clone)]
 struct Slow {
     folder: AbsPath,
@@ -84,7 +84,7 @@ async fn settings_that_are_slow_to_look_at_hold_up_nobody_but_who_needs_them() {
     slow.set(true);
     held.prompts().submit(prompt("held up")).unwrap();
     slow.waits.notified().await;
-    // On this one thread everything else goes on: another session's turn, and what the held one says of itself.
+    // On this one thread everything else continues: another session's turn, and what the held one says of itself.
     quick.prompts().submit(prompt("not held up")).unwrap();
     until(&mut events, is_done).await;
     assert!(held.gate().rules_in_force().rules.is_empty() && held.hooks().declared().listed.is_empty());
@@ -102,7 +102,7 @@ async fn whoever_asks_while_somebody_looks_shares_the_next_look_and_not_that_one
     let bench = Bench::with_policies(home, vec![], Registry::default(), Arc::new(slow.clone()));
     let new = NewSession { roots: vec![folder], mode: Some(Mode::Default), model: None };
     let session = bench.engine.new_session(new).unwrap();
-    // Whatever the session looks at when it begins.
+    // Whatever the session checks when it begins.
     session.gate().refresh().await;
     let before = slow.looks.load(Ordering::SeqCst);
     slow.set(true);

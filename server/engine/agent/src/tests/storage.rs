@@ -1,4 +1,4 @@
-//! A session on a disk that fails: it stays usable, people are told, and what comes back is what was there.
+//! A session on a disk that fails: it stays usable, users are notified, and a reload restores the state.
 
 use super::*;
 use kode_journal::disk::real;
@@ -25,7 +25,7 @@ fn script() -> Vec<Say> {
     ]
 }
 
-/// What people and models see of a session.
+/// The view of people and models on a session.
 fn seen(session: &Session) -> String {
     let snapshot = session.snapshot(usize::MAX);
     let (messages, spending) = (session.history().messages_from(0), session.spending());
@@ -140,7 +140,7 @@ async fn a_session_that_is_closed_while_records_wait_says_what_is_lost() {
     );
 }
 
-/// What must be safe before the model hears of it, and before a call runs.
+/// The data that must be safe before the model learns of it, and before a call runs.
 #[tokio::test]
 async fn what_was_decided_and_done_is_on_the_disk_before_the_model_hears_of_it() {
     let disk = bad_disk(None);
@@ -200,7 +200,7 @@ fn assert_private(folder: &std::path::Path) {
         match path.metadata() {
             Ok(metadata) if metadata.is_dir() => assert_private(&path),
             Ok(metadata) => assert_eq!(mode(&metadata), 0o600, "{}", path.display()),
-            // What is written beside its place and then named is gone at once.
+            // A file that is written beside its place and then renamed is gone at once.
             Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{}", path.display()),
         }
     }

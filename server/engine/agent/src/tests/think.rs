@@ -27,7 +27,7 @@ async fn a_thought_is_thinking_in_the_transcript_and_an_answered_call_in_the_his
         items.iter().filter(|item| matches!(item.body, ItemBody::Thinking { .. })).collect();
     let [thought] = thoughts.as_slice() else { panic!("{items:?}") };
     assert_eq!(thought.body, ItemBody::Thinking { text: "first a".into(), complete: true });
-    // What is no thought is a call that failed, so that somebody sees it.
+    // Output that is no thought is a failed call, so that it is visible.
     assert_eq!(items.iter().filter(|item| item.is_call()).count(), 1, "{items:?}");
     assert_eq!(session.answer(), "done");
     for record in seen {

@@ -170,7 +170,7 @@ async fn a_stored_session_is_renamed_and_goes_on_with_events_above_all_that_were
     let session = bench.engine.load_session(&[bench.root()], &id).await.unwrap();
     assert_eq!(title_of(&session), ("Stored".to_owned(), Some(TitledBy::User)));
     assert!(session.core().state().archived && session.events().newest() > newest);
-    // All that was told since is told again, with nothing missing.
+    // All later events come again, with nothing missing.
     let mut events = session.events().subscribe(newest, vec![]);
     until(&mut events, |event| matches!(event, Event::ArchivedChanged { archived: true })).await;
 }

@@ -77,7 +77,7 @@ async fn a_second_engine_sees_the_same_under_the_same_numbers_and_takes_over_whe
     );
     let mut first = session.events().subscribe(session.events().newest(), vec![]);
     let taken = second.engine.take_over(session.id(), false).await.unwrap();
-    // The one that wrote it follows now, and its clients go on from where they were.
+    // The one that wrote it follows now, and its clients continue from where they were.
     until(&mut first, |event| matches!(event, Event::LeaseChanged { is_mine: false, .. })).await;
     asks(&taken, "third").await;
     until(&mut first, is_done).await;
@@ -137,7 +137,7 @@ async fn two_that_ask_at_once_have_it_one_after_the_other_and_one_writes() {
         third.engine.take_over(session.id(), false)
     );
     assert!(one.is_ok() && two.is_ok(), "whoever is second asks the first: {:?} {:?}", one.err(), two.err());
-    // Whoever lets go follows a moment later.
+    // The releasing process follows a moment later.
     let mut events = session.events().subscribe(session.events().newest(), vec![]);
     let writes = |bench: &&Bench| bench.engine.session(session.id()).is_ok();
     while [&bench, &second, &third].into_iter().filter(writes).count() > 1 {

@@ -1,4 +1,4 @@
-//! What changes while a call waits for the user, and what their answer covers.
+//! Changes while a call waits for the user, and the reach of the answer.
 
 use super::*;
 use kode_config::policy::{KeepRuleError, Policy, PolicySource};
@@ -203,6 +203,6 @@ async fn what_is_offered_covers_the_whole_call() {
     assert_eq!(offered("npm test > x").await, some(&["Bash(npm test:*)", "Edit(/x)"]));
     let both = offered("npm ci && cat /etc/hosts").await;
     assert_eq!(both, some(&["Bash(npm ci:*)", "Read(//etc/hosts)"]));
-    // What steers programs is asked for each time, whatever rule there is.
+    // Files that steer programs ask each time, under any rule.
     assert_eq!(offered("npm test > .git/hooks/x").await, None);
 }

@@ -1,7 +1,7 @@
 //! A session as a text for people.
 //!
-//! Rule: everything that was shown is in it, in its order. Answers stand in it as they are, in Markdown; prompts are
-//! quoted, and what tools put out stands in fences longer than any in it. Nothing leaves the machine by it.
+//! Rule: everything that was shown is in it, in its order. Answers are in it as they are, in Markdown; prompts are
+//! quoted, and what tools put out is in fences longer than any in it. Nothing leaves the machine by it.
 
 use std::fmt::Write;
 

@@ -133,7 +133,7 @@ fn plan_refused(turn: TurnContext<'_>, question: &Question, words: Option<String
         None => {
             turn.conversation.ask_to_stop();
             let hint = "Write what to change, or change the mode.".to_owned();
-            let text = "The plan was not accepted; plan mode goes on.".to_owned();
+            let text = "The plan was not accepted; plan mode continues.".to_owned();
             turn.notice(NoticeLevel::Info, text, Some(hint));
             "Plan mode goes on. Wait for what the user says next, and change the plan accordingly.".to_owned()
         }

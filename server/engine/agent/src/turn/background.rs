@@ -1,6 +1,6 @@
 //! The model's knowledge of background commands that have ended.
 //!
-//! Rule: the model is told once of an end. Only the session's own conversation is.
+//! Rule: an end is reported to the model once, in the session's own conversation only.
 
 use crate::turn::services::TurnContext;
 use kode_base::ids::CallId;

@@ -1,6 +1,6 @@
 //! Two answers to one prompt, for the user to choose from.
 //!
-//! Rule: nothing of either answer runs, streams or is recorded before the choice; what is not chosen leaves no trace in
+//! Rule: nothing of either answer runs, streams or is recorded before the choice; the other answer leaves no trace in
 //! history and transcript, and its tokens count all the same.
 
 use crate::conversation::Conversation;

@@ -1,7 +1,7 @@
-//! Compacting a conversation: a summary takes the place of its older messages.
+//! Compacting a conversation: a summary replaces its older messages.
 //!
 //! Rule: the history is as it was until all that takes its place is there, so that cancelling or failing loses nothing;
-//! what takes its place is smaller, can be sent, and has the newest prompt in full. What was there stays in the journal.
+//! the replacement is smaller, can be sent, and has the newest prompt in full. The replaced messages stay in the journal.
 
 mod files;
 mod head;
@@ -47,7 +47,7 @@ const KEPT_TOKENS_WITHOUT_SUMMARY: f64 = 0.4;
 /// The newest prompt stays in its place unless it takes more than this share of what the conversation may have.
 const KEPT_PROMPT_SHARE: f64 = 0.75;
 
-/// So often what is kept without a summary is made half as long; after so many times the head is as well.
+/// Number of times that the messages kept without a summary are halved; after that the head is as well.
 const MAX_HALVINGS: u32 = 10;
 const KEPT_HALVINGS: u32 = 4;
 

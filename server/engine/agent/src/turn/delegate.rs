@@ -442,7 +442,7 @@ async fn beginning(turn: TurnContext<'_>, kind: &AgentType, cancel: &Cancellatio
     text
 }
 
-/// The result of the call: the last words of the sub-agent, and how to resume it.
+/// The result of the call: the last output of the sub-agent, and how to resume it.
 fn result(
     thread: &ThreadHandle,
     kind: &AgentType,

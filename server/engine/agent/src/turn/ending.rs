@@ -103,7 +103,7 @@ pub(crate) fn seal_except(thread: &ThreadHandle, why: &str, except: &[CallId]) -
 }
 
 /// Completes the history and adds a notice of the end of the turn, where it is not plain. `model_calls` were made since the user
-/// last let it go on.
+/// last let it continue.
 pub(super) fn close(turn: TurnContext<'_>, reason: TurnEnd, model_calls: u32) {
     let notice = |kind: NoticeKind, level, text: &str, hint: &str| {
         // The end of a sub-agent is the result of its call.
@@ -130,12 +130,12 @@ pub(super) fn close(turn: TurnContext<'_>, reason: TurnEnd, model_calls: u32) {
                 NoticeKind::Continued,
                 Warning,
                 text,
-                "Send `continue` to go on, or ask for less at once.",
+                "Send `continue` to resume, or ask for less at once.",
             );
         }
         TurnEnd::MaxTurns => {
             let text = format!("Stopped after {model_calls} model calls in one turn.");
-            notice(NoticeKind::TurnLimit, Warning, &text, "Send `continue` to go on.");
+            notice(NoticeKind::TurnLimit, Warning, &text, "Send `continue` to resume.");
         }
         TurnEnd::Budget => {
             let text = "Stopped: the turn has used up its budget.";
@@ -143,7 +143,7 @@ pub(super) fn close(turn: TurnContext<'_>, reason: TurnEnd, model_calls: u32) {
                 NoticeKind::TurnLimit,
                 Warning,
                 text,
-                "Send `continue` to go on, or set `maxCostUsd` or `maxMinutes`.",
+                "Send `continue` to resume, or set `maxCostUsd` or `maxMinutes`.",
             );
         }
         TurnEnd::Repetition => {
@@ -174,7 +174,7 @@ pub(super) fn resting(host: &str, until: Timestamp) -> String {
     let (now, until) = (Timestamp::now().to_zoned(TimeZone::system()), until.to_zoned(TimeZone::system()));
     let form = if now.date() == until.date() { "%H:%M" } else { "%A, %d %B, %H:%M" };
     format!(
-        "{host} takes no more requests until {}. The turn rests and goes on by itself then.",
+        "{host} accepts no more requests until {}. The turn waits and resumes by itself then.",
         until.strftime(form)
     )
 }

@@ -129,7 +129,7 @@ fn equipment_of(
         rules.retain(|text| match text.parse::<Rule>().and_then(|rule| rule.check(behavior)) {
             Ok(()) => true,
             Err(error) => {
-                notes.push(format!("`{text}` does not count: {error}"));
+                notes.push(format!("`{text}` is ignored: {error}"));
                 false
             }
         });
@@ -150,7 +150,7 @@ fn equipment_of(
     equipment.effort = chosen.effort;
     match chosen.model {
         Some(Ok(model)) => equipment.model = Some(model),
-        Some(Err(error)) => notes.push(format!("its `model` does not count: {error}")),
+        Some(Err(error)) => notes.push(format!("its `model` is ignored: {error}")),
         None => {}
     }
     (equipment, notes)

@@ -35,7 +35,7 @@ const REQUESTS: [&str; 11] = [
     "你能",
 ];
 
-/// Whether an answer without calls only announces what it is going to do; `asked` looks up what was asked, where that
+/// Whether an answer without calls only announces what it is going to do; `asked` looks up the prompt, where that
 /// matters.
 pub(super) fn announces(answer: &str, asked: impl FnOnce() -> String) -> bool {
     let answer = answer.trim_end();

@@ -24,7 +24,7 @@ pub enum TurnLimit {
     Disabled,
 }
 
-/// Where the limit is said; each is a number, -1 for the built-in limit, or 0 for none at all.
+/// The places of the limit; each is a number, -1 for the built-in limit, or 0 to switch chat off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitSources {
     /// On the command line.

@@ -7,10 +7,10 @@ use kode_config::preferences::IncompleteIntent;
 use kode_model::StopReason;
 use kode_record::event::TurnEnd;
 
-/// The most times in a row that the model is told to do what it only announced; its next answer is accepted.
+/// The most times in a row that the model is asked to do the announced work; its next answer is accepted.
 pub const ANNOUNCED_LIMIT: u32 = 2;
 
-/// The most times in a row that the model is told to continue after its token limit; then the turn ends.
+/// The most times in a row that the model is asked to continue after its token limit; then the turn ends.
 pub const CONTINUED_LIMIT: u32 = 3;
 
 /// How often in a row a provider may pause an answer before the user is asked, in a turn without a limit of calls.
@@ -43,9 +43,9 @@ pub struct DecisionFacts<'a> {
     pub announces: bool,
     /// The user's setting for such answers.
     pub intent: IncompleteIntent,
-    /// The number of times in a row that the model was told to do what it announced.
+    /// The number of times in a row that the model was asked to do the announced work.
     pub announced: u32,
-    /// The number of times in a row that the model was told to continue after its token limit.
+    /// The number of times in a row that the model was asked to continue after its token limit.
     pub continued: u32,
     /// The number of times in a row that the provider paused the answer.
     pub paused: u32,
@@ -57,11 +57,11 @@ pub struct DecisionFacts<'a> {
     pub steered: bool,
     /// Whether a call has asked the turn to end.
     pub exit: bool,
-    /// Model calls made in this turn, since the user last let it go on.
+    /// Model calls made in this turn, since the user last let it continue.
     pub model_calls: u32,
     /// The most there may be; `None` for any number.
     pub model_call_limit: Option<u32>,
-    /// The exhausted part of the turn's budget, since the user last let it go on.
+    /// The exhausted part of the turn's budget, since the user last let it continue.
     pub used_up: Option<Pause>,
     /// How often in a row the newest call was made with the same result.
     pub repeats: u32,
@@ -72,9 +72,9 @@ pub struct DecisionFacts<'a> {
 /// The part of an answer that the token limit cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutPart {
-    /// Text that had begun.
+    /// Text that had started.
     Text,
-    /// Thinking: nothing was said yet.
+    /// Thinking: no text yet.
     Thinking,
     /// A call, before its arguments were whole.
     Call,

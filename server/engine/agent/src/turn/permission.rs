@@ -1,7 +1,7 @@
 //! The permission prompt of a call.
 //!
-//! Rule: the prompt shows exactly what will happen and exactly what a standing yes would cover, made by the same code that
-//! carries both out.
+//! Rule: the prompt shows exactly what will happen and exactly what a permanent permission would cover, made by the same
+//! code that carries both out.
 
 use std::collections::HashSet;
 
@@ -109,7 +109,7 @@ pub(super) fn offers(
     if !grants.is_empty() {
         offers.push(Offer { scope: Scope::Session, rules: grants, spared: None });
     }
-    // A rule speaks of the workspace: one that lets a call run in a worktree would be gone with the worktree.
+    // A rule refers to the workspace: one that lets a call run in a worktree would be gone with the worktree.
     let is_in_workspace = turn.conversation.isolation().is_none();
     if verdict.standing == AnswerReach::Rule && is_in_workspace && gate.can_keep_rules() {
         for scope in [Scope::Project, Scope::User] {
@@ -139,7 +139,7 @@ fn mode(turn: TurnContext<'_>, tool: &dyn ErasedTool, input: &Value, plan: &Call
     turn.services.gate.would_run(&case, turn.conversation.mode(mode), &[]).then_some(mode)
 }
 
-/// Rules with which the same call runs unasked the next time; `None` when there are none.
+/// Rules with which the same call runs unasked the next time; `None` if none exist.
 fn covering(
     gate: &Gatekeeper,
     case: &GateCase<'_>,
@@ -246,7 +246,7 @@ fn links(plan: &CallPlan, workspace: &Workspace) -> Vec<String> {
     }
     files.sort();
     files.dedup();
-    // What the workspace itself is reached by is no news.
+    // Access to the workspace itself is no news.
     let leads = |target: &Target| {
         let (name, real) = (target.file()?, workspace.real(target));
         let folder = name.parent().map(Target::File).map(|folder| workspace.real(&folder));

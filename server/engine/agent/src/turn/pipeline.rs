@@ -1,7 +1,7 @@
 //! The way of one call, in seven stages: discovery, permission, pre-hook, confirmation, execution, post-hook,
 //! formatting.
 //!
-//! Rule: this is the one gate. No stage is skipped, whatever fails becomes the call's result, arguments that somebody
+//! Rule: this is the one gate. No stage is skipped, whatever fails becomes the call's result, arguments that a user or hook
 //! changed go through discovery's checks and the permission stage again, and so does what had to wait for the user.
 
 mod confirm;

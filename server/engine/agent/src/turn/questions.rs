@@ -1,6 +1,6 @@
 //! Questions to the user.
 //!
-//! Rule: question and answer are in the journal before the call goes on. While a question waits the session is paused; only
+//! Rule: question and answer are in the journal before the call continues. While a question waits the session is paused; only
 //! its call waits with it, or the turn that asked.
 
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub(super) async fn ask_for_turn(
     ask(turn, Question { id, call: None, item: None, draft, timestamp }, || {}, cancel).await.1
 }
 
-/// Rests until the time of the draft, or until the user answers; whether the turn goes on. `again` is the question of an
+/// Rests until the time of the draft, or until the user answers; whether the turn continues. `again` is the question of an
 /// earlier run of the session.
 pub(super) async fn rest_for_turn(
     turn: TurnContext<'_>,
@@ -99,7 +99,7 @@ async fn reached(until: Timestamp) {
 }
 
 /// Asks the user for a call that runs and waits for the answer; `None` when the call was cancelled first. The journal has no
-/// such question: the call cannot go on in another run of the session.
+/// such question: the call cannot continue in another run of the session.
 pub(super) async fn ask_while_running(
     turn: TurnContext<'_>,
     call: &CallId,

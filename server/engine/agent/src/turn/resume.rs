@@ -1,7 +1,7 @@
 //! The point at which a turn is resumed from the journal: its calls that wait for the user again.
 //!
-//! Rule: nothing of it runs and no model is called before the user has answered. A call that had begun when the server ended
-//! never runs again; one that had not passes the whole pipeline.
+//! Rule: nothing of it runs and no model is called before the user has answered. A call that had started when the server
+//! ended never runs again; one that had not passes the whole pipeline.
 
 use crate::core::Core;
 use crate::state::SessionState;
@@ -19,7 +19,7 @@ use kode_text::workspace::KnownText;
 pub(crate) enum ResumePoint {
     /// The calls of the newest answer that have not begun, in their order; about some of them the user is asked again.
     Calls(Vec<ModelToolCall>),
-    /// The turn had come to its limit and the user is asked again whether it goes on, or it rests until a limit of the
+    /// The turn had come to its limit and the user is asked again whether it continues, or it rests until a limit of the
     /// model's provider is reset.
     Limit(Box<Question>),
 }
@@ -111,7 +111,7 @@ fn left_open(turn: TurnContext<'_>) -> Option<ResumePoint> {
         .flatten()
 }
 
-/// A call as it is resumed; `None` when it had begun, or where its request is unknown.
+/// A call as it is resumed; `None` when it had started, or where its request is unknown.
 fn resumed(state: &SessionState, turn: &TurnId, open: OpenCall) -> Option<ModelToolCall> {
     let now = open.state();
     let Block::ToolUse { id, name, input, input_error } = open.block else { return None };

@@ -1,8 +1,8 @@
 //! The choice of the model: the conversation's own, or its fallback.
 //!
 //! Rule: a fallback is asked only where the profile of the own model names it for what happened, and each time that
-//! happens it is said. The own model then rests for [`REST`], and is tried again with the first call after it, or when
-//! the fallback fails: an answer fails only when both were asked, or there is no fallback.
+//! happens a notice reports it. The own model then rests for [`REST`], and is tried again with the first call after it, or
+//! when the fallback fails: an answer fails only when both were asked, or there is no fallback.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -56,7 +56,7 @@ impl<'a> Route<'a> {
         &self.asked
     }
 
-    /// Switches to the fallback and notifies the user; false where there is none for this trigger, or it was called already.
+    /// Switches to the fallback and notifies the user; false without one for this trigger, or it was called already.
     pub(super) fn fall_back(&mut self, trigger: Trigger, error: Option<&ModelError>) -> bool {
         // The user may want the fallback for announcements although the profile does not name them.
         let named = (trigger != Trigger::IncompleteIntent).then_some(trigger);
@@ -97,7 +97,7 @@ impl<'a> Route<'a> {
     }
 
     /// Turns to the model that was not asked yet and says so: to the fallback if the fault triggers it, or back to the own
-    /// that was passed over; false when there is none.
+    /// that was passed over; false if absent.
     pub(super) fn turn_from(&mut self, error: &ModelError) -> bool {
         if self.asked == self.own || self.has_turned || error.kind == ModelErrorKind::Cancelled {
             return self.fall_back_from(error);

@@ -49,7 +49,7 @@ pub(super) struct ModelAnswer {
     pub(super) calls: Vec<ModelToolCall>,
     /// The part that the token limit cut off, where it ended the answer.
     pub(super) cut: CutPart,
-    /// The last text; empty where there is none.
+    /// The last text; empty if absent.
     pub(super) text: String,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct ModelToolCall {
     pub(super) input: Value,
     /// Why the arguments could not be read, when they could not.
     pub(super) input_error: Option<String>,
-    /// Who has seen the call in an answer they chose and said that it runs unasked.
+    /// The user has seen the call in a chosen answer and allowed it.
     pub(super) spared_by: Option<String>,
     /// The request that it waited for when the server ended; `None` where it waited for none.
     pub(super) pending: Option<PendingRequest>,

@@ -1,7 +1,7 @@
 //! The schedule of the calls of one answer.
 //!
 //! Rule: a call begins when all earlier ones have ended that touch what it touches ([`super::order`]); those that may
-//! touch anything, unknown tools among them, run alone. A call that waits for the user holds back nobody else: places to
+//! touch anything, unknown tools among them, run alone. A call that waits for the user holds back no other call: places to
 //! run are taken by running calls only. Results join the history in the order of the calls, whatever order they come in.
 
 use futures::future::join_all;

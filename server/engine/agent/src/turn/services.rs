@@ -114,7 +114,7 @@ impl TurnContext<'_> {
         self.conversation.thread.notice(self.id, level, text, hint);
     }
 
-    /// Adds a notice of a kind to the transcript; an empty hint is none.
+    /// Adds a notice of a kind to the transcript; an empty hint is left out.
     pub(crate) fn notice_of(&self, kind: NoticeKind, notice: (NoticeLevel, &str, &str)) {
         self.conversation.thread.notice_of(kind, self.id, notice);
     }

@@ -116,7 +116,7 @@ impl Turns {
         self.active().as_ref().map_or_else(Arc::default, |turn| Arc::clone(&turn.retry))
     }
 
-    /// Cancels one call of the running turn; its siblings go on. False when no such call is unfinished.
+    /// Cancels one call of the running turn; its siblings continue. False when no such call is unfinished.
     pub fn cancel_call(&self, call: &CallId) -> bool {
         match self.active().as_ref().and_then(|turn| turn.calls.get(call)) {
             Some(cancel) => {
@@ -170,7 +170,7 @@ impl Turns {
         TurnLimit::of(sources, mode)
     }
 
-    /// Begins to count the budget of a turn; starts over when the user lets it go on.
+    /// Begins to count the budget of a turn; starts over when the user lets it continue.
     pub(super) fn begin_budget(&self, turn: &TurnId) {
         let cost = self.core.state().spending.of_turn(turn).usd;
         *lock(&self.budget_start) = Some(BudgetStart { turn: turn.clone(), cost, time: Instant::now() });

@@ -58,7 +58,7 @@ pub(super) fn too_long(profile: &Profile) -> ModelError {
 }
 
 impl ModelCaller<'_> {
-    /// Compares the tokens that an answer reports with those that were sent. A prompt that was cut is told, with the switch
+    /// Compares the tokens that an answer reports with those that were sent. A cut prompt is reported, with the switch
     /// that prevents it. Called before the answer is recorded.
     pub(super) async fn check_prompt(&self, usage: Usage) {
         let reported = usage.prompt_tokens();

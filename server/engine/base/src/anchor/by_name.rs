@@ -15,7 +15,7 @@ pub use {NamedAnchor as Anchor, PathFacts as EntryFacts};
 #[derive(Debug)]
 pub struct NamedAnchor(PathBuf);
 
-/// What a name stands for, links not followed.
+/// The target of a name, links not followed.
 #[derive(Clone, Debug)]
 pub struct PathFacts {
     /// The kind.
@@ -52,7 +52,7 @@ impl NamedAnchor {
         self.0.parent().is_some_and(Path::is_dir)
     }
 
-    /// What the name stands for.
+    /// The target of the name.
     ///
     /// # Errors
     /// The system's.

@@ -1,4 +1,4 @@
-//! What an anchor does while folders and links are swapped around it.
+//! The behavior of an anchor while folders and links are swapped around it.
 
 use std::fs;
 use std::io::Read;

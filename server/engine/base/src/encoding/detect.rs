@@ -12,16 +12,16 @@ use sha2::{Digest, Sha256};
 
 use super::{NotText, PDF_DOCUMENT, PIECE_BYTES, TextFormat, decode_piece};
 
-/// How much non-ASCII text the encoding detector looks at.
+/// How much non-ASCII text the encoding detector checks.
 pub const DETECT_BYTES: usize = 1 << 20;
 
-/// How much is looked at to tell binary data by its control characters.
+/// How much is checked to tell binary data by its control characters.
 const CONTROL_SAMPLE_BYTES: usize = 64 << 10;
 
-/// Data in which more than one byte in so many is a control character is no text.
+/// Data in which more than one byte in this many is a control character is binary.
 const CONTROL_SHARE: usize = 10;
 
-/// Damaged UTF-8 is told from other encodings by having so many good multi-byte characters for each bad byte.
+/// Damaged UTF-8 differs from other encodings by this many good multi-byte characters for each bad byte.
 const GOOD_PER_BAD: usize = 4;
 
 const BINARY_DATA: NotText = NotText::Binary("binary data");
@@ -35,7 +35,7 @@ pub enum ScanExtent {
     Start,
 }
 
-/// Takes one piece and says whether to go on.
+/// Takes one piece and says whether to continue.
 pub type Visit<'visit> = dyn FnMut(&[u8]) -> ControlFlow<()> + 'visit;
 
 /// One pass over the bytes from their start.
@@ -77,7 +77,7 @@ fn head<E>(pass: &mut Pass<'_, E>) -> Result<Vec<u8>, E> {
     Ok(head)
 }
 
-/// What the bytes are like when they are read as UTF-8.
+/// The properties of the bytes when they are read as UTF-8.
 #[derive(Default)]
 struct Census {
     bytes: usize,
@@ -196,7 +196,7 @@ fn legacy<E>(pass: &mut Pass<'_, E>, extent: ScanExtent) -> Result<&'static Enco
     }
     let guess = detector.guess(None, false);
     // The detector says GBK for everything Chinese in simplified script; its four-byte characters are GB18030.
-    // Both are read alike, so it matters only to whoever writes the text back.
+    // Both are read alike, so it matters only when the text is written back.
     let is_gb18030 = guess == GBK
         && extent == ScanExtent::Whole
         && !writes_back(pass, GBK)?

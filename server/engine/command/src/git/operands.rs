@@ -8,7 +8,7 @@ use crate::options::OptionTable;
 use crate::place::{self, WorkingFolder};
 use crate::{CommandWord, FileAccess, FileTouch, TouchedPath};
 
-/// Commands that show what is in files.
+/// Commands that show the content of files.
 const SHOWING: [&str; 14] = [
     "diff",
     "log",
@@ -42,7 +42,7 @@ const NAMING: [&str; 12] = [
     "cherry",
 ];
 
-/// What a command shows of the files it is given.
+/// The output of a command about its files.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OutputDetail {
     Content,
@@ -81,7 +81,7 @@ impl FileCollector<'_> {
     fn of_command(&mut self, git: &Invocation<'_>) {
         let verb = git.verb.map_or("", |verb| verb.text.as_str());
         let arguments = git.arguments;
-        // The first `--` ends what could be an option, even where it stands for a value.
+        // The first `--` ends what could be an option, even where it represents a value.
         let end = arguments.iter().position(|word| word.text == "--").unwrap_or(arguments.len());
         let (head, paths) = arguments.split_at(end);
         let understood = git.known().is_some_and(|known| is_understood(known, head));
@@ -187,7 +187,7 @@ fn behind_values(verb: &str, head: &[CommandWord]) -> Vec<CommandWord> {
     let mut operands = Vec::new();
     while let Some(word) = words.next() {
         if verb == "log" && word.text == "-L" {
-            // The file stands behind a colon.
+            // The file follows a colon.
             operands.extend(words.next().map(|value| with(value, &format!("-L{}", value.text))));
         } else if takes_value(&word.text) {
             let _ = words.next();

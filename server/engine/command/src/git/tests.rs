@@ -1,4 +1,4 @@
-//! What git reads by its operands, and which calls of it only look.
+//! The files that git reads by its operands, and its read-only calls.
 //!
 //! Rule: no way to name a file to git goes unseen, and nothing that executes or writes counts as looking.
 

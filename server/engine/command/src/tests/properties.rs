@@ -1,4 +1,4 @@
-//! What holds for any text.
+//! Properties of any text.
 //!
 //! Rule: no text makes the reading panic, and no wrapper makes a refusal go away.
 

@@ -1,6 +1,6 @@
 //! Everyday lines that must be understood, and hostile ones that must not run unasked.
 //!
-//! Rule: each line of a table stands for a class of lines.
+//! Rule: each line of a table represents a class of lines.
 
 use crate::{Analysis, CommandPattern, Effect, FileAccess, TouchedPath, analyse};
 use kode_base::paths::AbsPath;

@@ -52,7 +52,7 @@ f <- case x in x) ls;; esac < f
     assert_eq!(unseen(FileAccess::Read, read), Vec::<&str>::new());
 }
 
-/// Letters that take a text which is no file: what stands behind them is not read.
+/// Letters that take a text which is no file: what follows them is not read.
 const TEXTS: [(&str, &str); 15] = [
     ("ls", "I"),
     ("grep", "e"),

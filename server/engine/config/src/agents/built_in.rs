@@ -6,7 +6,7 @@ use crate::agents::{AgentType, DEFAULT_TYPE};
 use crate::extension::places::ExtensionOrigin;
 use kode_base::mode::Mode;
 
-/// What only looks.
+/// The read-only tools.
 const LOOKING: [&str; 4] = ["Read", "Glob", "Grep", "LS"];
 
 /// All of them.

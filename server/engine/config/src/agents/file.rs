@@ -29,7 +29,7 @@ const MAX_BYTES: u64 = 256 * 1024;
 /// The most files of a folder.
 const MAX_FILES: usize = 200;
 
-/// So many folders deep files are looked for.
+/// Maximum depth of folders that are searched for files.
 const MAX_DEPTH: usize = 6;
 
 /// The most characters of a name.
@@ -38,7 +38,7 @@ const MAX_NAME: usize = 64;
 /// The most characters of the name of a color.
 const MAX_COLOR: usize = 32;
 
-/// What `isolation` says where each sub-agent works in a worktree of its own.
+/// The value of `isolation` for a worktree for each sub-agent.
 const WORKTREE: &str = "worktree";
 
 /// As it is written.
@@ -78,7 +78,7 @@ enum Names {
     One(String),
 }
 
-/// What came of a file: the type, with what of it does not count, or why there is none.
+/// The result of a file: the type with its ignored parts, or the reason why it is missing.
 pub(super) struct AgentFile {
     pub(super) file: AbsPath,
     pub(super) agent: Option<AgentType>,
@@ -146,7 +146,7 @@ fn read(file: AbsPath, place: &ExtensionFolder) -> AgentFile {
     AgentFile { agent, problems, file }
 }
 
-/// What the file of a project asks for.
+/// The trust requests of a project file.
 fn wishes(agent: &AgentType, at: &FrontMatterFile) -> Vec<TrustRequest> {
     if at.origin != ExtensionOrigin::Project {
         return Vec::new();
@@ -162,7 +162,7 @@ fn of_plugin(agent: &mut AgentType, text: &str) -> Vec<FileFault> {
     let head = front_matter::split(text).0.unwrap_or_default();
     let mut faults = Vec::new();
     let mut warn = |key: &str| {
-        let message = format!("`{key}` of an agent that a plugin brings does not count.");
+        let message = format!("`{key}` of an agent that a plugin brings is ignored.");
         faults.push(FileFault::warning(message).at_key(head, key));
     };
     if agent.hooks.take().is_some() {
@@ -245,7 +245,7 @@ pub(super) fn parse(text: &str, file: &FrontMatterFile) -> Result<(AgentType, Ve
 }
 
 impl RawAgent {
-    /// What of the head is understood and does not count.
+    /// The known keys of the front matter without an effect.
     fn faults(&self, head: &str) -> Vec<FileFault> {
         let mut faults = Vec::new();
         let mut warn = |key: &str, message: &str| faults.push(FileFault::warning(message).at_key(head, key));
@@ -255,27 +255,27 @@ impl RawAgent {
             warn("tools", "`tools` is empty: this agent has no tools. Leave the key out for all of them.");
         }
         if self.model.is_some() && self.model_name.is_some() {
-            warn("model", "`model` does not count beside `model_name`.");
+            warn("model", "`model` is ignored beside `model_name`.");
         }
         if let Some(kind) = self.isolation.as_deref().map(str::trim)
             && !matches!(kind, "" | "none" | WORKTREE)
         {
             let message = format!(
-                "`isolation: {kind}` does not count: this agent works in the workspace itself. `{WORKTREE}` is known."
+                "`isolation: {kind}` is ignored: this agent works in the workspace itself. `{WORKTREE}` is known."
             );
             warn("isolation", &message);
         }
         if self.initial_prompt.is_some() {
             warn(
                 "initialPrompt",
-                "`initialPrompt` does not count: a sub-agent begins with the task it is given.",
+                "`initialPrompt` is ignored: a sub-agent starts with the task it is given.",
             );
         }
         faults
     }
 }
 
-/// A key that stands there with nothing after it is an empty list, not a key left out.
+/// A key that is there with nothing after it is an empty list, not a key left out.
 fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Names>, D::Error> {
     let names: Option<Names> = Option::deserialize(deserializer)?;
     Ok(Some(names.unwrap_or(Names::Many(Vec::new()))))

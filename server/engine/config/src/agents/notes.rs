@@ -1,6 +1,6 @@
 //! The notes that sub-agents of a type keep from one task to the next: a folder with `MEMORY.md` in it.
 //!
-//! Rule: notes are read when a task begins and are data of whoever could write them; writing them goes the way of every
+//! Rule: notes are read when a task begins and are data of their writers; writing them goes the way of every
 //! other change to a file, and no folder is made before.
 
 use std::io;
@@ -13,16 +13,16 @@ use kode_base::regular;
 /// The file that is read.
 const FILE: &str = "MEMORY.md";
 
-/// So many lines of it are read.
+/// Number of lines of it that are read.
 const MAX_LINES: usize = 200;
 
-/// So many bytes of it are read.
+/// Number of bytes of it that are read.
 const MAX_BYTES: u64 = 25 << 10;
 
 /// Where the user's own notes lie among their folders, strongest first: those of the agent that has such notes.
 const USER_FOLDER: usize = 2;
 
-/// What a sub-agent is told about its notes; `None` when its type keeps none. Blocks on the disk.
+/// The text about its notes for a sub-agent; `None` when its type keeps none. Blocks on the disk.
 pub fn told(kind: &AgentType, project: &AbsPath) -> Option<String> {
     let home = std::env::home_dir().and_then(|home| AbsPath::new(home).ok());
     let folder = folder(kind, project, &user_folders(home.as_ref()))?;
@@ -56,7 +56,7 @@ fn folder(kind: &AgentType, project: &AbsPath, user: &[AbsPath]) -> Option<AbsPa
     }
 }
 
-/// The beginning of the notes; empty where there are none.
+/// The beginning of the notes; empty if none exist.
 fn read(file: &AbsPath) -> io::Result<String> {
     let bytes = match regular::read_start(file.as_path(), MAX_BYTES) {
         Ok(bytes) => bytes,

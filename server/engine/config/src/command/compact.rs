@@ -2,7 +2,7 @@
 //!
 //! Rule: its argument is what the summary focuses on.
 
-/// What users type to have the conversation compacted.
+/// The command that users type for a compaction.
 pub const COMMAND: &str = "/compact";
 
 /// The focus of a prompt that asks to compact the conversation, empty when it names none; `None` for any other prompt.

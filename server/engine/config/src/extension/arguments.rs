@@ -1,6 +1,6 @@
-//! Arguments in the text of a skill or command: `$ARGUMENTS`, `$1`, names, and what is meant literally.
+//! Arguments in the text of a skill or command: `$ARGUMENTS`, `$1`, names, and literal text.
 //!
-//! Rule: arguments are put in once and never read again for placeholders; what is no placeholder stays as it is.
+//! Rule: arguments are put in once and never read again for placeholders; other text stays unchanged.
 
 /// Puts arguments and variables into the parts of one text, in their order.
 pub struct Filler<'a> {
@@ -13,7 +13,7 @@ pub struct Filler<'a> {
 }
 
 impl<'a> Filler<'a> {
-    /// For these arguments, of which the first has the number `base`; `variables` says what `${NAME}` stands for.
+    /// For these arguments, of which the first has the number `base`; `variables` says what `${NAME}` represents.
     #[must_use]
     pub fn new(
         arguments: &'a str,
@@ -60,7 +60,7 @@ impl<'a> Filler<'a> {
         text
     }
 
-    /// What is to be added at the end of the whole text: arguments for which no part of it had a place.
+    /// The text to add at the end of the whole text: arguments for which no part of it had a place.
     #[must_use]
     pub fn rest(&self) -> Option<String> {
         let is_lost = !self.has_place && !self.arguments.is_empty();

@@ -1,6 +1,6 @@
 //! Looks for skills and commands in folders.
 //!
-//! Rule: what is found depends on the folders and the files that are named, and on nothing else. A file of a workspace must
+//! Rule: the result depends on the folders and the files that are named, and on nothing else. A file of a workspace must
 //! not lead out of it: its text reaches the model.
 
 use std::panic::resume_unwind;
@@ -26,13 +26,13 @@ const MAX_BYTES: u64 = 256 * 1024;
 /// The most skills and the most commands of one folder.
 const MAX_ENTRIES: usize = 200;
 
-/// So many folders deep commands are looked for.
+/// Maximum depth of folders that are searched for commands.
 const MAX_DEPTH: usize = 6;
 
 /// The most characters of a skill's name.
 const MAX_NAME: usize = 64;
 
-/// So many folders with skills of their own are looked into beneath a workspace.
+/// Maximum number of folders with their own skills that are read beneath a workspace.
 const MAX_BELOW: usize = 100;
 
 /// Where something lies.
@@ -68,7 +68,7 @@ impl Catalog {
     pub fn found_in(places: &ExtensionFolders) -> Self {
         let (roots, home) = (&places.roots, places.home.as_ref());
         let mut catalog = Self::default();
-        // Where the home folder is open as a workspace, what is in it is the user's.
+        // Where the home folder is open as a workspace, its content is the user's.
         let own: Vec<_> = roots.iter().filter(|root| Some(*root) != home).collect();
         let above: Vec<AbsPath> = own
             .iter()
@@ -252,7 +252,7 @@ impl Catalog {
 }
 
 /// Does one thing on a thread of its own while this one does another, and gives what the first one gives: where there are many
-/// files, one processor is at one half of them. A panic in it goes on here.
+/// files, one processor is at one half of them. A panic in it continues here.
 pub(super) fn beside<T: Send>(one: impl FnOnce() -> T + Send, other: impl FnOnce()) -> T {
     thread::scope(|scope| {
         let one = scope.spawn(one);
@@ -319,7 +319,7 @@ fn head(text: &str, bare: Extension) -> Result<(Extension, Template), String> {
         Some(when) => format!("{} {}", description.trim(), when.trim()),
         None => description.trim().to_owned(),
     };
-    // A list of one line each: what stands in a file must not be able to begin a line of its own.
+    // A list of one line each: text of a file must not be able to begin a line of its own.
     let listing: String = listing.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut notes = front.notes;
     let paths = match bare.kind {
@@ -336,7 +336,7 @@ fn head(text: &str, bare: Extension) -> Result<(Extension, Template), String> {
     };
     let at = FrontMatterFile { file: bare.path.clone(), root: bare.root.clone(), origin };
     let hooks = front.hooks.and_then(|hooks| {
-        // What a plugin runs is shown before it is installed, and that is what stands in its own file of hooks.
+        // The programs of a plugin are shown before it is installed, and that is the content of its own file of hooks.
         let read = match bare.plugin {
             Some(_) => {
                 Err("`hooks` of what a plugin brings do not run; they belong in its `hooks/hooks.json`"

@@ -1,4 +1,4 @@
-//! The head of a Markdown file: what stands between two lines of `---`.
+//! The front matter of a Markdown file: the text between two lines of `---`.
 //!
 //! Rule: unknown keys are left alone, and a key of ours with a value that makes no sense is an error that names it.
 
@@ -9,7 +9,7 @@ use super::CommandShell;
 use crate::agents::DEFAULT_TYPE;
 use kode_base::effort::Effort;
 
-/// What skills and commands say of themselves.
+/// The front matter of skills and commands.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FrontMatter {
     pub(super) description: Option<String>,
@@ -31,7 +31,7 @@ pub(super) struct FrontMatter {
     pub(super) shell: CommandShell,
     /// The hooks, as they are written.
     pub(super) hooks: Option<Value>,
-    /// What is not followed, for people.
+    /// The unsupported parts, for people.
     pub(super) notes: Vec<String>,
 }
 
@@ -59,10 +59,10 @@ impl Default for FrontMatter {
     }
 }
 
-/// What of the head of a skill's or command's file is not followed, for people.
+/// The unsupported keys of a skill's or command's front matter, for people.
 ///
 /// # Errors
-/// Why the file is left out, for people, as it goes on after the file's name.
+/// Why the file is left out, for people, as it continues after the file's name.
 pub fn notes(head: &str) -> Result<Vec<String>, String> {
     FrontMatter::parse(head).map(|front| front.notes)
 }
@@ -153,7 +153,7 @@ impl FrontMatter {
         let effort = written.effort.as_deref().and_then(|name| effort(name, &mut notes));
         let agent = agent(&written, &mut notes);
         if agent.is_none() && written.background == Some(true) {
-            notes.push("`background` counts only beside `context: fork`".to_owned());
+            notes.push("`background` has an effect only beside `context: fork`".to_owned());
         }
         let shell = match written.shell.as_deref().map(str::trim) {
             None | Some("bash") => CommandShell::Bash,
@@ -235,7 +235,7 @@ fn split_outside(text: &str, (open, close): (char, char), separates: impl Fn(cha
     parts.iter().map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
 }
 
-/// A head in which plain values stand in quotes that mean more to the notation than they do to people:
+/// A head in which plain values are in quotes that mean more to the notation than they do to people:
 /// `argument-hint: [issue] [level]`, `description: Fix: all of it`.
 fn with_quotes(text: &str) -> String {
     let quoted = |line: &str| {

@@ -1,4 +1,4 @@
-//! Something that the head of a file declares in the form that it has in settings: where it stands, and whether it counts.
+//! Something that the head of a file declares in the form that it has in settings: its place, and whether it counts.
 //!
 //! Rule: what a file of the project declares needs the user's approval of that very text and of the contents of the
 //! workspace's files that it names, as in settings.
@@ -20,12 +20,12 @@ pub struct FrontMatterFile {
     pub file: AbsPath,
     /// The folder that its relative paths are relative to.
     pub root: AbsPath,
-    /// Whose it is.
+    /// Its owner.
     pub origin: ExtensionOrigin,
 }
 
 impl FrontMatterFile {
-    /// What stands on a line, from zero, as settings say where something is from.
+    /// The place of a line, from zero, in the form of settings.
     pub(crate) fn source(&self, line: u32) -> RuleSource {
         let layer = match self.origin {
             ExtensionOrigin::Managed => SettingsLayer::Managed,
@@ -38,7 +38,7 @@ impl FrontMatterFile {
         RuleSource { layer, file: Some(self.file.clone()), place }
     }
 
-    /// What it asks for with this; nothing where it is not the project's. Blocks on the disk.
+    /// Its trust request; nothing where it is not the project's. Blocks on the disk.
     pub(crate) fn wish(&self, key: String, value: &Value) -> Option<TrustRequest> {
         (self.origin == ExtensionOrigin::Project).then(|| {
             let (root, file) = (self.root.clone(), self.file.clone());
@@ -61,7 +61,7 @@ impl FrontMatterFile {
     }
 }
 
-/// The line of the file on which a key in a section of its head stands, or the nearest above it that can be told.
+/// The line of the file of a key in a section of its front matter, or the nearest above it that can be told.
 pub(crate) fn line_of(head: &str, section: &str, key: &str) -> u32 {
     let lines: Vec<&str> = head.lines().collect();
     in_file(key_at(&lines, section, key))
@@ -78,7 +78,7 @@ pub(crate) fn line_of_item(head: &str, section: &str, key: &str, nth: usize) -> 
     in_file(items.nth(nth).map_or(at, |(line, _)| line))
 }
 
-/// The line of the head on which a key stands.
+/// The line of a key in the front matter.
 fn key_at(lines: &[&str], section: &str, key: &str) -> usize {
     let is_key = |line: &str, key: &str| {
         let bare = line.trim_start().trim_start_matches("- ").trim_start_matches([' ', '"', '\'']);

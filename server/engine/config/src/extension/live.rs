@@ -1,7 +1,7 @@
-//! What users' files add to the agent in one workspace, kept ready and renewed when a file changes.
+//! The users' files for the agent in one workspace, kept ready and renewed when a file changes.
 //!
-//! Rule: files are read in the background and only when one of them has come, gone or changed; who needs them gets what was
-//! read. Whoever begins a turn looks at the stamps first, so that no change is missed where nothing can be watched.
+//! Rule: files are read in the background and only when one of them has come, gone or changed; readers get the
+//! last result. A turn checks the stamps first, so that no change is missed where nothing can be watched.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -31,14 +31,14 @@ pub type HasModel = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 /// The plugins that are on, as settings are now. Blocks on the disk.
 pub type PluginsInUse = Arc<dyn Fn() -> Vec<Arc<Plugin>> + Send + Sync>;
 
-/// What users' files add in one workspace. Clones are the same one; the last one dropped ends the watching.
+/// The users' files of one workspace. Clones are the same one; the last one dropped ends the watching.
 #[derive(Clone)]
 pub struct Extensions {
     shared: Arc<SharedExtensions>,
     stop: Arc<DropGuard>,
 }
 
-/// The same for whoever does not keep it alive.
+/// The same as a weak reference.
 #[derive(Debug)]
 pub struct WeakExtensions(Weak<SharedExtensions>, Weak<DropGuard>);
 
@@ -55,7 +55,7 @@ pub struct ExtensionCounts {
     pub styles: usize,
 }
 
-/// What was read.
+/// The read files.
 #[derive(Clone, Debug, Default)]
 pub struct LoadedExtensions {
     /// The types of sub-agents.
@@ -99,23 +99,23 @@ impl Extensions {
         Self { shared, stop: Arc::new(stop.drop_guard()) }
     }
 
-    /// The same for whoever does not keep it alive.
+    /// The same as a weak reference.
     pub fn downgrade(&self) -> WeakExtensions {
         WeakExtensions(Arc::downgrade(&self.shared), Arc::downgrade(&self.stop))
     }
 
-    /// What there is now: looks whether a file has changed, and reads only then.
+    /// The current state: checks whether a file has changed, and reads only then.
     pub async fn now(&self) -> Arc<LoadedExtensions> {
         self.shared.renew().await
     }
 
-    /// What was read last; `None` before anything was. Looks at no file.
+    /// The last result; `None` before the first one. Reads no file.
     #[must_use]
     pub fn known(&self) -> Option<Arc<LoadedExtensions>> {
         self.shared.loaded.borrow().clone()
     }
 
-    /// What is wrong with files, as they were read last. Looks at no file.
+    /// The problems of files, as they were read last. Checks no file.
     #[must_use]
     pub fn problems(&self) -> Vec<SettingsProblem> {
         self.known().map(|loaded| loaded.problems()).unwrap_or_default()
@@ -126,7 +126,7 @@ impl Extensions {
         self.shared.changed.notify_one();
     }
 
-    /// Is told each time files were read.
+    /// Notified after each read.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<Option<Arc<LoadedExtensions>>> {
         self.shared.loaded.subscribe()
@@ -151,7 +151,7 @@ impl LoadedExtensions {
         let others = || (AgentTypes::load(places), Styles::load(places));
         let (mut agents, styles) = beside(others, || catalog = Catalog::found_in(places));
         agents.check(&|skill| is_skill(&catalog, skill), has_model);
-        // A script that is swapped asks anew, as a file does.
+        // A script that is swapped asks again, as a file does.
         for file in catalog.wishes().chain(agents.wishes()).flat_map(files_named_by) {
             survey.look_at(&file);
         }
@@ -165,7 +165,7 @@ impl LoadedExtensions {
         loaded
     }
 
-    /// What files of the workspace ask for that needs the user's approval.
+    /// The trust requests of workspace files that needs the user's approval.
     pub fn wishes(&self) -> impl Iterator<Item = &TrustRequest> {
         self.catalog.wishes().chain(self.agents.wishes())
     }
@@ -182,7 +182,7 @@ impl LoadedExtensions {
         }
     }
 
-    /// What is wrong with files.
+    /// The problems of files.
     #[must_use]
     pub fn problems(&self) -> Vec<SettingsProblem> {
         let of_catalog = self.catalog.problems.iter().filter_map(|(path, reason)| {
@@ -213,7 +213,7 @@ impl SharedExtensions {
                 watch
             });
             watch = arranged.await;
-            // What happened before the folders were watched; there may be other folders by then.
+            // Events before the folders were watched; there may be other folders by then.
             let now = self.renew().await;
             if now.generation == read.generation {
                 settled(&self.changed).await;

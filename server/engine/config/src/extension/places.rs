@@ -1,6 +1,6 @@
 //! Where the files of users are looked for that add agents, skills, commands and output styles.
 //!
-//! Rule: the strongest place comes first. A folder is only looked at, never made. What a project brings must lie in that
+//! Rule: the strongest place comes first. A folder is only checked, never made. What a project brings must lie in that
 //! project, links followed; the user's own files may lie wherever the user has put them.
 
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ impl ExtensionPart {
     }
 }
 
-/// Whose something is.
+/// The owner of something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ExtensionOrigin {
@@ -77,9 +77,9 @@ impl ExtensionOrigin {
 /// A folder that is looked into, or one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtensionFolder {
-    /// The folder, or of a plugin the file; mostly there is none.
+    /// The folder, or of a plugin the file; mostly absent.
     pub folder: AbsPath,
-    /// Whose files lie in it.
+    /// The session of the files lie in it.
     pub origin: ExtensionOrigin,
     /// The folder that links must not lead out of; `None` for files that may lie anywhere.
     pub within: Option<AbsPath>,
@@ -88,7 +88,7 @@ pub struct ExtensionFolder {
 }
 
 impl ExtensionFolder {
-    /// What something from there is called by: a plugin's name stands before it.
+    /// The name of an item from there: a plugin's name precedes it.
     #[must_use]
     pub fn name_of(&self, own: &str) -> String {
         match &self.plugin {
@@ -175,7 +175,7 @@ impl ExtensionFolders {
         })
     }
 
-    /// The folders that the others lie in and that are there in any case, for whoever watches.
+    /// The folders that the others lie in and that are there in any case, for watchers.
     pub(crate) fn bases(&self) -> Vec<AbsPath> {
         let projects = self.roots.iter().flat_map(|root| project_folders(root, self.home.as_ref()));
         let user = self.user.iter().filter_map(AbsPath::parent);

@@ -1,4 +1,4 @@
-//! What is wrong with a user's file, and on which line.
+//! The problems of a user's file, and on which line.
 //!
 //! Rule: a line is one of the whole file, from zero; a file whose head cannot be read says so on the line where reading
 //! stopped.
@@ -26,7 +26,7 @@ impl FileFault {
         Self { severity: ProblemSeverity::Warning, message: message.into(), line: None }
     }
 
-    /// The same on the line of the head where this key stands.
+    /// The same on the line of the head of this key.
     pub(crate) fn at_key(self, head: &str, key: &str) -> Self {
         let stands =
             |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));

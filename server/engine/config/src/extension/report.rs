@@ -1,7 +1,7 @@
-//! What of the files of users is in use, from where, what hides what, and what is left out and why.
+//! The state of users' files: in use, with their origin, hidden by others, or left out with the reason.
 //!
-//! Rule: it says what was read and judged, and judges nothing itself; every file that was found stands in it once for each
-//! thing that it describes.
+//! Rule: it reports the results of reading and judging, and judges nothing itself; every file that was found is in it once
+//! for each thing that it describes.
 
 use crate::agents::ShadowedAgent;
 use crate::extension::live::LoadedExtensions;
@@ -57,7 +57,7 @@ impl FindingSubject {
         Self::Helper,
     ];
 
-    /// What several of them are called.
+    /// The common name.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ impl FindingSubject {
     }
 }
 
-/// What became of something that was found.
+/// The outcome of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FindingFate {
     /// It is in use.
@@ -92,29 +92,29 @@ pub enum FindingFate {
 /// Something that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is.
+    /// Its kind.
     pub subject: FindingSubject,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Whose it is, as people are told.
+    /// Its owner, as people are notified.
     pub origin: String,
     /// Its file; `None` when it is built in.
     pub file: Option<AbsPath>,
-    /// What became of it.
+    /// Its outcome.
     pub fate: FindingFate,
 }
 
 /// All that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtensionReport {
-    /// What was found, by kind, then by name.
+    /// The findings, by kind, then by name.
     pub findings: Vec<Finding>,
-    /// What is wrong with files, settings included.
+    /// The problems of files, settings included.
     pub problems: Vec<SettingsProblem>,
 }
 
 impl ExtensionReport {
-    /// What these files and settings come to.
+    /// The report on these files and settings.
     #[must_use]
     pub fn of(loaded: &LoadedExtensions, memory: &Memory, policy: &Policy) -> Self {
         let mut findings = Vec::new();
@@ -179,7 +179,7 @@ impl ExtensionReport {
                 let fate = match &finding.fate {
                     FindingFate::Loaded => String::new(),
                     FindingFate::Shadowed(Some(by)) => format!(": hidden by {by}"),
-                    FindingFate::Shadowed(None) => ": hidden by what is built in".to_owned(),
+                    FindingFate::Shadowed(None) => ": hidden by the built-in one".to_owned(),
                     FindingFate::Waiting => ": waits for your approval".to_owned(),
                     FindingFate::LeftOut(reason) => format!(": left out, {reason}"),
                 };
@@ -269,7 +269,7 @@ fn shadowed(subject: FindingSubject, hidden: &ShadowedAgent) -> Finding {
     }
 }
 
-/// A file that is left out; what is used in part stands among the problems alone.
+/// A file that is left out; a file that is used in part is among the problems alone.
 fn left_out(problem: &SettingsProblem) -> Option<Finding> {
     let file = problem.file.clone().filter(|_| problem.severity == ProblemSeverity::Error)?;
     let is_beneath = |folder: &str| file.as_path().components().any(|part| part.as_os_str() == folder);

@@ -1,4 +1,4 @@
-//! What the files of users look like from outside: which there are and when they were changed.
+//! The stamps of users' files: their names and times.
 //!
 //! Rule: looking opens no file, and a file that comes, goes or changes makes the survey stale; bounded, whatever lies in
 //! the folders.
@@ -9,13 +9,13 @@ use crate::extension::places::{ExtensionFolders, ExtensionPart};
 use crate::settings::SettingsStamp;
 use kode_base::paths::AbsPath;
 
-/// So many files and folders are looked at.
+/// Maximum number of files and folders that are checked.
 const MAX_STAMPS: usize = 5_000;
 
-/// So many folders deep files are looked for.
+/// Maximum depth of folders that are searched for files.
 const MAX_DEPTH: usize = 6;
 
-/// What was there when somebody looked.
+/// The state at the last survey.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StampSurvey {
     stamps: Vec<(AbsPath, Option<SettingsStamp>)>,
@@ -23,7 +23,7 @@ pub(crate) struct StampSurvey {
 }
 
 impl StampSurvey {
-    /// Looks at what there is in these places. Blocks on the disk.
+    /// Checks what there is in these places. Blocks on the disk.
     pub(crate) fn of(places: &ExtensionFolders) -> Self {
         let mut survey = Self::default();
         for part in ExtensionPart::ALL {
@@ -63,7 +63,7 @@ impl StampSurvey {
             let path = folder.join(entry.file_name());
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             match part {
-                // Of a skill one file counts; what else lies beside it is only read by whoever uses it.
+                // Of a skill one file counts; what else lies beside it is only read by its caller.
                 ExtensionPart::Skills => {
                     self.look_at(&path);
                     if path.as_path().is_dir() {

@@ -1,7 +1,7 @@
 //! The text of a skill or command before it is used: words, and commands that run first.
 //!
 //! Rule: what runs is found in the file's own text, before any argument is put in, so that an argument can never become a
-//! command of its own; what was approved is this very text, with the scripts that its commands name.
+//! command of its own; the approval is for this exact text, with the scripts that its commands name.
 
 use std::fmt::Write;
 
@@ -13,13 +13,13 @@ use kode_base::effort::Effort;
 use kode_base::paths::AbsPath;
 use kode_model::models::Pointer;
 
-/// What an approval of embedded commands is kept under.
+/// The key of an approval of embedded commands.
 pub const SHELL_KEY: &str = "shell";
 
-/// What an approval of tools that run unasked is kept under.
+/// The key of an approval of tools that run unasked.
 pub const TOOLS_KEY: &str = "allowedTools";
 
-/// What an approval of a model, and of how hard it thinks, is kept under.
+/// The key of an approval of a model, and of how hard it thinks,.
 pub const MODEL_KEY: &str = "model";
 
 /// How a block of commands begins.
@@ -92,7 +92,7 @@ impl Template {
         filled
     }
 
-    /// What a file of a workspace asks for with this text.
+    /// The trust requests of a workspace file with this text.
     pub(super) fn wishes(&self, extension: &Extension) -> Vec<TrustRequest> {
         let wish = |key: &str, text: String| TrustRequest {
             root: extension.root.clone(),
@@ -134,7 +134,7 @@ impl Template {
     }
 }
 
-/// What a file of a workspace asks for that names a model or how hard it thinks: both cost money, and a model may be of
+/// The trust requests of a workspace file that names a model or how hard it thinks: both cost money, and a model may be of
 /// another provider. The roles that the user has given models to are no wish.
 pub(crate) fn model_wish(
     root: &AbsPath,
@@ -164,7 +164,7 @@ fn inline(line: &str, text: &mut String, segments: &mut Vec<TemplateSegment>) {
                 segments.push(TemplateSegment::Text(std::mem::take(text)));
                 segments.push(TemplateSegment::Command(command[..end].to_owned()));
                 (rest, from) = (&command[end + 1..], 0);
-                // What follows directly stands after a command, and not after a blank.
+                // Text directly after it follows a command, and not a blank.
                 if let Some(behind) = rest.strip_prefix(MARK) {
                     text.push_str(MARK);
                     rest = behind;

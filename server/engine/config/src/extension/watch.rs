@@ -1,7 +1,7 @@
-//! Hears of changes to the files of users: folders are watched, and a burst of changes counts as one.
+//! Learns of changes to the files of users: folders are watched, and a burst of changes counts as one.
 //!
-//! Rule: the system's word is only a reason to look; nothing is made in any folder. Where watching fails that is told once,
-//! and the files are still looked at when they are needed.
+//! Rule: the system's word is only a reason to look; nothing is made in any folder. Where watching fails that is reported
+//! once, and the files are still checked when they are needed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use kode_base::watch::FolderSet;
 /// A change counts when nothing has happened for so long.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// A change counts after so long though things go on happening.
+/// A change counts after so long though things continue happening.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// The most folders that are watched for one workspace.
@@ -43,7 +43,7 @@ pub(super) struct ExtensionWatch {
 }
 
 impl ExtensionWatch {
-    /// Watches nothing yet. What happens in the places that `concerns` is told to `changed`.
+    /// Watches nothing yet. Reports changes in the places of `concerns` to `changed`.
     pub(super) fn new(
         changed: Arc<Notify>,
         concerns: impl Fn(&std::path::Path) -> bool + Send + Sync + 'static,
@@ -79,7 +79,7 @@ impl ExtensionWatch {
         if !std::mem::replace(&mut self.has_told, true) {
             tracing::warn!(
                 reason,
-                "not all folders of agents, skills, commands and styles are watched; they are looked at when needed"
+                "not all folders of agents, skills, commands and styles are watched; they are read when needed"
             );
         }
     }

@@ -1,7 +1,7 @@
-//! What settings files say of hooks, read once: groups, handlers, conditions, and what is wrong with them.
+//! The hooks of settings files, read once: groups, handlers, conditions, and their problems.
 //!
-//! Rule: one bad handler costs itself alone and is told at its place; a group that waits for the user's approval has no
-//! handler that could run. Nothing in here is run or reached.
+//! Rule: one bad handler disables itself alone and is reported at its place; a group that waits for the user's approval has
+//! no handler that could run. Nothing in here is run or reached.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -37,13 +37,13 @@ const LONG_TIMEOUT: f64 = 3_600.0;
 /// The longest time limit there is.
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
-/// The time limit of commands and requests where nothing is said.
+/// The time limit of commands and requests by default.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The same in files of agents that give them less.
 const SHORT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The time limit of what a model is asked, and of what holds back a prompt, where nothing is said.
+/// The time limit of questions to a model, and of hooks that hold back a prompt, by default.
 const ASKED_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The shells that can run a handler's command.
@@ -57,31 +57,31 @@ const COMMON: [&str; 5] = ["type", "if", "timeout", "statusMessage", "once"];
 pub struct HookHandler {
     /// The event it is for.
     pub event: HookEvent,
-    /// What is run.
+    /// The action.
     pub action: HookAction,
     /// How long it may take.
     pub timeout: Duration,
     /// Whether the file says how long it may take.
     pub has_own_timeout: bool,
-    /// What people are shown while it runs.
+    /// The text for people while it runs.
     pub status_message: Option<String>,
     /// Whether it runs once in a session.
     pub once: bool,
-    /// Whether nobody waits for it.
+    /// Whether no caller waits for it.
     pub is_async: bool,
-    /// Where its group stands.
+    /// The place of its group.
     pub source: RuleSource,
     /// The folder that the file's own relative paths are relative to.
     pub root: AbsPath,
     /// The plugin that brings it, if one does.
     pub plugin: Option<Arc<Folders>>,
-    /// Stands for the handler when the settings are read again.
+    /// Represents the handler when the settings are read again.
     pub key: u64,
     matcher: Arc<Matcher>,
     condition: Option<HookCondition>,
 }
 
-/// What a handler has run.
+/// The output of a handler.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HookAction {
     /// A command.
@@ -104,18 +104,18 @@ pub enum HookAction {
     },
     /// A question to a model.
     Prompt {
-        /// The question; `$ARGUMENTS` stands for what the event tells.
+        /// The question; `$ARGUMENTS` represents what the event tells.
         prompt: String,
         /// The model, by whatever name; the quick one when `None`.
         model: Option<String>,
     },
 }
 
-/// A permission rule that a call has to be spoken of by.
+/// A permission rule that a call has to be matched by.
 #[derive(Debug)]
 pub(super) struct HookCondition(EffectivePolicy);
 
-/// What relative patterns are relative to.
+/// The base of relative patterns.
 #[derive(Clone, Copy)]
 pub(super) struct PatternBase<'a> {
     /// The working directory.
@@ -130,7 +130,7 @@ pub struct Hooks {
     by_event: [Vec<Arc<HookHandler>>; HookEvent::ALL.len()],
     /// Everything that is declared, also what never runs, as people see it.
     pub listed: Vec<DeclaredHook>,
-    /// What is wrong, and where.
+    /// The problem, and its place.
     pub problems: Vec<SettingsProblem>,
     /// Groups that wait for the user's approval, by their files.
     pub waiting: Vec<RuleSource>,
@@ -147,7 +147,7 @@ pub struct DeclaredHook {
     pub matcher: Option<String>,
     /// The kind of handler, as settings name it.
     pub kind: String,
-    /// The beginning of what is run, without secrets.
+    /// The beginning of the action, without secrets.
     pub head: String,
     /// Where it is declared.
     pub source: RuleSource,
@@ -155,7 +155,7 @@ pub struct DeclaredHook {
     pub approval: Approval,
     /// Why it does not run.
     pub problem: Option<String>,
-    /// Names the handler in the record of runs; `None` where there is none that could run.
+    /// Names the handler in the record of runs; `None` if no action can run.
     pub key: Option<u64>,
 }
 
@@ -170,7 +170,7 @@ impl HookAction {
         }
     }
 
-    /// The beginning of what is run, in one line for people, without secrets.
+    /// The beginning of the action, in one line for people, without secrets.
     #[must_use]
     pub fn head(&self) -> String {
         let text = match self {
@@ -187,7 +187,7 @@ impl HookCondition {
     /// Reads a permission rule.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Its problems.
     pub(super) fn parse(text: &str, anchor: PatternBase<'_>) -> Result<Self, String> {
         let (rule, _) =
             Rule::parse(text).map_err(|error| format!("`{text}` is no permission rule: {error}"))?;
@@ -207,7 +207,7 @@ impl HookCondition {
         }
     }
 
-    /// Whether the rule speaks of a call.
+    /// Whether the rule refers to a call.
     pub(super) fn holds(&self, call: &GateCase<'_>, workspace: &Workspace) -> bool {
         let verdict = self.0.judge(call, Mode::BypassPermissions, workspace, &|_| None);
         verdict.decision == GateDecision::Deny && verdict.rule.is_some()
@@ -231,7 +231,7 @@ impl HookHandler {
 }
 
 impl Hooks {
-    /// Reads what is declared, for sessions in `cwd`.
+    /// Reads the declarations, for sessions in `cwd`.
     #[must_use]
     pub fn of(declared: &Declarations, cwd: &AbsPath) -> Self {
         let is_disabled = declared.switches.disable_all_hooks == Some(true);
@@ -263,7 +263,7 @@ impl Hooks {
         self.is_disabled || self.of_event(event).is_empty()
     }
 
-    /// Those that run at a moment, added to those that were `found` to do so already, each once.
+    /// The handlers of an event, added to the `found` ones, each once.
     pub fn at(
         &self,
         event: HookEvent,
@@ -467,7 +467,9 @@ fn action(fields: &Map<String, Value>, notes: &mut Vec<String>) -> Result<HookAc
             }
             let args = fields.get("args").map(|args| texts(args, "args")).transpose()?;
             if fields.get("asyncRewake").and_then(Value::as_bool) == Some(true) {
-                notes.push("`asyncRewake` is taken for `async`: what it says wakes nobody".to_owned());
+                notes.push(
+                    "`asyncRewake` is treated as `async`: its output does not resume the agent".to_owned(),
+                );
             }
             let action = HookAction::Command { command: text("command")?, args, shell };
             (action, &["command", "args", "async", "asyncRewake", "shell"])
@@ -480,7 +482,7 @@ fn action(fields: &Map<String, Value>, notes: &mut Vec<String>) -> Result<HookAc
                     .iter()
                     .map(|(name, value)| {
                         let value =
-                            value.as_str().ok_or_else(|| format!("the header `{name}` is no text"))?;
+                            value.as_str().ok_or_else(|| format!("the header `{name}` is not text"))?;
                         Ok((name.clone(), value.to_owned()))
                     })
                     .collect::<Result<_, String>>()?,
@@ -524,7 +526,7 @@ fn texts(value: &Value, name: &str) -> Result<Vec<String>, String> {
     list.iter().map(|text| text.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
 }
 
-/// Whether a file is one of an agent in whose matchers `*` stands for any text.
+/// Whether a file is one of an agent in whose matchers `*` represents any text.
 fn is_glob_dialect(entry: &Declaration) -> bool {
     is_in_folder(entry, &[".kode"])
 }

@@ -16,13 +16,13 @@ use crate::settings::declared::{Approval, Declaration};
 use kode_base::ids::TurnId;
 use kode_permission::rules::SettingsProblem;
 
-/// What an approval of them is kept under, before the name of the event.
+/// The key of an approval of them, before the name of the event.
 pub const HOOKS_KEY: &str = "hooks.";
 
 /// The most bytes of what one file says of hooks.
 pub(crate) const MAX_BYTES: usize = 64 << 10;
 
-/// What a file says of hooks.
+/// The hooks of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileHooks {
@@ -42,18 +42,18 @@ pub(crate) struct HookGroup {
     pub(crate) line: u32,
 }
 
-/// What a skill or command has brought along, and in which turn.
+/// The hooks of a skill or command, and their turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnHooks {
     /// The turn.
     pub turn: TurnId,
-    /// What.
+    /// The subject.
     pub hooks: FileHooks,
 }
 
 impl FileHooks {
-    /// What the `hooks` of a head say.
+    /// The `hooks` of a front matter.
     ///
     /// # Errors
     /// Why none of them can run, for people.
@@ -81,12 +81,12 @@ impl FileHooks {
         Ok(Self { at, groups })
     }
 
-    /// What of it needs the user's approval. Blocks on the disk.
+    /// The part of it that needs the user's approval. Blocks on the disk.
     pub(crate) fn wishes(&self) -> Vec<TrustRequest> {
         self.groups.iter().filter_map(|group| self.at.wish(group.key(), &group.value)).collect()
     }
 
-    /// What is wrong with it, and on which line.
+    /// Its problems, and on which line.
     pub(crate) fn problems(&self) -> Vec<SettingsProblem> {
         let entries = self.groups.iter().map(|group| self.entry(group, false, Approval::NotNeeded));
         Hooks::of_entries(entries, false, &self.at.root).problems
@@ -122,7 +122,7 @@ impl FileHooks {
 }
 
 impl HookGroup {
-    /// What an approval of it is kept under.
+    /// The key of an approval of it.
     fn key(&self) -> String {
         format!("{HOOKS_KEY}{}", self.event)
     }
@@ -136,10 +136,10 @@ impl HookGroup {
     }
 }
 
-/// So many files bring hooks along in one conversation; those used first give way.
+/// Maximum number of files that declare hooks in one conversation; those used first give way.
 pub(crate) const MAX_FILES: usize = 50;
 
-/// Takes in what a file brings along; what the same file brought along before counts no more.
+/// Takes in what a file declares; what the same file declared before counts no more.
 pub fn take_in(known: &mut Vec<TurnHooks>, used: TurnHooks) {
     known.retain(|known| known.hooks.at.file != used.hooks.at.file);
     if known.len() >= MAX_FILES {

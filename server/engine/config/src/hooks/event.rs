@@ -13,9 +13,9 @@ pub enum HookEvent {
     PostToolUse,
     /// A call has failed.
     PostToolUseFailure,
-    /// The user has handed in a prompt.
+    /// The user has submitted a prompt.
     UserPromptSubmit,
-    /// A session begins, or goes on after an end or a compaction.
+    /// A session begins, or continues after an end or a compaction.
     SessionStart,
     /// A session is closed.
     SessionEnd,
@@ -76,7 +76,7 @@ impl HookEvent {
         Self::Compaction,
     ];
 
-    /// The name in settings and in what hooks are told.
+    /// The name in settings and in the input of hooks.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -118,7 +118,7 @@ impl HookEvent {
         )
     }
 
-    /// What exit code 2, and a decision to block, bring about.
+    /// The effect of exit code 2, and of a decision to block.
     pub fn blocking(self) -> BlockEffect {
         match self {
             Self::PreToolUse | Self::UserPromptSubmit | Self::PreCompact | Self::Compaction => {
@@ -139,20 +139,20 @@ impl HookEvent {
     }
 }
 
-/// What it means at an event that a hook blocks.
+/// The effect of a blocking hook at an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockEffect {
-    /// What was about to happen does not.
+    /// The event is blocked.
     Blocks,
-    /// The agent goes on with the reason.
+    /// The agent continues with the reason.
     GoesOn,
-    /// The model is told the reason.
+    /// The model gets the reason.
     TellsModel,
-    /// The user is told the reason.
+    /// The user gets the reason.
     TellsUser,
     /// Nothing.
     Ignored,
 }
 
-/// So often in a turn hooks may have the agent go on when it is about to end, unless the settings say otherwise.
+/// So often in a turn hooks may have the agent continue when it is about to end, unless the settings say otherwise.
 pub const STOP_LIMIT: u32 = 5;

@@ -12,7 +12,7 @@ use kode_permission::gate::GateCase;
 use kode_permission::rules::names;
 use kode_text::workspace::Workspace;
 
-/// So many steps a regular expression may go back.
+/// Maximum backtracking steps of a regular expression.
 const MAX_STEPS: usize = 100_000;
 
 /// The longest matcher, in bytes.
@@ -28,17 +28,17 @@ pub(super) enum Matcher {
     Always,
     /// These, exactly.
     Names(Vec<String>),
-    /// Those in which this is found; `is_negative` when it looks for what is not there.
+    /// The texts in which this is found; `is_negative` when it looks for a missing text.
     Regex { regex: Box<Regex>, is_negative: bool },
-    /// Those that this covers from end to end.
+    /// The texts that this covers from end to end.
     Glob(GlobSet),
-    /// Calls that a permission rule speaks of.
+    /// Calls that a permission rule refers to.
     Call(Box<HookCondition>),
-    /// Calls of tools, on paths and with commands; what is not said is any.
+    /// Calls of tools, on paths and with commands; an absent part matches any.
     Parts { tools: Vec<Matcher>, paths: Vec<PathGlob>, commands: Vec<Matcher> },
 }
 
-/// What is matched.
+/// The matched value.
 #[derive(Clone, Copy)]
 pub struct MatchSubject<'a> {
     /// The value of the event: the name of a tool, a source, a reason, a type. Events without one match always.
@@ -53,7 +53,7 @@ impl Matcher {
     /// Reads a matcher. `is_glob_dialect`: in files of an agent that writes globs, a `*` after a name is one.
     ///
     /// # Errors
-    /// What is wrong with it, for people.
+    /// Its problems, for people.
     pub(super) fn parse(
         value: Option<&Value>,
         is_glob_dialect: bool,
@@ -147,7 +147,7 @@ impl Matcher {
             Self::Names(wanted) if is_tool => {
                 wanted.iter().any(|wanted| names::canonical(wanted) == names::canonical(value))
             }
-            // What is left out by one of its names is left out.
+            // A tool that one of its names leaves out is left out.
             Self::Regex { is_negative: true, .. } => {
                 self.is_of_text(value) && aliases().all(|name| self.is_of_text(name))
             }
@@ -169,7 +169,7 @@ impl Matcher {
     }
 }
 
-/// Whether a `*` stands where a regular expression would have nothing, or one character, to repeat.
+/// Whether a `*` is where a regular expression would have nothing, or one character, to repeat.
 fn has_bare_star(text: &str) -> bool {
     let mut before = None;
     text.chars().any(|char| {

@@ -1,4 +1,4 @@
-//! What an entry of a settings file says of a server, made ready for use.
+//! An entry of a settings file for a server, made ready for use.
 //!
 //! Rule: an entry that cannot be used costs its own server alone and says what to put right; a variable that is not set is
 //! never sent or started with an empty text in its place.
@@ -19,16 +19,16 @@ use crate::plugin::Folders;
 use kode_base::paths::AbsPath;
 use kode_base::variables;
 
-/// How long a server may take to start, where nobody says otherwise.
+/// How long a server may take to start, by default.
 pub const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long a call may go without an answer or a sign of progress, where nobody says otherwise.
+/// How long a call may go without an answer or a sign of progress, by default.
 pub const CALL_LIMIT: Duration = Duration::from_secs(300);
 
-/// How long a call may take in all, whatever progress it tells of, where its entry does not say.
+/// How long a call may take in all, whatever progress it reports, where its entry does not say.
 pub const CALL_TOTAL: Duration = Duration::from_secs(3_600);
 
-/// How often a connected server is asked whether it is there, where nobody says otherwise.
+/// How often a connected server is asked whether it is there, by default.
 pub const HEALTH_INTERVAL: Duration = Duration::from_secs(60);
 
 /// How long it may take to say so.
@@ -51,7 +51,7 @@ const MAX_SERVER_NAME: usize = 100;
 /// A server as it is started or reached.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerDefinition {
-    /// What the user calls it.
+    /// Its name in the settings.
     pub name: String,
     /// How it is reached.
     pub link: ServerLink,
@@ -71,9 +71,9 @@ pub struct ServerDefinition {
     pub oauth: OAuth,
     /// Things about the entry that the user should know.
     pub notes: Vec<String>,
-    /// Stands for all of the entry, before variables were put in.
+    /// Represents all of the entry, before variables were put in.
     pub digest: String,
-    /// Whether it stands in a file of the workspace: what it has run for it then runs as programs of the workspace do.
+    /// Whether it is in a file of the workspace: what it has run for it then runs as programs of the workspace do.
     pub is_of_project: bool,
     /// The plugin that brings it, if one does.
     pub plugin: Option<Arc<Folders>>,
@@ -108,11 +108,11 @@ pub struct ServerProgram {
 pub struct RemoteServer {
     /// Where it is.
     pub url: Url,
-    /// What is sent with every request.
+    /// The headers of every request.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// A command that prints more of that, as JSON.
     pub headers_helper: Option<String>,
-    /// The form of what is sent.
+    /// The transport.
     pub form: RemoteTransport,
 }
 
@@ -152,7 +152,7 @@ impl Default for Recovery {
 pub struct OAuth {
     /// The id the server knows kode-ls by, where it takes no new ones.
     pub client_id: Option<String>,
-    /// What is asked for; as the server says when empty.
+    /// The scopes; empty for the server's own.
     pub scopes: Vec<String>,
     /// The port on this machine that the browser is sent back to; any when `None`.
     pub callback_port: Option<u16>,
@@ -220,7 +220,7 @@ pub fn is_switched_off(value: &Value) -> bool {
     value.get("enabled") == Some(&Value::Bool(false)) || value.get("disabled") == Some(&Value::Bool(true))
 }
 
-/// Stands for an entry: the same for the same text, and for no other.
+/// Represents an entry: the same for the same text, and for no other.
 #[must_use]
 pub fn digest(name: &str, value: &Value) -> String {
     let mut digest = Sha256::new();
@@ -234,7 +234,7 @@ impl ServerDefinition {
     /// Reads an entry. Relative folders are relative to `root`; `variable` gives those of the environment.
     ///
     /// # Errors
-    /// What is wrong with the entry and what to do about it.
+    /// The problems of the entry and what to do about it.
     pub fn read(
         name: &str,
         value: &Value,
@@ -271,7 +271,7 @@ impl ServerDefinition {
         let time = |field: &str, milliseconds: Option<f64>| {
             milliseconds.map(|milliseconds| {
                 time(milliseconds).ok_or_else(|| {
-                    wrong(format!("`{field}` is a time in milliseconds, and {milliseconds} is none"))
+                    wrong(format!("`{field}` is a time in milliseconds, and {milliseconds} is not valid"))
                 })
             })
         };
@@ -304,7 +304,7 @@ impl ServerDefinition {
             oauth: written.oauth.unwrap_or_default(),
             notes,
             digest: digest(name, value),
-            // Nobody is taken for the user who does not say so.
+            // Only an entry that says so acts as the user.
             is_of_project: true,
             plugin: None,
         })
@@ -333,7 +333,7 @@ impl ServerDefinition {
         }
     }
 
-    /// What is started or reached, for people; no variable's value and no header is in it.
+    /// The program or address, for people; no variable's value and no header is in it.
     #[must_use]
     pub fn shown(&self) -> String {
         match &self.link {
@@ -469,25 +469,25 @@ fn time(milliseconds: f64) -> Option<Duration> {
     Some(time.clamp(MIN_TIME, MAX_TIME))
 }
 
-/// What the environment says of times and sizes.
+/// The times and sizes of the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct McpLimits {
     /// How long a server may take to start: `MCP_TIMEOUT`, in milliseconds.
     pub start: Duration,
     /// How long a call may go without a sign: `MCP_TOOL_TIMEOUT`, in milliseconds.
     pub call: Duration,
-    /// So many tokens of a result the model gets: `MAX_MCP_OUTPUT_TOKENS`.
+    /// Number of tokens of a result that the model gets: `MAX_MCP_OUTPUT_TOKENS`.
     pub output_tokens: usize,
     /// The longest wait of the first prompt for servers that are starting: `KODE_LS_MCP_WAIT`, in milliseconds; 0 is no wait.
     /// `None` without the variable.
     pub first_wait: Option<Duration>,
 }
 
-/// So many tokens of a result the model gets, where nobody says otherwise.
+/// Number of tokens of a result that the model gets, by default.
 pub const OUTPUT_TOKENS: usize = 25_000;
 
 impl McpLimits {
-    /// Those of an environment. A number that cannot be read counts as not set.
+    /// The values of an environment. A number that cannot be read counts as not set.
     #[must_use]
     pub fn of(variable: &dyn Fn(&str) -> Option<String>) -> Self {
         let number = |name: &str| {

@@ -10,7 +10,7 @@ const MAX_MESSAGE: usize = 1_000;
 pub enum McpFailureClass {
     /// It may go away by itself: it is tried again.
     Transient,
-    /// Somebody has to change something: it is not tried again by itself.
+    /// The user has to change something: it is not tried again by itself.
     Permanent,
     /// The user has to sign in.
     Auth,
@@ -22,13 +22,13 @@ pub enum McpFailureClass {
 pub struct McpFailure {
     /// Whether trying again can help.
     pub class: McpFailureClass,
-    /// What happened.
+    /// The event.
     pub message: String,
-    /// What to do about it.
+    /// The next step.
     pub hint: String,
     /// The end of what the server wrote to its standard error.
     pub stderr: String,
-    /// What the server wants to be signed in for, as its answer said; empty where it said nothing.
+    /// The scopes of the server's answer for a sign-in; may be empty.
     pub challenge: String,
 }
 
@@ -45,7 +45,7 @@ impl McpFailure {
         Self::new(McpFailureClass::Transient, message, hint)
     }
 
-    /// One that stays until somebody changes something.
+    /// One that stays until the user changes something.
     pub fn permanent(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::new(McpFailureClass::Permanent, message, hint)
     }

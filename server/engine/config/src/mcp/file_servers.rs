@@ -10,7 +10,7 @@ use crate::mcp::config::ServerDefinition;
 use crate::settings::TrustRequest;
 use crate::settings::declared::Declaration;
 
-/// So many servers a file can describe.
+/// Maximum number of servers that a file can describe.
 pub(crate) const MAX_SERVERS: usize = 10;
 
 /// The key they stand under; an approval of one is kept under it and the server's name.
@@ -32,7 +32,7 @@ pub(crate) struct ServerEntry {
 }
 
 impl FileServers {
-    /// What the `mcpServers` of a head describe, beside the names that stand there, and what is wrong with it. `None` where
+    /// The servers in the `mcpServers` of a front matter, beside the names there, and its problems. `None` where
     /// nothing is described.
     pub(crate) fn read(written: &Value, head: &str, at: &FrontMatterFile) -> (Option<Self>, Vec<FileFault>) {
         let single = |object: &Map<String, Value>| -> Vec<(String, Value)> {
@@ -66,12 +66,12 @@ impl FileServers {
         (file, faults)
     }
 
-    /// What they are called.
+    /// The common name.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.servers.iter().map(|server| server.name.as_str())
     }
 
-    /// What of it needs the user's approval. Blocks on the disk.
+    /// The part of it that needs the user's approval. Blocks on the disk.
     pub(crate) fn wishes(&self) -> Vec<TrustRequest> {
         self.servers.iter().filter_map(|server| self.at.wish(server.key(), &server.value)).collect()
     }

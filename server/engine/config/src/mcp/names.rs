@@ -1,4 +1,4 @@
-//! What MCP tools are called: to the model, to rules, and to people.
+//! The names of MCP tools: for the model, for rules, and for people.
 //!
 //! Rule: a canonical name is `mcp__server__tool`, at most [`MAX_NAME`] characters that every provider takes; different tools
 //! never share one, and the part of the server never holds `__`, so that it can be told from the tool's.
@@ -16,10 +16,10 @@ pub const MAX_NAME: usize = 64;
 /// The most characters of a server's part of a name.
 const MAX_SERVER: usize = 28;
 
-/// So many characters of a hash tell shortened names apart.
+/// Number of characters of a hash that distinguish shortened names.
 const HASH: usize = 8;
 
-/// So many names are kept at most in the life of the process; tools beyond are left out.
+/// Maximum number of names that are kept in the life of the process; tools beyond are left out.
 const MAX_KEPT: usize = 20_000;
 
 /// Names that other agents keep for themselves.
@@ -83,7 +83,7 @@ pub fn shown(server: &str, tool: &str) -> String {
     format!("{server}:{tool}")
 }
 
-/// Whether a name, as somebody has written it, means the tool with this canonical name: that itself, its server, all of
+/// Whether a name, as written, means the tool with this canonical name: that itself, its server, all of
 /// its server's tools, or one of the forms of other agents.
 #[must_use]
 pub fn covers(written: &str, name: &str) -> bool {

@@ -1,6 +1,6 @@
-//! Rules of a project: Markdown files in a folder `rules`, given always or with the first file that they speak of.
+//! Rules of a project: Markdown files in a folder `rules`, given always or with the first file that they refer to.
 //!
-//! Rule: a file says by `paths` in its head what it speaks of; without that it is given like any instruction file. One with
+//! Rule: a file says by `paths` in its head what it refers to; without that it is given like any instruction file. One with
 //! a head that cannot be read is left out and told.
 
 use std::fs;
@@ -14,24 +14,24 @@ use crate::extension::front_matter;
 use crate::extension::problem::FileFault;
 use kode_base::paths::AbsPath;
 
-/// So many rules of one folder are looked at.
+/// Maximum number of rules of one folder.
 const MAX_FILES: usize = 100;
 
-/// So many folders deep rules are looked for.
+/// Maximum depth of folders that are searched for rules.
 const MAX_DEPTH: usize = 4;
 
-/// A rule that waits for a file that it speaks of.
+/// A rule that waits for a file that it refers to.
 #[derive(Clone, Debug)]
 pub(super) struct InstructionRule {
     pub(super) path: AbsPath,
     pub(super) scope: InstructionScope,
     patterns: Vec<String>,
-    /// What the patterns are relative to.
+    /// The base of the patterns.
     base: AbsPath,
     set: GlobSet,
 }
 
-/// What a rule says of itself.
+/// The header of a rule.
 #[derive(Default, Deserialize)]
 struct RuleFrontMatter {
     paths: Option<Patterns>,
@@ -55,7 +55,7 @@ impl PartialEq for InstructionRule {
 impl Eq for InstructionRule {}
 
 impl InstructionRule {
-    /// The rule of a file that speaks of some files alone; `None` for one that is always given.
+    /// The rule of a file that refers to some files alone; `None` for one that is always given.
     ///
     /// # Errors
     /// Why the file cannot be used.
@@ -86,7 +86,7 @@ impl InstructionRule {
         Ok(Some(Self { path: path.clone(), scope, patterns, base: base.clone(), set }))
     }
 
-    /// Whether it speaks of a file.
+    /// Whether it refers to a file.
     pub(super) fn speaks_of(&self, file: &AbsPath) -> bool {
         file.as_path().strip_prefix(self.base.as_path()).is_ok_and(|path| self.set.is_match(path))
     }
@@ -123,7 +123,7 @@ fn collect(folder: &Path, depth: usize, files: &mut Vec<AbsPath>) {
     }
 }
 
-/// Splits at commas that stand in no braces.
+/// Splits at commas that are in no braces.
 fn separate(text: &str) -> Vec<String> {
     let mut depth = 0_usize;
     let parts = text.split(|char: char| {

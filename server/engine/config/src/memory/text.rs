@@ -1,10 +1,10 @@
 //! The text of an instruction file: without comments, with its imports known, and cut where it is too long.
 //!
-//! Rule: what stands in code is neither a comment nor an import.
+//! Rule: text in code is neither a comment nor an import.
 
 use crate::memory::spans::without_spans;
 
-/// Says whether lines stand in a fenced block, one after another.
+/// Says whether lines are in a fenced block, one after another.
 #[derive(Default)]
 struct FenceTracker(Option<&'static str>);
 
@@ -22,7 +22,7 @@ impl FenceTracker {
     }
 }
 
-/// A text without its HTML comments. One that is never closed is none.
+/// A text without its HTML comments. An unclosed one is text.
 pub(super) fn without_comments(text: &str) -> String {
     let (mut kept, mut fence) = (String::with_capacity(text.len()), FenceTracker::default());
     let mut rest = text;
@@ -54,7 +54,7 @@ pub(super) fn without_comments(text: &str) -> String {
     kept
 }
 
-/// What a text imports with `@`, in order.
+/// The imports of a text with `@`, in order.
 pub(super) fn imports(text: &str) -> Vec<String> {
     let mut fence = FenceTracker::default();
     let lines = text.lines().filter(|line| !fence.holds(line)).map(without_spans);
@@ -73,7 +73,7 @@ fn import(word: &str) -> Option<String> {
     is_path.then(|| path.to_owned())
 }
 
-/// The beginning of a text that fits into so many bytes, whole lines of it where there are any.
+/// The beginning of a text that fits into this many bytes, whole lines of it where there are any.
 pub(super) fn cut_at_line(text: &str, room: usize) -> &str {
     if text.len() <= room {
         return text;

@@ -1,7 +1,7 @@
-//! What a plugin's folder brings: the usual folders and files, and those its manifest names besides.
+//! The content of a plugin's folder: the usual folders and files, and those its manifest names besides.
 //!
-//! Rule: a path begins with `./` and stays in the plugin, links followed; whatever does not is told and left out alone. Names
-//! are made here, so that no plugin takes the name of anything that is not its own.
+//! Rule: a path begins with `./` and stays in the plugin, links followed; any other path is reported and left out alone.
+//! Names are made here, so that no plugin takes the name of anything that is not its own.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use crate::settings::declared::{Approval, Declaration};
 use kode_base::paths::AbsPath;
 use kode_permission::rules::{FileRange, ProblemSeverity, RuleSource, SettingsLayer, SettingsProblem};
 
-/// Where hooks stand if nothing else is said.
+/// The default place of hooks.
 const HOOKS: &str = "hooks/hooks.json";
 
-/// Where servers stand if nothing else is said.
+/// The default place of servers.
 const SERVERS: &str = ".mcp.json";
 
 /// The file of language servers without a path in the manifest.
 const LANGUAGE_SERVERS: &str = ".lsp.json";
 
-/// What a file of hooks or of servers may have around them.
+/// The wrapper of a file of hooks or of servers.
 const AROUND_HOOKS: &str = "hooks";
 const AROUND_SERVERS: &str = "mcpServers";
 const AROUND_LANGUAGE_SERVERS: &str = "lspServers";
@@ -39,8 +39,8 @@ const AROUND_LANGUAGE_SERVERS: &str = "lspServers";
 const MAX_ENTRIES: usize = 200;
 
 impl Plugin {
-    /// Reads what a folder brings. It is called by `name`, the one it is installed by, and as its manifest says where there is
-    /// none. Blocks on the disk.
+    /// Reads what a folder brings. It is called by `name`, the one it is installed by, and as its manifest says if absent.
+    /// Blocks on the disk.
     #[must_use]
     pub fn open(root: &AbsPath, data: &AbsPath, name: Option<&str>) -> Self {
         let mut problems = Vec::new();
@@ -73,8 +73,8 @@ impl Plugin {
         }
     }
 
-    /// What it brings, line by line, for people who decide about it: names, and whatever it has run. With it comes what is wrong
-    /// with any of its files. Blocks on the disk.
+    /// Its content, line by line, for people who decide about it: names, and whatever it has run. With it comes the
+    /// problems of any of its files. Blocks on the disk.
     #[must_use]
     pub fn contents(self: &Arc<Self>) -> (Vec<String>, Vec<SettingsProblem>) {
         let loaded = LoadedExtensions::read(
@@ -113,7 +113,7 @@ impl Plugin {
     }
 }
 
-/// What a handler or a server runs or reaches.
+/// The program or address of a handler or a server.
 fn words(value: &Value) -> String {
     let text = |name: &str| value.get(name).and_then(Value::as_str);
     let first = ["command", "url", "prompt"].iter().find_map(|name| text(name));
@@ -222,7 +222,7 @@ impl PluginReader {
         all
     }
 
-    /// The entries of a file; `None` where it is not there or cannot be read, which is told.
+    /// The entries of a file; `None` where it is not there or cannot be read, which is reported.
     fn entries_of(
         &mut self,
         file: &AbsPath,
@@ -257,13 +257,13 @@ impl PluginReader {
         match wrong {
             None => Some(found),
             Some(reason) => {
-                self.tell(place, format!("`{path}` does not count: {reason}."));
+                self.tell(place, format!("`{path}` is ignored: {reason}."));
                 None
             }
         }
     }
 
-    /// Tells what is wrong at a place of the manifest.
+    /// Reports a problem at a place of the manifest.
     fn tell(&mut self, place: FileRange, message: String) {
         let (file, place) = (self.file.clone(), Some(place));
         self.problems.push(SettingsProblem { file, place, severity: ProblemSeverity::Warning, message });

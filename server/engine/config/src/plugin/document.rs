@@ -1,4 +1,4 @@
-//! A JSON file of a plugin or a marketplace, and what is wrong in it.
+//! A JSON file of a plugin or a marketplace, and its problems.
 //!
 //! Rule: a file is read once, bounded, and never written; every complaint has its place.
 
@@ -19,11 +19,11 @@ pub(super) struct PluginDocument<'a> {
     /// The file.
     pub(super) file: &'a AbsPath,
     text: &'a SettingsText,
-    /// What is wrong in it.
+    /// The problems in it.
     pub(super) problems: &'a mut Vec<SettingsProblem>,
 }
 
-/// Has the object in a file read; `None` where there is no file. What hinders that is told.
+/// Has the object in a file read; `None` where there is no file. What hinders that is reported.
 pub(super) fn read<T>(
     file: &AbsPath,
     within: &AbsPath,
@@ -66,7 +66,7 @@ pub(super) fn read<T>(
 }
 
 impl PluginDocument<'_> {
-    /// Tells what is wrong at a place.
+    /// Reports a problem at a place.
     pub(super) fn tell(&mut self, severity: ProblemSeverity, range: Range, message: impl Into<String>) {
         let place = Some(self.place(range));
         self.problems.push(SettingsProblem {
@@ -77,28 +77,28 @@ impl PluginDocument<'_> {
         });
     }
 
-    /// Where something stands.
+    /// The place of a value.
     pub(super) fn place(&self, range: Range) -> FileRange {
         self.text.place(range)
     }
 
-    /// A text; something else is told.
+    /// A text; other types are reported.
     pub(super) fn text(&mut self, property: &ObjectProp<'_>) -> Option<String> {
         if let Node::StringLit(text) = &property.value {
             return Some(text.value.to_string());
         }
-        let message = format!("`{}` has to be a text in quotes; it does not count.", property.name.as_str());
+        let message = format!("`{}` has to be a text in quotes; it is ignored.", property.name.as_str());
         self.tell(ProblemSeverity::Warning, property.value.range(), message);
         None
     }
 
-    /// One text or a list of them, each with its place; what is neither is told.
+    /// One text or a list of them, each with its place; other types are reported.
     pub(super) fn texts(&mut self, name: &str, node: &Node<'_>) -> Vec<(String, FileRange)> {
         match node {
             Node::StringLit(text) => vec![(text.value.to_string(), self.place(node.range()))],
             Node::Array(list) => list.elements.iter().flat_map(|item| self.texts(name, item)).collect(),
             other => {
-                let message = format!("`{name}` has to be a path or a list of paths; this does not count.");
+                let message = format!("`{name}` has to be a path or a list of paths; this is ignored.");
                 self.tell(ProblemSeverity::Warning, other.range(), message);
                 Vec::new()
             }

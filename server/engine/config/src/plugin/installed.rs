@@ -1,7 +1,7 @@
 //! The plugins that the user has installed: ours, and those of another agent, which are only read.
 //!
-//! Rule: of two with one name ours counts. A record that cannot be read costs the plugins in it and is told; a folder in it is
-//! believed only where such plugins lie.
+//! Rule: of two with one name ours counts. A record that cannot be read disables the plugins in it and is reported; a
+//! folder in it is believed only where such plugins lie.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,10 +28,10 @@ const DATA: &str = "plugins";
 /// The most bytes of a record.
 pub(super) const MAX_BYTES: u64 = 4 << 20;
 
-/// The most plugins that are looked at.
+/// The most plugins that are checked.
 const MAX_PLUGINS: usize = 500;
 
-/// What is known of plugins on this machine.
+/// The known plugins on this machine.
 #[derive(Clone, Debug, Default)]
 pub struct InstalledPlugins {
     plugins: BTreeMap<PluginId, InstalledPlugin>,
@@ -39,7 +39,7 @@ pub struct InstalledPlugins {
     marketplaces: BTreeSet<String>,
     /// The folder of the state in which plugins have folders of their own.
     data: Option<AbsPath>,
-    /// What is wrong with the records.
+    /// The problems of the records.
     pub problems: Vec<SettingsProblem>,
 }
 
@@ -50,7 +50,7 @@ pub struct InstalledPlugin {
     pub root: AbsPath,
     /// Its version, where it is known.
     pub version: Option<String>,
-    /// What its files were when it was installed; `None` where another agent has installed it.
+    /// The digest of its files when it was installed; `None` where another agent has installed it.
     pub digest: Option<String>,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct InstallEntry {
     pub(super) version: Option<String>,
     /// Where it came from, as its marketplace says.
     pub(super) source: Value,
-    /// Stands for all its files.
+    /// Represents all its files.
     pub(super) digest: String,
     /// Its folder in that of plugins.
     pub(super) folder: String,
@@ -111,7 +111,7 @@ pub(super) struct MarketplaceEntry {
 struct ForeignPlugin {
     install_path: String,
     version: Option<String>,
-    /// The project that it is installed for; for all when there is none.
+    /// The project that it is installed for; for all if absent.
     project_path: Option<String>,
 }
 
@@ -188,7 +188,7 @@ impl InstalledPlugins {
                     self.add(id, InstalledPlugin { root, version, digest });
                 }
                 Ok(_) => {
-                    self.tell(&folder.join(OURS), format!("the folder of `{id}` is no folder of plugins"))
+                    self.tell(&folder.join(OURS), format!("the folder of `{id}` is not a plugin folder"))
                 }
                 Err(reason) => self.tell(&folder.join(OURS), reason),
             }
@@ -207,7 +207,7 @@ impl InstalledPlugins {
             let is_here =
                 |path: &String| roots.iter().any(|root| root.as_path() == std::path::Path::new(path));
             all.retain(|one| one.project_path.as_ref().is_none_or(is_here));
-            // What is installed for this project is meant before what is installed for all.
+            // Plugins that are installed for this project come before those for all.
             all.sort_by_key(|one| one.project_path.is_none());
             let Some(one) = all.into_iter().next() else { continue };
             let root = match AbsPath::new(&one.install_path) {
@@ -224,7 +224,7 @@ impl InstalledPlugins {
         }
     }
 
-    /// A record; `None` where there is none, or it cannot be read, which is told.
+    /// A record; `None` if absent, or it cannot be read, which is reported.
     fn read<T: serde::de::DeserializeOwned>(&mut self, file: &AbsPath) -> Option<T> {
         file.as_path().symlink_metadata().ok()?;
         let read = regular::read_text(file.as_path(), MAX_BYTES).map_err(|error| error.to_string());

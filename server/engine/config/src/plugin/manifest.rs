@@ -1,7 +1,7 @@
 //! `plugin.json`: what a plugin says of itself.
 //!
-//! Rule: a wrong value costs itself alone and is told at its place; keys of others are left alone, and what is known and not in
-//! use is told. Whether a path may be used is decided by who uses it.
+//! Rule: a wrong value disables itself alone and is reported at its place; unknown keys are ignored, and known keys without
+//! use are reported. Whether a path may be used is decided by who uses it.
 
 use jsonc_parser::ast::{Object, Value as Node};
 use jsonc_parser::common::Ranged;
@@ -33,7 +33,7 @@ const KEYS: [&str; 12] = [
     "userConfig",
 ];
 
-/// What is known and not in use, and why.
+/// The known keys without use, and why.
 const UNUSED: [(&str, &str); 2] = [
     ("dependencies", "install the plugins that this one needs by hand"),
     ("userConfig", "set variables of the environment instead, under `env` in your settings"),
@@ -48,7 +48,7 @@ pub(super) enum PathOrInline {
     Inline(Vec<(String, Value, FileRange)>),
 }
 
-/// What a plugin says of itself.
+/// The manifest of a plugin.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Manifest {
     pub(super) name: Option<String>,
@@ -61,7 +61,7 @@ pub(super) struct Manifest {
     pub(super) language_servers: Vec<PathOrInline>,
 }
 
-/// The manifest of a plugin's folder; none where there is none.
+/// The manifest of a plugin's folder; `None` without one.
 pub(super) fn file_in(root: &AbsPath) -> Option<AbsPath> {
     let files = FOLDERS.map(|folder| root.join(folder).join(FILE));
     files.into_iter().find(|file| file.as_path().symlink_metadata().is_ok())
@@ -138,7 +138,7 @@ pub(super) fn entries(document: &PluginDocument<'_>, object: &Object<'_>) -> Vec
     object.properties.iter().map(entry).collect()
 }
 
-/// What is wrong with a manifest that is there, and what it says.
+/// The problems of a manifest that is there, and what it says.
 pub(super) fn read(
     root: &AbsPath,
     problems: &mut Vec<SettingsProblem>,

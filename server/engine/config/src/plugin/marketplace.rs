@@ -1,7 +1,7 @@
 //! Marketplaces: lists of plugins, and where each of them and the list itself is to be had.
 //!
-//! Rule: a list is data of others. An entry that cannot be used costs itself alone and is told; an address is one of the few forms
-//! known here, and nothing is fetched by reading it.
+//! Rule: a list is data of others. An entry that cannot be used disables itself alone and is reported; an address is one of
+//! the few forms known here, and nothing is fetched by reading it.
 
 use jsonc_parser::ast::{Object, Value as Node};
 use jsonc_parser::common::Ranged;
@@ -16,7 +16,7 @@ use kode_permission::rules::{ProblemSeverity, SettingsProblem};
 /// The name of the file.
 pub(super) const FILE: &str = "marketplace.json";
 
-/// The most plugins of a marketplace that are looked at.
+/// The most plugins of a marketplace that are checked.
 const MAX_PLUGINS: usize = 2_000;
 
 /// The most characters of an address.
@@ -62,9 +62,9 @@ pub enum PluginSource {
 /// A list of plugins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Marketplace {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Who keeps it; may be empty.
+    /// Its maintainer; may be empty.
     pub owner: String,
     /// The plugins, in its order.
     pub plugins: Vec<PluginOffer>,
@@ -75,9 +75,9 @@ pub struct Marketplace {
 /// A plugin that a marketplace offers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PluginOffer {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it is for; may be empty.
+    /// Its purpose; may be empty.
     pub description: String,
     /// Its version, if the marketplace says one.
     pub version: Option<String>,
@@ -93,7 +93,7 @@ impl PluginSource {
     /// paths are relative to `folder`.
     ///
     /// # Errors
-    /// That it is none, without a period.
+    /// The error text, without a period.
     pub fn parse(text: &str, folder: &AbsPath) -> Result<Self, String> {
         let path = match text.strip_prefix("~/").zip(std::env::home_dir()) {
             Some((rest, home)) => home.join(rest),
@@ -237,7 +237,7 @@ impl PluginSource {
 }
 
 impl Marketplace {
-    /// Reads the list in a folder, or the list that a file is. `None` where there is none or it cannot be used, which is told
+    /// Reads the list in a folder, or the list that a file is. `None` where the list is missing or invalid, which is reported
     /// then. Blocks on the disk.
     #[must_use]
     pub fn read(place: &AbsPath, problems: &mut Vec<SettingsProblem>) -> Option<Self> {

@@ -1,7 +1,7 @@
 //! The plugins and marketplaces that the user has fetched, in the user's folder of plugins.
 //!
-//! Rule: what is fetched is first made whole in a folder of its own and then takes its place in one step, so that whatever fails
-//! leaves what was there. Nothing that was fetched is run. One process at a time changes the records.
+//! Rule: a fetched plugin is first completed in a folder of its own and then moved in one step, so that a failure
+//! leaves the old one. Nothing that was fetched is run. One process at a time changes the records.
 
 pub(super) mod download;
 mod git;
@@ -36,7 +36,7 @@ pub use unpack::unpack;
 const PLUGINS_FOLDER: &str = "store";
 const MARKETPLACES_FOLDER: &str = "marketplaces";
 
-/// What folders begin with that are not whole yet.
+/// The prefix of unfinished folders.
 const UNFINISHED: &str = ".new-";
 
 /// The mode of the records.
@@ -48,10 +48,10 @@ const MAX_LIST: usize = document::MAX_BYTES as usize;
 /// How long fetching something may take.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// What is fetched, in its unfinished folder.
+/// The fetched files, in their unfinished folder.
 const FETCHED: &str = "fetched";
 
-/// So many digits of a digest are the name of a folder.
+/// Number of digits of a digest in the name of a folder.
 const DIGITS: usize = 16;
 
 /// Why something of plugins is not done; nothing is changed then.
@@ -73,19 +73,19 @@ pub enum StoreError {
     Broken {
         /// The record.
         file: AbsPath,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
-    /// Somebody else changes it.
+    /// Another process changes it.
     #[error(transparent)]
     Busy(#[from] SettingsError),
-    /// What is named is not there.
+    /// The named item is missing.
     #[error("{0}")]
     Missing(String),
     /// It cannot be used.
     #[error("{what} cannot be used: {reason}")]
     Unusable {
-        /// What.
+        /// The subject.
         what: String,
         /// Why, without a period.
         reason: String,
@@ -100,7 +100,7 @@ pub enum StoreError {
     },
 }
 
-/// What the user has fetched.
+/// The fetched plugins and marketplaces of the user.
 #[derive(Clone, Debug)]
 pub struct Store {
     places: PluginPaths,
@@ -111,7 +111,7 @@ pub struct Store {
 /// A marketplace that was added.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AddedMarketplace {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Where it is to be had.
     pub source: PluginSource,
@@ -152,16 +152,16 @@ impl Store {
         record.marketplaces.into_iter().map(|(name, entry)| self.added(name, &entry)).collect()
     }
 
-    /// The list of a marketplace, with what is wrong in it. Blocks on the disk.
+    /// The list of a marketplace, with its problems. Blocks on the disk.
     ///
     /// # Errors
-    /// [`StoreError`], when there is none of that name or its list cannot be used.
+    /// [`StoreError`], when the name is unknown or its list cannot be used.
     pub fn marketplace(&self, name: &str) -> Result<(Marketplace, Vec<SettingsProblem>), StoreError> {
         let (marketplace, problems, _) = self.list_of(name)?;
         Ok((marketplace, problems))
     }
 
-    /// Adds a marketplace, or fetches one anew that was added from the same place.
+    /// Adds a marketplace, or fetches one again that was added from the same place.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -173,7 +173,7 @@ impl Store {
         blocking(move || store.take_marketplace(source, fetched, None)).await
     }
 
-    /// Fetches a marketplace anew.
+    /// Fetches a marketplace again.
     ///
     /// # Errors
     /// [`StoreError`]; it is as it was then.
@@ -185,7 +185,7 @@ impl Store {
         blocking(move || store.take_marketplace(source, fetched, Some(&name))).await
     }
 
-    /// Forgets a marketplace. What was installed from it stays. Blocks on the disk.
+    /// Forgets a marketplace. Plugins installed from it stay. Blocks on the disk.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -235,10 +235,10 @@ impl Store {
         blocking(move || store.make_whole(id, &offer, &source, &from, folder)).await
     }
 
-    /// Lets a plugin that was fetched take the place of what was installed under its name. Blocks on the disk.
+    /// Lets a plugin that was fetched replace the installed one of its name. Blocks on the disk.
     ///
     /// # Errors
-    /// [`StoreError`]; what was installed stays then.
+    /// [`StoreError`]; the installed one stays then.
     pub fn install(&self, staged: StagedPlugin) -> Result<(), StoreError> {
         let StagedPlugin { id, entry, folder, .. } = staged;
         let made = folder_of(&folder)?.join(&id.name);
@@ -291,7 +291,7 @@ impl Store {
         InstalledPlugins::load(&self.places, &[])
     }
 
-    /// What is meant by a plugin's name: with its marketplace behind `@`, or alone where only one marketplace that was added has
+    /// The plugin of a name: with its marketplace behind `@`, or alone where only one marketplace that was added has
     /// it. Blocks on the disk.
     ///
     /// # Errors
@@ -352,7 +352,7 @@ impl Store {
         if found.is_within(&self.folder) && found != self.folder {
             return Ok(found);
         }
-        let reason = format!("it names the folder `{folder}`, which is none of plugins");
+        let reason = format!("it names the folder `{folder}`, which is not a plugin folder");
         Err(StoreError::Broken { file: self.folder.join(MARKETPLACES), reason })
     }
 
@@ -380,7 +380,7 @@ impl Store {
         Ok((offer, list.root, is_fetched))
     }
 
-    /// What has to be fetched of a marketplace.
+    /// The parts of a marketplace to fetch.
     async fn fetched(&self, source: &PluginSource) -> Result<Option<TempDir>, StoreError> {
         match source {
             PluginSource::Inside(_)
@@ -441,7 +441,7 @@ impl Store {
         };
         let list = read_list(&source, &place, &mut Vec::new())?;
         if let Some(expected) = expected.filter(|expected| *expected != list.name) {
-            let reason = format!("it calls itself `{}` by now; remove it and add it anew", list.name);
+            let reason = format!("its name is now `{}`; remove it and add it again", list.name);
             return Err(StoreError::Unusable { what: format!("the marketplace `{expected}`"), reason });
         }
         let number = uuid::Uuid::now_v7().simple().to_string();
@@ -507,7 +507,7 @@ impl Store {
         Ok(StagedPlugin { id, entry, plugin: Arc::new(plugin), is_installed, folder })
     }
 
-    /// A folder for what is not whole yet.
+    /// A folder for unfinished files.
     fn unfinished(&self) -> Result<TempDir, StoreError> {
         let failed = |source| StoreError::Io { file: self.folder.clone(), source };
         fs::create_dir_all(&self.folder).map_err(failed)?;
@@ -551,7 +551,7 @@ impl Store {
         Ok(done)
     }
 
-    /// Removes a folder that no record names any more. What stays because of an error is told to the log.
+    /// Removes a folder that no record names any more. What stays because of an error is reported to the log.
     fn take_away(&self, folder: Option<&Path>) {
         let Some(folder) = folder.map(|folder| self.folder.join(folder)) else { return };
         if !folder.is_within(&self.folder) || folder == self.folder {
@@ -598,7 +598,7 @@ fn inside(root: &AbsPath, path: &str) -> Result<AbsPath, String> {
         return Err(format!("`{path}` leads out of {root}"));
     }
     check_within(found.as_path(), Some(root))?;
-    if found.as_path().is_dir() { Ok(found) } else { Err(format!("`{path}` is no folder in {root}")) }
+    if found.as_path().is_dir() { Ok(found) } else { Err(format!("`{path}` is not a folder in {root}")) }
 }
 
 fn folder_of(folder: &TempDir) -> Result<AbsPath, StoreError> {

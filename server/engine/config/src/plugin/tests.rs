@@ -32,7 +32,7 @@ impl Desk {
     }
 }
 
-/// What is told, with the number of the line.
+/// The reports, with the number of the line.
 fn told(problems: &[SettingsProblem]) -> Vec<String> {
     let line = |problem: &SettingsProblem| problem.place.map_or(0, |place| place.line + 1);
     problems.iter().map(|problem| format!("{}: {}", line(problem), problem.message)).collect()
@@ -55,10 +55,10 @@ fn a_manifest_adds_to_the_usual_places_and_what_leads_out_does_not_count() {
     assert_eq!(added(ExtensionPart::Agents), ["agents", "agent.md"]);
     let told = told(&plugin.problems).join("\n");
     for expected in [
-        "4: `./../secret.md` does not count: it leads out of the plugin",
-        "5: `more/extra.md` does not count: a path in a plugin begins with `./`",
-        "6: `/etc/passwd` does not count",
-        "7: `./link.md` does not count: it is a link that leads out",
+        "4: `./../secret.md` is ignored: it leads out of the plugin",
+        "5: `more/extra.md` is ignored: a path in a plugin begins with `./`",
+        "6: `/etc/passwd` is ignored",
+        "7: `./link.md` is ignored: it is a link that leads out",
         "8: There is no folder or `.md` file `./none.md`",
         "10: `dependencies` is not in use",
     ] {

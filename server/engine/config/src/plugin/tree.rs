@@ -1,7 +1,7 @@
-//! The files of a plugin as a whole: what stands for all of them, and copying them.
+//! The files of a plugin as a whole: what represents all of them, and copying them.
 //!
-//! Rule: bounded in number, size and depth, whatever lies there; a link counts only where it stays in the folder, and what is
-//! copied is plain files and folders alone.
+//! Rule: bounded in number, size and depth, for any content; a link counts only where it stays in the folder, and any entry
+//! that is copied is plain files and folders alone.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -17,16 +17,16 @@ pub(super) const MAX_ENTRIES: usize = 10_000;
 /// The most bytes of all its files.
 pub(super) const MAX_BYTES: u64 = 64 << 20;
 
-/// So many folders deep.
+/// Maximum depth of folders.
 pub(super) const MAX_DEPTH: usize = 32;
 
 /// The folder of a repository's own records, which is no part of what it holds.
 const RECORDS: &str = ".git";
 
-/// What is in a folder.
+/// The content of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FolderTree {
-    /// Stands for the names, the contents and the marks of programs of all files: sixty-four hexadecimal digits.
+    /// Represents the names, the contents and the marks of programs of all files: sixty-four hexadecimal digits.
     pub(crate) digest: String,
     /// All files and folders, the folder itself first.
     pub(crate) entries: Vec<AbsPath>,
@@ -78,7 +78,7 @@ impl FolderTree {
 /// out. Blocks on the disk.
 ///
 /// # Errors
-/// Why it cannot be copied whole, without a period; what was copied until then is left.
+/// Why it cannot be copied whole, without a period; the files copied so far stay.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), String> {
     let real = real(from)?;
     let mut walk = FolderWalk { left: MAX_BYTES, seen: 0 };
@@ -104,7 +104,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// What is left of the bounds.
+/// The rest of the bounds.
 struct FolderWalk {
     left: u64,
     seen: usize,

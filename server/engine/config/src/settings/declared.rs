@@ -1,5 +1,5 @@
-//! What settings files declare for other parts of the engine to run, start or pass on: hooks, MCP servers, language servers,
-//! variables of the environment, helper commands, plugins.
+//! Declarations of settings files for other parts of the engine to run, start or pass on: hooks, MCP servers, language
+//! servers, variables of the environment, helper commands, plugins.
 //!
 //! Rule: what a file in the workspace declares waits until the user has approved that very text and the very contents of the
 //! workspace's files it names; what waits is neither run nor started nor passed on. A switch in the workspace may turn
@@ -32,21 +32,21 @@ pub struct Declarations {
     pub env: Vec<Declaration>,
     /// Commands that print something for us: `statusLine`.
     pub helpers: Vec<Declaration>,
-    /// All plugins that are installed or named, in the order of their names. What those bring that are on stands among the
+    /// All plugins that are installed or named, in the order of their names. What those bring that are on is among the
     /// others, the weakest.
     pub plugins: Vec<PluginListing>,
-    /// What is switched on and off.
+    /// The plugins that are on and off.
     pub switches: Switches,
 }
 
 /// One thing that a file declares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declaration {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What the file says of it.
+    /// The declaration of the file.
     pub value: Value,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
     /// The folder that relative paths in it are relative to.
     pub root: AbsPath,
@@ -61,13 +61,13 @@ pub struct Declaration {
 pub enum Approval {
     /// It comes from the user or the administrator.
     NotNeeded,
-    /// The user has approved it as it stands.
+    /// The user has approved it unchanged.
     Approved,
     /// It is not in force until the user approves this.
     Waiting(TrustRequest),
 }
 
-/// What is switched on and off for all that is declared.
+/// The switches for all declared entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Switches {
     /// `disableAllHooks`.
@@ -154,7 +154,7 @@ impl Settings {
             let is_named =
                 switches.enable_all_servers == Some(true) || switches.enabled_servers.contains(&entry.name);
             let is_enabled = is_named && !is_distrusted;
-            // Nobody is asked about what will not be started.
+            // Entries that will not be started ask for no approval.
             if is_disabled || is_enabled {
                 self.withheld.retain(|withheld| withheld.wish != *wish);
             }
@@ -198,8 +198,8 @@ impl FileReader<'_, '_> {
             }
             "enableAllProjectMcpServers" | "enabledMcpjsonServers" if self.is_of_workspace() => {
                 let message = format!(
-                    "`{name}` does not count here: servers of a project are approved one by one, as they stand. It counts in \
-                     your own settings."
+                    "`{name}` has no effect here: servers of a project are approved one by one. It takes \
+                         effect in your own settings."
                 );
                 self.tell(ProblemSeverity::Information, property.name.range(), message);
             }
@@ -282,7 +282,7 @@ impl FileReader<'_, '_> {
                 self.settings.look_at(files.iter().map(|file| file.path.clone()));
                 let contents: String = files.iter().map(ReferencedFile::line).collect();
                 let text = format!("{value}{contents}");
-                // Nothing uses these yet, so nobody is asked about them.
+                // Nothing uses these yet, so they ask for no approval.
                 let is_unused = matches!(kind, DeclarationKind::Helper);
                 if !is_unused && self.is_in_force(&key, &text, node.range()) {
                     Approval::Approved

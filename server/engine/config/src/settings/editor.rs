@@ -1,4 +1,4 @@
-//! What the editor says: settings of its own, and whether it trusts the workspace.
+//! The editor's settings: settings of its own, and whether it trusts the workspace.
 //!
 //! Rule: an editor's settings may be the repository's (`.vscode/settings.json`), so they only narrow; what loosens counts from
 //! what the client says is the user's own. Where the editor distrusts the workspace, no approval counts.
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-/// What the editor has said last. Clones are the same one.
+/// The last settings of the editor. Clones are the same one.
 #[derive(Clone, Debug, Default)]
 pub struct EditorSettings(Arc<Mutex<LatestUpdate>>);
 
@@ -18,10 +18,10 @@ struct LatestUpdate {
     word: Arc<EditorUpdate>,
 }
 
-/// What an editor says. `Null` is nothing.
+/// The settings of an editor. `Null` is nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EditorUpdate {
-    /// Settings of which nobody says whose they are: an object as a settings file holds it.
+    /// Settings of unknown origin: an object as a settings file holds it.
     pub settings: Value,
     /// Settings that the client says are the user's own.
     pub user_settings: Value,
@@ -35,7 +35,7 @@ impl EditorSettings {
         self.change(|known| *known = word)
     }
 
-    /// Changes what was said, and says whether that is something else now.
+    /// Changes the statement, and returns whether it differs now.
     pub fn change(&self, change: impl FnOnce(&mut EditorUpdate)) -> bool {
         let mut latest = self.0.lock();
         let mut word = EditorUpdate::clone(&latest.word);
@@ -47,7 +47,7 @@ impl EditorSettings {
         true
     }
 
-    /// What was said last.
+    /// The last statement.
     #[must_use]
     pub fn word(&self) -> Arc<EditorUpdate> {
         Arc::clone(&self.0.lock().word)
@@ -59,7 +59,7 @@ impl EditorSettings {
         self.word().is_distrusted
     }
 
-    /// How often another word was said.
+    /// Number of changed statements.
     pub(super) fn number(&self) -> u64 {
         self.0.lock().number
     }

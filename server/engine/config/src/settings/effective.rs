@@ -1,6 +1,6 @@
-//! What counts of all settings, key by key, with the place it comes from.
+//! The effective settings, key by key, with the place it comes from.
 //!
-//! Rule: what is told is what the files state and the reader lets count; secrets are masked before anything leaves here.
+//! Rule: the output is the stated values that the reader accepts; secrets are masked before anything leaves here.
 
 use serde_json::Value;
 
@@ -10,14 +10,14 @@ use super::statement::{Statement, StatementStanding};
 use kode_base::mask::{masked, masked_variable};
 use kode_permission::rules::RuleSource;
 
-/// What counts of one key, or of one name in it.
+/// The effective value of one key, or of one name in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EffectiveSetting {
     /// The key.
     pub key: &'static Key,
     /// The name in it, where it holds entries by name.
     pub name: Option<String>,
-    /// The value, secrets masked; none where nobody says anything and there is no default.
+    /// The value, secrets masked; none by default anything and there is no default.
     pub value: Option<Value>,
     /// Where the value comes from; none for a default. Of a list, where its first item does.
     pub source: Option<RuleSource>,
@@ -30,9 +30,9 @@ pub struct EffectiveSetting {
 pub struct SettingStatement {
     /// The value, secrets masked.
     pub value: Value,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
-    /// What becomes of it.
+    /// Its state.
     pub standing: StatementStanding,
 }
 
@@ -47,7 +47,7 @@ impl EffectiveSetting {
     }
 }
 
-/// What counts by these settings, in the order of the table of keys.
+/// The effective settings, in the order of the table of keys.
 #[must_use]
 pub fn effective(settings: &Settings) -> Vec<EffectiveSetting> {
     let mut all = Vec::new();

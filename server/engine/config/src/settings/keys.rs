@@ -13,7 +13,7 @@ use serde_json::Value;
 pub use schema::{SCHEMA_FILE, schema};
 pub use table::KEYS;
 
-/// A key is taken for a slip of another when so many letters at most are different.
+/// A key is treated as a typo of another when at most this many letters differ.
 const MAX_SLIP: usize = 2;
 /// Shorter keys are too much like each other to say.
 const MIN_SLIP_LENGTH: usize = 4;
@@ -21,21 +21,21 @@ const MIN_SLIP_LENGTH: usize = 4;
 /// One key of settings files.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// Its name, with those of the objects it stands in before it: `permissions.allow`.
+    /// Its name, with those of the objects it is in before it: `permissions.allow`.
     pub path: &'static str,
-    /// What it holds.
+    /// Its content.
     pub shape: KeyShape,
-    /// What it is about.
+    /// Its topic.
     pub kind: KeyTopic,
     /// From which files it counts.
     pub reach: KeyReach,
-    /// What it does, in a sentence without a period.
+    /// Its effect, in a sentence without a period.
     pub doc: &'static str,
-    /// What counts where nobody says anything, as JSON; empty where that is nothing.
+    /// The default value, as JSON; empty where that is nothing.
     pub default: &'static str,
 }
 
-/// What a key holds.
+/// The type of a key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KeyShape {
     /// True or false.
@@ -76,14 +76,14 @@ pub enum KeyShape {
     Anything,
 }
 
-/// What a key is about.
+/// The topic of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyTopic {
     /// Which models are asked, where, with which keys.
     Api,
-    /// What the agent does and may do.
+    /// Behavior and permissions of the agent.
     Behavior,
-    /// What people see.
+    /// Appearance.
     Interface,
 }
 
@@ -110,19 +110,19 @@ pub enum KeyReach {
     Loosens,
     /// From those of the user and the administrator alone.
     Own,
-    /// From none: it is another program's, or has no meaning here. Why, in a sentence without a period; empty where nobody
+    /// From none: it is another program's, or has no meaning here. Why, in a sentence without a period; empty where no user
     /// would wonder.
     Ignored(&'static str),
 }
 
-/// What there is under a name in a settings file.
+/// The type of a name in a settings file.
 #[derive(Clone, Copy, Debug)]
 pub enum KeyMatch {
     /// A key.
     Key(&'static Key),
     /// An object of further keys.
     Section,
-    /// Nothing, and perhaps a slip of this key.
+    /// Nothing, and perhaps a typo of this key.
     Nothing(Option<&'static Key>),
 }
 
@@ -133,7 +133,7 @@ impl Key {
         self.path.rsplit('.').next().unwrap_or(self.path)
     }
 
-    /// What counts where nobody says anything.
+    /// The default value.
     #[must_use]
     pub fn default_value(&self) -> Option<Value> {
         serde_json::from_str(self.default).ok()
@@ -153,7 +153,7 @@ impl KeyShape {
         matches!(self, Self::SwitchesByName | Self::TextsByName | Self::ObjectsByName | Self::ListsByName)
     }
 
-    /// What is wrong with a value, for people: what has to be written instead.
+    /// The problems of a value, for people: what has to be written instead.
     ///
     /// # Errors
     /// That text, without a period.
@@ -237,7 +237,7 @@ pub fn key_of(path: &str) -> Option<(&'static Key, Option<&str>)> {
         .map(|(key, name)| (key, Some(name)))
 }
 
-/// What there is under a path.
+/// The type of a path.
 #[must_use]
 pub fn find(path: &str) -> KeyMatch {
     if let Some(key) = key(path) {
@@ -250,7 +250,7 @@ pub fn find(path: &str) -> KeyMatch {
     KeyMatch::Nothing(near(path))
 }
 
-/// The key that may be meant by a path that is none: one letter or two are different, or its case alone.
+/// The key that may be meant by an unknown path: one letter or two are different, or its case alone.
 #[must_use]
 pub fn near(path: &str) -> Option<&'static Key> {
     if path.chars().count() < MIN_SLIP_LENGTH {

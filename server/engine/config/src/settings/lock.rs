@@ -1,6 +1,6 @@
 //! One writer at a time for a file that several processes and threads write.
 //!
-//! Rule: the lock is gone with whoever holds it, however that ends, and waiting for it has an end.
+//! Rule: the lock ends with its holder, however that ends, and waiting for it has an end.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::time::{Duration, Instant};

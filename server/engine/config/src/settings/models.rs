@@ -1,7 +1,7 @@
 //! The settings that say which models there are, and what other agents' files say of it.
 //!
 //! Rule: what says where a conversation is sent or with which key counts from the user and the administrator alone; a file
-//! in the workspace may only name what there is. No key is repeated in what is told.
+//! in the workspace may only name what there is. No key is repeated in reports.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use kode_permission::rules::ProblemSeverity;
 
 /// The file in which Kode keeps its profiles, in the home folder.
 const KODE: &str = ".kode.json";
-/// What other agents note beside a profile; it means nothing here.
+/// Keys of other agents beside a profile, without an effect here.
 const FOREIGN: [&str; 12] = [
     "createdAt",
     "lastUsed",
@@ -39,7 +39,7 @@ const FOREIGN: [&str; 12] = [
     "timeout",
 ];
 
-/// What the files say of models.
+/// The models of the files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelValues {
     /// `modelProfiles` and `modelPointers` of the user and the administrator, by file, the strongest first.
@@ -59,7 +59,7 @@ pub struct ModelValues {
 }
 
 impl ModelValues {
-    /// What models are made from by these settings, beneath what `own` says and above what was imported.
+    /// The sources of models in these settings, below `own` and above the imported ones.
     #[must_use]
     pub fn sources(&self, own: ProfileLayer, imported: Vec<ProfileLayer>) -> ModelSources {
         let helper = self.helper.clone();
@@ -87,7 +87,7 @@ impl SettingsSources {
 }
 
 impl FileReader<'_, '_> {
-    /// Takes a setting about models in. False when it is none.
+    /// Takes a setting about models in. False for other settings.
     pub(super) fn model_setting(&mut self, property: &ObjectProp<'_>) -> bool {
         let name = property.name.as_str();
         match name {
@@ -133,7 +133,7 @@ impl FileReader<'_, '_> {
         }
     }
 
-    /// `modelPointers`: of the user they say what is used, of the workspace what the user has approved.
+    /// `modelPointers`: those of the user apply, those of the workspace once the user has approved them.
     fn pointers(&mut self, property: &ObjectProp<'_>) {
         self.section(property, |reader, property| {
             let name = property.name.as_str();
@@ -260,7 +260,7 @@ impl FileReader<'_, '_> {
     }
 }
 
-/// A profile as it is written; nothing when it is switched off. With `lenient`, what is not known is left out.
+/// A profile as it is written; nothing when it is switched off. With `lenient`, unknown keys are left out.
 fn profile(value: Value, lenient: bool) -> Option<Result<ProfileOptions, String>> {
     let Value::Object(mut object) = value else { return Some(Err("it is no object".to_owned())) };
     object.remove("name");
@@ -270,7 +270,7 @@ fn profile(value: Value, lenient: bool) -> Option<Result<ProfileOptions, String>
     for foreign in FOREIGN {
         object.remove(foreign);
     }
-    // What other agents leave empty is not said.
+    // Empty values of other agents are ignored.
     object.retain(|_, value| !matches!(value, Value::Null) && *value != Value::String(String::new()));
     if lenient {
         object.retain(|name, _| IMPORTED.contains(&name.as_str()));
@@ -280,7 +280,7 @@ fn profile(value: Value, lenient: bool) -> Option<Result<ProfileOptions, String>
     Some(read(Value::Object(object)))
 }
 
-/// What is taken over of other agents' profiles.
+/// The imported parts of other agents' profiles.
 const IMPORTED: [&str; 11] = [
     "provider",
     "modelName",
@@ -336,7 +336,7 @@ fn of_kode(file: &AbsPath, settings: &Map<String, Value>) -> ProfileLayer {
     for value in settings.get("modelProfiles").and_then(Value::as_array).into_iter().flatten() {
         let Some(name) = value["name"].as_str().or_else(|| value["modelName"].as_str()) else { continue };
         let mut value = value.clone();
-        // What Kode says for all of them.
+        // Kode's values for all of them.
         if let (Value::Object(own), Some(proxy)) = (&mut value, settings.get("proxy")) {
             own.entry("proxy").or_insert_with(|| proxy.clone());
         }

@@ -1,8 +1,8 @@
-//! What settings say of plugins: which are on, and what those bring to run and to start.
+//! The plugins of settings: the enabled ones, and their programs and servers.
 //!
-//! Rule: the user's own word counts by itself, as long as the plugin is what was installed. A file of the workspace switches a
-//! plugin off at once, and on only when the user has installed it and approved it with the very files it has now. Nothing is
-//! fetched because a file says so.
+//! Rule: the user's own settings apply at once, as long as the plugin equals the installed one. A file of the workspace
+//! switches a plugin off at once, and on only when the user has installed it and approved it with the very files it has
+//! now. Nothing is fetched because a file says so.
 
 use jsonc_parser::ast::{ObjectProp, Value as Node};
 use jsonc_parser::common::{Range, Ranged};
@@ -14,7 +14,7 @@ use crate::plugin::installed::{InstalledPlugin, InstalledPlugins};
 use crate::plugin::{FolderTree, Plugin, PluginId, PluginListing, PluginState, marketplace};
 use kode_permission::rules::{ProblemSeverity, RuleSource, SettingsProblem};
 
-/// What a file says of one plugin.
+/// The statement of a file about one plugin.
 #[derive(Clone, Debug)]
 pub(super) struct PluginSwitch {
     id: PluginId,
@@ -56,7 +56,7 @@ impl FileReader<'_, '_> {
     }
 
     /// Whether the user lets a file of the workspace switch a plugin on, as its files are now. `None` where nothing can be asked:
-    /// that is told.
+    /// that is reported.
     fn approval_of(&mut self, id: &PluginId, range: Range) -> Option<SwitchApproval> {
         let key = format!("enabledPlugins.{id}");
         let Some(plugin) = self.installed().find(id).cloned() else {
@@ -111,7 +111,7 @@ impl Settings {
         ids.dedup();
         for id in ids {
             let of_it = || switches.iter().filter(|switch| switch.id == *id);
-            // What waits says nothing yet, and what is weaker counts meanwhile.
+            // A waiting entry has no effect yet, and a weaker one applies meanwhile.
             let counting = of_it().find(|switch| switch.approval != SwitchApproval::Waiting);
             let waiting = of_it().find(|switch| switch.approval == SwitchApproval::Waiting);
             let plugin = installed.find(id);
@@ -133,7 +133,7 @@ impl Settings {
         }
     }
 
-    /// Takes in what a plugin brings, if it is what was installed.
+    /// Takes in the parts of a plugin, if it equals the installed one.
     fn settle_plugin(
         &mut self,
         id: &PluginId,
@@ -163,7 +163,7 @@ impl Settings {
                 Err(reason) => Some(reason),
             };
             if let Some(reason) = changed {
-                let reason = format!("{reason}; `kode-ls plugin update {id}` installs it anew");
+                let reason = format!("{reason}; `kode-ls plugin update {id}` reinstalls it");
                 return left_out(self, ProblemSeverity::Error, reason);
             }
         }

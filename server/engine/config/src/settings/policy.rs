@@ -1,7 +1,7 @@
-//! What the settings say about permissions, as the gate takes it.
+//! The permissions of the settings, as the gate takes it.
 //!
-//! Rule: files are looked at before every use and read when one has changed; a change that cannot be read in full makes
-//! nothing looser. Whoever asks may wait for the disk, so nobody asks on a thread that answers clients.
+//! Rule: files are checked before every use and read when one has changed; a change that cannot be read in full makes
+//! nothing looser. The caller may wait for the disk, so do not call it on a thread that answers clients.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ use kode_process::sandbox::{
 /// The workspaces whose settings are remembered, those that were asked for last.
 const MAX_REMEMBERED: usize = 8;
 
-/// What policies are made from besides the settings files.
+/// The sources of policies besides the settings files.
 #[derive(Clone, Debug)]
 pub struct PolicyOptions {
     /// The home folder.
@@ -48,7 +48,7 @@ pub struct PolicyOptions {
     pub helper: PathBuf,
     /// Rules from the command line.
     pub command_line: Vec<(Behavior, String)>,
-    /// What the editor says; nothing where there is none.
+    /// The editor's settings; nothing if absent.
     pub editor: EditorSettings,
 }
 
@@ -85,7 +85,7 @@ impl SettingsPolicies {
         files
     }
 
-    /// What models are made from: what `own` says before the settings of the user and the administrator, and those before
+    /// The sources of models: the values of `own` before the settings of the user and the administrator, and those before
     /// what other agents' files say. Reads the files.
     #[must_use]
     pub fn models(&self, own: ProfileLayer) -> ModelSources {
@@ -93,7 +93,7 @@ impl SettingsPolicies {
         files.fresh().values.models.clone().sources(own, files.sources.imported_models())
     }
 
-    /// What the editor says.
+    /// The editor's settings.
     #[must_use]
     pub fn editor(&self) -> &EditorSettings {
         &self.options.editor
@@ -119,7 +119,7 @@ impl SettingsPolicies {
         self.options.sources(&[]).plugins()
     }
 
-    /// What the settings of the user and the administrator say, whatever the workspace. Reads the files.
+    /// The settings of the user and the administrator, for any workspace. Reads the files.
     #[must_use]
     pub fn values(&self) -> SettingsValues {
         self.files(&[]).fresh().values.clone()
@@ -157,7 +157,7 @@ impl PolicyProvider for SettingsPolicies {
 #[derive(Debug)]
 struct WorkspaceFiles {
     sources: SettingsSources,
-    /// What they said last. Held while they are looked at: whoever takes it may wait for the disk.
+    /// The last state. Held while they are checked: taking it may wait for the disk.
     read: Mutex<Option<Arc<Settings>>>,
 }
 
@@ -166,7 +166,7 @@ impl WorkspaceFiles {
         Self { sources, read: Mutex::default() }
     }
 
-    /// What they say now. Looks at each, and reads them when one has changed. Blocks on the disk.
+    /// Their current values. Checks each, and reads them when one has changed. Blocks on the disk.
     fn fresh(&self) -> Arc<Settings> {
         let mut read = self.read.lock();
         match &*read {
@@ -181,13 +181,13 @@ impl WorkspaceFiles {
 pub struct SettingsPolicy {
     options: PolicyOptions,
     files: Arc<WorkspaceFiles>,
-    /// What other files of the workspace ask for.
+    /// The trust requests of workspace files.
     beside: Vec<TrustRequest>,
-    /// What was made of the files last. Held while they are looked at: whoever takes it may wait for the disk.
+    /// The last result of the files. Held while they are checked: taking it may wait for the disk.
     made: Mutex<Option<Arc<BuiltPolicy>>>,
 }
 
-/// What is made of settings.
+/// The result of settings.
 #[derive(Debug)]
 struct BuiltPolicy {
     /// As they were read.
@@ -219,7 +219,7 @@ impl SettingsPolicy {
         self.fresh().settings.clone()
     }
 
-    /// What counts, key by key, with the place it comes from.
+    /// The effective settings, key by key, with the place it comes from.
     #[must_use]
     pub fn effective(&self) -> Vec<EffectiveSetting> {
         effective(&self.fresh().settings)
@@ -233,7 +233,7 @@ impl SettingsPolicy {
         self.sources().set(scope, path, value)
     }
 
-    /// The settings as they are now, and what is made of them. Blocks on the disk.
+    /// The settings as they are now, and their result. Blocks on the disk.
     fn fresh(&self) -> Arc<BuiltPolicy> {
         let mut made = self.made.lock();
         let read = self.files.fresh();
@@ -287,13 +287,13 @@ impl SettingsPolicy {
         }
     }
 
-    /// What is sensitive: by these lines, by the built-in table, and all that the sandbox hides from commands.
+    /// The sensitive paths: by these lines, by the built-in table, and all that the sandbox hides from commands.
     fn sensitive(&self, lines: &[SourcedValue<SensitiveFile>]) -> Sensitive {
         let home = self.options.home.as_ref();
         self.by_name(lines).guarding(places(home, &self.options.state), shown(home))
     }
 
-    /// What the user's rules keep from being read: no program in the sandbox reads it either.
+    /// Paths that the user's rules hide: no program in the sandbox reads it either.
     fn unreadable(&self, settings: &Settings) -> Option<Unreadable> {
         let cwd = self.sources().roots.first()?;
         let lines =
@@ -326,7 +326,7 @@ impl SettingsPolicy {
         Sensitive::with(RuleSet::new(lines.iter().map(rule).collect(), &places).0)
     }
 
-    /// What holds commands back by these settings.
+    /// The sandbox of the commands by these settings.
     fn confinement(
         &self,
         settings: &Settings,
@@ -586,7 +586,7 @@ mod tests {
         );
         assert_eq!(network_of(&["*"], &[]), (Network::Off, vec![ProblemSeverity::Warning]));
         assert_eq!(network_of(&[], &["a.example"]), (Network::Off, vec![]));
-        // Who denies everything, in whatever words, is not to get anything through.
+        // A rule that denies everything, in any form, must not allow anything.
         assert_eq!(network_of(&lists, &["*"]), (Network::Off, vec![ProblemSeverity::Error]));
     }
 }

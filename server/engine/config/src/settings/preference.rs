@@ -24,7 +24,7 @@ const STOP: &str = "stop";
 const NEVER: i64 = 0;
 
 impl FileReader<'_, '_> {
-    /// Takes one setting in; one of another name is somebody else's.
+    /// Takes one setting in; keys of other modules are left alone.
     pub(super) fn preference(&mut self, property: &ObjectProp<'_>) {
         match property.name.as_str() {
             "model" => self.wish(property, |stated| &mut stated.model),
@@ -77,7 +77,7 @@ impl FileReader<'_, '_> {
                 self.tell(ProblemSeverity::Warning, property.value.range(), message.to_owned());
             }
             "cleanupPeriodDays" => {
-                // Whoever says something that is no number of days does not mean that sessions are to go.
+                // An invalid number of days must not delete sessions.
                 if value_of(property).as_i64().is_none() {
                     self.settings.values.stated.cleanup_days.get_or_insert(NEVER);
                 }
@@ -136,7 +136,7 @@ impl FileReader<'_, '_> {
         field: fn(&mut StatedPreferences) -> &mut Option<T>,
     ) {
         let value = value_of(property);
-        // What a file of the workspace says at once may reach the model, which is not to be told the environment.
+        // An unapproved value of a workspace file may reach the model, which must not see the environment.
         let value =
             if self.is_of_workspace() { value } else { self.expanded_in(value, property.value.range()) };
         self.take(property, value, field);

@@ -1,7 +1,7 @@
 //! One settings file: from its text to rules, values and problems.
 //!
-//! Rule: one bad value costs itself alone, and is told at its place. From a file in the workspace, what loosens counts only
-//! if the user has approved that very text; what narrows always counts.
+//! Rule: one bad value disables itself alone, and is reported at its place. From a file in the workspace, what loosens
+//! counts only if the user has approved that very text; what narrows always counts.
 
 use jsonc_parser::ast::{Array, Object, ObjectProp, StringLit, Value as Node};
 use jsonc_parser::common::{Range, Ranged};
@@ -24,12 +24,12 @@ use kode_permission::rules::{
 /// The mode of other agents in which a classifier decides.
 const CLASSIFIER: &str = "auto";
 
-/// A file and what is known of it before it is read.
+/// A file and its state before it is read.
 pub(super) struct FileOrigin<'a> {
     /// `None` for what the editor says.
     pub(super) file: Option<&'a AbsPath>,
     pub(super) layer: SettingsLayer,
-    /// What `/x` in its rules is relative to.
+    /// The base of `/x` in its rules.
     pub(super) root: &'a AbsPath,
     pub(super) owner: FileOwner<'a>,
     pub(super) home: Option<&'a AbsPath>,
@@ -40,14 +40,14 @@ pub(super) struct FileOrigin<'a> {
     pub(super) variable: fn(&str) -> Option<String>,
 }
 
-/// Whose settings they are.
+/// The session of the settings they are.
 #[derive(Clone, Copy)]
 pub(super) enum FileOwner<'a> {
     /// The user's or the administrator's.
     Person,
-    /// Those of a workspace folder, of which what loosens waits for approval.
+    /// The settings of a workspace folder; loosening values wait for approval.
     Workspace(&'a AbsPath),
-    /// Nobody says, so that they narrow and never loosen.
+    /// Of unknown origin, so that they narrow and never loosen.
     Unknown,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn read(origin: &FileOrigin<'_>, text: &SettingsText, settings: &mut 
     }
 }
 
-/// What is told of a file that cannot be used.
+/// The report about a file that cannot be used.
 pub(super) fn broken(reason: &str) -> String {
     format!(
         "These settings are not in force: {reason}. Until that is repaired, the rules of this file, those that deny \
@@ -195,7 +195,7 @@ impl FileReader<'_, '_> {
         let range = property.value.range();
         let Some(name) = self.text(&property.value) else { return };
         if name == CLASSIFIER {
-            let message = "kode-ls has no mode in which a classifier decides; sessions begin in `default`.";
+            let message = "kode-ls has no mode in which a classifier decides; sessions start in `default`.";
             return self.tell(ProblemSeverity::Information, range, message.to_owned());
         }
         let Some(mode) = Mode::parse(&name) else {
@@ -439,7 +439,7 @@ impl FileReader<'_, '_> {
             let name = property.name.as_str();
             if object.properties[..at].iter().any(|earlier| earlier.name.as_str() == name) {
                 let message =
-                    format!("`{name}` stands here twice; lists of both count, else the first does.");
+                    format!("`{name}` is here twice; lists are joined, otherwise the first one applies.");
                 self.tell(ProblemSeverity::Warning, property.name.range(), message);
             }
         }
@@ -457,14 +457,14 @@ impl FileReader<'_, '_> {
     /// As [`Self::string`], with variables put in.
     pub(super) fn text(&mut self, node: &Node<'_>) -> Option<String> {
         let text = self.string(node)?;
-        // What a workspace says counts here before anybody has approved it: it gets nothing out of the environment.
+        // An unapproved value of a workspace applies here: it gets nothing out of the environment.
         if self.is_of_workspace() {
             return Some(text);
         }
         Some(self.expanded(&text, node.range()))
     }
 
-    /// A text with variables put in. What is missing stays as it is written, and is told.
+    /// A text with variables put in. Missing ones stay as written, and are reported.
     pub(super) fn expanded(&mut self, text: &str, range: Range) -> String {
         let ExpandedText { text, missing } = expand(text, &self.origin.variable);
         if let Some(name) = missing.first() {
@@ -507,7 +507,7 @@ impl FileReader<'_, '_> {
             }
             (FileOwner::Unknown | FileOwner::Workspace(_), _) => {
                 let message = format!(
-                    "`{key}` does not count from the settings of the editor, which may be the workspace's; set it in your \
+                    "`{key}` is ignored from the settings of the editor, which may be the workspace's; set it in your \
                      own settings file."
                 );
                 self.tell(ProblemSeverity::Warning, range, message);
@@ -541,12 +541,12 @@ impl FileReader<'_, '_> {
         self.origin.installed
     }
 
-    /// Whose settings they are.
+    /// The session of the settings they are.
     pub(super) fn owner(&self) -> FileOwner<'_> {
         self.origin.owner
     }
 
-    /// What relative paths in the file are relative to.
+    /// The base of relative paths in the file.
     pub(super) fn root(&self) -> &AbsPath {
         self.origin.root
     }

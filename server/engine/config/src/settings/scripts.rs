@@ -2,7 +2,7 @@
 //!
 //! Rule: what the user approves is the command together with the contents of these files: a script that is swapped
 //! afterwards is another one. Data that a program writes is no script: an option or a variable names it as data, or it is
-//! an SQLite database. Everything here is bounded; what lies beyond the bounds is told in the text that is approved.
+//! an SQLite database. Everything here is bounded; omissions are reported in the text that is approved.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,16 +13,16 @@ use sha2::{Digest, Sha256};
 use super::text::is_absence;
 use kode_base::paths::AbsPath;
 
-/// The most files of one declaration that are looked at.
+/// The most files of one declaration that are checked.
 const MAX_FILES: usize = 16;
 /// The most words of one declaration that are tried as names of files.
 const MAX_WORDS: usize = 256;
-/// The largest file whose contents are looked at, in bytes.
+/// The largest file whose contents are checked, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
 /// The ends of names of scripts that an interpreter runs.
 const SCRIPTS: [&str; 13] =
     ["sh", "bash", "zsh", "fish", "py", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "lua"];
-/// What stands for the workspace in front of a file's name.
+/// The placeholder of the workspace in front of a file's name.
 const PREFIXES: [&str; 6] =
     ["${CLAUDE_PROJECT_DIR}/", "$CLAUDE_PROJECT_DIR/", "${KODE_PROJECT_DIR}/", "${PWD}/", "$PWD/", "./"];
 
@@ -84,7 +84,7 @@ impl ReferencedFile {
         metadata.is_file() && (may_run || extension.is_some_and(|extension| SCRIPTS.contains(&extension)))
     }
 
-    /// The line that stands for the file and what is in it now in the text that is approved; empty while there is no such
+    /// The line that represents the file and its current content in the approved text; empty while there is no such
     /// file. Blocks on the disk.
     pub(super) fn line(&self) -> String {
         if self.name.is_empty() {
@@ -118,16 +118,16 @@ pub(super) fn named_files(workspace: &AbsPath, value: &Value) -> Vec<ReferencedF
             names.map(|name| (name, *is_data))
         })
         .collect();
-    // A name that stands elsewhere, too, is no data there: that one comes first, and stays.
+    // A name that is elsewhere, too, is no data there: that one comes first, and stays.
     names.sort_unstable();
     names.dedup_by(|next, kept| next.0 == kept.0);
     let is_script = |(name, is_data): &(String, bool)| !is_data || is_program(&workspace.join(name));
-    // What looks like a path may come into being after the approval.
+    // Text that looks like a path may exist only after the approval.
     let is_path = |name: &str| name.contains(['/', '.']) && !name.contains(char::is_whitespace);
     let names = names.into_iter().filter(is_script).map(|(name, _)| name);
     let files = names.map(|name| ReferencedFile { path: workspace.join(&name), name });
     let (there, absent): (Vec<_>, Vec<_>) = files.partition(|file| file.path.as_path().is_file());
-    // Nothing that is there is pushed out by what is not.
+    // Missing entries push out no existing ones.
     let absent = absent.into_iter().filter(|file| is_path(&file.name));
     let mut files: Vec<ReferencedFile> = there.into_iter().chain(absent).collect();
     if files.len() > MAX_FILES || is_more {

@@ -18,7 +18,7 @@ use kode_permission::rules::{ProblemSeverity, SettingsLayer, SettingsProblem};
 /// How large such a file may be, in bytes: some agents keep their whole state in it.
 const MAX_BYTES: u64 = 8 << 20;
 
-/// What stands in a file of servers.
+/// The content of a file of servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServersShape {
     /// `mcpServers` at the top: a file of a project.
@@ -102,7 +102,7 @@ impl SettingsSources {
         installed: &InstalledPlugins,
         settings: &mut Settings,
     ) {
-        // What is wrong with a file of settings has been told.
+        // The problems of a file of settings has been told.
         let is_settings = settings.files.contains(&place.file);
         let told = |message: String, place: Option<_>, file: &AbsPath| SettingsProblem {
             file: Some(file.clone()),

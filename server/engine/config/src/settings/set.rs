@@ -18,9 +18,9 @@ pub enum SetError {
     /// There is no such key.
     #[error("there is no setting `{path}`{}", near.map(|key| format!("; did you mean `{}`?", key.path)).unwrap_or_default())]
     Unknown {
-        /// What was named.
+        /// The named value.
         path: String,
-        /// What may be meant.
+        /// The likely key.
         near: Option<&'static Key>,
     },
     /// It does nothing.
@@ -34,13 +34,13 @@ pub enum SetError {
     /// The value does not fit.
     #[error("the value does not fit `{path}`: {wanted}")]
     Value {
-        /// What was named.
+        /// The named value.
         path: String,
-        /// What has to be written.
+        /// The text to write.
         wanted: String,
     },
     /// It does not count from there.
-    #[error("`{path}` does not count from {} settings; set it for the user", scope.name())]
+    #[error("`{path}` has no effect in {} settings; set it for the user", scope.name())]
     NotThere {
         /// The key.
         path: &'static str,
@@ -53,7 +53,7 @@ pub enum SetError {
 }
 
 impl SettingsSources {
-    /// Writes a value into the file of a scope, or takes the key out of it when there is none. The file is the one that holds the
+    /// Writes a value into the file of a scope, or takes the key out of it if absent. The file is the one that holds the
     /// key already, else the one that rules are written into. Blocks on the disk.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What each file says, key by key: for people who want to know what counts and why, and for slips of the pen.
+//! The statements of each file, key by key, for effective values, their sources, and typos.
 //!
 //! Rule: it goes by the table of keys and by what the reader made of each value, and decides nothing itself.
 
@@ -15,17 +15,17 @@ use kode_permission::rules::{Behavior, FileRange, ProblemSeverity, RuleSource};
 pub struct Statement {
     /// The key.
     pub key: &'static keys::Key,
-    /// The name it stands under, where the key holds entries by name.
+    /// Its name, where the key holds entries by name.
     pub name: Option<String>,
     /// The value; of a list, one item of it.
     pub value: Value,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
-    /// What becomes of it.
+    /// Its state.
     pub standing: StatementStanding,
 }
 
-/// What becomes of something that a file states.
+/// The state of a statement in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatementStanding {
     /// It counts, unless something stronger says otherwise.
@@ -36,7 +36,7 @@ pub enum StatementStanding {
     Ignored,
 }
 
-/// How much was told before a file was read.
+/// Number of reports before a file was read.
 #[derive(Clone, Copy)]
 pub(super) struct ReadMark {
     withheld: usize,
@@ -50,12 +50,12 @@ impl PartialEq for Key {
 }
 
 impl FileReader<'_, '_> {
-    /// What was told until now.
+    /// The reports until now.
     pub(super) fn mark(&self) -> ReadMark {
         ReadMark { withheld: self.settings.withheld.len(), problems: self.settings.problems.len() }
     }
 
-    /// Notes what the file states, tells slips and what is ignored. The file was read since `before`.
+    /// Notes what the file states, reports typos and ignored keys. The file was read since `before`.
     pub(super) fn survey(&mut self, object: &Object<'_>, before: ReadMark) {
         self.survey_in("", object, before);
         self.tell_of_other_order();
@@ -79,7 +79,7 @@ impl FileReader<'_, '_> {
                     );
                     self.tell(ProblemSeverity::Warning, property.name.range(), message);
                 }
-                // Somebody else's.
+                // Keys of other programs.
                 KeyMatch::Nothing(None) => {}
             }
         }
@@ -134,7 +134,7 @@ impl FileReader<'_, '_> {
         self.settings.statements.push(Statement { key, name, value, source, standing });
     }
 
-    /// What the reader made of a value.
+    /// The reader's result for a value.
     fn standing(&self, key: &Key, range: Range, before: ReadMark) -> StatementStanding {
         let place = self.source(range).place;
         let is_here = |found: &RuleSource| found.file.as_ref() == self.origin_file() && found.place == place;

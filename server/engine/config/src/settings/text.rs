@@ -1,6 +1,6 @@
 //! A settings file as text: JSON with comments, and where in it things stand.
 //!
-//! Rule: what is read here is what editing reads: one set of options for both, and nothing but comments and trailing commas
+//! Rule: reading here equals reading for edits: one set of options for both, and nothing but comments and trailing commas
 //! beyond JSON.
 
 use std::io;
@@ -16,7 +16,7 @@ use kode_permission::rules::FileRange;
 const MAX_BYTES: u64 = 1 << 20;
 const BOM: char = '\u{feff}';
 
-/// What a settings file may be written in.
+/// The syntax of a settings file.
 pub(crate) const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_loose_object_property_names: false,
@@ -38,13 +38,13 @@ pub(crate) struct SettingsText {
 }
 
 impl SettingsText {
-    /// Reads a file; `None` when there is none. What is no regular file, too large or no UTF-8 is an error in words
+    /// Reads a file; `None` if absent. An irregular file, a too large one and invalid UTF-8 are errors in words
     /// for people.
     pub(super) fn read(file: &AbsPath) -> Result<Option<Self>, String> {
         Self::read_at_most(file, MAX_BYTES)
     }
 
-    /// Reads a file of at most so many bytes, as [`Self::read`] does.
+    /// Reads a file of at most this many bytes, as [`Self::read`] does.
     pub(crate) fn read_at_most(file: &AbsPath, max_bytes: u64) -> Result<Option<Self>, String> {
         let told = |error: &io::Error| format!("it cannot be read ({error})");
         let bytes = match regular::read(file.as_path(), max_bytes) {
@@ -79,7 +79,7 @@ impl SettingsText {
         if self.has_bom { format!("{BOM}{text}") } else { text.to_owned() }
     }
 
-    /// Where a range of bytes stands, for people and editors.
+    /// The place of a range of bytes, for people and editors.
     pub(crate) fn place(&self, range: Range) -> FileRange {
         let (line, column) = self.position(range.start);
         let (end_line, end_column) = self.position(range.end);
@@ -102,7 +102,7 @@ pub(super) fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Whether what is there is no file of settings, by its kind or its size.
+/// Whether the entry is no file of settings, by its kind or its size.
 fn is_unfit(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge)
 }

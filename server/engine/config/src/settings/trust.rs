@@ -1,4 +1,4 @@
-//! What the user has approved of what a workspace's own settings files ask for.
+//! The user's approvals of a workspace's own settings files.
 //!
 //! Rule: an approval is for one text in one file of one workspace. Any other text, file or workspace needs its own, and
 //! what cannot be read approves nothing. Where the editor distrusts the workspace, no approval counts.
@@ -21,11 +21,11 @@ use kode_permission::rules::{RuleSource, places};
 
 /// The file's name in the state folder.
 const FILE: &str = "approvals.json";
-/// The file's mode: nobody else has to know what the user trusts.
+/// The file's mode: other users must not see the approvals.
 const MODE: u32 = 0o600;
-/// So many bytes of an approved text are kept, to be shown when it has changed.
+/// Maximum bytes of an approved text that are kept, to be shown when it has changed.
 const MAX_KEPT: usize = 4_096;
-/// So many answers of "not now" are kept.
+/// Maximum number of "not now" answers that are kept.
 const MAX_DISMISSED: usize = 4_096;
 
 /// The user's approvals, in a file of the state folder.
@@ -44,20 +44,20 @@ pub struct TrustRequest {
     pub root: AbsPath,
     /// The file.
     pub file: AbsPath,
-    /// What is asked for: the setting's key, such as `permissions.allow`.
+    /// The subject of the request: the setting's key, such as `permissions.allow`.
     pub key: String,
     /// The value, as text, with whatever secrets are in it; [`TrustRequest::shown`] is for people.
     pub text: String,
 }
 
-/// What the user says about all that files of a workspace ask for.
+/// The user's decision about all trust requests of a workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustState {
     /// Whether the editor distrusts the workspace: then all of it waits, whatever was approved.
     pub is_distrusted: bool,
-    /// What waits, the strongest first.
+    /// The waiting requests, the strongest first.
     pub waiting: Vec<PendingTrust>,
-    /// What counts because the user has approved it.
+    /// Entries in effect by approval.
     pub approved: Vec<ApprovedTrust>,
 }
 
@@ -66,7 +66,7 @@ pub struct TrustState {
 pub struct TrustSummary {
     /// How many settings.
     pub count: usize,
-    /// The files they stand in.
+    /// The files they are in.
     pub files: Vec<AbsPath>,
     /// How many of what, in words for people: `2 hooks, 1 MCP server`.
     pub summary: String,
@@ -117,13 +117,13 @@ pub fn summary<'k>(keys: impl Iterator<Item = &'k str>) -> String {
 /// Something that is not in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingTrust {
-    /// What stands for it, for [`Trust::approve_digests`].
+    /// Its digest, for [`Trust::approve_digests`].
     pub digest: String,
-    /// What is asked for.
+    /// The request.
     pub wish: TrustRequest,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
-    /// What was approved in its place before, without secrets; perhaps only its beginning.
+    /// The earlier approved text, without secrets; perhaps only its beginning.
     pub earlier: Option<String>,
     /// Whether the user has said "not now".
     pub is_dismissed: bool,
@@ -132,21 +132,21 @@ pub struct PendingTrust {
 /// Something that is in force because the user has approved it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovedTrust {
-    /// What stands for it, for [`Trust::revoke_digests`].
+    /// Its digest, for [`Trust::revoke_digests`].
     pub digest: String,
-    /// What was asked for.
+    /// The request.
     pub wish: TrustRequest,
-    /// Where it stands.
+    /// Its place.
     pub source: RuleSource,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct TrustFile {
     approved: BTreeSet<String>,
-    /// What of the approved was shown, to be shown again beside what has become of it.
+    /// The beginning of an approved text, to show it again beside its change.
     #[serde(default)]
     texts: BTreeMap<String, ApprovedText>,
-    /// What the user does not want to be asked again.
+    /// Requests that the user has dismissed.
     #[serde(default)]
     dismissed: BTreeSet<String>,
 }
@@ -161,8 +161,8 @@ struct ApprovedText {
 }
 
 impl TrustRequest {
-    /// What stands for the wish, in the file of approvals and in what clients are told: the length of each part goes in with
-    /// it, so that no two wishes look alike.
+    /// The digest of the trust request, in the file of approvals and in what clients are notified: the length of each part
+    /// goes in with it, so that no two wishes look alike.
     #[must_use]
     pub fn digest(&self) -> String {
         let root = places::real_on_disk(&self.root);
@@ -185,7 +185,7 @@ impl TrustRequest {
         })
     }
 
-    /// What is asked for, as it may be shown: without secrets.
+    /// The request, as it may be shown: without secrets.
     #[must_use]
     pub fn shown(&self) -> String {
         masked_wish(&self.key, &self.text)
@@ -214,7 +214,7 @@ impl Trust {
         &self.file
     }
 
-    /// Reads the file anew; where it cannot be read, nothing is approved.
+    /// Reads the file again; where it cannot be read, nothing is approved.
     ///
     /// # Errors
     /// When there is a file that cannot be read.
@@ -240,7 +240,7 @@ impl Trust {
         if self.stored.lock().approved.is_empty() {
             return false;
         }
-        // Made before the lock is taken: it looks at the disk.
+        // Made before the lock is taken: it checks the disk.
         let digest = wish.digest();
         self.stored.lock().approved.contains(&digest)
     }
@@ -257,13 +257,13 @@ impl Trust {
         self.editor.is_distrusted()
     }
 
-    /// What of these settings waits for the user, and what counts because they have said so.
+    /// The waiting and the approved requests of these settings.
     #[must_use]
     pub fn state(&self, settings: &Settings) -> TrustState {
         let stored = self.stored.lock().clone();
         let waiting = settings.withheld.iter().map(|WithheldSetting { wish, source }| {
             let digest = wish.digest();
-            // What still stands in the file is not what this was before.
+            // An entry that is still in the file is not the former one.
             let stands = |kept: &ApprovedText| {
                 settings.approved.iter().any(|known| known.wish.key == kept.key && known.wish.kept() == *kept)
             };
@@ -296,7 +296,7 @@ impl Trust {
         }
     }
 
-    /// What waits that the user has not put off: what they have to be asked about.
+    /// Waiting requests that the user has not dismissed.
     #[must_use]
     pub fn to_ask(&self, settings: &Settings) -> Vec<String> {
         let digests: Vec<_> = settings.withheld.iter().map(|withheld| withheld.wish.digest()).collect();
@@ -351,7 +351,7 @@ impl Trust {
         })
     }
 
-    /// Takes those of these approvals back that count by these settings, and tells how many that are. What is revoked is asked
+    /// Takes those of these approvals back that count by these settings, and returns their number. A revoked one is asked
     /// for no more until it changes. Blocks until the file is written.
     ///
     /// # Errors

@@ -46,11 +46,11 @@ pub struct SettingsValues {
     pub stated: StatedPreferences,
     /// Which models there are.
     pub models: ModelValues,
-    /// `webSearch`, merged key by key, for whoever searches.
+    /// `webSearch`, merged key by key, for searches.
     pub web_search: Option<Value>,
 }
 
-/// What the files say of how the agent is to work; each is a field of [`Preferences`].
+/// The preferences in the files; each is a field of [`Preferences`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StatedPreferences {
     /// `model`.
@@ -104,7 +104,7 @@ pub struct StatedPreferences {
 }
 
 impl StatedPreferences {
-    /// The preferences, with defaults for what is not stated.
+    /// The preferences, with defaults for absent ones.
     #[must_use]
     pub fn preferences(&self) -> Preferences {
         let default = Preferences::default();

@@ -1,7 +1,7 @@
 //! Watches settings files, those that are not there yet among them.
 //!
-//! Rule: the system's word that something happened is only a reason to look; what is told has really changed. One thread for
-//! all files, which ends with the watch. Where nothing can be watched, settings are still looked at before each use.
+//! Rule: the system's word that something happened is only a reason to look; only real changes are reported. One thread for
+//! all files, which ends with the watch. Where nothing can be watched, settings are still checked before each use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use kode_base::paths::AbsPath;
 use kode_base::watch::{Burst, BurstState, FolderSet};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-/// Files are looked at when nothing has happened to them for so long.
+/// Files are checked when nothing has happened to them for so long.
 pub const QUIET: Duration = Duration::from_millis(300);
-/// Files are looked at after so long though things go on happening.
+/// Files are checked after so long though things continue happening.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 /// The most folders that are watched.
 const MAX_FOLDERS: usize = 256;
@@ -33,7 +33,7 @@ struct SharedFileWatch {
 #[derive(Debug, Default)]
 struct FileWatchState {
     is_over: bool,
-    /// The files, when they are others than before, as they were when that was said.
+    /// The files, when they differ from before, in the state of the report.
     wanted: Option<FileStamps>,
     /// The paths by which events name files and the folders on the way to them.
     names: BTreeSet<PathBuf>,
@@ -43,7 +43,7 @@ struct FileWatchState {
 /// Files as they looked from outside.
 type FileStamps = BTreeMap<AbsPath, Option<SettingsStamp>>;
 
-/// What the thread does next.
+/// The next job of the thread.
 enum FileWatchWork {
     Files(FileStamps),
     Look,
@@ -57,12 +57,12 @@ impl FileWatch {
         let thread = FileWatchThread { shared: Arc::clone(&shared), known: BTreeMap::new() };
         let spawned = std::thread::Builder::new().name("kode-settings".to_owned());
         if let Err(error) = spawned.spawn(move || thread.run(&changed)) {
-            tracing::warn!(%error, "settings files are not watched; they are looked at before each use");
+            tracing::warn!(%error, "settings files are not watched; they are checked before each use");
         }
         Self(shared)
     }
 
-    /// Watches these files and no others: what happens to them from now on is told. Looks at each.
+    /// Watches these files and no others: changes to them from now on are reported. Checks each.
     pub fn watch(&self, files: impl IntoIterator<Item = AbsPath>) {
         let stamped = files.into_iter().map(|file| {
             let stamp = SettingsStamp::of(&file);
@@ -86,7 +86,7 @@ impl SharedFileWatch {
         self.state.lock()
     }
 
-    /// Waits for what is to be done; `None` at the end.
+    /// Waits for the next request; `None` at the end.
     fn next(&self) -> Option<FileWatchWork> {
         let mut state = self.state();
         loop {
@@ -134,7 +134,7 @@ impl FileWatchThread {
         let mut folders = match FolderSet::new(MAX_FOLDERS, hear) {
             Ok(folders) => folders,
             Err(error) => {
-                tracing::warn!(%error, "settings files are not watched; they are looked at before each use");
+                tracing::warn!(%error, "settings files are not watched; they are checked before each use");
                 return;
             }
         };
@@ -178,7 +178,7 @@ impl FileWatchThread {
                 names.insert(place);
             }
         }
-        // Before the folders are watched: no event may come that nobody knows.
+        // Before the folders are watched: no event may come before its listener.
         self.shared.state().names = names;
         for unwatched in set.set(folders) {
             let (folder, reason) = (unwatched.folder.display(), &unwatched.reason);

@@ -1,7 +1,7 @@
 //! Writing rules into settings files.
 //!
 //! Rule: one writer at a time, on the newest text, in one step; everything else in the file stays as it is: unknown keys,
-//! order, comments, indentation, line endings. What is broken or leads elsewhere is never written.
+//! order, comments, indentation, line endings. A broken file, or one that leads elsewhere, is never written.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use kode_base::atomic;
 use kode_base::paths::AbsPath;
 use kode_permission::rules::{Behavior, Rule, places};
 
-/// What a new file begins with.
+/// The initial text of a new file.
 const NEW_FILE: &str = "{\n  \"permissions\": {}\n}\n";
 /// How often a write begins again because the file changed at the last moment.
 const ATTEMPTS: usize = 5;
@@ -44,7 +44,7 @@ impl SettingsScope {
     }
 }
 
-/// What became of a file.
+/// The outcome of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteOutcome {
     /// The file.
@@ -97,7 +97,7 @@ impl SettingsSources {
             Ok(list.root.to_string())
         })?;
         if behavior == Behavior::Allow && scope != SettingsScope::User {
-            // As it stands in the file, because that is what is approved.
+            // Unchanged in the file, because that text is approved.
             self.trust().approve([&self.wish(&file, behavior, written)])?;
         }
         Ok(WriteOutcome { file, is_changed })
@@ -243,7 +243,7 @@ impl<'a> EditedSettings<'a> {
         Ok(Self { file, root })
     }
 
-    /// The list of rules of a behavior, which is made where there is none.
+    /// The list of rules of a behavior, which is made if absent.
     fn rules(&self, behavior: Behavior) -> Result<CstArray, SettingsError> {
         let expected = |what: &str| broken(self.file, format!("{what} is something else than it should be"));
         let object = self.root.object_value_or_create().ok_or_else(|| expected("its content"))?;

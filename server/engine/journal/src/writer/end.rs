@@ -1,7 +1,7 @@
 //! The end of a journal's file: the lines that are still to be written, and those that the disk may not have yet.
 //!
 //! Rule: a line is written whole or not at all, and stays in memory until a sync has succeeded. A failed sync means
-//! that the system may have dropped what was written since the last one: all of that is written again, to its place.
+//! that the system may have dropped the writes since the last one: all of that is written again, to its place.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,26 +10,26 @@ use std::sync::Arc;
 
 use crate::disk::{Disk, DiskFile, OpenMode, make_folders, read_some_at, remove_unfinished, write_all_at};
 
-/// So many records wait in memory while the disk refuses them; more are refused until it takes some.
+/// Maximum number of records that wait in memory while the disk refuses them; more are refused until it takes some.
 pub(super) const UNWRITTEN_LIMIT: usize = 10_000;
 
-/// What later records tell again takes at most this part of the room: the rest is for what nothing tells again.
+/// Repeatable records take at most this part of the room: the rest is for unrepeatable ones.
 const TRANSIENT_PART: usize = 2;
 
-/// So many bytes of them; a single record may be as long as a line may be.
+/// Maximum bytes of them; a single record may be as long as a line may be.
 const UNWRITTEN_BYTES: usize = 64 << 20;
 
-/// So many bytes that were written and not synced are remembered; past it the oldest are left to the system.
+/// Maximum unsynced bytes that are remembered; past it the oldest are left to the system.
 const UNSYNCED_BYTES: usize = 64 << 20;
 
-/// From so many bytes on a sync is due, though nobody waits for one.
+/// From this many bytes on a sync is due, though no caller waits for one.
 const SYNC_DUE_BYTES: usize = 4 << 20;
 
 /// How many of the folders around a journal are ours: the session's, the workspace's, that of all sessions, and the one
 /// that it is in. Their names are synced with the first record.
 const OWN_FOLDERS: usize = 4;
 
-/// Bytes that are looked at at once for the last line end.
+/// Bytes that are checked at once for the last line end.
 const STEP: u64 = 64 * 1024;
 
 /// The end of the file.
@@ -64,7 +64,7 @@ pub(super) struct JournalEnd {
     failures: u64,
 }
 
-/// What a sync covers.
+/// The range of a sync.
 #[derive(Debug)]
 pub(super) struct SyncPoint {
     disk: Arc<dyn Disk>,
@@ -93,7 +93,7 @@ impl JournalEnd {
             Some(folder) if how == OpenMode::Create => make_folders(&*disk, folder)?,
             Some(_) | None => Vec::new(),
         };
-        // Whoever made the folder may have ended before the disk knew its name.
+        // The creator of the folder may have ended before the disk knew its name.
         let near = path.ancestors().skip(1).take(OWN_FOLDERS).filter(|folder| !folder.as_os_str().is_empty());
         folders.extend(near.map(Path::to_path_buf));
         folders.sort();
@@ -104,7 +104,7 @@ impl JournalEnd {
             let reason = "another kode-ls has this session open";
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, reason));
         }
-        // Who deletes a session moves it away under the lock: what was opened before is nobody's by now.
+        // A process that deletes a session moves it away under the lock: a journal opened before is orphaned by now.
         disk.open(path, OpenMode::Read)?;
         if let Some(folder) = path.parent()
             && let Err(error) = remove_unfinished(&*disk, folder)
@@ -113,7 +113,7 @@ impl JournalEnd {
         }
         let extent = whole_length(&*file)?;
         let is_torn = file.size()? > extent;
-        // What is read from it now is believed from now on, so the disk must have it.
+        // The data read now is trusted from now on, so the disk must have it.
         if extent > 0
             && let Err(error) = file.sync()
         {
@@ -191,7 +191,7 @@ impl JournalEnd {
     /// Writes what waits.
     ///
     /// # Errors
-    /// What the system says; what is not written goes on waiting.
+    /// The error of the system; unwritten records keep waiting.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if self.waiting() == 0 {
             return Ok(());
@@ -205,7 +205,7 @@ impl JournalEnd {
             let length = line.len();
             let end = self.position + length as u64;
             if let Err(error) = write_all_at(&*self.file, line, self.position) {
-                // Half a line must not stay. Where the same bytes stood already there is none.
+                // Half a line must not stay. If the same bytes were there already, there is no half line.
                 if end > self.extent {
                     self.is_torn = self.file.truncate(self.extent).is_err();
                 }
@@ -252,7 +252,7 @@ impl JournalEnd {
         Ok(true)
     }
 
-    /// What a sync has to cover now.
+    /// The pending range of a sync.
     pub(super) fn sync_point(&self) -> SyncPoint {
         SyncPoint {
             disk: Arc::clone(&self.disk),
@@ -265,7 +265,7 @@ impl JournalEnd {
 
     /// Notes that a sync succeeded.
     pub(super) fn note_synced(&mut self, point: &SyncPoint) {
-        // What was written before a failure is in doubt, whatever a sync says that began before it.
+        // Data written before a failure is in doubt, whatever a sync says that began before it.
         if point.failures != self.failures {
             return;
         }
@@ -298,7 +298,7 @@ impl JournalEnd {
         }
     }
 
-    /// Opens the file anew after a failed sync. The lock stays where it is.
+    /// Opens the file again after a failed sync. The lock stays where it is.
     fn renew(&mut self) {
         if !self.is_suspect {
             return;
@@ -307,7 +307,7 @@ impl JournalEnd {
         let opened = self.disk.open(&self.path, OpenMode::Existing).and_then(|file| Ok((file.size()?, file)));
         match opened {
             Ok((size, file)) if size >= start => (self.file, self.is_suspect) = (file, false),
-            // It is another file by now, or none: what was written before is in the one that is open.
+            // It is another file by now, or none: earlier data is in the open one.
             Ok(_) => self.is_suspect = false,
             Err(error) => {
                 tracing::warn!(%error, path = %self.path.display(), "the journal is not opened anew")

@@ -12,7 +12,7 @@ use crate::disks::memory::Memory;
 use crate::testing::{Note, note as remark};
 use crate::{read, read_on};
 
-/// A journal on a disk that fails when it is told to.
+/// A journal on a disk that fails when it is reported to.
 fn on_bad_disk() -> (Faulty, Journal) {
     let folder = Path::new("/state");
     let disk = Faulty::new(Arc::new(Memory::with_folder(folder)), None);

@@ -206,7 +206,7 @@ impl WorkspaceServers {
         let mut instances = Vec::new();
         for root in workspace.roots() {
             for definition in &definitions {
-                // Any file of the language stands for the root of its project.
+                // Any file of the language represents the root of its project.
                 let probe = root.join("probe");
                 let (of, roots) = (std::sync::Arc::clone(definition), workspace.roots().to_vec());
                 let project =

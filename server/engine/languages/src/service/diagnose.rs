@@ -1,6 +1,6 @@
 //! Diagnostics: pulled where the server offers it, else awaited until the server has published those of the current text.
 //!
-//! Rule: diagnostics of an older text are never taken for those of the current one; what is not complete in time is marked.
+//! Rule: diagnostics of an older text are never treated as those of the current one; incomplete ones are marked.
 
 use std::sync::Arc;
 use std::time::Duration;

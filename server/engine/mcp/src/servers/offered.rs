@@ -1,6 +1,6 @@
-//! What a connected server offers: tools, prompts, resources, and what it says of itself.
+//! The offer of a connected server: tools, prompts, resources, and its description.
 //!
-//! Rule: lists are bounded and looked at whole; a tool without a usable name is left out and told, alone. What cannot be
+//! Rule: lists are bounded and checked whole; a tool without a usable name is left out and told, alone. What cannot be
 //! listed beside tools is not a reason to do without the tools.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,14 +20,14 @@ use kode_config::mcp::config::ServerDefinition;
 use kode_config::mcp::fault::McpFailure;
 use kode_config::mcp::names;
 
-/// So many things of a kind a server can offer.
+/// Maximum number of items of a kind that a server can offer.
 const MAX_LISTED: usize = 1_000;
-/// A list has so many pages at most.
+/// Maximum number of pages of a list.
 const MAX_PAGES: usize = 100;
 /// The longest text of a server about itself.
 const MAX_INSTRUCTIONS: usize = 2_000;
 
-/// What a server offers.
+/// The offer of a server.
 #[derive(Clone, Default)]
 pub(crate) struct ServerOffer {
     /// The tools, in the order of their names.
@@ -37,13 +37,13 @@ pub(crate) struct ServerOffer {
     pub(crate) templates: Vec<ResourceTemplate>,
     /// Whether it has resources at all.
     pub(crate) has_resources: bool,
-    /// What it says of itself, for the model.
+    /// Its description, for the model.
     pub(crate) instructions: String,
     /// Tools that say something else of themselves than when the server was first used.
     pub(crate) changed: Vec<String>,
-    /// What every tool says.
+    /// The description of every tool.
     pub(crate) described: ToolDescriptions,
-    /// What the user should know.
+    /// A remark for the user.
     pub(crate) notes: Vec<String>,
 }
 

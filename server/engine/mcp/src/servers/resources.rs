@@ -24,7 +24,7 @@ use kode_tool::{CallAction, CallContext, CallPlan, OfferContext, Tool, ToolFacts
 pub(crate) const LIST: &str = "ListMcpResourcesTool";
 /// The tool that reads one.
 pub(crate) const READ: &str = "ReadMcpResourceTool";
-/// So many resources of one server are listed.
+/// Maximum number of resources of one server that are listed.
 const MAX_LISTED: usize = 200;
 
 /// The arguments of the tool that lists.

@@ -1,4 +1,4 @@
-//! One server: started when it is needed, held connected, tried again when it fails, ended when nobody needs it.
+//! One server: started when it is needed, held connected, tried again when it fails, ended when it is unused.
 //!
 //! Rule: one task alone makes and ends connections; everybody else reads the state it tells. Before it makes one it asks whether
 //! settings still let it: a script that was swapped meanwhile is not started. A failure that only a person can put right is not
@@ -26,12 +26,12 @@ use kode_tool::status::{ServerInfo, ServerState};
 
 /// A connection that has held so long was a good one: failures before it do not count.
 const STABLE: Duration = Duration::from_secs(60);
-/// Changes that a server tells of are looked at together when they come so close.
+/// Changes that a server reports are checked together when they come so close.
 const SETTLE: Duration = Duration::from_millis(100);
-/// A wait between attempts is shorter by a random part of up to one in so many.
+/// A wait between attempts is shorter by a random part of up to one in this many.
 const JITTER: u32 = 4;
 
-/// What the task tells.
+/// The reports of the task.
 #[derive(Clone, Debug, Default)]
 struct ServerStatus {
     state: Option<ServerState>,
@@ -50,11 +50,11 @@ struct ServerTask {
 
 /// A server.
 pub(crate) struct McpServer {
-    /// What the user calls it.
+    /// Its name in the settings.
     pub(crate) name: String,
     /// Its part of the names of its tools.
     pub(crate) part: String,
-    /// Where its entry stands.
+    /// The place of its entry.
     pub(crate) source: RuleSource,
     /// How it is reached, where it may be.
     pub(crate) definition: Option<Arc<ServerDefinition>>,
@@ -68,23 +68,23 @@ pub(crate) struct McpServer {
     way: Mutex<Option<ServerChannel>>,
     task: Mutex<Option<ServerTask>>,
     again: Notify,
-    /// Somebody waits for it.
+    /// A caller waits for it.
     is_wanted: Notify,
-    /// Grows with everything that is told.
+    /// Grows with everything that is reported.
     revision: watch::Sender<u64>,
     /// Why it waits for the user's approval, where it was approved before.
     reason: Option<String>,
-    /// Those that it is one of, which are told what becomes of it and asked whether it may run.
+    /// The sets that contain it, which learn its outcome and are asked whether it may run.
     all: Weak<Servers>,
     /// Itself, for its tools.
     me: Weak<McpServer>,
 }
 
-/// What an entry comes to.
+/// The result of an entry.
 pub(crate) enum EntryOutcome {
     /// A server that may be started.
     Usable(Box<ServerDefinition>),
-    /// One that may not, and what is shown of it; with the reason, where there is more to say of it.
+    /// One that may not, and its text; with the reason, if there is more to report.
     Resting(ServerState, Option<String>),
     /// An entry that cannot be used.
     Unusable(McpFailure),
@@ -151,7 +151,7 @@ impl McpServer {
         self.changed();
     }
 
-    /// Connects anew, whatever the state.
+    /// Connects again, whatever the state.
     pub(crate) fn reconnect(self: &Arc<Self>) {
         self.start();
         self.again.notify_one();
@@ -162,7 +162,7 @@ impl McpServer {
         self.reason.clone()
     }
 
-    /// What becomes of it now.
+    /// Its current state.
     pub(crate) fn state(&self) -> ServerState {
         self.told.lock().state.unwrap_or(self.resting)
     }
@@ -173,7 +173,7 @@ impl McpServer {
         told.state == Some(ServerState::Starting) && told.attempts == 0
     }
 
-    /// What it offers.
+    /// Its offer.
     pub(crate) fn offered(&self) -> Arc<ServerOffer> {
         Arc::clone(&self.offered.lock())
     }
@@ -187,7 +187,7 @@ impl McpServer {
         }
     }
 
-    /// What surrounds it.
+    /// Its surroundings.
     pub(crate) fn surroundings(&self) -> &ServerSurroundings {
         &self.surroundings
     }
@@ -261,7 +261,7 @@ impl McpServer {
     /// The way to ask it, as soon as there is one, within its limit to start.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason of the failure.
     pub(crate) async fn way(&self) -> Result<ServerChannel, McpFailure> {
         let mut revision = self.revision.subscribe();
         self.is_wanted.notify_one();
@@ -318,7 +318,7 @@ impl McpServer {
                 () = stop.cancelled() => break,
             };
             if !lets {
-                // Whoever does not let it ends it.
+                // A caller that does not keep it ends it.
                 *self.offered.lock() = Arc::default();
                 stop.cancelled().await;
                 break;
@@ -456,7 +456,7 @@ impl McpServer {
         })
     }
 
-    /// Holds a connection until it is lost or nobody wants it any more.
+    /// Holds a connection until it is lost or it is unused.
     async fn hold(
         &self,
         definition: &Arc<ServerDefinition>,
@@ -537,7 +537,7 @@ enum ConnectionEnd {
     Failed(McpFailure),
 }
 
-/// The wait before the next attempt; `None` when there is none by itself.
+/// The wait before the next attempt; `None` without an automatic one.
 fn wait_before(attempts: u32, failure: &McpFailure, recovery: Recovery) -> Option<Duration> {
     match failure.class {
         McpFailureClass::Permanent | McpFailureClass::Auth => return None,

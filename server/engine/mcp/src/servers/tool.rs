@@ -28,7 +28,7 @@ use kode_tool::{CallAction, CallContext, CallPlan, ErasedTool, OfferContext, Too
 
 /// The longest description that the model gets.
 const MAX_DESCRIPTION: usize = 4_096;
-/// So many faults of arguments are told.
+/// Maximum number of reported faults of arguments.
 const MAX_FAULTS: usize = 8;
 /// The longest line about arguments in a title.
 const MAX_ARGUMENTS: usize = 200;
@@ -38,13 +38,13 @@ pub(crate) struct McpTool {
     server: Weak<McpServer>,
     server_name: String,
     name: &'static str,
-    /// What the server calls it.
+    /// Its name at the server.
     tool: String,
     description: String,
     schema: Value,
     /// Whether it only looks, where that is believed.
     only_looks: bool,
-    /// What the server says: that it only looks.
+    /// The server's hint that it is read-only.
     says_it_only_looks: bool,
     total: Option<Duration>,
     validator: OnceLock<Option<JsonSchema>>,
@@ -83,12 +83,12 @@ impl McpTool {
         self.name
     }
 
-    /// What the server calls it.
+    /// Its name at the server.
     pub(crate) fn own_name(&self) -> &str {
         &self.tool
     }
 
-    /// What the model is told of it.
+    /// The text for the model about it.
     pub(crate) fn description(&self) -> &str {
         &self.description
     }
@@ -227,7 +227,7 @@ impl McpCall {
         }
     }
 
-    /// What the server answers, within the time it has.
+    /// The answer of the server, within its time limit.
     async fn answered(
         &self,
         way: &ServerChannel,
@@ -242,14 +242,14 @@ impl McpCall {
             sent.map_err(|error| self.failed(&failure::of_request(&self.server_name, &error)))?;
         let _following = way.handler.follow(handle.progress_token.clone(), Arc::clone(ongoing));
         let total = self.total.unwrap_or(CALL_TOTAL);
-        // Who sets a limit in the entry wants that one.
+        // A limit in the entry wins.
         let idle = self.total.unwrap_or(idle);
         let stopped = loop {
             let deadline = ongoing.deadline(idle, total);
             let over = async {
                 match deadline {
                     Some(deadline) => sleep_until(deadline).await,
-                    // It waits for the user; looked at again soon.
+                    // It waits for the user; checked again soon.
                     None => tokio::time::sleep(WAITING_LOOK).await,
                 }
             };

@@ -41,7 +41,7 @@ pub(crate) fn client(address: &RemoteServer) -> Result<Client, McpFailure> {
 /// All headers of an address, those that a command prints among them.
 ///
 /// # Errors
-/// Why there are none; nothing of their values is in it.
+/// The reason of the failure, without their values.
 pub(crate) async fn headers(
     definition: &ServerDefinition,
     address: &RemoteServer,
@@ -96,7 +96,7 @@ fn helper_of_project(
 /// Opens the way to a server.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason of the failure.
 pub(crate) async fn open(
     definition: &ServerDefinition,
     address: &RemoteServer,

@@ -1,4 +1,4 @@
-//! Servers in the network, in the older form: what they say comes as one stream of events, what they are told is posted.
+//! Servers in the network, in the older form: their messages come as one stream of events, ours are posted.
 //!
 //! Rule: messages are posted only to where the stream came from: the place that the server names has to be of the same
 //! origin, for the headers go there as well.
@@ -30,10 +30,10 @@ use kode_net::sse::SseParser;
 const ENDPOINT_LIMIT: Duration = Duration::from_secs(20);
 /// How long posting a message may take.
 const POST_LIMIT: Duration = Duration::from_secs(60);
-/// So many messages wait to be read.
+/// Maximum number of messages that wait to be read.
 const WAITING: usize = 256;
 
-/// What comes in a stream.
+/// The messages of a stream.
 enum SseMessage {
     /// Where messages are posted.
     Endpoint(Url),
@@ -59,7 +59,7 @@ impl Drop for SseTransport {
 /// Opens the way to a server.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason of the failure.
 pub(crate) async fn open(
     definition: &ServerDefinition,
     address: &RemoteServer,
@@ -175,7 +175,7 @@ impl Transport<RoleClient> for SseTransport {
         loop {
             match self.incoming.recv().await? {
                 SseMessage::Message(message) => return Some(*message),
-                // It was said once, and that counts.
+                // It was sent once, and that counts.
                 SseMessage::Endpoint(_) => {}
             }
         }

@@ -72,7 +72,7 @@ pub(crate) async fn start(
     Ok((transport, served.process))
 }
 
-/// What the end of a program means.
+/// The meaning of a program's end.
 pub(crate) fn failure(ended: &ServiceEnd, complaints: &ErrorOutput, is_sandboxed: bool) -> McpFailure {
     let failure = match ended {
         ServiceEnd::NotFound(why) => not_found(why),

@@ -23,9 +23,9 @@ const MAX_PROFILES: usize = 200;
 pub struct ProfileLayer {
     /// The place, in words for people.
     pub source: String,
-    /// The profiles by name, or why what stands there is none.
+    /// The profiles by name, or why the value is invalid.
     pub profiles: BTreeMap<String, Result<ProfileOptions, String>>,
-    /// What the pointers point to: names of profiles or models.
+    /// The targets of the pointers: names of profiles or models.
     pub pointers: BTreeMap<Pointer, String>,
 }
 
@@ -38,7 +38,7 @@ pub struct ModelSources {
     pub fallback: Option<String>,
     /// The helper for Anthropic's key, where neither profile nor environment has one.
     pub helper: Option<KeyHelper>,
-    /// What the user knows of models.
+    /// The user's model data.
     pub catalog: Vec<CatalogEntry>,
     /// The published catalog that the user has named.
     pub published: Option<PublishedSource>,
@@ -70,7 +70,7 @@ impl Models {
         }
         let around = ProfileContext { variable, catalog: &catalog, helper: sources.helper };
         let environment = Profile::resolve(Pointer::Main.name(), ProfileOptions::default(), &around);
-        // Without any other the models are those of the environment, or the reason why there are none.
+        // Without any other the models are those of the environment, or the reason why none exist.
         let mut models = Self::new(environment.clone(), connector);
         match sources.published {
             Some(PublishedSource::Read(published)) => models.published = Some(published),

@@ -11,16 +11,16 @@ use crate::{ModelError, Wire};
 /// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerAddress {
-    /// What stands before the paths of the wire format, without a trailing slash.
+    /// The text before the paths of the wire format, without a trailing slash.
     pub base: String,
-    /// What stands behind the `?` of every request, as Azure wants its version there.
+    /// The text after the `?` of every request, as Azure wants its version there.
     pub query: Option<String>,
 }
 
 impl ServerAddress {
-    /// Reads an address. For the Messages format the base is what stands before `/v1/messages`, for OpenAI's formats what
-    /// stands before `/chat/completions` and `/responses`, for Gemini's what stands before `/models`, and for Ollama's what
-    /// stands before `/api`. A server's bare name gets `/v1` for OpenAI's formats and `/v1beta` for Gemini's.
+    /// Reads an address. For the Messages format the base is what precedes `/v1/messages`, for OpenAI's formats what
+    /// precedes `/chat/completions` and `/responses`, for Gemini's what precedes `/models`, and for Ollama's what
+    /// precedes `/api`. A server's bare name gets `/v1` for OpenAI's formats and `/v1beta` for Gemini's.
     ///
     /// # Errors
     /// [`crate::ModelErrorKind::Configuration`] for anything but a plain `http` or `https` address.

@@ -1,6 +1,6 @@
-//! What users write of a profile, and the profile it makes.
+//! The options of a profile, and the profile that they make.
 //!
-//! Rule: what is written wins over the environment, and that over what is known of the model. A key of the environment goes
+//! Rule: written values win over the environment, and that over the catalog. A key of the environment goes
 //! only to the server it is for.
 
 use std::collections::BTreeMap;
@@ -28,11 +28,11 @@ use kode_net::http::{CONNECT_TIMEOUT, HttpOptions, ProxyOption, is_loopback};
 
 /// The most tokens of an answer of a model of which nothing is known.
 const DEFAULT_MAX_TOKENS: u32 = 16_000;
-/// The most tokens of an answer of a known model, where it can give so many.
+/// The most tokens of an answer of a known model, if it can give that many.
 const KNOWN_MAX_TOKENS: u32 = 32_000;
-/// What a model of which nothing is known can read.
+/// The window of an unknown model.
 const DEFAULT_CONTEXT_WINDOW: u64 = 200_000;
-/// What a model on the user's machine is assumed to be served with, until its server tells.
+/// The assumed window of a model on the user's machine, until its server tells.
 const LOCAL_CONTEXT_WINDOW: u64 = 32_768;
 /// The largest file that holds a key.
 const MAX_KEY_FILE: u64 = 64 * 1024;
@@ -43,11 +43,11 @@ const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 /// No time limit is longer.
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a user may say of a profile; the rest comes from the environment, the catalog and the defaults.
+/// The options of a profile; the rest comes from the environment, the catalog and the defaults.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ProfileOptions {
-    /// Who serves the model: a wire format (`anthropic`, `openai`, `openai-responses`), `demo`, or a known provider.
+    /// The provider of the model: a wire format (`anthropic`, `openai`, `openai-responses`), `demo`, or a known provider.
     pub provider: Option<String>,
     /// The server, with or without the paths of the wire format.
     #[serde(alias = "baseURL")]
@@ -79,13 +79,13 @@ pub struct ProfileOptions {
     pub headers: BTreeMap<String, Secret>,
     /// How often a failed request is tried again.
     pub max_retries: Option<u32>,
-    /// Who is asked when it fails.
+    /// The fallback when it fails.
     pub fallback: Option<FallbackOption>,
     /// Whether the provider may keep answers; yes if not said.
     pub store: Option<bool>,
-    /// What the model can do.
+    /// The abilities of the model.
     pub capabilities: CapabilityOptions,
-    /// What it costs.
+    /// Its cost.
     pub prices: Option<Prices>,
     /// The address of a proxy, or `none`; that of the system if not said.
     pub proxy: Option<Secret>,
@@ -106,7 +106,7 @@ pub struct ProfileOptions {
     pub api_version: Option<String>,
 }
 
-/// Who is asked when a profile fails: its name, or its name and the triggers.
+/// The fallback when a profile fails: its name, or its name and the triggers.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum FallbackOption {
@@ -125,21 +125,21 @@ impl From<FallbackOption> for Fallback {
     }
 }
 
-/// What a profile is made in.
+/// The surroundings of a profile.
 pub struct ProfileContext<'a> {
     /// The value of a variable of the environment.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// What is known of models.
+    /// The known models.
     pub catalog: &'a ModelCatalog,
     /// The helper for the key of Anthropic or of `ANTHROPIC_BASE_URL`, where a profile and the environment have none.
     pub helper: Option<KeyHelper>,
 }
 
-/// Who serves a model and where.
+/// The provider of a model and its address.
 pub(super) struct ModelServer {
     pub(super) provider: Provider,
     pub(super) address: ServerAddress,
-    /// Who the provider is, where it is known by name.
+    /// The provider, if it is known by name.
     pub(super) known: Option<OwnKey>,
     /// Whether it is the one that the environment's own key and the common helper are for.
     pub(super) is_of_environment: bool,
@@ -203,7 +203,7 @@ impl Profile {
         let (context_window, window_source) = window(&options, &server, facts.context_window);
         let capabilities = options.capabilities.over(facts.capabilities);
         let capabilities = crate::Capabilities {
-            // Who names an effort says that the model reasons.
+            // A stated effort means that the model reasons.
             thinking: capabilities.thinking
                 || (options.effort.is_some() && options.capabilities.thinking.is_none()),
             ..capabilities
@@ -248,7 +248,7 @@ impl Profile {
     }
 }
 
-/// The context window: the user's, else what is known of the model, within what a local program is likely to serve.
+/// The context window: the user's, else the catalog's, within what a local program is likely to serve.
 fn window(options: &ProfileOptions, server: &ModelServer, known: Option<u64>) -> (u64, WindowSource) {
     match (options.context_window, known) {
         (Some(window), _) => (window, WindowSource::Configured),
@@ -260,7 +260,7 @@ fn window(options: &ProfileOptions, server: &ModelServer, known: Option<u64>) ->
     }
 }
 
-/// Who serves the model: by what the options say, else by what their address says, else by the keys there are.
+/// The provider of the model: by what the options say, else by what their address says, else by the keys there are.
 fn server(options: &ProfileOptions, around: &ProfileContext<'_>) -> Result<ModelServer, ModelError> {
     let written = options.base_url.as_deref().map(|address| around.expand(address, "baseUrl")).transpose()?;
     let named = options.provider.as_deref().map(|name| provider(name, around)).transpose()?;
@@ -353,7 +353,7 @@ fn is_openai_end(address: &str) -> bool {
     path.ends_with("/openai") || wire_of(address) == Some(Wire::ChatCompletions)
 }
 
-/// What a provider's name means.
+/// The meaning of a provider's name.
 enum ProviderName<'a> {
     /// A provider that is known by name.
     Known(&'a KnownProvider),
@@ -558,7 +558,7 @@ fn no_key(server: &ModelServer, is_anthropic: bool) -> String {
     if !server.is_named {
         let provider = server.provider.name();
         text.push_str(&format!(
-            " It is taken for a server of the format `{provider}`; `provider` names another one."
+            " It is treated as a server of the format `{provider}`; `provider` names another one."
         ));
     }
     text

@@ -49,7 +49,7 @@ pub struct SignedHeader {
 
 impl AwsCredentials {
     /// The headers to add to a request with `method`, `url`, `headers` (names in lower case) and `body`. The `host`
-    /// header is taken from `url` and must be sent as it stands there.
+    /// header is taken from `url` and must be sent unchanged there.
     #[must_use]
     pub fn sign(
         &self,

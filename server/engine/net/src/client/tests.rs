@@ -93,7 +93,7 @@ fn a_redirect_stays_only_where_nothing_but_the_path_or_the_security_changes() {
     }
 }
 
-/// A name that has a permitted address when it is looked at first, and a private one later.
+/// A name that has a permitted address when it is checked first, and a private one later.
 #[tokio::test]
 async fn a_connection_goes_to_the_address_that_was_checked() {
     let public = Server::start(|_| text("public")).await;

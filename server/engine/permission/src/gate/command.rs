@@ -1,7 +1,7 @@
 //! The verdict on one command line, part by part.
 //!
 //! Rule: a line runs unasked only when every command in it is covered, by a rule or because it only looks, and every file
-//! it touches may be touched so. What is not understood is asked for, and a deny rule that may concern it refuses it.
+//! it touches may be touched so. Unparsed text asks, and a deny rule that may concern it refuses it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,10 +16,10 @@ use kode_base::mode::{ActionClass, Mode, Stance};
 use kode_base::paths::{AbsPath, Target};
 use kode_command::{Analysis, Effect, FileAccess, FileTouch, SimpleCommand, TouchedPath, analyse};
 
-/// So many characters of a command stand in a reason.
+/// Maximum characters of a command in a reason.
 const QUOTE_LIMIT: usize = 60;
 
-/// What the shell does itself.
+/// The shell's own work.
 const BUILTINS: [&str; 14] = [
     "[", "break", "cd", "command", "continue", "echo", "exit", "false", "printf", "pwd", "set", "test",
     "true", "type",
@@ -73,7 +73,7 @@ struct LineJudge<'a> {
     known: RefCell<HashMap<TouchKey, Verdict>>,
 }
 
-/// What is done with a file, and how much of what lies beneath it is looked at.
+/// The action on a file, and how much beneath it is checked.
 type TouchKey = (FileAccess, AbsPath, TouchReach);
 
 /// How much of a file or folder a touch is about.
@@ -84,7 +84,7 @@ enum TouchReach {
 }
 
 impl LineJudge<'_> {
-    /// What rules, the floor, secrets and guarded places say against it.
+    /// The objections of rules, the floor, secrets and guarded places.
     fn held_back(&self) -> Verdict {
         if let Some(excess) = &self.analysis.excess {
             return Verdict::deny(format!(
@@ -127,7 +127,7 @@ impl LineJudge<'_> {
         asked.chain(files).fold(Verdict::allowed("nothing speaks against it"), Verdict::and)
     }
 
-    /// A deny rule that may speak of a part that cannot be judged: the user decides, for it may be harmless.
+    /// A deny rule that may refer to a part that cannot be judged: the user decides, for it may be harmless.
     fn may_be_denied(&self) -> Option<Verdict> {
         let mut rules = self.circumstances.rules.command_patterns(Behavior::Deny);
         let (part, rule) = rules.find_map(|(commands, rule)| match commands {
@@ -142,7 +142,7 @@ impl LineJudge<'_> {
         (!self.is_granted()).then(|| Verdict::ask(reason).within_session())
     }
 
-    /// What speaks against one file; what the user has allowed for the session is not asked for again.
+    /// The objections to one file; files allowed for the session do not ask again.
     fn file_held_back(&self, with: FileAccess, path: AbsPath) -> Verdict {
         let key = (with, path, TouchReach::Itself);
         if let Some(known) = self.known.borrow().get(&key) {
@@ -169,7 +169,7 @@ impl LineJudge<'_> {
         verdict
     }
 
-    /// What speaks against what lies beneath a folder that is read, changed or deleted as a whole.
+    /// The objections to the files beneath a folder that is read, changed or deleted as a whole.
     fn beneath_held_back(&self, command: &SimpleCommand, touch: &FileTouch, folder: &AbsPath) -> Verdict {
         let nothing = Verdict::allowed("nothing beneath speaks against it");
         let program = command.argv.first().map(|word| word.text.rsplit('/').next().unwrap_or_default());
@@ -204,7 +204,7 @@ impl LineJudge<'_> {
         if is_all {
             verdict
         } else {
-            verdict.and(Verdict::ask(format!("too much lies beneath {folder} to look at")))
+            verdict.and(Verdict::ask(format!("{folder} has too many files to check")))
         }
     }
 
@@ -256,7 +256,7 @@ impl LineJudge<'_> {
             && !self.circumstances.confinement.excludes(self.analysis)
     }
 
-    /// What of the line nothing covers, for people; `None` when all is covered.
+    /// The uncovered parts of the line, for people; `None` when all is covered.
     fn open_end(&self) -> Option<String> {
         if self.allowed.is_some() {
             return None;
@@ -301,7 +301,7 @@ impl LineJudge<'_> {
         }
     }
 
-    /// What the shell itself writes and reads for the line is judged like a tool's work.
+    /// Reads and writes of the shell itself are judged like a tool's.
     fn redirections(&self) -> Verdict {
         let nothing = Verdict::allowed("nothing is redirected");
         if self.allowed.is_some() || self.is_granted() {
@@ -320,7 +320,7 @@ impl LineJudge<'_> {
             Confinement::Sandbox { may_leave: false, .. } if self.line.outside_sandbox => {
                 Verdict::deny("settings let no command run outside the sandbox")
             }
-            // A rule says what may run, not what it may reach; what may always leave stands with the sandbox.
+            // A rule says what may run, not what it may reach; permissions to leave the sandbox are stored with the sandbox.
             Confinement::Missing(_) | Confinement::Off | Confinement::Sandbox { .. } => {
                 Verdict::allowed("it is confined, or need not be")
             }
@@ -446,7 +446,7 @@ impl LineJudge<'_> {
     }
 }
 
-/// Whether `rg` is told to look into what is hidden or ignored.
+/// Whether `rg` searches hidden or ignored files.
 fn shows_hidden(command: &SimpleCommand) -> bool {
     command.argv.iter().skip(1).any(|word| {
         let text = word.text.as_str();
@@ -458,7 +458,7 @@ fn shows_hidden(command: &SimpleCommand) -> bool {
     })
 }
 
-/// Whether `grep` is told to follow the links it finds beneath a folder.
+/// Whether `grep` follows the links it finds beneath a folder.
 fn follows_links(command: &SimpleCommand) -> bool {
     let name = command.argv.first().map(|word| word.text.rsplit('/').next().unwrap_or_default());
     let follows = |text: &str| {

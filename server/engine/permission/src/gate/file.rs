@@ -12,7 +12,7 @@ use kode_base::mode::{ActionClass, Mode, Stance};
 use kode_base::paths::Target;
 use kode_base::steering::{is_steering, place_at_home};
 
-/// What is done with a file.
+/// The action on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TargetAccess {
     /// It is read.
@@ -37,7 +37,7 @@ pub(super) fn judge(
         TargetAccess::Read => grant.covers_read(&real),
         TargetAccess::Write => grant.covers_write(&real),
     });
-    // An ask rule asks every time; what is guarded or sensitive was meant when the user said yes to it.
+    // An ask rule asks every time; a yes of the user covers guarded and sensitive files too.
     if held_back.decision == GateDecision::Ask && (!granted || held_back.rule.is_some()) {
         return held_back;
     }
@@ -52,7 +52,7 @@ pub(super) fn judge(
     }
 }
 
-/// What rules, secrets and guarded places say against it; allowed when they say nothing.
+/// The objections of rules, secrets and guarded places; allowed without any.
 pub(super) fn held_back(
     access: TargetAccess,
     given: &Target,
@@ -76,7 +76,8 @@ pub(super) fn held_back(
     let is_own = || access == TargetAccess::Read && (circumstances.is_own)(given);
     if sensitivity == Sensitivity::High && !is_own() {
         return Verdict::deny(format!(
-            "{given} looks like a secret; if it is none, the user can say so under `sensitiveFiles` in their own settings"
+            "{given} looks like a secret; if it is not one, the user can say so under `sensitiveFiles` in \
+                 their own settings"
         ));
     }
     if let Some(rule) = circumstances.rules.find(Behavior::Ask, &subject) {

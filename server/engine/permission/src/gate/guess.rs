@@ -1,7 +1,7 @@
 //! Which files an operand can mean that the text of a command line alone does not tell.
 //!
 //! Rule: a guess is there to find what speaks against a command, so it rather names too many files than too few; it is
-//! complete, and may speak for a command, only where the shell can mean nothing else. Names on disk are looked at, contents
+//! complete, and may speak for a command, only where the shell can mean nothing else. Names on disk are checked, contents
 //! are not, and no more than a bound of them.
 
 use std::fs;
@@ -12,13 +12,13 @@ use ignore::WalkBuilder;
 
 use kode_base::paths::AbsPath;
 
-/// So many files an operand may stand for before it counts as unknown.
+/// Maximum number of files an operand may expand to before it is unknown.
 const MAX_FILES: usize = 500;
 /// The longest part of a pattern that is looked up, in bytes.
 const MAX_PATTERN: usize = 4_096;
-/// So many names of a folder are looked at.
+/// Maximum number of names of a folder that are checked.
 const MAX_NAMES: usize = 5_000;
-/// So many files beneath a folder are looked at.
+/// Maximum number of files beneath a folder that are checked.
 const MAX_BENEATH: usize = 20_000;
 
 /// The files an operand can mean.
@@ -30,14 +30,14 @@ pub(super) struct Guess {
     pub(super) is_complete: bool,
 }
 
-/// The files that `operand`, as it stands in the line, can mean to a command that runs in one of `places`.
+/// The files that `operand`, unchanged in the line, can mean to a command that runs in one of `places`.
 pub(super) fn files(operand: &str, places: &[AbsPath], home: Option<&AbsPath>) -> Guess {
     let is_quoted = operand.contains(['"', '\'', '\\']);
     let bare: String = operand.chars().filter(|letter| !matches!(letter, '"' | '\'' | '\\')).collect();
     let mut guess = Guess { paths: Vec::new(), is_complete: !is_quoted && places.len() == 1 };
     for place in places {
         let text = in_full(&bare, place, home);
-        // What is still to be expanded may be anything; as a pattern it may be any name.
+        // Unexpanded text may be anything; as a pattern it may be any name.
         let is_open = text.contains(['$', '`', '{', '}', '~']);
         guess.is_complete &= !is_open;
         let pattern = if is_open { without_expansions(&text) } else { text };
@@ -54,7 +54,7 @@ pub(super) fn files(operand: &str, places: &[AbsPath], home: Option<&AbsPath>) -
     guess
 }
 
-/// The files beneath a folder, at most so many as are looked at, and whether those are all. What is hidden or ignored is
+/// The files beneath a folder, bounded by the number that is checked, and whether those are all. A hidden or ignored file is
 /// left out on request, as `rg` does.
 pub(super) fn beneath(folder: &AbsPath, visible_only: bool) -> (Vec<AbsPath>, bool) {
     let mut walk = WalkBuilder::new(folder.as_path());
@@ -66,14 +66,14 @@ pub(super) fn beneath(folder: &AbsPath, visible_only: bool) -> (Vec<AbsPath>, bo
         }
         match entry {
             Ok(entry) => found.extend(AbsPath::new(entry.path()).ok()),
-            // What cannot be listed cannot be read by a command of the same user either.
+            // An unlistable folder is unreadable for a command of the same user too.
             Err(error) => tracing::debug!(%error, "a folder beneath could not be listed"),
         }
     }
     (found, true)
 }
 
-/// The text with what is known put in: the home folder and the working directory.
+/// The text with known values put in: the home folder and the working directory.
 fn in_full(text: &str, place: &AbsPath, home: Option<&AbsPath>) -> String {
     let mut text = text.to_owned();
     if let Some(home) = home {
@@ -150,7 +150,7 @@ fn matcher(part: &str) -> Option<GlobSet> {
     GlobSet::builder().add(glob).build().ok()
 }
 
-/// What one part of a pattern matches in a folder; false when that cannot be told.
+/// The matches of one part of a pattern in a folder; false when that cannot be told.
 fn step(folder: &Path, part: &str, next: &mut Vec<PathBuf>) -> bool {
     if !part.contains(['*', '?', '[', '{']) {
         next.push(folder.join(part));

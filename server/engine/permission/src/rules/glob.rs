@@ -138,7 +138,7 @@ impl Token {
             Self::Any | Self::Star => true,
             Self::Class { is_negated, ranges } => {
                 let holds = |letter: char| ranges.iter().any(|(from, to)| (*from..=*to).contains(&letter));
-                // What is negated in one letter case must not slip in through the other, and the reverse.
+                // A negation in one letter case must not slip in through the other, and the reverse.
                 let other = || is_folded && simple(letter.to_uppercase()).is_some_and(holds);
                 if *is_negated { !holds(letter) || (is_folded && !other()) } else { holds(letter) || other() }
             }

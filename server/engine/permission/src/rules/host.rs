@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use url::Host;
 
-/// The hosts a rule speaks of: one of that very name, the names below one, or all.
+/// The hosts a rule refers to: one of that very name, the names below one, or all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HostPattern {
     /// `*`: every host.
@@ -38,7 +38,7 @@ pub enum BadHost {
     Invalid(String),
 }
 
-/// The canonical spelling of a host: lower case, punycode, no dot at the end. `None` for what is no host.
+/// The canonical spelling of a host: lower case, punycode, no dot at the end. `None` for an invalid host.
 #[must_use]
 pub fn canonical(host: &str) -> Option<String> {
     let canonical = match Host::parse(host).ok()? {

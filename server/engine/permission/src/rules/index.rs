@@ -1,4 +1,4 @@
-//! The rules of one behavior, sorted by what they speak of.
+//! The rules of one behavior, sorted by what they refer to.
 //!
 //! Rule: deny and ask cover every reading of a rule, in any letter case, on the name that is given or the one it leads
 //! to; allow covers the one reading that is documented, on both names.
@@ -109,7 +109,7 @@ impl RuleIndex {
         self.add_doings(number, tool);
     }
 
-    /// What a tool does, whichever tool does it.
+    /// The action of a tool.
     fn add_doings(&mut self, number: usize, tool: &str) {
         match tool {
             "Read" => {
@@ -138,7 +138,7 @@ impl RuleIndex {
         placed: &PlacedRule,
         places: &PathBases<'_>,
     ) {
-        // Who may change a file may read it, and what may not be read may not be changed.
+        // A permission to change a file includes reading it, and a denial to read it includes changes.
         let (reads, writes) = match (tool, self.behavior) {
             ("Read", Behavior::Deny) | ("Edit", Behavior::Allow) => (true, true),
             ("Read", Behavior::Ask | Behavior::Allow) => (true, false),
@@ -182,7 +182,7 @@ impl RuleIndex {
         }
     }
 
-    /// What names of a tool are looked up under. One text file may be run as a command or used as a skill, so what is
+    /// The lookup key of a tool's names. One text file may be run as a command or used as a skill, so text that is
     /// denied or asked for as one is so as the other.
     fn kinds(&self, tool: &str) -> Vec<&'static str> {
         match (tool, self.behavior) {
@@ -205,7 +205,7 @@ impl RuleIndex {
             }
             RuleSubject::Read { given, real } => self.find_path(&self.reads, given, real, true),
             RuleSubject::Write { given, real } => {
-                // A file is no folder, so what is in it is not it. Who denies need not care.
+                // A file is no folder, so its content is separate. Who denies need not care.
                 self.find_path(&self.writes, given, real, self.behavior != Behavior::Allow)
             }
             RuleSubject::Fetch { host } => self.hosts.find(host),
@@ -213,7 +213,7 @@ impl RuleIndex {
         }
     }
 
-    /// A rule that speaks of the whole tool.
+    /// A rule that refers to the whole tool.
     pub(super) fn find_tool(&self, name: &str) -> Option<usize> {
         let name = names::canonical(name);
         let forms = names::mcp_forms(name);
@@ -262,7 +262,7 @@ impl RuleIndex {
         first([self.all_names.get(kind).copied(), of_name])
     }
 
-    /// The rules that speak of commands, in order, and what of them.
+    /// The rules that refer to commands, in order, and what of them.
     pub(super) fn commands<'a>(
         &'a self,
         rules: &'a [PlacedRule],

@@ -1,9 +1,9 @@
-//! The names of tools: the canonical ones, what other agents call them, and the parameters a rule can speak of.
+//! The names of tools: the canonical ones, what other agents call them, and the parameters a rule can refer to.
 //!
 //! Rule: everything past this table speaks canonical names; an alias never means two tools. The names of MCP tools are
-//! known to nobody beforehand, so a rule for one is compared with every form such a name has.
+//! unknown beforehand, so a rule for one is compared with every form such a name has.
 
-/// What the text in the parentheses of a rule means for a tool.
+/// The meaning of the text in the parentheses of a rule for a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpecifierKind {
     /// Nothing but `parameter:value`.
@@ -24,7 +24,7 @@ struct RuleTool {
     name: &'static str,
     aliases: &'static [&'static str],
     takes: SpecifierKind,
-    /// What `parameter:value` can speak of. Those that could as well begin a command are left out of Bash's.
+    /// The parameters of `parameter:value`. Those that could begin a command are left out of Bash's.
     parameters: &'static [&'static str],
 }
 
@@ -245,7 +245,7 @@ const TOOLS: [RuleTool; 36] = [
     },
 ];
 
-/// Tools that a bare `Read` speaks of.
+/// Tools that a bare `Read` refers to.
 const READING: [&str; 11] = [
     "Read",
     "NotebookRead",
@@ -259,7 +259,7 @@ const READING: [&str; 11] = [
     "CodeActions",
     "LSP",
 ];
-/// Tools that a bare `Edit` speaks of.
+/// Tools that a bare `Edit` refers to.
 const WRITING: [&str; 8] = [
     "Edit",
     "MultiEdit",
@@ -273,7 +273,7 @@ const WRITING: [&str; 8] = [
 /// How the names of MCP tools begin.
 pub const MCP_PREFIX: &str = "mcp__";
 
-/// The canonical name of a tool: its own, the one an alias stands for, or the name itself where nobody knows it.
+/// The canonical name of a tool: its own, the one an alias represents, or the name itself if it is unknown.
 #[must_use]
 pub fn canonical(name: &str) -> &str {
     find(name).map_or(name, |tool| tool.name)
@@ -301,17 +301,17 @@ pub fn built_in() -> impl Iterator<Item = &'static str> {
     TOOLS.iter().map(|tool| tool.name)
 }
 
-/// What the text in parentheses means for a tool; `None` for one that is not built in.
+/// The meaning of the text in parentheses for a tool; `None` for one that is not built in.
 pub(crate) fn takes(name: &str) -> Option<SpecifierKind> {
     find(name).map(|tool| tool.takes)
 }
 
-/// Whether a rule can speak of this parameter of a tool. Nobody knows those of a tool that is not built in.
+/// Whether a rule can refer to this parameter of a tool. Those of a tool that is not built in are unknown.
 pub(crate) fn has_parameter(tool: &str, parameter: &str) -> bool {
     find(tool).is_none_or(|tool| tool.parameters.contains(&parameter))
 }
 
-/// The tools that a bare canonical name speaks of.
+/// The tools that a bare canonical name refers to.
 pub(crate) fn family(name: &str) -> &[&str] {
     match name {
         "Read" => &READING,
@@ -320,7 +320,7 @@ pub(crate) fn family(name: &str) -> &[&str] {
     }
 }
 
-/// A tool that was probably meant by a name nobody knows.
+/// A tool that was probably meant by an unknown name.
 pub fn similar(name: &str) -> Option<&'static str> {
     TOOLS
         .iter()

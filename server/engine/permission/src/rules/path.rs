@@ -1,6 +1,6 @@
 //! Patterns of paths as rules write them: ignore-file patterns behind an anchor.
 //!
-//! Rule: printing a pattern and reading it again gives the same pattern, and a text that could be taken for a pattern but
+//! Rule: printing a pattern and reading it again gives the same pattern, and a text that could be treated as a pattern but
 //! would match nothing is an error with what to write instead.
 
 use std::fmt;
@@ -19,13 +19,13 @@ const MAX_LENGTH: usize = 4096;
 /// `//x` is `x` at the root of the file system, `~/x` in the home folder, `/x` in the folder the settings file belongs
 /// to, `./x` in the working directory. Anything else is relative to the working directory; without a slash before its
 /// end it means names at any depth. `*`, `?`, `[a-z]`, `**` and `\` are those of ignore files, `{a,b}` is either.
-/// What is in a folder that matches, matches.
+/// The content of a matching folder matches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PathPattern {
     text: String,
     anchor: PathAnchor,
     variants: Vec<PatternVariant>,
-    /// The variants with brackets and braces taken for letters, where there are any.
+    /// The variants with brackets and braces treated as letters, where there are any.
     literally: Option<PatternVariant>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct PatternVariant {
     pub(super) up: usize,
     /// The names, from the anchor down.
     pub(super) segments: Vec<PathSegment>,
-    /// Whether it speaks of the last name itself or only of what is in it.
+    /// Whether it refers to the last name itself or only to its content.
     pub(super) cover: Cover,
 }
 
@@ -64,12 +64,12 @@ pub(super) enum PathSegment {
     Glob(NameGlob),
 }
 
-/// What a pattern covers.
+/// The range of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Cover {
-    /// What matches, and what is in it.
+    /// The matching path, and its content.
     All,
-    /// What is in what matches: the pattern ends in `/` or `/**`.
+    /// The content of the matching path: the pattern ends in `/` or `/**`.
     Contents,
 }
 
@@ -83,7 +83,7 @@ pub enum BadPath {
     #[error("the path is longer than {MAX_LENGTH} bytes; write several rules")]
     TooLong,
     /// A blank at an end is most likely not meant.
-    #[error("the path begins or ends with a blank; take it away, or write `\\ ` where it is part of a name")]
+    #[error("the path begins or ends with a blank; remove it, or write `\\ ` where it is part of a name")]
     Blank,
     /// A character no path has.
     #[error("the path holds the control character U+{:04X}; take it away", u32::from(*.0))]
@@ -91,11 +91,11 @@ pub enum BadPath {
     /// An exception, which a single rule cannot be.
     #[error("a rule cannot be an exception from others; write `\\!` for a name that begins with `!`")]
     Exception,
-    /// Somebody else's home folder.
+    /// Another user's home folder.
     #[error("`{0}` is not known here; write `~/` for your own home folder or the whole path after `//`")]
     OtherHome(String),
     /// `..` behind a pattern.
-    #[error("`..` can only stand at the beginning; write the path without it")]
+    #[error("`..` can only be at the beginning; write the path without it")]
     Parent,
     /// A `[` without `]`.
     #[error("`[` is not closed; write `\\[` for the letter itself")]
@@ -115,7 +115,7 @@ pub enum BadPath {
 }
 
 impl PathPattern {
-    /// The pattern of this very path, whatever letters are in it, and of what is in it.
+    /// The pattern of this very path, whatever letters are in it, and of its content.
     #[must_use]
     pub fn exactly(path: &AbsPath) -> Self {
         Self::beneath("//", path.as_path().strip_prefix("/").unwrap_or(path.as_path()))
@@ -175,7 +175,7 @@ impl PathPattern {
         &self.variants
     }
 
-    /// The same with brackets and braces taken for letters, where there are any.
+    /// The same with brackets and braces treated as letters, where there are any.
     pub(super) fn literally(&self) -> Option<&PatternVariant> {
         self.literally.as_ref()
     }

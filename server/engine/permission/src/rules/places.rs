@@ -6,7 +6,7 @@ use std::path::Path;
 
 use kode_base::paths::AbsPath;
 
-/// What path patterns are relative to.
+/// The base of path patterns.
 pub struct PathBases<'a> {
     /// The working directory.
     pub cwd: &'a AbsPath,

@@ -1,7 +1,7 @@
 //! One permission rule: `Tool` or `Tool(specifier)`.
 //!
 //! Rule: printing a rule and reading it again gives the same rule. What a rule means is settled when it is read; a text
-//! that means nothing is an error that says what to write instead, because a rule nobody can read protects nothing.
+//! that means nothing is an error that says what to write instead, because an unreadable rule protects nothing.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ pub struct Rule {
     specifier: Option<Specifier>,
 }
 
-/// What of a tool's doings a rule speaks of: the text in its parentheses.
+/// The calls of a tool that a rule refers to: the text in its parentheses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Specifier {
     /// Commands.
@@ -37,7 +37,7 @@ pub enum Specifier {
     Parameter {
         /// The parameter's name.
         name: String,
-        /// Its value; a `*` stands for any text.
+        /// Its value; a `*` represents any text.
         value: String,
     },
 }
@@ -57,7 +57,7 @@ pub enum NamePattern {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleNote {
     /// Path rules are written for `Read` or `Edit`.
-    #[error("paths are judged by what is done with them, so this is taken for `{0}`; write that")]
+    #[error("paths are judged by what is done with them, so this is treated as `{0}`; write that")]
     TakenFor(Rule),
     /// No tool of that name is known.
     #[error("no tool is called `{name}`{}", .similar.map(|known| format!("; did you mean `{known}`?")).unwrap_or_default())]
@@ -78,7 +78,7 @@ pub enum RuleError {
     /// It is longer than any rule.
     #[error("the rule is longer than {MAX_LENGTH} bytes; write several")]
     TooLong,
-    /// What stands before the parentheses is no name.
+    /// The text before the parentheses is no name.
     #[error("`{0}` is no tool name; write a name of letters, digits, `_` and `-` right before the `(`")]
     Name(String),
     /// No `)` at the end.
@@ -111,12 +111,12 @@ pub enum RuleError {
     Arguments {
         /// The tool.
         tool: String,
-        /// What is in the parentheses.
+        /// The text in the parentheses.
         name: String,
-        /// What stands before the blank.
+        /// The text before the blank.
         first: String,
     },
-    /// A tool nobody knows, with a text whose meaning nobody knows either.
+    /// An unknown tool, with a text of unknown meaning.
     #[error("no tool is called `{name}`, so this rule does nothing{}", .similar.map(|known| format!("; did you mean `{known}`?")).unwrap_or_default())]
     UnknownTool {
         /// The name.
@@ -124,19 +124,19 @@ pub enum RuleError {
         /// A tool that may have been meant.
         similar: Option<&'static str>,
     },
-    /// The command is none.
+    /// The command is invalid.
     #[error(transparent)]
     Command(#[from] BadPattern),
-    /// The path is none.
+    /// The path is invalid.
     #[error(transparent)]
     Path(#[from] BadPath),
-    /// The host is none.
+    /// The host is invalid.
     #[error(transparent)]
     Host(#[from] BadHost),
     /// A `*` in a tool's name with parentheses behind it.
     #[error("a name with `*` takes nothing in parentheses; write `{0}` alone")]
     WildcardSpecifier(String),
-    /// A yes to tools nobody has named.
+    /// An allow rule for unnamed tools.
     #[error(
         "a `*` in a tool's name may only allow tools of one MCP server; write `mcp__server__*`, or name the tools"
     )]
@@ -149,7 +149,7 @@ pub enum RuleError {
 }
 
 impl RuleError {
-    /// Whether the rule speaks of a tool that is not there, so that nothing is left unprotected by ignoring it.
+    /// Whether the rule refers to a tool that is not there, so that nothing is left unprotected by ignoring it.
     #[must_use]
     pub fn is_about_unknown_tool(&self) -> bool {
         matches!(self, Self::UnknownTool { .. })
@@ -220,7 +220,7 @@ impl Rule {
         &self.tool
     }
 
-    /// What of the tool's doings it speaks of; `None` for all.
+    /// The calls of the tool that it refers to; `None` for all.
     #[must_use]
     pub fn specifier(&self) -> Option<&Specifier> {
         self.specifier.as_ref()
@@ -355,7 +355,7 @@ fn name_pattern(tool: &str, text: &str) -> Result<NamePattern, RuleError> {
     if name.is_empty() || name.contains(char::is_control) {
         return Err(RuleError::EmptySpecifier(tool.to_owned()));
     }
-    // What is used is known by its name up to the first blank; names of agents are whole.
+    // The used item is known by its name up to the first blank; names of agents are whole.
     if tool != "Task"
         && let Some((first, _)) = name.split_once(char::is_whitespace)
     {

@@ -20,11 +20,11 @@ struct TreeNode {
     children: HashMap<String, usize>,
     /// Patterns that end at this folder.
     ends: Vec<(usize, Cover)>,
-    /// Patterns that go on with a wildcard here.
+    /// Patterns that continue with a wildcard here.
     tails: Vec<PatternTail>,
-    /// Those that go on with `**/name`, by that name; the tail is what follows it.
+    /// The patterns that continue with `**/name`, by that name; the tail is what follows it.
     names: HashMap<String, Vec<PatternTail>>,
-    /// Those that go on with `**/*.extension` and end there, by that extension.
+    /// The patterns that continue with `**/*.extension` and end there, by that extension.
     extensions: HashMap<String, Vec<(usize, Cover)>>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct PathQuery<'a> {
     letters: Letters,
     folded: Vec<String>,
     folded_letters: Letters,
-    /// Whether a pattern of what is in a folder covers the folder itself.
+    /// Whether a pattern of a folder's content covers the folder itself.
     has_contents: bool,
 }
 
@@ -134,7 +134,7 @@ impl PathTree {
     }
 
     fn follow(&self, tail: &PatternTail, names: &[&str], found: &mut PathMatch) {
-        // What is already decided by an earlier rule need not be tried.
+        // A case that an earlier rule decides need not be tried.
         if found.rule.is_none_or(|rule| tail.rule < rule)
             && found.letters.may_have(tail.needed)
             && let Some(after) = consume(&tail.segments, names, self.is_folded)
@@ -165,7 +165,7 @@ impl PatternTail {
 }
 
 struct PathMatch {
-    /// Those of the whole path.
+    /// The patterns of the whole path.
     letters: Letters,
     has_contents: bool,
     rule: Option<usize>,
@@ -186,7 +186,7 @@ impl PathMatch {
     }
 }
 
-/// What is left of the names once the segments are used up; as much as can be.
+/// The rest of the names once the segments are used up; as much as can be.
 fn consume<'a>(segments: &[PathSegment], names: &'a [&'a str], is_folded: bool) -> Option<&'a [&'a str]> {
     let (mut segment, mut name) = (0, 0);
     let mut deep = None;
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
     use crate::rules::PathPattern;
 
-    /// What a pattern in a file of ignore rules in the root says about a path.
+    /// The verdict of a pattern in an ignore file of the root on a path.
     fn is_ignored(pattern: &str, path: &str) -> bool {
         let mut builder = ignore::gitignore::GitignoreBuilder::new("/");
         builder.add_line(None, pattern).unwrap();

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-/// More of a settings file is not looked at.
+/// More of a settings file is not checked.
 const MAX_CONFIG: u64 = 256 * 1024;
 
 /// The sections whose settings name no programs.
@@ -30,7 +30,7 @@ const PLAIN_CORE: [&str; 12] = [
     "untrackedcache",
 ];
 
-/// The repository whose settings are looked at.
+/// The repository whose settings are checked.
 pub(super) struct ConfigFolder<'a> {
     /// Its git folder.
     pub folder: &'a Path,
@@ -38,7 +38,7 @@ pub(super) struct ConfigFolder<'a> {
     pub worktree: Option<&'a Path>,
 }
 
-/// Whether a settings file names no program; true as well when there is none.
+/// Whether a settings file names no program; true as well if absent.
 pub(super) fn is_plain_file(path: &Path, place: &ConfigFolder<'_>) -> bool {
     if !super::exists(path) {
         return true;

@@ -7,11 +7,11 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// A longer index is not looked at, in bytes.
+/// A longer index is not checked, in bytes.
 const MAX_INDEX: u64 = 64 * 1024 * 1024;
 /// An entry's fields before its flags: times, places, mode, owners, size and name of the content.
 const FIELDS: usize = 60;
-/// Where the mode stands among them.
+/// Where the mode is among them.
 const MODE: usize = 24;
 /// The length of the name of the content that closes the file.
 const CHECKSUM: usize = 20;

@@ -17,19 +17,19 @@ use kode_base::paths::AbsPath;
 const FOLDERS: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
 /// How long a trial may take.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How long is waited between two looks at it.
+/// How long is waited between two checks it.
 const PAUSE: Duration = Duration::from_micros(200);
 /// How much of what a trial says is kept.
 const MAX_SAID: u64 = 4096;
 /// The oldest Landlock that can hold a command alone.
 const LEAST_LANDLOCK: u32 = 3;
 
-/// What this machine offers.
+/// The support of this machine.
 #[derive(Clone, Debug)]
 pub struct SandboxSupport {
     /// Bubblewrap, or why it cannot be used.
     pub bubblewrap: Result<Bubblewrap, String>,
-    /// The version of Landlock, if there is one; 6 stands for all since.
+    /// The version of Landlock, if there is one; 6 represents all since.
     pub landlock: Option<u32>,
     /// Whether calls of the system can be filtered.
     pub seccomp: bool,
@@ -40,7 +40,7 @@ pub struct SandboxSupport {
 pub struct Bubblewrap {
     /// The program.
     pub program: AbsPath,
-    /// What it says its version is.
+    /// Its version, as it prints it.
     pub version: String,
 }
 
@@ -48,7 +48,7 @@ impl SandboxSupport {
     /// The best kind there is.
     ///
     /// # Errors
-    /// Why there is none; every command has to be asked for then.
+    /// The reason why no sandbox exists; every command asks then.
     pub fn best(&self) -> Result<SandboxKind, String> {
         self.bubblewrap().or_else(|bubblewrap| {
             self.landlock_alone().map_err(|landlock| format!("{bubblewrap}; {landlock}"))
@@ -83,7 +83,7 @@ impl SandboxSupport {
     }
 }
 
-/// What this machine offers. The first call tries it, which takes up to some seconds and blocks.
+/// The kind that this machine offers. The first call tries it, which blocks for up to some seconds.
 pub fn detect() -> &'static SandboxSupport {
     static SUPPORT: OnceLock<SandboxSupport> = OnceLock::new();
     SUPPORT.get_or_init(try_all)
@@ -115,14 +115,14 @@ fn bubblewrap() -> Result<Bubblewrap, String> {
     let mut arguments = super::helper::namespaces(&Network::Off);
     arguments.extend(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", "--"]);
     arguments.extend([program.as_path().to_str().unwrap_or_default(), "--version"]);
-    // What it holds is itself again: so the trial tells the version as well.
+    // Its content is itself again: so the trial reports the version as well.
     let version =
         said(&program, &arguments).map_err(|error| format!("bubblewrap does not work here: {error}"))?;
     let version = version.trim().trim_start_matches("bubblewrap ").to_owned();
     Ok(Bubblewrap { program, version })
 }
 
-/// What a program says, if it ends well and in time.
+/// The output of a program, if it ends well and in time.
 #[cfg(target_os = "linux")]
 fn said(program: &AbsPath, arguments: &[&str]) -> Result<String, String> {
     let output = limited(program, arguments).map_err(|error| error.to_string())?;

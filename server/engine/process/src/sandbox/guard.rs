@@ -1,7 +1,7 @@
 //! Guarded files: those that steer other programs, so that who writes them runs code outside the sandbox later.
 //!
-//! Rule: what is there is read-only; what is new is set aside before anybody obeys it, and the user decides about it. It is
-//! watched as long as a command runs. Where not everything was found, no command is run.
+//! Rule: existing files are read-only; new ones are set aside before any program obeys them, and the user decides about it.
+//! It is watched as long as a command runs. Where not everything was found, no command is run.
 
 mod aside;
 mod index;
@@ -41,10 +41,10 @@ pub(crate) use survey::{GuardScope, GuardSurvey, GuardedPath};
 
 /// After how long something that may be half made is judged again.
 const AGAIN: Duration = Duration::from_millis(60);
-/// For how long changes are collected before they are looked at.
+/// For how long changes are collected before they are checked.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// What the helper is given: what is guarded, and where it puts what it sets aside.
+/// The input of the helper: the guarded files, and the folder for files that it sets aside.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GuardManifest {
@@ -63,7 +63,7 @@ pub(crate) struct FileGuard {
 #[derive(Debug)]
 struct GuardState {
     index: GuardIndex,
-    /// What was there before the commands that run now, and what of theirs may stay.
+    /// The files before the running commands, and those of theirs that may stay.
     accepted: Arc<GuardSurvey>,
     unheld: NewEntries,
     /// How many commands run that the user waits for, and how many beside the user.
@@ -71,9 +71,9 @@ struct GuardState {
     unattended: usize,
     /// Dropping it ends the thread that watches.
     watching: Option<PipeWriter>,
-    /// What the user has not decided about yet.
+    /// The undecided files.
     undecided: Vec<QuarantinedFile>,
-    /// What was done since commands run without a pause.
+    /// The actions since commands run without a pause.
     done: GuardOutcome,
 }
 
@@ -93,9 +93,9 @@ pub(crate) enum LeaseKind {
 #[derive(Debug)]
 pub struct GuardLease {
     guard: Arc<FileGuard>,
-    /// What is guarded while it runs.
+    /// The guarded files while it runs.
     survey: Arc<GuardSurvey>,
-    /// What can be changed by other names although it is held.
+    /// Held files that can be changed by other names.
     linked: GuardSnapshot,
     /// How many entries had been set aside, and how many put back, when it began.
     since: (usize, usize),
@@ -173,12 +173,12 @@ impl FileGuard {
         Ok(())
     }
 
-    /// What was set aside and the user has not decided about yet; from now on it is the caller's to ask.
+    /// Files that were set aside and wait for the user's decision; the caller asks from now on.
     pub(crate) fn undecided(&self) -> Vec<QuarantinedFile> {
         std::mem::take(&mut self.state().undecided)
     }
 
-    /// Deals with what is new, and gives what was done.
+    /// Handles new files, and returns the actions.
     fn settle(&self, state: &mut GuardState, is_end: bool) -> io::Result<GuardOutcome> {
         let moment = SettlePoint { is_end, is_attended: state.attended > 0 };
         let GuardState { index, accepted, unheld, undecided, done, .. } = state;
@@ -297,7 +297,7 @@ impl GuardLease {
         Arc::make_mut(&mut self.survey).release_worktrees();
     }
 
-    /// What the helper needs to know, written to a file.
+    /// The input of the helper, written to a file.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -307,8 +307,8 @@ impl GuardLease {
         fs::write(file, serde_json::to_vec(&handed)?)
     }
 
-    /// Sets aside what the command has left, and returns what was done. `restored` are the paths that its helper has put back.
-    /// Blocks on the disk.
+    /// Sets aside the files that the command has left, and returns the actions. `restored` are the paths that its helper
+    /// has put back. Blocks on the disk.
     #[must_use]
     pub fn end(mut self, restored: &[RestoredPath]) -> GuardReport {
         self.is_over = true;
@@ -321,7 +321,7 @@ impl Drop for GuardLease {
         if self.is_over {
             return;
         }
-        // Whoever waited for the command is gone, and must not wait for the disk.
+        // The task that waited for the command is gone, and must not wait for the disk.
         let over = Self {
             guard: Arc::clone(&self.guard),
             survey: Arc::clone(&self.survey),
@@ -339,7 +339,7 @@ impl Drop for GuardLease {
     }
 }
 
-/// Settles everything at once, for a command whose server is gone: what was there before is compared with a new walk.
+/// Settles everything at once, for a command whose server is gone: the former files are compared with a new walk.
 pub(crate) fn settle_alone(ground: &GuardScope, handed: &GuardManifest) -> io::Result<GuardReport> {
     let known = NewEntries::default();
     let reopened = reopen(|| Ok(known.new_unreadable(&GuardSurvey::of(ground)?, &handed.survey)))?;

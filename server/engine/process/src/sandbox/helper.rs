@@ -34,50 +34,50 @@ use super::{ARGUMENT, REPORT};
 
 pub(crate) use bubblewrap::namespaces;
 
-/// What makes it the process inside.
+/// The argument of the inner process.
 const INNER: &str = "--inner";
-/// What makes it the bridge to the proxy.
+/// The argument of the bridge to the proxy.
 const BRIDGE: &str = "--bridge";
 /// The exit code when the command was not run; the report says why.
 pub const EXIT_NOT_RUN: u8 = 125;
 /// The exit codes of shells for a program that cannot be started, and for one that is not there.
 const EXIT_NOT_STARTED: u8 = 126;
 const EXIT_NOT_FOUND: u8 = 127;
-/// What is added to the number of a signal that ended a command.
+/// The offset that is added to the number of a signal that ended a command.
 const EXIT_SIGNAL: i32 = 128;
 /// The files in the control folder.
 const PLAN: &str = "plan.json";
 const STATUS: &str = "status.json";
-/// What stands in for hidden files and folders, in the control folder.
+/// The placeholder for hidden files and folders, in the control folder.
 const EMPTY: &str = "empty";
 const VOID: &str = "void";
 
-/// What the process inside is told.
+/// The input of the process inside.
 #[derive(Debug, Serialize, Deserialize)]
 struct HelperPlan {
     policy: SandboxPolicy,
     /// The folders that may be written, resolved, with the one for temporary files.
     writable: Vec<PathBuf>,
-    /// What is hidden, resolved; nothing where it is covered.
+    /// The hidden paths, resolved; without covered ones.
     hidden: Vec<PathBuf>,
-    /// What is seen nevertheless in it.
+    /// The paths in it that stay visible.
     shown: Vec<PathBuf>,
     /// The process outside, where both can see each other.
     front: Option<i32>,
-    /// What is mounted inside.
+    /// The mounts inside.
     mounts: mounts::Mounts,
     /// Whether there is a proxy for the network, on a socket inside.
     has_proxy: bool,
     weaker: Vec<String>,
 }
 
-/// What the process inside answers.
+/// The answer of the inner process.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct HelperStatus {
     enforced: Option<Enforcement>,
     failure: Option<StartFailure>,
-    /// Whether the system lets nobody mount anything inside.
+    /// Whether the system refuses all mounts inside.
     cannot_mount: bool,
     code: Option<i32>,
     signal: Option<i32>,

@@ -1,7 +1,7 @@
 //! Which hosts commands may reach: names as they are listed and as they are asked for, read by one reader.
 //!
-//! Rule: a name is read once, strictly, and only what was read is compared and connected to; what is not listed is not
-//! reached, and what is denied is not reached whatever is listed.
+//! Rule: a name is read once, strictly, and only the parsed name is compared and connected to; an unlisted host is not
+//! reached, and a denied host is not reached even if listed.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,13 +14,13 @@ pub const WEB_PORTS: [u16; 2] = [80, 443];
 /// The most characters of a host name, and of what lies between its dots.
 const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
-/// What begins an entry for all names beneath another.
+/// The prefix of an entry for all names beneath another.
 const BENEATH: &str = "*.";
 
 /// A host: a name in lower case without the dot of the root, or an address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ProxyHost {
-    /// A name of letters, digits, dots and hyphens, which nobody could read as an address.
+    /// A name of letters, digits, dots and hyphens, which cannot be read as an address.
     Name(String),
     /// An address.
     Address(IpAddr),
@@ -53,11 +53,11 @@ pub enum HostError {
     /// A name that some programs read as an address.
     #[error("it is an address in a form that is not taken")]
     Address,
-    /// A port that is none.
+    /// An invalid port.
     #[error("its port is not a number from 1 to 65535")]
     Port,
-    /// A star that does not stand for what is beneath a name.
-    #[error("a star stands only for all names beneath another, as in `*.example.com`")]
+    /// A star that does not match the names beneath another.
+    #[error("a star matches only all names beneath another, as in `*.example.com`")]
     Star,
 }
 
@@ -149,7 +149,7 @@ impl FromStr for HostEntry {
 impl FromStr for HostTarget {
     type Err = HostError;
 
-    /// Reads `host` or `host:port`, as it stands in a request; an IPv6 address is in brackets.
+    /// Reads `host` or `host:port`, unchanged in a request; an IPv6 address is in brackets.
     fn from_str(text: &str) -> Result<Self, HostError> {
         if let Some(rest) = text.strip_prefix('[') {
             let (address, rest) = rest.split_once(']').ok_or(HostError::Address)?;
@@ -183,7 +183,7 @@ fn host_of(text: &str) -> Result<ProxyHost, HostError> {
     if let Ok(address) = name.parse::<Ipv4Addr>() {
         return Ok(ProxyHost::Address(address.into()));
     }
-    // What ends in a number is an address to the system, in one of many notations.
+    // A name that ends in a number is an address to the system, in one of many notations.
     let last = name.rsplit('.').next().unwrap_or_default();
     let is_hexadecimal =
         last.strip_prefix("0x").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
@@ -240,7 +240,7 @@ mod tests {
         texts.iter().map(|text| text.parse().unwrap()).collect()
     }
 
-    /// Whether `asked`, as it stands in a request, is reached with these lists.
+    /// Whether `asked`, unchanged in a request, is reached with these lists.
     fn passes(allowed: &[&str], denied: &[&str], asked: &str) -> bool {
         let Ok(HostTarget { host, port }) = asked.parse::<HostTarget>() else { return false };
         check(&patterns(allowed), &patterns(denied), &host, port.unwrap_or(443)).is_ok()

@@ -1,4 +1,4 @@
-//! What a command may do, as a value that goes to the helper, and what the helper reports back.
+//! The policy of a command, as a value for the helper, and the helper's report.
 //!
 //! Rule: a policy says everything; the helper adds what the machine needs and never takes a permission from anywhere
 //! else. Absent and empty mean no.
@@ -13,24 +13,24 @@ use super::guard::QuarantinedFile;
 use super::hosts::HostEntry;
 use kode_base::paths::AbsPath;
 
-/// The largest policy that is sent or read, in bytes. It has to fit into a pipe nobody reads yet.
+/// The largest policy that is sent or read, in bytes. It has to fit into a pipe without a reader yet.
 pub const MAX_POLICY: usize = 60 * 1024;
 
-/// What a command may do.
+/// The policy of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SandboxPolicy {
-    /// What holds the command.
+    /// The sandbox of the commands.
     pub kind: SandboxKind,
-    /// The folders it may write in, with all beneath but what is guarded.
+    /// The folders it may write in, with all beneath except guarded files.
     pub writable: Vec<AbsPath>,
-    /// The folder for temporary files, writable too; where the kind can, it stands in for `/tmp`.
+    /// The folder for temporary files, writable too; where the kind can, it is in for `/tmp`.
     pub scratch: AbsPath,
     /// Files and folders it may read and not change, besides those guarded everywhere.
     pub read_only: Vec<AbsPath>,
     /// Files and folders whose contents it may not see.
     pub hidden: Vec<AbsPath>,
-    /// Those in hidden folders that it sees nevertheless.
+    /// The paths in hidden folders that stay visible.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown: Vec<AbsPath>,
     /// The user's home folder, where the start files of shells are guarded.
@@ -39,18 +39,18 @@ pub struct SandboxPolicy {
     pub network: Network,
     /// How much it may use.
     pub limits: ResourceLimits,
-    /// What its standard input is.
+    /// Its standard input.
     pub input: InputMode,
     /// Variables it gets besides those that commands keep.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, String>,
-    /// Whether it runs on beside the user, as a server does: what is guarded is held where it can be, and nothing is put back
-    /// when it ends, for by then the user may have changed it. It ends when nobody reads its standard error.
+    /// Whether it runs on beside the user, as a server does: guarded files are held where possible, and nothing is restored
+    /// when it ends, for by then the user may have changed it. It ends when its standard error has no reader.
     #[serde(default)]
     pub lasting: bool,
 }
 
-/// What holds a command.
+/// The sandbox of the commands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "name", deny_unknown_fields)]
 pub enum SandboxKind {
@@ -123,28 +123,28 @@ impl Default for ResourceLimits {
     }
 }
 
-/// What a command's standard input is.
+/// The standard input of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum InputMode {
-    /// Nothing. The helper watches its own: when that ends, whoever started it is gone, and so the command goes.
+    /// Nothing. The helper watches its own: when that ends, its parent is gone, and so the command goes.
     #[default]
     None,
-    /// What follows the request on the helper's.
+    /// The text after the request on the helper's.
     Rest,
 }
 
-/// What the helper is sent before anything else; the command is in its arguments.
+/// The first message to the helper; the command is in its arguments.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HelperRequest {
-    /// What the command may do.
+    /// The policy of the command.
     pub policy: SandboxPolicy,
     /// A folder of this command alone, out of its reach, for the helper's files.
     pub control: AbsPath,
     /// The socket of the proxy for the network; without it no host is let through.
     pub proxy: Option<AbsPath>,
-    /// The file that says what is guarded; without it the helper looks for itself.
+    /// The list of guarded files; without it the helper searches itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<AbsPath>,
 }
@@ -181,7 +181,7 @@ impl HelperRequest {
     }
 }
 
-/// What held a command in the end.
+/// The sandbox that held a command in the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Enforcement {
@@ -219,7 +219,7 @@ pub struct RestoredPath {
     pub set_aside: Option<PathBuf>,
 }
 
-/// What became of guarded files.
+/// The outcome of guarded files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GuardReport {
@@ -248,16 +248,16 @@ impl GuardReport {
     }
 }
 
-/// What the helper says when a command has ended.
+/// The helper's report about an ended command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HelperReport {
-    /// What held the command; nothing when it was not run.
+    /// The sandbox that held the command; nothing when it was not run.
     pub enforced: Option<Enforcement>,
     /// Why it was not run.
     pub failure: Option<StartFailure>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// What became of guarded files.
+    /// The outcome of guarded files.
     pub guarded: GuardReport,
 }

@@ -70,9 +70,9 @@ const FOR_THE_PROXY: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// What a proxy lets through.
+/// The hosts that a proxy lets through.
 pub struct ProxyRules {
-    /// The hosts that may be reached. None is none.
+    /// The hosts that may be reached. Empty means no host is allowed.
     pub allowed: Vec<HostEntry>,
     /// Hosts that may not, whatever is allowed.
     pub denied: Vec<HostEntry>,
@@ -140,7 +140,7 @@ async fn connection(stream: UnixStream, rules: Arc<ProxyRules>) {
     }
 }
 
-/// What lies behind a connection.
+/// The peer of a connection.
 #[derive(Default)]
 struct ProxyConnection {
     /// A tunnel that was granted.
@@ -240,7 +240,7 @@ async fn tunnel(
     Ok(Response::new(Empty::new().map_err(|never| match never {}).boxed()))
 }
 
-/// Carries out one request. Both heads are written anew, so that the server reads what was checked.
+/// Carries out one request. Both heads are written again, so that the server reads the checked request.
 async fn forward(
     mut request: Request<Incoming>,
     rules: &ProxyRules,
@@ -281,7 +281,7 @@ fn target(uri: &Uri) -> Result<HostTarget, ProxyFailure> {
     Ok(authority.as_str().parse()?)
 }
 
-/// Takes out what is for the proxy alone.
+/// Removes headers for the proxy alone.
 fn strip(headers: &mut HeaderMap) {
     let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
     let named = named.flat_map(|value| value.split(',')).filter_map(|name| name.trim().parse().ok());

@@ -1,7 +1,7 @@
 //! Commands that print one thing, such as a key.
 //!
 //! Rule: those of the user's own run with the user's rights and environment, in the user's home, where nothing of a workspace
-//! is taken for a part of them; others as they are told to. None has input; their output is bounded, is given to nobody but
+//! is treated as a part of them; others by their options. None has input; their output is bounded, goes to no process but
 //! the caller, and is in no error. When the wait ends, for whatever reason, the whole process group is gone.
 
 use std::io;
@@ -35,12 +35,12 @@ pub enum HelperFailure {
     /// It printed too much.
     #[error("printed more than {0} bytes")]
     TooLong(usize),
-    /// It printed something that is no text.
-    #[error("printed something that is no text")]
+    /// It printed invalid UTF-8.
+    #[error("printed invalid UTF-8")]
     NoText,
 }
 
-/// What a command prints to standard output; what it says on standard error is dropped.
+/// The standard output of a command; its standard error is dropped.
 ///
 /// # Errors
 /// [`HelperFailure`], which holds nothing of the output. Dropping the future kills the command.
@@ -74,7 +74,7 @@ pub async fn output_of(command: &str, limit: Duration, max_bytes: usize) -> Resu
     timeout(limit, printed).await.unwrap_or(Err(HelperFailure::TimedOut(limit)))
 }
 
-/// As [`output_of`], of a program that is held back as it is told to be.
+/// As [`output_of`], of a program that is held back as it is reported to be.
 ///
 /// # Errors
 /// As [`output_of`].
@@ -93,7 +93,7 @@ pub async fn output_of_program(
             ended => Err(not_run(ended)),
         }
     };
-    // It must not wait for somebody to hear what it complains of.
+    // It must not wait for a reader of its complaints.
     let unheard = async {
         if let Err(error) = tokio::io::copy(&mut errors, &mut tokio::io::sink()).await {
             tracing::debug!(%error, "what a command complains of is not read");
@@ -116,7 +116,7 @@ async fn read(output: impl AsyncRead + Unpin, max_bytes: usize) -> Result<Vec<u8
     if bytes.len() > max_bytes { Err(HelperFailure::TooLong(max_bytes)) } else { Ok(bytes) }
 }
 
-/// What it means that a program has ended so.
+/// The meaning of a program's end.
 fn not_run(ended: ServiceEnd) -> HelperFailure {
     match ended {
         ServiceEnd::Ran(Exit::Code(code)) => HelperFailure::Failed(format!("exit status: {code}")),
@@ -151,7 +151,7 @@ mod tests {
         for (command, bytes, expected) in [
             ("echo hush; exit 3", 100, "exit status: 3"),
             ("echo hush-hush", 4, "more than 4 bytes"),
-            ("printf 'hush\\377'", 100, "no text"),
+            ("printf 'hush\\377'", 100, "invalid UTF-8"),
         ] {
             let failure = output_of(command, LONG, bytes).await.unwrap_err();
             assert!(failure.to_string().contains(expected), "{command}: {failure}");
@@ -180,7 +180,7 @@ mod tests {
         for (command, expected) in [
             ("echo hush; exit 3", "exit status: 3"),
             ("yes hush", "more than 100 bytes"),
-            ("printf '\\377'", "no text"),
+            ("printf '\\377'", "invalid UTF-8"),
         ] {
             let failure = output_of_program(program(command), LONG, 100).await.unwrap_err();
             assert!(failure.to_string().contains(expected), "{command}: {failure}");
@@ -222,7 +222,7 @@ mod tests {
                 }
             }
         }
-        // The end of the pipe comes when nobody is left who could write to it.
+        // The end of the pipe comes when no writer is left.
         let mut rest = Vec::new();
         reader.read_to_end(&mut rest).await.unwrap();
     }

@@ -1,7 +1,7 @@
-//! What is kept of a command's output: its beginning and its end, whatever its size, and the whole in a file.
+//! The kept part of a command's output: its beginning and its end, whatever its size, and the whole in a file.
 //!
 //! Rule: memory is bounded, nothing is cut inside a character, and the number of characters cut is exact. Output
-//! stays as the command wrote it, escape sequences included (commands are told `TERM=dumb`), except that of a line
+//! stays as the command wrote it, escape sequences included (commands get `TERM=dumb`), except that of a line
 //! drawn over with lone carriage returns only what a terminal would show last is kept.
 
 use std::collections::VecDeque;
@@ -11,9 +11,9 @@ use encoding_rs::{Decoder, UTF_8};
 use super::spill::Spill;
 use crate::outcome::{CapturedOutput, marker};
 
-/// How many characters of output are kept where nobody says otherwise.
+/// How many characters of output are kept by default.
 pub const OUTPUT_BUDGET: usize = 30_000;
-/// How many are kept at most, whatever somebody says.
+/// How many are kept at most, regardless of settings.
 pub const MAX_OUTPUT_BUDGET: usize = 150_000;
 /// The variable that says how many are kept.
 pub(super) const BUDGET_VARIABLE: &str = "BASH_MAX_OUTPUT_LENGTH";
@@ -31,7 +31,7 @@ impl Default for OutputBudget {
 }
 
 impl OutputBudget {
-    /// As a variable says it. What is no number above 0 counts as not set.
+    /// As a variable says it. A value that is not a number above 0 counts as not set.
     pub(super) fn of(written: Option<&str>) -> Self {
         let Some(written) = written else { return Self::default() };
         match written.trim().parse::<usize>() {
@@ -53,7 +53,7 @@ impl OutputBudget {
         self.0 * 30 / 100
     }
 
-    /// What the end needs room for until it is known whether the output goes over the budget.
+    /// The room for the end until it is known whether the output exceeds the budget.
     fn tail_room(self) -> usize {
         self.0 - self.head()
     }
@@ -76,7 +76,7 @@ impl Capture {
         }
     }
 
-    /// Takes in some bytes and gives back the text they complete, for whoever watches the command run.
+    /// Takes in some bytes and gives back the text they complete, for observers of the command.
     pub(super) fn push(&mut self, bytes: &[u8]) -> String {
         self.decode(bytes, false)
     }
@@ -99,7 +99,7 @@ impl Capture {
     }
 }
 
-/// Takes in a command's text as it comes, and gives it out piece by piece while the command goes on.
+/// Takes in a command's text as it comes, and gives it out piece by piece while the command continues.
 #[derive(Default)]
 pub(super) struct UnreadOutput {
     line: ProgressLine,
@@ -246,7 +246,7 @@ impl OutputEnds {
         self.spill.iter_mut().for_each(Spill::flush);
     }
 
-    /// Gives out what is kept, and begins anew with the same file.
+    /// Returns the kept output, and starts over with the same file.
     fn take(&mut self) -> CapturedOutput {
         self.flush();
         let (mut text, tail) = (std::mem::take(&mut self.head), std::mem::take(&mut self.tail));

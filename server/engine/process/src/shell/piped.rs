@@ -1,7 +1,7 @@
-//! Commands that are given something to read and whose two outputs are told apart.
+//! Commands that are given something to read and whose two outputs are distinguished.
 //!
-//! Rule: such a command is a process group of its own, in the sandbox it was given; it has a limit in time and in what is
-//! kept of its output, and when the wait ends, for whatever reason, the whole group is gone.
+//! Rule: such a command is a process group of its own, in the sandbox it was given; it has a limit in time and in its kept
+//! output, and when the wait ends, for whatever reason, the whole group is gone.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -45,17 +45,17 @@ pub struct PipedSpec {
     pub directory: AbsPath,
     /// Variables it gets besides the usual ones.
     pub variables: BTreeMap<String, String>,
-    /// What it can read.
+    /// Its standard input.
     pub input: Vec<u8>,
     /// How long it may take.
     pub limit: Duration,
-    /// So many bytes of each output are kept; what is beyond is read and dropped.
+    /// Maximum bytes of each output that are kept; the rest is read and dropped.
     pub max_bytes: usize,
     /// The sandbox it runs in; without one it runs with the user's rights.
     pub sandbox: Option<Arc<Sandbox>>,
 }
 
-/// What became of a command that was started.
+/// The outcome of a command that was started.
 #[derive(Clone, Debug)]
 pub struct PipedOutcome {
     /// How it ended.
@@ -190,7 +190,7 @@ async fn to_end(
     (exit, out.text(), err.text())
 }
 
-/// Awaits an event while the streams go on.
+/// Awaits an event while the streams continue.
 async fn beside<T>(
     streams: &mut Pin<&mut impl Future<Output = ()>>,
     is_over: &mut bool,

@@ -31,7 +31,7 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// How much is read at once.
 const READ_SIZE: usize = 64 * 1024;
 
-/// Somebody who looks on while a command runs.
+/// An observer while a command runs.
 pub(super) trait RunObserver: Send {
     /// The command was started.
     fn started(&mut self);
@@ -40,7 +40,7 @@ pub(super) trait RunObserver: Send {
 }
 
 /// Runs a prepared command to its end, without `limit` for as long as it likes, handing on its output as text while it
-/// comes; what is kept of it goes through `capture`.
+/// comes; the kept part goes through `capture`.
 pub(super) async fn run(
     mut command: Command,
     input: Stdio,
@@ -114,7 +114,7 @@ impl KillGroup {
         Ok(Self { id, killed: false })
     }
 
-    /// Sends a signal to all members. That there are none left is as good.
+    /// Sends a signal to all members. An empty group is as good.
     pub(super) fn signal(&self, signal: Signal) {
         let _ = kill_process_group(self.id, signal);
     }

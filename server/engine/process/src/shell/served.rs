@@ -1,7 +1,7 @@
 //! Programs that run on beside the agent and are spoken to over their standard input and output.
 //!
 //! Rule: such a program is a process group of its own, in the sandbox it was given; it is asked to end by the end of its
-//! input, then by a signal, and is killed on every way out, also when nobody waits for it any more.
+//! input, then by a signal, and is killed on every way out, also when no caller waits for it any more.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -41,7 +41,7 @@ pub struct ServedSpec {
     pub directory: AbsPath,
     /// Variables it gets besides the usual ones.
     pub variables: BTreeMap<String, String>,
-    /// What none of its variables holds unless it is given them.
+    /// The variables that it lacks unless they are given to it.
     pub secrets: Vec<Secret>,
     /// The sandbox it runs in; without one it runs with the user's rights.
     pub sandbox: Option<Arc<Sandbox>>,
@@ -219,7 +219,7 @@ mod tests {
         output.read_exact(&mut up).await.unwrap();
         drop(served.input);
         drop(served.process);
-        // The end of the pipe comes when nobody is left who could write to it.
+        // The end of the pipe comes when no writer is left.
         let mut rest = Vec::new();
         output.read_to_end(&mut rest).await.unwrap();
     }

@@ -1,7 +1,7 @@
 //! Where the whole output of commands is kept: a file for each command, in a folder of the session's own.
 //!
 //! Rule: a file is its user's alone and bounded, and so are all files of a session together: of those, the oldest go
-//! first. What is missing from a file is said at its end. A disk that refuses costs the file and not the command.
+//! first. A remark at the end of a file reports missing parts. A disk that refuses costs the file and not the command.
 
 use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -149,7 +149,7 @@ impl Outputs {
         Ok(file)
     }
 
-    /// Makes room for more bytes of a file, if need be by removing the oldest others. False when there is none.
+    /// Makes room for more bytes of a file, if need be by removing the oldest others. False if absent.
     fn reserve(&self, name: &str, bytes: u64) -> bool {
         let mut shelf = self.shelf();
         let Some(shelf) = shelf.as_mut() else { return false };
@@ -180,7 +180,7 @@ impl Outputs {
 }
 
 impl SpillShelf {
-    /// What an earlier process has left.
+    /// The leftovers of an earlier process.
     fn find(folder: &AbsPath) -> io::Result<Self> {
         let mut found = Vec::new();
         for entry in fs::read_dir(folder)? {
@@ -219,7 +219,7 @@ fn clamped(limit: usize) -> usize {
 fn page_at(bytes: &[u8], offset: u64, total: u64) -> OutputPage {
     let skipped = bytes.iter().take_while(|byte| **byte & 0xC0 == 0x80).count();
     let whole = &bytes[skipped..];
-    // What is kept is text; only the last character can be incomplete.
+    // The kept part is text; only the last character can be incomplete.
     let length = std::str::from_utf8(whole).map_or_else(|error| error.valid_up_to(), str::len);
     let text = String::from_utf8_lossy(&whole[..length]).into_owned();
     let offset = offset + skipped as u64;
@@ -260,7 +260,7 @@ impl Spill {
         }
     }
 
-    /// Writes what was gathered.
+    /// Writes the gathered bytes.
     pub(super) fn flush(&mut self) {
         let gathered = std::mem::take(&mut self.buffer);
         if gathered.is_empty() || self.missing.is_some() {

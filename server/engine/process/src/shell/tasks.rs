@@ -1,6 +1,6 @@
-//! Background commands: started once, looked at and ended by their ids, and gone with their session.
+//! Background commands: started once, checked and ended by their ids, and gone with their session.
 //!
-//! Rule: a background command is in the books from its start to its end, whoever looks; what it writes is given out
+//! Rule: a background command is in the books from its start to its end; its output is returned
 //! once to those who look and kept as a whole in a file. None outlives its session, and there are never too many.
 
 use std::fmt;
@@ -28,7 +28,7 @@ use kode_base::ids::{CallId, TaskId};
 pub const MAX_TASKS: usize = 4;
 /// The most background commands of a server that run at once.
 pub const MAX_TASKS_OVERALL: usize = 16;
-/// So many that have ended can still be looked at.
+/// Maximum number of ended ones that can still be read.
 const ENDED_KEPT: usize = 20;
 
 /// How a background command ended.
@@ -45,7 +45,7 @@ pub enum TaskEnd {
         /// The signal's number.
         signal: i32,
     },
-    /// Somebody ended it by its id.
+    /// It was ended by its id.
     Killed,
     /// The session or the server ended, and it with them.
     WithSession,
@@ -68,7 +68,7 @@ impl fmt::Display for TaskEnd {
     }
 }
 
-/// What a background command is doing.
+/// The state of a background command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskState {
     /// It runs.
@@ -77,20 +77,20 @@ pub enum TaskState {
     Ended(TaskEnd),
 }
 
-/// What somebody who looks at a background command gets.
+/// The result of reading a background command.
 #[derive(Clone, Debug)]
 pub struct TaskView {
-    /// What it wrote since the last look.
+    /// Its output since the last read.
     pub output: CapturedOutput,
-    /// What it is doing.
+    /// Its state.
     pub state: TaskState,
     /// How long it has run.
     pub duration: Duration,
-    /// What became of guarded files, once it has ended.
+    /// The outcome of guarded files, once it has ended.
     pub guarded: GuardReport,
 }
 
-/// What is told of background commands as it happens.
+/// Events about background commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskReport {
     /// One was started.
@@ -109,7 +109,7 @@ pub enum TaskReport {
         /// How.
         end: TaskEnd,
     },
-    /// The end of one was seen by somebody who looked.
+    /// The end of one was seen by a reader.
     Seen {
         /// Its id.
         task: TaskId,
@@ -125,13 +125,13 @@ pub enum StartError {
     /// The session has enough of them.
     #[error("{MAX_TASKS} background commands of this session run already, which is the most: {}", running.join(", "))]
     TooMany {
-        /// Those that run, as people name them.
+        /// The running ones, by their names for people.
         running: Vec<String>,
     },
     /// The server has enough of them.
     #[error("{MAX_TASKS_OVERALL} background commands run already in all sessions, which is the most; of this session: {}", if running.is_empty() { "none".to_owned() } else { running.join(", ") })]
     TooManyOverall {
-        /// Those of this session that run, as people name them.
+        /// The running ones of this session, by their names for people.
         running: Vec<String>,
     },
     /// The session is closed.
@@ -196,7 +196,7 @@ impl RunObserver for TaskRecorder {
         let Some(starting) = self.task.inner().starting.take() else { return };
         let ShellTask { id, call, title, .. } = &*self.task;
         self.tasks.report(TaskReport::Started { task: id.clone(), call: call.clone(), title: title.clone() });
-        // Nobody waits for it any more when the call was cancelled; it runs all the same.
+        // No caller waits for it any more when the call was cancelled; it runs all the same.
         drop(starting.send(Ok(())));
     }
 
@@ -239,7 +239,7 @@ impl Tasks {
         self.outputs.as_ref()
     }
 
-    /// Goes on counting after those that an earlier process has started.
+    /// Continues counting after those that an earlier process has started.
     pub fn count_from(&self, started: usize) {
         self.known().started = started;
     }
@@ -249,7 +249,7 @@ impl Tasks {
         *self.observer.lock() = Some(Arc::new(observer));
     }
 
-    /// Those that run.
+    /// The running ones.
     #[must_use]
     pub fn running(&self) -> Vec<Arc<ShellTask>> {
         self.known().running().cloned().collect()
@@ -376,7 +376,7 @@ impl Tasks {
             Ok(outcome) => (end_of(outcome.exit, inner.is_killed), outcome.guarded),
             Err(error) => (TaskEnd::Failed { reason: error.to_string() }, GuardReport::default()),
         };
-        // The file gets the end of the output also if nobody ever looks at it.
+        // The file gets the end of the output also if it is never read.
         inner.unread.hand_over();
         inner.end = Some(TaskEnding { end: end.clone(), guarded, duration: task.started.elapsed() });
         drop(inner);
@@ -439,7 +439,7 @@ impl ShellTask {
         self.inner().end.is_some()
     }
 
-    /// Waits until it has written something that nobody has looked at, or has ended.
+    /// Waits until it has written something that is unread, or has ended.
     pub async fn news(&self) {
         self.until(|inner| inner.end.is_some() || !inner.unread.is_empty()).await;
     }

@@ -1,4 +1,4 @@
-//! Tests of the shell: what commands get, how they end, and what is left of them.
+//! Tests of the shell: what commands get, how they end, and the rest of them.
 //!
 //! Rule: a test waits for what a command writes or for a process to be gone, never for a time.
 
@@ -281,7 +281,7 @@ async fn start(shell: &Arc<Shell>, command: &str) -> Result<Arc<ShellTask>, Star
     shell.start(CommandSpec { call, ..spec(shell, command, LONG) }, command.to_owned()).await
 }
 
-/// Looks until what was written holds `wanted`; gives all of it.
+/// Waits until the output holds `wanted`; gives all of it.
 async fn written(shell: &Shell, task: &ShellTask, wanted: &str) -> String {
     let mut text = String::new();
     loop {

@@ -17,7 +17,7 @@ use crate::failure::ReportedError;
 use kode_model::{Block, Delta, DeltaSink, Message, ModelResponse, StopReason, Usage};
 use kode_net::sse::SseEvent;
 
-/// What has arrived of an answer.
+/// The received part of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct MessagesAnswer {
     id: Option<String>,

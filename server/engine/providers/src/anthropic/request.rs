@@ -18,7 +18,7 @@ const MIN_THINKING_BUDGET: u32 = 1024;
 /// Name parts of the models that take a reasoning budget; all later ones set their own by effort.
 const BUDGET_MODELS: [&str; 5] = ["claude-3", "-4-0", "-4-1", "-4-5", "-4-2025"];
 
-/// So many messages of the user are marked as ends of what the provider caches.
+/// Number of user messages that are marked as ends of the provider's cache.
 const CACHED_ENDS: usize = 2;
 
 /// The body of a request.
@@ -170,7 +170,7 @@ pub(super) fn body<'a>(
 }
 
 impl MessagesBody<'_> {
-    /// The body for a cloud, where the model stands in the path and the version in the body.
+    /// The body for a cloud, where the model is in the path and the version in the body.
     pub(super) fn versioned(self, version: &'static str, says_stream: bool) -> Self {
         let stream = self.stream.filter(|_| says_stream);
         Self { anthropic_version: Some(version), model: None, stream, ..self }
@@ -284,7 +284,7 @@ fn reasoning(
 }
 
 /// With a budget the API wants every answer since the user last spoke to begin with reasoning, so a round of tool calls
-/// in which one is sent without goes on without. Words that come with results are part of the round.
+/// in which one is sent without continues without. Words that come with results are part of the round.
 fn may_begin_reasoning(sent: &[RequestMessage<'_>]) -> bool {
     let has_results = |message: &RequestMessage<'_>| {
         message.content.iter().any(|block| matches!(block.content, RequestContent::ToolResult { .. }))
@@ -556,10 +556,10 @@ mod tests {
             ),
             // An earlier answer of the round counts as the last one does.
             ([round("1", None), round("2", Some(thinking()))].concat(), false),
-            // What is not sent begins nothing: another model's reasoning, and one that was cut off.
+            // Unsent content begins nothing: another model's reasoning, and one that was cut off.
             (vec![foreign(vec![thinking(), call("1")]), user(vec![result("1")])], false),
             (round("1", Some(signed(""))), false),
-            // What is left out does not stand before what begins an answer.
+            // Omitted content is never before the beginning of an answer.
             (
                 vec![assistant(vec![text(" "), thinking(), call("1")]), user(vec![result("1"), text("and")])],
                 true,

@@ -86,7 +86,7 @@ pub(super) struct MessageDelta {
     pub(super) usage: MessagesUsage,
 }
 
-/// What a message learns at its end.
+/// The final fields of a message.
 #[derive(Deserialize)]
 pub(super) struct MessageChange {
     pub(super) stop_reason: Option<String>,

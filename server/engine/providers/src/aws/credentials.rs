@@ -41,7 +41,7 @@ pub(super) struct CredentialPlaces<'a> {
     home: Option<PathBuf>,
 }
 
-/// What `credential_process` prints.
+/// The output of `credential_process`.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ProcessOutput {
@@ -169,7 +169,7 @@ async fn printed(profile: &str, command: &str) -> Result<ExpiringIdentity, Strin
     let text = helper::output_of(command, TIME_LIMIT, MAX_PRINTED)
         .await
         .map_err(|error| failed(&error.to_string()))?;
-    // What it printed may hold a secret, so an error says only that it cannot be read.
+    // Its output may hold a secret, so an error says only that it cannot be read.
     let printed: ProcessOutput = serde_json::from_str(&text)
         .map_err(|_| failed("did not print the JSON object that the AWS CLI documents"))?;
     if printed.version != 1 {

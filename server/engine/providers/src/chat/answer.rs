@@ -14,7 +14,7 @@ use crate::failure::ReportedError;
 use kode_model::{Block, Delta, DeltaSink, Message, ModelResponse, StopReason, Usage};
 use kode_net::sse::SseEvent;
 
-/// What stands for the end of a stream.
+/// The marker of the end of a stream.
 const END: &str = "[DONE]";
 
 /// The name that servers give to events that are errors, if they give names.
@@ -26,13 +26,13 @@ const FUNCTION: &str = "function";
 /// Ends that say that the server gave up; the request may be tried again.
 const GIVEN_UP: [&str; 3] = ["insufficient_system_resource", "error", "abort"];
 
-/// What has arrived of an answer.
+/// The received part of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct ChatAnswer {
     id: Option<String>,
     blocks: Vec<ChatContent>,
     call_ids: CallIds,
-    /// What the provider wants back with the message.
+    /// The sealed data that the provider wants back with the message.
     extra: ProviderFields,
     reasoning_details: Vec<Value>,
     finish_reason: Option<String>,
@@ -63,7 +63,7 @@ struct OpenChatCall {
     json: String,
     /// Whether it is of a kind that can be run.
     runnable: bool,
-    /// What the provider wants back with the call.
+    /// The sealed data that the provider wants back with the call.
     extra: Box<ProviderFields>,
 }
 
@@ -187,7 +187,7 @@ impl ChatAnswer {
         }
         let index = self.blocks.len() - 1;
         let Some(ChatContent::Text(text)) = self.blocks.last_mut() else { return };
-        // Blank text before a call is none, so it is shown when something follows it.
+        // Blank text before a call is no text, so it is shown when something follows it.
         let shown = if text.trim().is_empty() { 0 } else { text.len() };
         text.push_str(piece);
         if !text.trim().is_empty() {
@@ -252,7 +252,7 @@ impl ChatAnswer {
         });
         let (position, call) = match (index, wire_id) {
             (Some(index), _) => calls.find(|(_, call)| call.index == Some(index))?,
-            // Without a number, a piece without an id goes on with the last call.
+            // Without a number, a piece without an id continues with the last call.
             (None, "") => calls.next()?,
             (None, wire_id) => calls.find(|(_, call)| call.wire_id == wire_id)?,
         };
@@ -362,7 +362,7 @@ impl exchange::StreamedAnswer for ChatAnswer {
             }
         });
         let content: Vec<_> = content.flatten().collect();
-        // Sealed data belongs to an answer; alone it is none.
+        // Sealed data belongs to an answer; alone it is dropped.
         let sealed = [ChatSeal::ReasoningDetails(self.reasoning_details), ChatSeal::Message(self.extra)];
         let sealed = sealed.into_iter().filter(|_| !content.is_empty()).filter_map(ChatSeal::into_block);
         let content = sealed.collect::<Vec<_>>().into_iter().chain(content).collect();

@@ -1,6 +1,6 @@
 //! Requests as the Chat Completions format wants them.
 //!
-//! Rule: the same request always gives the same bytes, and what changes from request to request stands last, so that the
+//! Rule: the same request always gives the same bytes, and the parts that change come last, so that the
 //! provider's prompt cache finds the rest again. Nothing is sent that the model's capabilities do not have.
 
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use crate::unseen;
 use kode_base::effort::Effort;
 use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role, Wire};
 
-/// What stands between texts that become one.
+/// The separator of texts that become one.
 const BLANK_LINE: &str = "\n\n";
 
 /// The result of a call that gave no text: some servers refuse an empty one.
@@ -22,7 +22,7 @@ const NO_TEXT: &str = "(no output)";
 /// The result of a call that gave pictures alone; they follow in a message of their own.
 const PICTURES_FOLLOW: &str = "(see the picture that follows)";
 
-/// What goes back with an answer beside its texts and calls.
+/// The data that goes back with an answer beside its texts and calls.
 #[derive(Clone, Copy)]
 struct ReturnedParts {
     /// The model itself gave the answer, at this host: its sealed data goes back.
@@ -220,7 +220,7 @@ fn messages<'a>(dialect: ChatDialect<'a>, history: &'a [Message]) -> Vec<ChatMes
     messages
 }
 
-/// For each message whether tools were called between the words of the user that it stands between. Models that want
+/// For each message whether tools were called between the words of the user that it is between. Models that want
 /// their reasoning back want that of all such rounds, also of those that are over.
 fn rounds_with_calls(history: &[Message]) -> Vec<bool> {
     let begins_round = |message: &Message| {
@@ -366,7 +366,7 @@ fn assistant(message: &Message, returned: ReturnedParts) -> Option<ChatMessage<'
     Some(ChatMessage::Assistant { content, reasoning_content, reasoning_details, tool_calls, extra })
 }
 
-/// The texts with something in them, with a blank line between them; none if there are none.
+/// The texts with something in them, with a blank line between them; none if none exist.
 fn joined<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let texts: Vec<&str> = texts.into_iter().filter(|text| !text.trim().is_empty()).collect();
     (!texts.is_empty()).then(|| texts.join(BLANK_LINE))

@@ -11,7 +11,7 @@ use kode_model::Block;
 /// The value that Google documents for calls that no Gemini model made, or whose signature is lost.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Where the signature stands within `extra_content`.
+/// The place of the signature within `extra_content`.
 const SIGNATURE: &str = "/google/thought_signature";
 
 /// The types of reasoning details that arrive in pieces, and the field that grows.

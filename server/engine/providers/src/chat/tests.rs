@@ -1,4 +1,4 @@
-//! The adapter against servers that send what they are told to, over real HTTP on loopback.
+//! The adapter against servers that send scripted bytes, over real HTTP on loopback.
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use super::sealed::ProviderFields;
 pub(super) struct ChatChunk {
     pub(super) object: Option<String>,
     pub(super) id: Option<String>,
-    /// Absent in what is no answer.
+    /// Absent in other messages.
     pub(super) choices: Option<Vec<ChatChoice>>,
     pub(super) usage: Option<ChatUsage>,
     pub(super) error: Option<Value>,
@@ -30,14 +30,14 @@ pub(super) struct ChatChoice {
     pub(super) finish_reason: Option<String>,
 }
 
-/// What is new of an answer, or all of it.
+/// The new part of an answer, or all of it.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct ChoiceDelta {
     /// A text, or a list of typed parts.
     pub(super) content: Value,
     pub(super) reasoning_content: Option<String>,
-    /// What others call it; some send an object here, which says nothing to show.
+    /// The name of others for it; some send an object here, which says nothing to show.
     pub(super) reasoning: Value,
     pub(super) refusal: Option<String>,
     #[serde(deserialize_with = "or_default")]
@@ -64,7 +64,7 @@ pub(super) struct WireCall {
     pub(super) extra: ProviderFields,
 }
 
-/// What a call calls.
+/// The function of a call.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct WireFunction {
@@ -89,14 +89,14 @@ pub(super) struct ChatUsage {
     pub(super) prompt_cache_hit_tokens: Option<u64>,
 }
 
-/// What the prompt's tokens are.
+/// The details of the prompt's tokens.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct PromptDetails {
     pub(super) cached_tokens: Option<u64>,
 }
 
-/// What the answer's tokens are.
+/// The details of the answer's tokens.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct CompletionDetails {

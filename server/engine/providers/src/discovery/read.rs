@@ -1,6 +1,6 @@
 //! Lists of models in the forms of their servers.
 //!
-//! Rule: total over every JSON: what is missing or of another type is unknown.
+//! Rule: total over every JSON: a value that is missing or of another type is unknown.
 
 use std::collections::HashMap;
 
@@ -128,7 +128,7 @@ pub(super) fn ollama_loaded(loaded: &Value, models: &mut [ServedModel]) {
     }
 }
 
-/// What Ollama says a model can do.
+/// The abilities of a model by Ollama.
 fn abilities(told: &Value, model: &mut ServedModel) {
     let Some(list) = told.get("capabilities").and_then(Value::as_array) else { return };
     let has = |name: &str| Some(list.iter().any(|item| item == name));

@@ -1,4 +1,4 @@
-//! How the events of an answer stand in the bytes of its body.
+//! How the events of an answer are in the bytes of its body.
 //!
 //! Rule: the events do not depend on where the bytes were split, and every format limits the size of one event.
 
@@ -53,7 +53,7 @@ impl Framing {
     /// Reads the next bytes and appends the events that they complete to `events`.
     ///
     /// # Errors
-    /// What is wrong with the bytes; the events before it have been appended.
+    /// The problems of the bytes; the events before it have been appended.
     pub(super) fn feed(&mut self, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), String> {
         match self {
             Self::Events(parser) => parser.feed(bytes, events).map_err(|error| error.to_string()),
@@ -71,7 +71,7 @@ impl Framing {
 }
 
 fn lines(pending: &mut Vec<u8>, bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), String> {
-    // What is pending holds no end of a line.
+    // The pending bytes hold no end of a line.
     let mut rest = bytes;
     while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
         pending.extend_from_slice(&rest[..end]);
@@ -116,7 +116,7 @@ fn unpacked(message: &EventMessage) -> Result<Option<SseEvent>, String> {
     }
 }
 
-/// What the Messages format calls an exception of Bedrock.
+/// The name of a Bedrock exception in the Messages format.
 fn class(exception: &str) -> &'static str {
     match exception {
         "throttlingException" => "rate_limit_error",

@@ -1,4 +1,4 @@
-//! What the tests of every wire format share: recorded streams, and servers that send what they are told to.
+//! The common parts of the tests of every wire format: recorded streams, and servers that send scripted bytes.
 //!
 //! Rule: a recording goes through the very code that answers of servers go through; servers are on loopback, and their
 //! tasks end with the test.
@@ -77,7 +77,7 @@ impl RawServer {
                     None => Box::new(stream),
                     Some(tls) => match tls.accept(stream).await {
                         Ok(stream) => Box::new(stream),
-                        // Who does not trust the server says nothing to it.
+                        // A client that does not trust the server sends it nothing.
                         Err(_) => continue,
                     },
                 };

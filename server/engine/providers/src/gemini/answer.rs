@@ -19,7 +19,7 @@ const FILTERED: [&str; 6] = ["SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CO
 /// Ends at which the model wrote a call that the server could not read. Asked again, it mostly writes a good one.
 const BAD_CALL: [&str; 2] = ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"];
 
-/// What has arrived of an answer.
+/// The received part of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct GeminiAnswer {
     id: Option<String>,
@@ -169,7 +169,7 @@ impl GeminiAnswer {
         }
         let index = self.blocks.len() - 1;
         let Some(GeminiContent::Text { text, signed }) = self.blocks.last_mut() else { return };
-        // Blank text before a call is none, so it is shown when something follows it.
+        // Blank text before a call is no text, so it is shown when something follows it.
         let shown = if text.trim().is_empty() { 0 } else { text.len() };
         text.push_str(piece);
         *signed = signature.map(|signature| (signature, piece.len()));

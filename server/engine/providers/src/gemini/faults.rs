@@ -1,4 +1,4 @@
-//! What streams of every kind mean, healthy and broken, wherever their bytes are cut.
+//! The meaning of streams of every kind, healthy and broken, wherever their bytes are cut.
 //!
 //! Rule: each stream is read in one piece, in two at every byte, and byte by byte, and always means the same.
 

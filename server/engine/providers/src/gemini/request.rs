@@ -1,6 +1,6 @@
 //! Requests as Gemini's format wants them.
 //!
-//! Rule: the same request always gives the same bytes, and what changes from request to request stands last, so that the
+//! Rule: the same request always gives the same bytes, and the parts that change come last, so that the
 //! provider's implicit cache finds the rest again. Roles alternate, and the results of an answer's calls come together
 //! right after it.
 
@@ -183,7 +183,7 @@ fn thinking(model: &str, effort: Option<Effort>) -> ThinkingConfig {
     });
     let level = effort.filter(|_| !takes_budget).and_then(|effort| match effort {
         Effort::Low => Some("low"),
-        // Where there is none in the middle, the model's own is.
+        // Without one in the middle, the model's own is.
         Effort::Medium => name.contains(MEDIUM_MODEL).then_some("medium"),
         Effort::High => Some("high"),
     });

@@ -13,7 +13,7 @@ use crate::failure::ReportedError;
 use kode_model::{Block, Delta, DeltaSink, Message, ModelResponse, StopReason, Usage};
 use kode_net::sse::SseEvent;
 
-/// What has arrived of an answer.
+/// The received part of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct OllamaAnswer {
     blocks: Vec<Block>,
@@ -70,7 +70,7 @@ impl OllamaAnswer {
         }
         let index = self.blocks.len() - 1;
         let Some(Block::Text { text }) = self.blocks.last_mut() else { return };
-        // Blank text before a call is none, so it is shown when something follows it.
+        // Blank text before a call is no text, so it is shown when something follows it.
         let shown = if text.trim().is_empty() { 0 } else { text.len() };
         text.push_str(piece);
         if !text.trim().is_empty() {

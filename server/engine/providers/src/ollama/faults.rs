@@ -1,4 +1,4 @@
-//! What streams of every kind mean, healthy and broken, wherever their bytes are cut. The healthy ones are those that
+//! The meaning of streams of every kind, healthy and broken, wherever their bytes are cut. The healthy ones are those that
 //! Ollama's API reference shows.
 //!
 //! Rule: each stream is read in one piece, in two at every byte, and byte by byte, and always means the same.

@@ -1,6 +1,6 @@
 //! Requests as Ollama's chat format wants them.
 //!
-//! Rule: the same request always gives the same bytes, and what changes from request to request stands last, so that the
+//! Rule: the same request always gives the same bytes, and the parts that change come last, so that the
 //! server's prompt cache finds the rest again. Nothing is sent that the model's capabilities do not have.
 
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use crate::unseen;
 use kode_base::effort::Effort;
 use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role, Wire};
 
-/// What stands between texts that become one.
+/// The separator of texts that become one.
 const BLANK_LINE: &str = "\n\n";
 
 /// The result of a call that gave no text.
@@ -241,7 +241,7 @@ fn assistant<'a>(
     Some(OllamaMessage { role: "assistant", content, thinking, tool_calls, ..OllamaMessage::default() })
 }
 
-/// The texts with something in them, with a blank line between them; none if there are none.
+/// The texts with something in them, with a blank line between them; none if none exist.
 fn joined<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let texts: Vec<&str> = texts.into_iter().filter(|text| !text.trim().is_empty()).collect();
     (!texts.is_empty()).then(|| texts.join(BLANK_LINE))

@@ -42,7 +42,7 @@ pub(super) struct OllamaAnswerCall {
     pub(super) function: OllamaAnswerFunction,
 }
 
-/// What a call calls.
+/// The function of a call.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct OllamaAnswerFunction {

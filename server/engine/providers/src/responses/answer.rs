@@ -26,7 +26,7 @@ const MAX_ITEMS: usize = 4096;
 /// The end some servers send after the last event, as they do in another wire format.
 const DONE_MARK: &str = "[DONE]";
 
-/// What has arrived of an answer.
+/// The received part of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct ResponsesAnswer {
     id: Option<String>,
@@ -43,7 +43,7 @@ pub(crate) struct ResponsesAnswer {
     end: Option<AnswerEnd>,
     usage: Usage,
     begun: bool,
-    /// Told whether the conversation can go on from the server's copy of the answer.
+    /// Told whether the conversation can continue from the server's copy of the answer.
     resumable: Arc<AtomicBool>,
 }
 
@@ -133,7 +133,7 @@ impl ResponsesAnswer {
         Ok(number)
     }
 
-    /// The item has begun.
+    /// The item has started.
     fn add(&mut self, event: ItemEvent, on_delta: &mut DeltaSink<'_>) -> Result<(), AnswerFault> {
         let item = read_item(&event.item)?;
         let known = item.id.as_ref().is_some_and(|id| self.numbers.contains_key(id));
@@ -183,7 +183,7 @@ impl ResponsesAnswer {
         }
     }
 
-    /// Shows that a call has begun, once its name is known.
+    /// Shows that a call has started, once its name is known.
     fn announce(&mut self, number: usize, wire: &WireItem, on_delta: &mut DeltaSink<'_>) {
         let Some(item) = self.items.get_mut(&number).filter(|item| item.waits_for_name()) else { return };
         if wire.name.is_empty() {

@@ -193,11 +193,11 @@ fn an_answer_that_ends_at_any_byte_is_interrupted_and_has_no_call() {
     }
 }
 
-/// What a broken or odd stream means.
+/// The meaning of a broken or odd stream.
 enum ExpectedResult {
-    /// What is said, why it stopped, the calls, and whether the conversation can go on from the server's copy.
+    /// The text, why it stopped, the calls, and whether the conversation can continue from the server's copy.
     Answer(&'static str, StopReason, &'static [&'static str], bool),
-    /// An error of that kind with these words, and what was said before.
+    /// An error of that kind with these words, and the text before.
     Fault(ModelErrorKind, &'static str, &'static str),
 }
 

@@ -1,6 +1,6 @@
 //! One item of an answer: a message, reasoning or a call.
 //!
-//! Rule: what is shown is never more than what the item holds in the end; what the server says of a whole item wins
+//! Rule: the shown text is never longer than the final item; what the server says of a whole item wins
 //! over the pieces that came before.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use kode_model::{Block, Delta, DeltaSink};
 /// The argument that the text of a call becomes when the call is free text.
 pub(super) const FREEFORM_ARGUMENT: &str = "input";
 
-/// What stands between two parts of one item.
+/// The separator of two parts of one item.
 const BETWEEN_PARTS: &str = "\n\n";
 
 /// One item of an answer.
@@ -54,7 +54,7 @@ enum ItemContent {
 /// Which part of an item a piece belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ItemPart {
-    /// What the model says.
+    /// The text of the model.
     Text,
     /// Why it says nothing.
     Refusal,
@@ -247,7 +247,7 @@ impl AnswerItem {
         self.done = whole.status != "incomplete";
     }
 
-    /// What it is in a message: nothing, or one block or two.
+    /// Its blocks in a message: none, one or two.
     pub(super) fn into_blocks(self, keeps_calls: bool) -> Vec<Block> {
         match self.content {
             ItemContent::Message { text, .. } => {
@@ -291,7 +291,7 @@ impl TextParts {
         self.parts.is_empty()
     }
 
-    /// Takes a piece of a part in, or the whole part; shows what is new.
+    /// Takes a piece of a part in, or the whole part; shows the new part.
     fn take(&mut self, index: usize, piece: &str, whole: bool, mut show: impl FnMut(String)) {
         let part = self.parts.entry(index).or_default();
         let new = if whole {

@@ -1,9 +1,9 @@
 //! Which answers the server keeps, and after which history it gave them.
 //!
-//! Rule: a conversation goes on from a kept answer only if everything before that answer is, byte for byte, what the
-//! server was told; after a compaction, a rewind or a restart everything is sent again. At most [`MAX_KEPT`] answers
+//! Rule: a conversation continues from a kept answer only if everything before that answer is, byte for byte, what the
+//! server received; after a compaction, a rewind or a restart everything is sent again. At most [`MAX_KEPT`] answers
 //! are known at a time, the newest. No message is hashed twice
-//! for it, and nothing before the newest of them is looked at.
+//! for it, and nothing before the newest of them is checked.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use super::request::ResponseBookmark;
 use kode_model::{History, Role};
 use parking_lot::Mutex;
 
-/// So many answers are known at a time; of each conversation the newest counts.
+/// Maximum number of answers that are known at a time; of each conversation the newest counts.
 const MAX_KEPT: usize = 256;
 
 /// The answers a server keeps.
@@ -28,13 +28,13 @@ struct StoredAnswer {
 }
 
 impl StoredAnswers {
-    /// The newest answer of the history that the server can go on from. None where nothing would follow it.
+    /// The newest answer of the history that the server can continue from. None where nothing would follow it.
     pub(super) fn bookmark<'a>(
         &self,
         own: OwnModel<'_>,
         history: &'a History,
     ) -> Option<ResponseBookmark<'a>> {
-        // The newest one mostly is it, so nothing before it is looked at.
+        // The newest one mostly is it, so nothing before it is checked.
         let answers = history.iter().enumerate().rev().skip(1);
         let own = answers.filter(|(_, message)| message.role == Role::Assistant && own.gave(message));
         let mut named =

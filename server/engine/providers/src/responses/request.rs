@@ -27,16 +27,16 @@ const MAX_ID_BYTES: usize = 64;
 /// The longest function name the API accepts.
 const MAX_NAME_CHARS: usize = 64;
 
-/// What a function without a usable name is called.
+/// The name of a function without a usable name.
 const UNNAMED: &str = "unnamed";
 
 /// The effort asked for when none is set.
 const DEFAULT_EFFORT: Effort = Effort::Medium;
 
-/// What of the API a request makes use of.
+/// The features of the API that a request uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Features {
-    /// Whether the server keeps the answer, to go on from.
+    /// Whether the server keeps the answer, to continue from.
     pub(super) stored: bool,
     /// Whether the model takes reasoning settings, and no sampling ones.
     pub(super) reasoning: bool,
@@ -50,11 +50,11 @@ pub(super) struct Features {
     pub(super) reasoning_back: bool,
     /// Whether calls of tools with a grammar are free text.
     pub(super) freeform: bool,
-    /// What the model takes.
+    /// The input types of the model.
     pub(super) capabilities: Capabilities,
 }
 
-/// Where in the history the server can go on: it has everything up to that message.
+/// Where in the history the server can continue: it has everything up to that message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ResponseBookmark<'a> {
     /// The server's id of the answer.
@@ -263,7 +263,7 @@ fn input<'a>(
     items
 }
 
-/// What the user and the tools say: results first, so that each is close to its call.
+/// The texts of the user and the tools: results first, so that each is close to its call.
 fn say<'a>(
     items: &mut Vec<InputItem<'a>>,
     message: &'a Message,
@@ -304,7 +304,7 @@ fn say<'a>(
     }
 }
 
-/// What the model said. The API wants an item of the same answer after each one of reasoning, so reasoning waits for
+/// The model's text. The API wants an item of the same answer after each one of reasoning, so reasoning waits for
 /// what follows it.
 fn answer<'a>(
     items: &mut Vec<InputItem<'a>>,
@@ -340,7 +340,7 @@ fn answer<'a>(
                 joins = false;
             }
             Block::RedactedThinking { data } if reasoning_back => {
-                // What is no item of ours cannot be sent back.
+                // An item of another type cannot be sent back.
                 if let Ok(item) = serde_json::from_str::<&RawValue>(data) {
                     waiting.push(InputItem::Reasoning(item));
                 }

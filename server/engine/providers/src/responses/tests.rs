@@ -14,7 +14,7 @@ use kode_model::profile::Credentials;
 use kode_model::provider::Provider;
 use kode_model::{AnswerOrigin, Block};
 
-/// What a server answers to one request: status, headers and body, or nothing at all.
+/// The answer of a server to one request: status, headers and body, or nothing at all.
 enum Reply {
     Http(String, String),
     Silence,
@@ -129,7 +129,7 @@ fn request() -> ModelRequest {
     }
 }
 
-/// Asks, and lets the conversation go on with the answer and what comes after it.
+/// Asks, and lets the conversation continue with the answer and what comes after it.
 async fn round(model: &Responses, request: &mut ModelRequest) -> Result<(), ModelError> {
     let response = model.complete(request, &CancellationToken::new()).await?;
     let origin = Some(AnswerOrigin {

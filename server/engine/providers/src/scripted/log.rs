@@ -1,4 +1,4 @@
-//! What a scripted model remembers of its requests, and the gates at which it holds answers.
+//! The requests of a scripted model, and the gates at which it holds answers.
 //!
 //! Rule: everything is bounded; of requests the oldest bodies go first, their times stay longer.
 
@@ -57,7 +57,7 @@ impl LoggedExchange {
     }
 }
 
-/// What has been asked so far.
+/// The requests so far.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     exchanges: VecDeque<LoggedExchange>,
@@ -67,7 +67,7 @@ pub(super) struct Log {
     /// The highest number that the id of a call has had, in this server or in a history it was shown.
     calls: usize,
     faults_taken: HashMap<ScriptPosition, usize>,
-    /// What was wrong with the requests that were refused, oldest first.
+    /// The problems of the requests that were refused, oldest first.
     refusals: Vec<String>,
 }
 
@@ -121,7 +121,7 @@ impl Log {
         self.exchanges.back().and_then(LoggedExchange::whole).unwrap_or_else(|| "null".to_owned())
     }
 
-    /// Numbers for an answer with so many calls. A history that outlived another server goes on with numbers it has
+    /// Numbers for an answer with this many calls. A history that outlived another server continues with numbers it has
     /// not had.
     pub(super) fn number(&mut self, question: &RequestView<'_>, calls: usize, server: u64) -> Numbers {
         let highest = question.call_ids().iter().filter_map(|id| call_number(id)).max().unwrap_or_default();

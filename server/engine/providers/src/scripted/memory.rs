@@ -1,4 +1,4 @@
-//! What a server of the Responses format keeps: conversations by the id of their last response.
+//! The store of a server of the Responses format: conversations by the id of their last response.
 //!
 //! Rule: bounded; the oldest responses are forgotten first, and asking for one that is forgotten is an error the
 //! client must be able to live with.

@@ -26,7 +26,7 @@ const BYTES_PER_TOKEN: usize = 4;
 /// When every answer was made, in seconds since 1970: a fixed time, for the clock is no part of a script.
 const CREATED: u64 = 1_700_000_000;
 
-/// What stands between the name of a kind of id and its number.
+/// The separator of the name of a kind of id and its number.
 pub(super) const ID_MARK: &str = "_scripted_";
 
 /// The numbers that make the ids of an answer unique.
@@ -69,13 +69,13 @@ pub(super) struct ScriptedAnswer<'a> {
     chunk: usize,
 }
 
-/// What an answer looks like on its wire.
+/// The form of an answer on its wire.
 pub(super) struct WireAnswer {
     /// The whole, for requests that are not streamed.
     pub(super) whole: Value,
     /// The stream.
     pub(super) events: Vec<Bytes>,
-    /// The id by which Responses go on from it, and what it adds to the conversation.
+    /// The id by which Responses continue from it, and what it adds to the conversation.
     pub(super) output: Option<(String, Vec<Arc<Value>>)>,
 }
 
@@ -207,7 +207,7 @@ fn part(content: &ScriptContent, templates: &Templates, next_id: &mut impl FnMut
     }
 }
 
-/// Roughly how many tokens so many bytes are.
+/// The rough number of tokens of this many bytes.
 pub(super) fn tokens(bytes: usize) -> u64 {
     (bytes / BYTES_PER_TOKEN) as u64
 }

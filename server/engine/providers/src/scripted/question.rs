@@ -11,7 +11,7 @@ use kode_model::Wire;
 /// The marks of a denied call in its result.
 const REFUSALS: [&str; 3] = ["The user refused: ", "so this was refused: ", "was refused: "];
 
-/// What scripts look at.
+/// The parts of a request that scripts check.
 #[derive(Debug)]
 pub(super) struct RequestView<'a> {
     /// The wire it came over.
@@ -29,7 +29,7 @@ pub(super) struct RequestView<'a> {
 
 #[derive(Debug)]
 enum RequestTurn<'a> {
-    /// What the user says, text by text.
+    /// The user's texts, one by one.
     User(Vec<&'a str>),
     /// One answer, of however many parts.
     Answer,
@@ -121,7 +121,7 @@ impl<'a> RequestView<'a> {
 
     /// The question in a request of Ollama's format.
     pub(super) fn ollama(body: &'a Value, bytes: usize) -> Self {
-        // As far as scripts look at it, it is that of Chat Completions.
+        // As far as scripts check it, it is that of Chat Completions.
         Self { wire: Wire::Ollama, ..Self::chat(body, bytes) }
     }
 
@@ -168,7 +168,7 @@ impl<'a> RequestView<'a> {
         results.unwrap_or_default()
     }
 
-    /// What follows `prefix` on the first line that begins with it, in the system prompt, or in what the user says
+    /// The text after `prefix` on the first line that begins with it, in the system prompt, or in what the user says
     /// where a server has no place for one.
     pub(super) fn told(&self, prefix: &str) -> Option<&'a str> {
         let said = self.entries.iter().flat_map(|entry| match entry {

@@ -1,4 +1,4 @@
-//! What the scripted model refuses, and how each wire writes it.
+//! The refusals of the scripted model, in the form of each wire.
 //!
 //! Rule: status, type and code are those of the API that is imitated, for clients decide by them.
 
@@ -11,11 +11,11 @@ use kode_model::Wire;
 pub(super) struct Refusal {
     /// The HTTP status.
     pub(super) status: u16,
-    /// What is wrong.
+    /// The problem.
     pub(super) message: String,
     /// The part of the request that is wrong, in the OpenAI formats.
     pub(super) param: Option<String>,
-    /// A name for what is wrong, in the OpenAI formats.
+    /// A name for the problem, in the OpenAI formats.
     pub(super) code: Option<&'static str>,
 }
 
@@ -36,7 +36,7 @@ impl Refusal {
         Self { param: Some(param.into()), ..self }
     }
 
-    /// Names what is wrong.
+    /// Names the problem.
     #[must_use]
     pub(super) fn code(self, code: &'static str) -> Self {
         Self { code: Some(code), ..self }
@@ -63,7 +63,7 @@ impl Refusal {
     }
 }
 
-/// For checks that say what is wrong and no more.
+/// For checks that name the problem and no more.
 impl From<String> for Refusal {
     fn from(message: String) -> Self {
         Self::invalid(message)

@@ -34,7 +34,7 @@ pub(super) struct ScriptedRoute {
     streams: Option<bool>,
 }
 
-/// Whose address it is.
+/// The session of the address it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RoutePlace {
     Api,
@@ -105,7 +105,7 @@ impl ScriptedRoute {
     pub(super) fn is_streamed(&self, body: &Value) -> bool {
         match (self.streams, self.wire) {
             (Some(streams), _) => streams,
-            // Ollama streams unless it is told not to.
+            // Ollama streams unless the request disables it.
             (None, Wire::Ollama) => body["stream"] != false,
             (None, _) => body["stream"] == true,
         }

@@ -64,7 +64,7 @@ impl Scenes {
     }
 }
 
-/// What the templates of a request stand for.
+/// The values of a request's templates.
 pub(super) struct Templates {
     values: [(&'static str, String); 4],
 }
@@ -84,7 +84,7 @@ impl Templates {
         }
     }
 
-    /// `text` with the templates in it filled. What is put in is not searched again.
+    /// `text` with the templates in it filled. Inserted text is not searched again.
     pub(super) fn fill(&self, text: &str) -> String {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;

@@ -1,6 +1,6 @@
 //! Scripts: what the scripted model answers, as data.
 //!
-//! Rule: a script says what is meant and not how a wire writes it, so that one script serves them all; what only one
+//! Rule: a script states the content and not the form of a wire, so that one script serves them all; what only one
 //! kind of server does is a quirk.
 
 use std::collections::BTreeMap;
@@ -18,12 +18,12 @@ const DEFAULT_CHUNK: usize = 12;
 pub struct Script {
     /// The programs. The first whose `when` matches the prompt answers it, else the first without `when`.
     pub programs: Vec<ScriptProgram>,
-    /// What this server does otherwise than the API it imitates.
+    /// The differences of this server from the API it imitates.
     #[serde(default, skip_serializing_if = "Quirks::is_none")]
     pub quirks: Quirks,
 }
 
-/// What a server does otherwise than the API whose wire it speaks, as many that are compatible with it do.
+/// The differences of a server from the API whose wire it speaks, as in many compatible ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Quirks {
@@ -55,9 +55,9 @@ pub struct Quirks {
     pub cuts_above: Option<u64>,
     /// The context window in tokens, from which on requests are refused (400).
     pub refuses_above: Option<u64>,
-    /// What else the server answers, by path: the lists of models that local servers have.
+    /// Further parts the server answers, by path: the lists of models that local servers have.
     pub pages: BTreeMap<String, Value>,
-    /// Responses: no response is kept, so none can be gone on from.
+    /// Responses: no response is kept, so none can be continued from.
     pub forgetful: bool,
 }
 
@@ -82,7 +82,7 @@ pub struct ScriptProgram {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptStep {
-    /// What the model says.
+    /// The content of the answer.
     pub content: Vec<ScriptContent>,
     /// The content instead, once a call of this prompt was denied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -91,7 +91,7 @@ pub struct ScriptStep {
     /// `tool_use` after a call and `end_turn` after anything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
-    /// What the answer costs; estimated if absent.
+    /// The usage of the answer; estimated if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<StepUsage>,
     /// Characters per delta, at least 1.
@@ -106,7 +106,7 @@ pub struct ScriptStep {
     /// How many requests in a row the step answers, at least 1.
     #[serde(default = "once")]
     pub repeat: usize,
-    /// What goes wrong first: each request for this step takes one, then the step is served.
+    /// The first faults: each request for this step takes one, then the step is served.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<ScriptFault>,
 }
@@ -154,7 +154,7 @@ pub enum ScriptContent {
     },
     /// A refusal to answer; the Messages format has no form of its own for it and says it as text.
     Refusal {
-        /// What is said.
+        /// The text.
         text: String,
     },
     /// Reasoning. Responses show it where a summary was asked for, and seal it where that was.
@@ -177,7 +177,7 @@ pub enum ScriptContent {
         /// The arguments.
         #[serde(default)]
         input: Map<String, Value>,
-        /// The arguments as raw text instead, to send what is no valid JSON.
+        /// The arguments as raw text instead, to send invalid JSON.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         raw_input: Option<String>,
         /// The id of the call; a unique one if absent.
@@ -232,7 +232,7 @@ pub enum ScriptFault {
         /// Whether to hang; `false` serves the step.
         hang: bool,
     },
-    /// Every response kept so far is forgotten before this request is looked at, if `true`.
+    /// Every response kept so far is forgotten before this request is checked, if `true`.
     Forget {
         /// Whether to forget.
         forget: bool,
@@ -251,7 +251,7 @@ impl Script {
     /// Reads a script from JSON.
     ///
     /// # Errors
-    /// Saying what is wrong and where.
+    /// The problem and its place.
     pub fn from_json(json: &str) -> io::Result<Self> {
         Ok(serde_json::from_str(json)?)
     }

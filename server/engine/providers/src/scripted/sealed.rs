@@ -28,7 +28,7 @@ pub(super) fn seal(server: u64, covered: &str) -> String {
     format!("seal_{server:x}_{:x}", hasher.finish())
 }
 
-/// What an answer's reasoning is: shown text, or data that is not shown.
+/// The form of an answer's reasoning: shown text, or data that is not shown.
 pub(super) enum Reasoning<'a> {
     Text(&'a str),
     Data(&'a str),

@@ -55,7 +55,7 @@ const WAITING_LIMIT: Duration = Duration::from_secs(30);
 /// The pause after a failed accept, so that a lack of file handles is not met by spinning.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What is said when the script has nothing more to say.
+/// The text when the script has ended.
 const NO_FURTHER_STEP: &str = "(the script has no further step)";
 
 type ServerBody = UnsyncBoxBody<Bytes, io::Error>;
@@ -76,7 +76,7 @@ struct ScriptedState {
     log: Mutex<Log>,
     memory: Mutex<ConversationStore>,
     clock: ServerClock,
-    /// What tells the ids of this server from those of another one.
+    /// The mark of this server's ids.
     number: u64,
 }
 
@@ -153,7 +153,7 @@ impl ScriptedServer {
         self.state.gates.waiting(name).await;
     }
 
-    /// Forgets every response that could be gone on from.
+    /// Forgets every response that could be continued from.
     pub fn forget(&self) {
         self.state.memory().forget();
     }

@@ -38,10 +38,10 @@ pub(super) struct Times {
     pub(super) sent: AtomicU64,
 }
 
-/// Whose answer a connection writes.
+/// The session of the answer a connection writes.
 pub(super) type CurrentTimes = Arc<Mutex<Option<Arc<Times>>>>;
 
-/// Lets what is written on a connection count for an answer from now on.
+/// Counts bytes on a connection for an answer from now on.
 pub(super) fn write_for(current: &CurrentTimes, times: &Arc<Times>) {
     *current.lock() = Some(Arc::clone(times));
 }
@@ -54,7 +54,7 @@ pub(super) struct TimedStream<S> {
 }
 
 impl<S> TimedStream<S> {
-    /// Notes the writes to `stream` at what is the current answer then.
+    /// Notes the writes to `stream` at the current answer then.
     pub(super) fn new(stream: S, clock: ServerClock, current: CurrentTimes) -> Self {
         Self { stream, clock, current }
     }

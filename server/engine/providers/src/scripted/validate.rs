@@ -1,4 +1,4 @@
-//! What the real APIs would refuse.
+//! The refusals of the real APIs.
 //!
 //! Rule: at least as strict as the API, so that a test that passes here sends histories the API accepts.
 
@@ -47,7 +47,7 @@ pub(super) fn quirks(wire: Wire, body: &Value, quirks: &Quirks) -> Result<(), Re
     Ok(())
 }
 
-/// Refuses a request of so many bytes that is longer than the window, where the server refuses such.
+/// Refuses a request of this many bytes that is longer than the window, where the server refuses such.
 ///
 /// # Errors
 /// In the words of llama.cpp's server.
@@ -74,7 +74,7 @@ fn known_fields(fields: &Map<String, Value>, known: &[&str], at: &str) -> Result
     }
 }
 
-/// Whether a tool may be called so, where names have at most so many characters.
+/// Whether a tool may be called so, where names have at most this many characters.
 fn is_name(name: &str, longest: usize) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     !name.is_empty() && name.len() <= longest && name.bytes().all(allowed)

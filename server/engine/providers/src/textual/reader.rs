@@ -1,4 +1,4 @@
-//! The text of an answer, taken apart into what is said and what is called.
+//! The text of an answer, split into text and calls.
 //!
 //! Rule: the blocks do not depend on where the text was cut. A mark counts only where a line begins, and not in a code
 //! fence; what may still become one is held back, and no more than that. What follows a call as its made-up result is
@@ -10,19 +10,19 @@ use crate::arguments;
 use crate::call_ids::CallIds;
 use kode_model::{Block, Delta, DeltaSink};
 
-/// What begins a call.
+/// The beginning of a call.
 pub(super) const CALL_OPEN: &str = "<tool_call>";
 
-/// What ends a call.
+/// The end of a call.
 pub(super) const CALL_CLOSE: &str = "</tool_call>";
 
-/// What begins a result. Models that were not made for tools go on with what they expect it to be.
+/// The beginning of a result. Models that were not made for tools continue with what they expect it to be.
 const RESULT_OPEN: &str = "<tool_result";
 
 /// The name of a call that says none.
 const NAMELESS: &str = "tool_call";
 
-/// What models call the arguments of a call.
+/// The names of models for the arguments of a call.
 const ARGUMENT_KEYS: [&str; 4] = ["arguments", "parameters", "input", "args"];
 
 /// The most characters of a call that name it although it cannot be read.
@@ -38,24 +38,24 @@ pub(super) struct TextualReader<'a, 'b> {
     place: ReaderPlace,
     /// Text that has come and is not placed yet.
     held: String,
-    /// How much of the held text is known to hold no end of the call that has begun.
+    /// How much of the held text is known to hold no end of the call that has started.
     searched: usize,
-    /// White space after what was said, which counts only when more is said.
+    /// White space after the text, which counts only when more text follows.
     blank: String,
-    /// What of the line is said already.
+    /// The emitted part of the line.
     line: String,
     /// The code fence that is open.
     fence: Option<OpenFence>,
 }
 
-/// What a code fence began with, and how often that stood there.
+/// The mark of a code fence, and its length.
 #[derive(Clone, Copy)]
 struct OpenFence {
     mark: char,
     length: usize,
 }
 
-/// Where in a text the next character stands.
+/// The place of the next character in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReaderPlace {
     LineStart,
@@ -65,7 +65,7 @@ enum ReaderPlace {
     Dropped,
 }
 
-/// What a line begins with.
+/// The beginning of a line.
 enum LineMark {
     Call,
     Result,
@@ -142,7 +142,7 @@ impl<'a, 'b> TextualReader<'a, 'b> {
         self.fence = None;
     }
 
-    /// What the answer says and calls.
+    /// The text and calls of the answer.
     pub(super) fn into_blocks(self) -> Vec<Block> {
         self.blocks
     }
@@ -187,7 +187,7 @@ impl<'a, 'b> TextualReader<'a, 'b> {
         }
     }
 
-    /// What the line that begins with the held text begins with.
+    /// The beginning of the line with the held text.
     fn mark(&self) -> LineMark {
         if self.fence.is_some() {
             return LineMark::None;
@@ -219,11 +219,11 @@ impl<'a, 'b> TextualReader<'a, 'b> {
         rest
     }
 
-    /// Where the end of the call is that has begun: JSON has no line breaks in its strings, so an end mark that begins a
+    /// Where the end of the call is that has started: JSON has no line breaks in its strings, so an end mark that begins a
     /// line is one, and any other is one if the call is whole there.
     fn call_end(&mut self) -> Option<usize> {
         let from = self.searched;
-        // A mark may have begun at the end of what has come.
+        // A mark may have started at the end of what has come.
         let unclear = self.held.len().saturating_sub(CALL_CLOSE.len() - 1).max(from);
         let boundary = (from..=unclear).rev().find(|at| self.held.is_char_boundary(*at));
         self.searched = boundary.unwrap_or(from);

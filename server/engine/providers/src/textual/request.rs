@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use super::reader::{CALL_CLOSE, CALL_OPEN};
 use kode_model::{Block, History, Message, ModelRequest, Role, ToolDeclaration};
 
-/// What the model reads of how to call tools.
+/// The model's instructions for calls of tools.
 const MANUAL: &str = include_str!("../prompts/tool-manual.md");
 
 /// The result of a call that gave no text.
 const NO_TEXT: &str = "(no output)";
 
-/// How the marks of calls and results begin, and how they stand in what is quoted.
+/// How the marks of calls and results begin, and how they look in quotes.
 const MARKS: [(&str, &str); 4] = [
     ("<tool_call", "<\u{200b}tool_call"),
     ("</tool_call", "<\u{200b}/tool_call"),

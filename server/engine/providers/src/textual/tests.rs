@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use kode_model::{Message, ModelErrorKind, ToolDeclaration, Usage};
 
-/// A model that gives one answer, its texts cut into pieces of so many characters, and keeps what it was asked.
+/// A model that gives one answer, its texts cut into pieces of this many characters, and keeps what it was asked.
 struct Speaker {
     answer: Result<ModelResponse, ModelError>,
     piece: usize,
@@ -98,7 +98,7 @@ async fn ask(
     (ended, deltas, asked)
 }
 
-/// What was shown, put together to what it says and calls.
+/// The shown pieces, joined to text and calls.
 fn put_together(deltas: &[Delta]) -> Vec<String> {
     let mut shown = Vec::new();
     for delta in deltas {

@@ -1,4 +1,4 @@
-//! What brokers ask, as events of the session.
+//! The requests of brokers, as events of the session.
 //!
 //! Rule: everything that is asked is one event, and its end is another.
 

@@ -1,6 +1,6 @@
 //! The items a transcript is made of.
 //!
-//! Rule: an item is what a person was shown; its last state is in the journal before anyone is told that it is
+//! Rule: an item is a unit that users see; its last state is in the journal before any client gets it
 //! final, and what the model is sent is kept apart from it.
 
 use jiff::Timestamp;
@@ -25,12 +25,12 @@ pub struct Item {
     pub agent: Option<AgentId>,
     /// When it was added.
     pub timestamp: Timestamp,
-    /// What it is.
+    /// Its kind.
     pub body: ItemBody,
 }
 
 impl ItemBody {
-    /// What the user asked, in words alone.
+    /// The user's prompt, in words alone.
     #[must_use]
     pub fn user_message(text: impl Into<String>) -> Self {
         Self::UserMessage { text: text.into(), attachments: Vec::new(), steered: false, command: None }
@@ -63,25 +63,25 @@ impl Item {
     }
 }
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ItemBody {
-    /// What the user asked.
+    /// The user's prompt.
     UserMessage {
         /// The text.
         text: String,
-        /// What went with it to the model.
+        /// Its attachments for the model.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
-        /// Whether it was said to a turn that ran, and began none.
+        /// Whether it went to a running turn instead of starting one.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         steered: bool,
         /// The command that it was, once that is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command: Option<CommandUse>,
     },
-    /// What the model said.
+    /// The model's text.
     AgentMessage {
         /// The text so far.
         text: String,
@@ -96,7 +96,7 @@ pub enum ItemBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_ms: Option<u64>,
     },
-    /// What the model thought.
+    /// The model's reasoning.
     Thinking {
         /// The text so far.
         text: String,
@@ -105,27 +105,27 @@ pub enum ItemBody {
     },
     /// A tool call.
     ToolCall(Box<ToolCallItem>),
-    /// Something the user should know that nobody said.
+    /// Information for the user that is no message.
     Notice {
         /// How serious it is.
         level: NoticeLevel,
-        /// What happened.
+        /// The event.
         text: String,
-        /// What to do next, if anything.
+        /// The next step, if anything.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
-        /// What it is about, for what more than a person may want to know.
+        /// Its topic, for what more than a person may want to know.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kind: Option<NoticeKind>,
     },
-    /// What a command has to say that no model is told of.
+    /// The output of a command that no model gets.
     Command {
         /// Its name, without the `/`.
         name: String,
-        /// What stood behind it.
+        /// The text behind it.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         arguments: String,
-        /// What it says, in Markdown.
+        /// Its text, in Markdown.
         text: String,
         /// The same for machines, in the command's own form.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,17 +133,17 @@ pub enum ItemBody {
         /// Whether it was not carried out.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         failed: bool,
-        /// The session to go on with from now on.
+        /// The session to continue with from now on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         go_to: Option<SessionId>,
     },
 }
 
-/// What a notice is about.
+/// The topic of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum NoticeKind {
-    /// A model could not be asked; the model itself is not told of it.
+    /// A model could not be asked; the model itself is not notified of it.
     ApiError,
     /// A model could not be asked, because its key is missing or was refused.
     ApiKey,
@@ -187,7 +187,7 @@ pub struct ToolCallItem {
     pub name: String,
     /// One line for people.
     pub title: String,
-    /// What the tool does to the world; `None` for an unknown tool.
+    /// The effect of the tool on the world; `None` for an unknown tool.
     pub kind: Option<ToolKind>,
     /// The arguments.
     pub input: Value,

@@ -1,7 +1,7 @@
 //! The events of one session in memory, numbered, and the readers that follow them.
 //!
 //! Rule: a writer never waits for a reader. At [`MEMORY_LIMIT`] events the oldest are dropped down to
-//! [`MEMORY_KEPT`]; a reader whose place is gone is told of the [`Gap`] and takes a snapshot. Numbers only grow: where they
+//! [`MEMORY_KEPT`]; a reader whose place is gone gets the [`Gap`] and takes a snapshot. Numbers only grow: where they
 //! jump nothing is lost but what no record tells: progress, retries, errors.
 
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use kode_base::ids::SessionId;
 
 /// Above this many events the oldest are dropped.
 pub const MEMORY_LIMIT: usize = 10_000;
-/// So many events are left after dropping.
+/// Number of events that are left after dropping.
 pub const MEMORY_KEPT: usize = 5_000;
 /// So far above the newest number that is written begins the next life of a session: what the life before has told
 /// without writing it down is numbered below that, however much it was.
@@ -65,7 +65,7 @@ pub struct Subscription {
     log: Arc<EventLog>,
     /// The number after which it begins.
     since: u64,
-    /// How many events there were up to where it stands; `None` before it has read anything.
+    /// How many events there were up to its place; `None` before it has read anything.
     place: Option<u64>,
     channels: Vec<Channel>,
     grown: watch::Receiver<u64>,
@@ -78,7 +78,7 @@ impl EventLog {
         Self::with(session, RecentEvents { floor: after, newest: after, ..RecentEvents::default() })
     }
 
-    /// The log of a new life of a session, with what is kept of the earlier ones. Its own events are numbered above all that
+    /// The log of a new run of a session, with the kept events of earlier runs. Its own events are numbered above all that
     /// anybody can have seen of them.
     #[must_use]
     pub fn next_life(session: SessionId, mut kept: RecentEvents) -> Arc<Self> {
@@ -87,7 +87,7 @@ impl EventLog {
         Self::with(session, kept)
     }
 
-    /// The log of a session that another process writes, with what is kept of it.
+    /// The log of a session that another process writes, with its kept events.
     #[must_use]
     pub fn with(session: SessionId, mut kept: RecentEvents) -> Arc<Self> {
         kept.floor = kept.floor.min(kept.newest);
@@ -125,7 +125,7 @@ impl EventLog {
         self.kept.lock().newest += LIFE_JUMP;
     }
 
-    /// Notes that something is missing here: nobody can go on from before it.
+    /// Notes that something is missing here: no reader can continue from before it.
     pub fn lose(&self) {
         let mut kept = self.kept.lock();
         kept.forget();
@@ -135,7 +135,7 @@ impl EventLog {
         self.grown.send_replace(kept.total());
     }
 
-    /// Goes on from this number where the newest event is an older one: others have told so much.
+    /// Continues from this number where the newest event is an older one: others have sent that many.
     pub fn reach(&self, newest: u64) {
         let mut kept = self.kept.lock();
         kept.newest = kept.newest.max(newest);
@@ -149,12 +149,12 @@ impl EventLog {
         self.grown.send_replace(kept.total());
     }
 
-    /// Tells the readers that nothing more will come; they still get what is there.
+    /// Tells the readers that nothing more will come; they still get the existing events.
     pub fn close(&self) {
         self.closed.cancel();
     }
 
-    /// Number of the newest event; 0 or the starting number when there is none.
+    /// Number of the newest event; 0 or the starting number if absent.
     #[must_use]
     pub fn newest(&self) -> u64 {
         self.kept.lock().newest
@@ -203,7 +203,7 @@ impl RecentEvents {
     }
 
     /// Adds what a record of a journal tells: `seq` is the number of the newest event before, as its line says. A line that
-    /// has no such number, or a wrong one, makes all before it unfit to go on from.
+    /// has no such number, or a wrong one, makes all before it unfit to continue from.
     pub fn add_line(&mut self, session: &SessionId, seq: u64, at: Timestamp, events: Vec<Event>) {
         if seq < self.newest {
             self.forget();
@@ -215,7 +215,7 @@ impl RecentEvents {
         self.add(session, seq, at, events, MEMORY_KEPT);
     }
 
-    /// Notes that something is missing here: nobody can go on from before it.
+    /// Notes that something is missing here: no reader can continue from before it.
     pub fn forget(&mut self) {
         self.floor = u64::MAX;
         self.dropped += self.events.len() as u64;
@@ -266,7 +266,7 @@ impl Subscription {
     /// Waits for events and hands them over in order, at least one; `None` once the log is closed and read.
     ///
     /// # Errors
-    /// [`Gap`] when the reader was too slow; it then stands at the newest event.
+    /// [`Gap`] when the reader was too slow; it then is at the newest event.
     pub async fn next(&mut self) -> Result<Option<Vec<EventRecord>>, Gap> {
         loop {
             let ready = self.ready()?;
@@ -289,7 +289,7 @@ impl Subscription {
         }
     }
 
-    /// What is there to be read now, without waiting.
+    /// The events that can be read now, without waiting.
     ///
     /// # Errors
     /// [`Gap`] as for [`Subscription::next`].

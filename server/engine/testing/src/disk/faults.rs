@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use kode_journal::disk::{Disk, DiskFile, OpenMode};
 use parking_lot::Mutex;
 
-/// What fails.
+/// The failing operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// No room: whatever needs some is refused.
@@ -30,7 +30,7 @@ pub enum Fault {
 /// Which calls fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// What fails.
+    /// The failing operation.
     pub fault: Fault,
     /// The number of the first call that fails, counted from 1.
     pub at: u64,

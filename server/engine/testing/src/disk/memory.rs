@@ -1,7 +1,7 @@
 //! A disk in memory that can lose its power.
 //!
 //! Rule: it promises as little as a file system may: bytes are safe once their file was synced, names once their folder
-//! was; of what was not, a power cut leaves any blocks, in any order, and zeros where blocks are missing. A sync that
+//! was; of unsynced data, a power cut leaves any blocks, in any order, and zeros where blocks are missing. A sync that
 //! failed has dropped what it should have written.
 
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ enum Node {
 struct Content {
     now: Vec<u8>,
     safe: Vec<u8>,
-    /// What the disk was not made to take yet, oldest first.
+    /// The unsynced writes of the disk, oldest first.
     pending: Vec<Change>,
     /// The handle that has the lock.
     locked_by: Option<usize>,
@@ -117,7 +117,7 @@ impl Memory {
         state.safe_names = state.names.clone();
     }
 
-    /// The bytes of a file, for a test to look at.
+    /// The bytes of a file, for a test to check.
     pub fn bytes(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.state();
         match state.names.get(path)? {
@@ -131,7 +131,7 @@ impl Memory {
     }
 }
 
-/// What a power cut leaves of a file.
+/// The content of a file after a power cut.
 fn survivors(file: &Content, chance: &mut Chance) -> Vec<u8> {
     let mut left = file.safe.clone();
     // How far the disk got: what came after that is gone, of what came before any blocks may be missing.

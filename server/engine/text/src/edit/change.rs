@@ -20,7 +20,7 @@ use kode_base::paths::Target;
 pub struct TextEdit {
     /// Byte range in the base text, on character boundaries.
     pub range: Range<usize>,
-    /// What stands there afterwards, taken literally.
+    /// The resulting text, taken literally.
     pub new_text: String,
 }
 
@@ -30,13 +30,13 @@ pub struct TextEdit {
 pub struct ChangeSet {
     /// The name of the undo step, for example `Kode: Edit src/main.rs`.
     pub label: String,
-    /// What the tool wants said first in its result, for example `Replaced 3 occurrences`.
+    /// The first text of the tool's result, for example `Replaced 3 occurrences`.
     pub summary: String,
     /// The files, each at most once.
     pub files: Vec<FileChange>,
     /// The files that are removed once the others are changed.
     pub removals: Vec<FileRemoval>,
-    /// Who changes them.
+    /// The author of the changes.
     pub author: Author,
 }
 
@@ -51,7 +51,7 @@ pub struct FileRemoval {
     pub moved_to: Option<Target>,
 }
 
-/// Who changes a text.
+/// The author of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Author {
     /// The agent: it knows the text afterwards as well as it knew it before.
@@ -63,7 +63,7 @@ pub enum Author {
 /// The change to one file or open document.
 #[derive(Clone, Debug)]
 pub struct FileChange {
-    /// What is changed.
+    /// The target of the change.
     pub target: Target,
     /// The text the edits were computed on; `None` when the file did not exist and is created.
     pub base: Option<FileText>,
@@ -85,10 +85,10 @@ impl FileChange {
     }
 }
 
-/// What became of one file of a change set.
+/// The outcome of one file of a change set.
 #[derive(Clone, Debug)]
 pub struct AppliedFile {
-    /// What was changed.
+    /// The target of the change.
     pub target: Target,
     /// Whether the file was made by this change.
     pub created: bool,
@@ -96,11 +96,11 @@ pub struct AppliedFile {
     pub old_text: String,
     /// The text just after.
     pub new_text: String,
-    /// How often the change had to be computed anew because the text had moved under it.
+    /// How often the change had to be computed again because the text had moved under it.
     pub rebased: u32,
     /// How it is written on disk; `None` for an open document, which its editor writes.
     pub format: Option<TextFormat>,
-    /// What was changed, in bytes of `old_text`.
+    /// The changed range, in bytes of `old_text`.
     pub edits: Vec<TextEdit>,
     /// The open document at the moment it showed the change, perhaps with more of the user's typing; `None` for a
     /// closed file, and when nothing had to be changed.

@@ -12,7 +12,7 @@ use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 
 use crate::edit::diff::{DIFF_DEADLINE, split_lines, without_break};
 
-/// The plain character that `character` is a variant of; itself when it is none.
+/// The plain character that `character` is a variant of; itself when it is not a variant.
 pub(super) fn plain(character: char) -> char {
     match character {
         '\u{2018}'..='\u{201b}' => '\'',
@@ -113,7 +113,7 @@ impl Counterparts {
             (old.chars().collect(), found.chars().collect(), new.chars().collect());
         let most = old.len().min(new.len()).min(found.len());
         let prefix = (0..most).take_while(|at| old[*at] == new[*at]).count();
-        // Blanks at the end of one of the two alone move what is counted from the end.
+        // Blanks at the end of one of the two alone move positions counted from the end.
         let most = if old.len() == found.len() { most - prefix } else { 0 };
         let suffix =
             (0..most).take_while(|back| old[old.len() - 1 - back] == new[new.len() - 1 - back]).count();
@@ -154,7 +154,7 @@ impl Counterparts {
         }
     }
 
-    /// Whether each variant of the request stands for itself in the file.
+    /// Whether each variant of the request represents itself in the file.
     fn is_faithful(&self) -> bool {
         let mut variants = self.seen.iter().filter(|(wanted, _)| plain(**wanted) != **wanted);
         variants.all(|(wanted, stands)| stands.len() == 1 && stands.contains(wanted))
@@ -177,7 +177,7 @@ mod tests {
             ("3-5 of", "3–5 of", "3-6 of", Some("3–6 of")),
             ("3-5", "3–5", "3-5 and 8-9", None),
             ("a\u{a0}b", "a b", "a\u{a0}b\u{a0}c", Some("a b c")),
-            // A passage without dashes does not show what a dash stands for.
+            // A passage without dashes does not show what a dash represents.
             ("“a”", "\"a\"", "“a — b”", None),
             ("a", "a", "a — b", Some("a — b")),
             ("“a”  ", "\"a\"", "“a”  \nb", Some("\"a\"  \nb")),

@@ -1,6 +1,6 @@
 //! Edits that were made one after the other, as edits of the first text.
 //!
-//! Rule: the text itself is never looked at, only offsets and what was put into it, so that composing costs what the
+//! Rule: the text itself is never checked, only offsets and inserted text, so that composing costs what the
 //! edits bring and not what the text holds.
 
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ pub fn compose_edits(first: &[TextEdit], second: &[TextEdit]) -> Vec<TextEdit> {
         let base_start = start + removed - inserted;
         let mut group =
             EditGroup { middle: VecDeque::new(), taken: start, end: start, new_text: String::new() };
-        // Everything that touches what is in the group already, in offsets of the text between the two.
+        // Everything that touches the group, in offsets of the text between the two.
         loop {
             if let Some(edit) = first.next_if(|edit| edit.range.start + inserted - removed <= group.end) {
                 group.insert(edit.range.start + inserted - removed, &edit.new_text);
@@ -44,7 +44,7 @@ pub fn compose_edits(first: &[TextEdit], second: &[TextEdit]) -> Vec<TextEdit> {
 
 /// Edits of both sides that touch each other.
 struct EditGroup<'a> {
-    /// What the first edits have put into the text between the two, by its place there. Whatever of the group the second
+    /// The insertions of the first edits into the text between the two, by its place there. Whatever of the group the second
     /// edits leave is in here, for one edit touches the next.
     middle: VecDeque<(usize, &'a str)>,
     /// How far the second edits, and what they left, have been taken over.

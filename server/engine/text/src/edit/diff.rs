@@ -1,7 +1,7 @@
 //! Differences between two texts: as minimal edits, as hunks, and as a unified patch.
 //!
 //! Rule: every comparison has a deadline and every output a bound; past the deadline a difference gets coarser,
-//! never wrong, and past the bound the reader is told.
+//! never wrong, and past the bound the reader is notified.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -46,11 +46,11 @@ pub struct Patch {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DiffHunk {
-    /// First line in the old text, from 1; the line before when there are none.
+    /// First line in the old text, from 1; the line before if none exist.
     pub old_start: usize,
     /// Lines of the old text.
     pub old_lines: usize,
-    /// First line in the new text, from 1; the line before when there are none.
+    /// First line in the new text, from 1; the line before if none exist.
     pub new_start: usize,
     /// Lines of the new text.
     pub new_lines: usize,
@@ -75,7 +75,7 @@ impl Patch {
                 continue;
             }
             let mut hunk = DiffHunk::new(&group, &old, &new);
-            // What fits of a long hunk is shown: who is asked about it must see how it begins.
+            // The beginning of a long hunk is shown: the user who judges it must see it.
             patch.truncated = hunk.cut(MAX_PATCH_LINES - kept_lines);
             kept_lines += hunk.lines.len();
             if !hunk.lines.is_empty() {
@@ -140,7 +140,7 @@ impl DiffHunk {
         }
     }
 
-    /// Leaves at most so many lines, none of them longer than [`MAX_PATCH_LINE_CHARS`], and corrects the counts; true
+    /// Leaves at most this many lines, none of them longer than [`MAX_PATCH_LINE_CHARS`], and corrects the counts; true
     /// when lines were left out or cut.
     fn cut(&mut self, lines: usize) -> bool {
         let mut cut = self.lines.len() > lines;
@@ -260,7 +260,7 @@ struct DiffSpan<'text> {
 }
 
 impl DiffSpan<'_> {
-    /// Without what is the same at both ends; `None` when nothing differs.
+    /// Without the common ends; `None` when nothing differs.
     fn trimmed(self) -> Option<Self> {
         let (prefix, suffix) = common_ends(self.old, self.new);
         let old = &self.old[prefix..self.old.len() - suffix];

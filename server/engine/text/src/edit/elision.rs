@@ -1,6 +1,6 @@
-//! Requests that leave out lines of a passage: a line of dots stands for them, in the passage and in the new text alike.
+//! Requests that leave out lines of a passage: a line of dots represents them, in the passage and in the new text alike.
 //!
-//! Rule: what is left out stays. A part that changes stands in the text once, as given; the parts that stay stand around it in
+//! Rule: omitted lines stay. A part that changes is in the text once, as given; the parts that stay surround it in
 //! their order. In a text that has lines of dots itself, dots stand for nothing.
 
 use std::ops::Range;
@@ -9,7 +9,7 @@ use crate::edit::TextEdit;
 use crate::edit::diff::{common_ends, split_lines, without_break};
 use kode_base::encoding::LineEnding;
 
-/// What languages begin a comment with.
+/// The comment marks of languages.
 const COMMENT_MARKS: [&str; 5] = ["//", "#", "--", ";", "%"];
 
 /// A passage of which lines were left out, found in a text.
@@ -22,7 +22,8 @@ pub(super) struct ElidedMatch {
 }
 
 impl ElidedMatch {
-    /// The changes that a request comes to whose dots stand for lines that stay; `None` when it is none, or leaves a doubt.
+    /// The changes that a request comes to whose dots stand for lines that stay; `None` when it is not such a request, or
+    /// leaves a doubt.
     pub(super) fn find(text: &str, old: &str, new: &str) -> Option<Self> {
         let (old, new) = (parts(old)?, parts(new)?);
         let raw = split_lines(text);
@@ -35,7 +36,7 @@ impl ElidedMatch {
         for (part, wanted) in old.iter().zip(&new) {
             let mut starts = places_of(&lines, part);
             let start = if part == wanted { starts.find(|start| *start >= from)? } else { starts.next()? };
-            // A part that changes stands nowhere else.
+            // A part that changes occurs once.
             if start < from || part != wanted && starts.next().is_some() {
                 return None;
             }

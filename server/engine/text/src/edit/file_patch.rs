@@ -20,7 +20,7 @@ const UPDATE: &str = "*** Update File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
-/// What a patch does to one file. Paths are as the model wrote them.
+/// The change of a patch in one file. Paths are as the model wrote them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilePatch {
     /// The file gets this text; every line ends with a line feed.
@@ -60,9 +60,9 @@ pub struct PatchSection {
 /// One line of a passage, without its line break.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatchLine {
-    /// Stands in the file and stays.
+    /// Is in the file and stays.
     Context(String),
-    /// Stands in the file and is taken out.
+    /// Is in the file and is taken out.
     Removed(String),
     /// Is put in.
     Added(String),
@@ -87,7 +87,7 @@ pub enum PatchSyntaxError {
         line: usize,
         /// The line, at most 80 characters of it.
         text: String,
-        /// What may stand there.
+        /// The expected lines.
         expected: &'static str,
     },
     /// A file without a path.

@@ -1,4 +1,4 @@
-//! Finding a passage whose lines stand in the text with another indentation.
+//! Finding a passage whose lines are in the text with another indentation.
 //!
 //! Rule: whole lines, one change of indentation for all of them, one place. Models copy code with tabs for spaces or one
 //! level off; an uneven difference could mean other code, so it is no match. The new text is indented by the same change.
@@ -18,7 +18,7 @@ use crate::edit::TextEdit;
 use crate::edit::diff::{DIFF_DEADLINE, common_ends, split_lines, without_break};
 use kode_base::encoding::LineEnding;
 
-/// Letters and digits that a passage of one line needs: shorter lines stand in many places by chance.
+/// Letters and digits that a passage of one line needs: shorter lines are in many places by chance.
 const MIN_LETTERS_OF_ONE_LINE: usize = 8;
 
 /// Letters and digits that a passage of several lines needs: closing brackets alone stand anywhere.
@@ -33,7 +33,7 @@ const MAX_PLACES: usize = 20;
 /// Spaces that one tab can stand for.
 const TAB_WIDTHS: std::ops::RangeInclusive<usize> = 2..=8;
 
-/// A passage that stands in the text with another indentation or other trailing blanks.
+/// A passage that is in the text with another indentation or other trailing blanks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndentedMatch {
     /// Its lines in the text, from 0.
@@ -87,13 +87,13 @@ impl<'text> IndentedLine<'text> {
 const BLANKS: [char; 2] = [' ', '\t'];
 
 impl IndentedMatch {
-    /// The places where the lines of `old` stand in `text`, each with one change of indentation; in order, at most 20.
+    /// The places where the lines of `old` are in `text`, each with one change of indentation; in order, at most 20.
     #[must_use]
     pub fn find(text: &str, old: &str) -> Vec<Self> {
         if is_distinctive(&indented(&split_lines(old))) { Self::find_any(text, old) } else { Vec::new() }
     }
 
-    /// As [`Self::find`], also for lines that stand in many texts by chance.
+    /// As [`Self::find`], also for lines that are in many texts by chance.
     #[must_use]
     pub(super) fn find_any(text: &str, old: &str) -> Vec<Self> {
         let wanted = indented(&split_lines(old));
@@ -237,7 +237,7 @@ impl IndentChange {
         })
     }
 
-    /// The indentation in the text that stands for `indent` in the passage.
+    /// The indentation in the text that represents `indent` in the passage.
     fn apply<'indent>(&self, indent: &'indent str) -> Option<Cow<'indent, str>> {
         match self {
             Self::Added(added) if added.is_empty() => Some(Cow::Borrowed(indent)),
@@ -266,7 +266,7 @@ impl IndentChange {
             Self::TabsToSpaces { alignments, .. } => Some((tabs_and_spaces(indent)?.1, alignments)),
             Self::SpacesToTabs { width, alignments } => Some((indent.len() % width, alignments)),
         };
-        // The second line of a block comment stands one space to the right.
+        // The second line of a block comment is one space to the right.
         let is_aligned = |(spaces, seen): (usize, &BTreeSet<usize>)| {
             spaces == 0 || seen.contains(&spaces) || (spaces == 1 && body.starts_with('*'))
         };
@@ -411,7 +411,7 @@ mod tests {
                 "\tone();\n\t\t\tsix();",
                 "  one();\n      six();\n",
             ),
-            // A block comment stands one space to the right.
+            // A block comment is one space to the right.
             (
                 "\t/**\n\t * one two\n\t */\n",
                 "    /**\n     * one two\n     */",

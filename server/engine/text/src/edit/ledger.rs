@@ -1,7 +1,7 @@
 //! The ledger of a session: every change the agent made or proposed, hunk by hunk, and what became of it.
 //!
 //! Rule: the ledger is a fold over its entries, live and on resume alike, and [`Ledger::apply`] is the only way it
-//! changes. It knows texts and never files: whoever applies an entry has made sure that the text is so.
+//! changes. It knows texts and never files: the caller that applies an entry has verified the text.
 
 mod entry;
 mod pairs;
@@ -55,11 +55,11 @@ struct LedgerHunk {
     was_made: bool,
     /// Grows from change to change.
     order: u64,
-    /// What the model was told: first by itself, when it made the hunk.
+    /// The state that the model knows: first by itself, when it made the hunk.
     told: Vec<HunkNotice>,
 }
 
-/// What the model was told of a hunk.
+/// The state of a hunk that the model knows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct HunkNotice {
     /// The turn whose prompt told it; `None` when that is not known.
@@ -79,7 +79,7 @@ struct TrackedText {
     hunks: Vec<HunkId>,
 }
 
-/// What became of the hunks of one resolution.
+/// The outcome of the hunks of one resolution.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct LedgerResolution {
     id: ResolutionId,
@@ -129,7 +129,7 @@ impl Ledger {
     /// Folds one entry in. `load` gives the text of a blob.
     ///
     /// # Errors
-    /// When the text of a followed file cannot be had; what is known of that file is then forgotten.
+    /// When the text of a followed file cannot be had; the ledger forgets that file then.
     pub fn apply(
         &mut self,
         entry: LedgerEntry,
@@ -191,7 +191,7 @@ impl Ledger {
         self.modes.get(target).copied()
     }
 
-    /// What the files were that a turn has changed.
+    /// The files of a turn before its changes.
     #[must_use]
     pub fn before(&self, turn: &TurnId) -> Option<&BTreeMap<Target, FileBefore>> {
         self.before.get(turn)
@@ -232,7 +232,7 @@ impl Ledger {
         }
     }
 
-    /// What the user did to a text: what was typed, and hunks that were switched by an undo or redo in the editor, with
+    /// The user's changes of a text: the typed text, and hunks that were switched by an undo or redo in the editor, with
     /// their states now.
     #[must_use]
     pub fn tell_apart(
@@ -243,7 +243,7 @@ impl Ledger {
         let Some(tracked) = self.files.get(target) else { return (Vec::new(), Vec::new()) };
         // Most keystrokes touch no hunk.
         let by_layer = LazyCell::new(|| tracked.by_layer(&self.hunks));
-        // What was refused and never made is not made by a user who does the same: that is theirs.
+        // A user who types a refused change owns it: it does not become the agent's.
         let may_switch = |layer| {
             let hunk = by_layer.get(&layer).and_then(|id| self.hunks.get(*id));
             hunk.is_some_and(|hunk| hunk.was_made || hunk.state == HunkState::Proposed)
@@ -355,7 +355,7 @@ impl Ledger {
         let survey = tracked.weave.survey();
         for (id, layer) in added.into_iter().rev() {
             let place = survey.place(&tracked.text, layer);
-            // What is only proposed the model does not take for done.
+            // The model does not treat proposals as done.
             let lines = remembered(if is_made { place.with } else { place.without });
             let told = vec![HunkNotice { turn: None, state, lines }];
             let (target, change) = (target.clone(), change.clone());

@@ -234,7 +234,7 @@ fn leading_line_break(text: &str) -> usize {
     if text.starts_with("\r\n") { 2 } else { usize::from(text.starts_with(['\n', '\r'])) }
 }
 
-/// All line breaks of `text` written as `line_break`; as they are when there is none to go by.
+/// All line breaks of `text` written as `line_break`; unchanged without a sample to follow.
 fn with_line_breaks(text: &str, line_break: Option<&str>) -> String {
     let Some(line_break) = line_break else { return text.to_owned() };
     let folded = FoldedText::new(text, Tolerance::LineBreaks).text;

@@ -32,7 +32,7 @@ const MAX_DIFFERENCES: usize = 3;
 pub struct NearestPassage {
     /// Its lines, from 1.
     pub lines: Range<usize>,
-    /// The text that stands there, without the last line break.
+    /// The text that is there, without the last line break.
     pub text: String,
     /// In what it differs, at most three.
     pub differences: Vec<LineDifference>,

@@ -20,18 +20,18 @@ use crate::edit::repair::{Repair, RepairedMatch};
 pub struct PassageEdit {
     /// In order, not overlapping; several where all occurrences were asked for, or lines of the passage were left out.
     pub edits: Vec<TextEdit>,
-    /// How the passage stands in the text, where that is not as it was given.
+    /// How the passage is in the text, where that is not as it was given.
     pub note: Option<PassageNote>,
 }
 
-/// How a passage stands in the text.
+/// How a passage is in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PassageNote {
     /// With another indentation, or other blanks at the ends of its lines.
     Indented(IndentedMatch),
     /// Without a damage of the request, which was undone in the new text too.
     Repaired {
-        /// What was undone.
+        /// The undone distortion.
         repair: Repair,
         /// Its lines in the text, from 0.
         lines: Range<usize>,
@@ -59,23 +59,23 @@ impl PassageNote {
 pub enum PassageMismatch {
     /// It is not in the text.
     NotFound,
-    /// It stands in several places as it was given.
+    /// It is in several places as it was given.
     Ambiguous(Matches),
-    /// It stands in several places, with another indentation or once the request is repaired: their lines, from 0.
+    /// It is in several places, with another indentation or once the request is repaired: their lines, from 0.
     AmbiguousLines(Vec<Range<usize>>),
-    /// It stands in one place as it was given, but within lines there; as whole lines it stands elsewhere, with another
+    /// It is in one place as it was given, but within lines there; as whole lines it is elsewhere, with another
     /// indentation.
     TwoReadings {
-        /// The lines in which it stands as given, from 0.
+        /// The lines of the passage as given, from 0.
         within: Range<usize>,
         /// The lines elsewhere, from 0.
         whole: Vec<Range<usize>>,
     },
-    /// It stands in one place, but how the new text is to be written there does not follow.
+    /// It is in one place, but how the new text is to be written there does not follow.
     Unclear {
         /// Its lines in the text, from 0.
         lines: Range<usize>,
-        /// How it stands there; `None` when its quotes differ.
+        /// How it is there; `None` when its quotes differ.
         note: Option<PassageNote>,
     },
 }
@@ -85,12 +85,12 @@ pub enum PassageMismatch {
 pub struct PassageRequest<'input> {
     /// The passage.
     pub old: &'input str,
-    /// What stands there afterwards.
+    /// The resulting text.
     pub new: &'input str,
     /// Whether every occurrence is replaced.
     pub all: bool,
     /// Whether the text has changed since the caller read it. The passage may be gone then, and a line like it elsewhere be
-    /// mistaken for it: it is replaced only where it stands as given, but for line breaks and quotes.
+    /// mistaken for it: it is replaced only its place as given, but for line breaks and quotes.
     pub is_stale: bool,
 }
 
@@ -130,7 +130,7 @@ pub fn replace_passage(text: &str, request: PassageRequest<'_>) -> Result<Passag
     }
 }
 
-/// The edit that puts the new text in the place of whole lines that stand in the text otherwise than given: with another
+/// The edit that puts the new text in the place of whole lines that are in the text otherwise than given: with another
 /// indentation, or once the request is repaired.
 ///
 /// # Errors
@@ -240,7 +240,7 @@ mod tests {
             ("value;", "value;\nmore", Some("{\n        return value;\nmore\n}\n")),
             // A line before the first one, whose indentation is in the text: so is that of the first line then.
             ("return value;\n}", "check();\nreturn value;\n}", None),
-            // Only a blank line takes the place of the first line, whose indentation would stay before it.
+            // Only a blank line replaces the first line, whose indentation would stay before it.
             ("return value;\n}", "\n}", None),
         ] {
             assert_eq!(replaced(text, old, new, false).as_deref(), expected, "{new:?} for {old:?}");
@@ -265,7 +265,7 @@ mod tests {
         let text = "    return {\n        a,\n    };\n}\n";
         let (old, new) = ("return {\n        a,\n    };\n}", "return {\n        a,\n    };\n}\nreturn {");
         assert_eq!(replaced(text, old, new, false), None);
-        // What stands first is the changed second line, which has its whole indentation.
+        // The first line is the changed second one, which has its whole indentation.
         let text = "        first();\n    second_call();\n";
         let (old, new) = ("    first();\n    second_call();", "    second_call(1);");
         assert_eq!(replaced(text, old, new, false), None);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of lines that stand in a text several times, each change is at the one place that the request can mean: where they
+        /// Of lines that are in a text several times, each change is at the one place that the request can mean: where they
         /// stand as given, else where they stand with one change of indentation.
         #[test]
         fn only_the_one_place_that_a_request_can_mean_is_written(

@@ -9,7 +9,7 @@ use crate::edit::TextEdit;
 use crate::edit::change::apply_edits;
 use crate::edit::diff::{common_ends, split_lines, word_changes};
 
-/// What became of edits that met a changed text.
+/// The outcome of edits that met a changed text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rebase {
     /// The edits in byte offsets of the text as it is now, without those that are already in it.
@@ -39,7 +39,7 @@ pub fn rebase(base: &str, edits: &[TextEdit], now: &str) -> Rebase {
     }
     let theirs = word_changes(base, now);
     let mut clean = Vec::with_capacity(ours.len());
-    // Everything of theirs before the current edit has been passed, and has moved the text by so much.
+    // Everything of theirs before the current edit has been passed, and has moved the text by this offset.
     let (mut passed, mut removed, mut inserted) = (0, 0, 0);
     for edit in ours {
         while let Some(change) = theirs.get(passed)
@@ -71,9 +71,9 @@ pub fn rebase(base: &str, edits: &[TextEdit], now: &str) -> Rebase {
 
 /// Whether `now` is `base` with `edits` applied and, at most, other changes besides.
 ///
-/// Three things must hold: what the edits put in stands there untouched, what they took out has not come back,
+/// Three things must hold: what the edits put in is there untouched, what they took out has not come back,
 /// and `now` is closer to the edited text than to the base. The last one keeps text that merely repeats itself
-/// (a second blank line, another `}`) from being taken for ours.
+/// (a second blank line, another `}`) from being treated as ours.
 #[must_use]
 pub fn contains(base: &str, edits: &[TextEdit], now: &str) -> bool {
     let edited = apply_edits(base, edits);
@@ -124,7 +124,7 @@ fn size(changes: &[TextEdit]) -> usize {
     changes.iter().map(|change| change.range.len() + change.new_text.len()).sum()
 }
 
-/// Whether half or more of the removed text stands in `text` in its order.
+/// Whether half or more of the removed text is in `text` in its order.
 fn resembles(removed: &str, text: &str) -> bool {
     let lost: usize = word_changes(removed, text).iter().map(|change| change.range.len()).sum();
     !removed.is_empty() && (removed.len() - lost) * 2 >= removed.len()

@@ -27,10 +27,10 @@ pub enum Repair {
     Characters,
 }
 
-/// A passage that stands in the text once its request is repaired.
+/// A passage that is in the text once its request is repaired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairedMatch {
-    /// What was undone.
+    /// The undone distortion.
     pub repair: Repair,
     /// The places: whole lines, in order, at most 20.
     pub places: Vec<IndentedMatch>,
@@ -95,7 +95,7 @@ impl RepairedMatch {
         })
     }
 
-    /// Whole lines that stand in a text with other quotes, dashes or spaces than `old` has.
+    /// Whole lines that are in a text with other quotes, dashes or spaces than `old` has.
     pub(super) fn of_characters(lines: Range<usize>, old: &str) -> Self {
         let place = IndentedMatch { lines, change: IndentChange::Added(String::new()) };
         Self { repair: Repair::Characters, places: vec![place], old: old.to_owned() }

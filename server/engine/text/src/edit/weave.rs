@@ -18,7 +18,7 @@ use crate::edit::diff::word_changes;
 
 pub use survey::WeaveSurvey;
 
-/// So far an edit is looked for beside where it was said to be, in bytes.
+/// Maximum distance, in bytes, between an edit's stated and actual position.
 const MAX_REACH: usize = 4 << 10;
 
 /// Names one layer: one hunk, which can be in the text or not.
@@ -38,7 +38,7 @@ struct LayerRun {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct WeaveSpan {
     len: usize,
-    /// The text while it is hidden; what is visible stands in the document.
+    /// The text while it is hidden; visible text is in the document.
     hidden: Option<Box<str>>,
     /// The change that put it in; `None` for text that was there, or that the user typed.
     inserted: Option<LayerRun>,
@@ -57,7 +57,7 @@ pub struct Weave {
     runs: u32,
 }
 
-/// Where a layer stands in the text.
+/// Where a layer is in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerPlace {
     /// The bytes it reaches over.
@@ -71,7 +71,7 @@ pub struct LayerPlace {
 }
 
 impl Weave {
-    /// The weave of a text of so many bytes that nobody has changed yet.
+    /// A weave for unchanged text of this many bytes.
     #[must_use]
     pub fn new(len: usize) -> Self {
         let mut weave = Self { spans: Vec::new(), active: Vec::new(), runs: 0 };
@@ -117,7 +117,7 @@ impl Weave {
 
     /// Tells apart what the user did to `text`: what switches whole layers, as an undo in the editor does, with whether
     /// these are in the text then, and all other edits, sorted and as small as they can be. Only layers that
-    /// `may_switch` are taken for switched.
+    /// `may_switch` are treated as switched.
     #[must_use]
     pub fn tell_apart(
         &self,
@@ -179,7 +179,7 @@ impl Weave {
         }
     }
 
-    /// Where all its layers stand, and what stands on them.
+    /// The places of all its layers, and the layers on them.
     #[must_use]
     pub fn survey(&self) -> WeaveSurvey<'_> {
         WeaveSurvey::of(self)
@@ -206,7 +206,7 @@ impl Weave {
         let active = &self.active;
         let is_retired = |run: &LayerRun| layers.contains(&run.layer);
         self.spans.retain_mut(|span| {
-            // What the user has deleted between layers may still come back with them.
+            // Text that the user has deleted between layers may still come back with them.
             let is_touched = span.runs().any(is_retired);
             if let Some(run) = span.inserted.filter(is_retired) {
                 if !active[run.layer as usize] {
@@ -266,7 +266,7 @@ impl Weave {
         }
     }
 
-    /// Makes text that the user had deleted visible again where the user puts the very same text. What was `deleted`
+    /// Makes text that the user had deleted visible again where the user puts the very same text. The text `deleted`
     /// just now does not count.
     fn bring_back(&mut self, place: Range<usize>, deleted: &[usize], new_text: &str) -> bool {
         let before = self.spans[..place.start].iter().rposition(|span| span.hidden.is_none());
@@ -296,7 +296,7 @@ impl Weave {
         false
     }
 
-    /// Which side of hidden text the user types on. Whole lines that were taken out stay above what is typed at the
+    /// Which side of hidden text the user types on. Whole lines that were taken out stay above the typed text at the
     /// start of the line below them; everything else stays behind it.
     fn side_of_typing(&self, text: &Rope, edit: &TextEdit) -> HiddenSide {
         let start = edit.range.start;
@@ -334,7 +334,7 @@ impl Weave {
     }
 
     /// Cuts spans so that the bytes `range` of the text are spans of their own, and answers these, hidden ones between
-    /// them included. Of an empty range: the place before or behind what is hidden there.
+    /// them included. Of an empty range: the place before or behind the hidden text.
     fn isolate(&mut self, range: &Range<usize>, side: HiddenSide) -> (usize, usize) {
         self.cut(range.start);
         self.cut(range.end);
@@ -422,7 +422,7 @@ fn clusters(survey: &WeaveSurvey<'_>, text: &Rope, edits: &[TextEdit]) -> Vec<Cl
     let mut clusters: Vec<Cluster> = Vec::new();
     for edit in edits {
         let mut cluster = Cluster { range: reach(text, edit), edits: vec![edit.clone()], layers: Vec::new() };
-        // What is touched may reach further and touch more.
+        // A touched layer may reach further and touch more.
         while let Some((layer, extent)) = extents
             .iter()
             .find(|(layer, extent)| !cluster.layers.contains(layer) && touch(extent, &cluster.range))
@@ -536,7 +536,7 @@ fn smallest(text: &Rope, edit: &TextEdit) -> Vec<TextEdit> {
     changes
 }
 
-/// The bytes within which an edit could as well be said to be: where text repeats itself, nobody can tell which of two
+/// The bytes within which an edit could as well be said to be: where text repeats itself, it is unknown which of two
 /// equal pieces was put in or taken out.
 fn reach(text: &Rope, edit: &TextEdit) -> Range<usize> {
     let Range { start, end } = edit.range;

@@ -1,8 +1,8 @@
 //! Changes by others of what this session has read: found, told to the user at once and to the model with the next
 //! prompt.
 //!
-//! Rule: a change is a text other than the one the session knows, told once; a new date alone is none, and neither is
-//! what the session itself writes. No look at a file or document happens under a lock of this module.
+//! Rule: a change is a text other than the one the session knows, reported once; a new date alone is no change, and neither
+//! is what the session itself writes. No access to a file or document happens under a lock of this module.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -24,25 +24,25 @@ use crate::workspace::{OpenText, Portion, ReadError, Workspace};
 use kode_base::paths::{AbsPath, Target};
 use kode_base::reminder;
 
-/// The most files looked at when a turn begins: those used last.
+/// The most files checked when a turn begins: those used last.
 const MAX_LOOKED_AT: usize = 1_024;
 
-/// How long looking may take when a turn begins; what is left is looked at in the background.
+/// Time limit of the check when a turn begins; the rest is checked in the background.
 const LOOK_BUDGET: Duration = Duration::from_millis(100);
 
 /// Files larger than this are not read when a turn begins but in the background.
 const MAX_READ_AT_ONCE: u64 = 1 << 20;
 
-/// Changed files that the model is told by name.
+/// Changed files that the model is reported by name.
 const MAX_NAMED: usize = 20;
 
-/// Who is told of changes, at once and from any thread.
+/// The listener for changes, called at once and from any thread.
 type ChangeListener = Box<dyn Fn(WatchReport) + Send + Sync>;
 
-/// What is told at once.
+/// The changes that are reported at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchReport {
-    /// A text that this session has read was changed by somebody else.
+    /// A text that this session has read was changed by others.
     Changed {
         /// The file or document.
         target: Target,
@@ -76,7 +76,7 @@ pub enum ChangeAuthor {
     Editor,
 }
 
-/// What is there now.
+/// The content now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TargetContent {
     /// A text, by its SHA-256.
@@ -87,7 +87,7 @@ pub(super) enum TargetContent {
     Unreadable,
 }
 
-/// What a look has found.
+/// The result of a check.
 #[derive(Debug)]
 pub(super) struct OutsideText {
     pub(super) content: TargetContent,
@@ -95,24 +95,24 @@ pub(super) struct OutsideText {
     pub(super) stamp: Option<TextStamp>,
 }
 
-/// What is known of the texts of one session, shared with the thread that watches them.
+/// The known texts of one session, shared with the thread that watches them.
 pub(super) struct Tracker {
     host: Arc<dyn Host>,
     reads: Mutex<Reads>,
-    /// What the session is writing at this moment, and how often.
+    /// The writes of the session at this moment, with their number.
     writing: Mutex<HashMap<Target, usize>>,
     pub(super) agent_changes: Mutex<AgentChanges>,
     listener: OnceLock<ChangeListener>,
     pub(super) watch: TargetWatch,
 }
 
-/// While it lives the session itself writes a target, and what is found there says nothing about others.
+/// While it lives the session itself writes a target, and a difference there is no change by others.
 pub(super) struct OwnWrite<'a> {
     tracker: &'a Arc<Tracker>,
     target: Target,
 }
 
-/// What a look is for.
+/// The purpose of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PollReason {
     /// Something happened to the file: it is read whatever its date. Open documents speak for themselves later.
@@ -121,7 +121,7 @@ enum PollReason {
     TurnStart,
 }
 
-/// What came of a look.
+/// The result of a look.
 enum PollOutcome {
     /// As before, or nothing that counts.
     Nothing,
@@ -147,7 +147,7 @@ impl Workspace {
         }
     }
 
-    /// Looks at what the session has read, as far as that is quickly done, and reports what is new. Blocks for a
+    /// Checks what the session has read, as far as that is quickly done, and reports new changes. Blocks for a
     /// limited time.
     pub fn look_for_changes(&self) {
         let targets: Vec<_> = self.tracker.reads().latest().take(MAX_LOOKED_AT).cloned().collect();
@@ -182,7 +182,7 @@ impl Workspace {
         untold.into_iter().map(change).collect()
     }
 
-    /// What the model is told of changes by others; `None` when there are none.
+    /// The text for the model about changes by others; `None` if none exist.
     pub fn reminder(&self, changes: &[OutsideChange]) -> Option<String> {
         if changes.is_empty() {
             return None;
@@ -210,7 +210,7 @@ impl Workspace {
         Some(reminder(&text))
     }
 
-    /// The same workspace, which watches at most so many folders. It knows nothing yet.
+    /// The same workspace, which watches at most this many folders. It knows nothing yet.
     #[cfg(test)]
     pub(crate) fn watching_at_most(mut self, max_folders: usize) -> Self {
         self.tracker = Tracker::start(Arc::clone(&self.host), max_folders);
@@ -246,7 +246,7 @@ impl Drop for OwnWrite<'_> {
         }
         self.tracker.reads().outdate(&self.target);
         drop(writing);
-        // What others did meanwhile was not looked at.
+        // Other changes meanwhile were not checked.
         self.tracker.watch.look_again(self.target.clone());
     }
 }
@@ -271,7 +271,7 @@ impl Tracker {
         self.reads.lock()
     }
 
-    /// Notes a text that was read to an portion, or made by the session when there is none.
+    /// Notes a text that was read to an portion, or made by the session if absent.
     pub(super) fn note(
         &self,
         target: &Target,
@@ -298,7 +298,7 @@ impl Tracker {
         }
     }
 
-    /// Looks at files to which something happened.
+    /// Checks files to which something happened.
     pub(super) fn look_after_events(&self, targets: BTreeSet<Target>) {
         let documents = OpenDocuments::of(self.host.as_ref());
         for target in targets {
@@ -316,7 +316,7 @@ impl Tracker {
         let deleted = found.content == TargetContent::Gone;
         let is_news = {
             let writing = self.writing.lock();
-            // The end of the session's own write has it looked at again.
+            // The end of the session's own write has it checked again.
             if writing.contains_key(target) {
                 return;
             }
@@ -334,7 +334,7 @@ impl DocumentObserver for Tracker {
     fn observe(&self, event: &DocumentEvent) {
         self.agent_changes.lock().observe(event);
         match event {
-            // Versions may begin anew.
+            // Versions may start over.
             DocumentEvent::Opened(document) => self.reads().forget_version(&document.uri),
             DocumentEvent::Changed { .. } | DocumentEvent::Saved { .. } | DocumentEvent::Closed(_) => {}
         }

@@ -1,6 +1,6 @@
 //! Why a path or a text cannot be had.
 //!
-//! Rule: every error says what is the matter with which file, and what to do next.
+//! Rule: every error names the file, the problem and the next step.
 
 use std::io;
 
@@ -85,7 +85,7 @@ pub enum ReadError {
     Binary {
         /// The file.
         path: String,
-        /// What it seems to be.
+        /// Its apparent kind.
         what: &'static str,
     },
     /// The system failed to read it.
@@ -99,7 +99,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// What to do next.
+    /// The next step.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {

@@ -78,7 +78,7 @@ pub struct CallNode {
     pub name: String,
     /// Its kind, such as `method`.
     pub kind: &'static str,
-    /// Where its name stands.
+    /// The place of its name.
     pub place: Place,
     /// The lines of the calls, from 1.
     pub lines: Vec<u32>,
@@ -138,7 +138,7 @@ pub enum LanguageError {
     Unsupported {
         /// Its name.
         server: String,
-        /// What was wanted, such as `renaming`.
+        /// The operation, such as `renaming`.
         request: &'static str,
     },
     /// The server did not answer in time.
@@ -154,7 +154,7 @@ pub enum LanguageError {
     Failed {
         /// Its name.
         server: String,
-        /// Its message, or what is wrong with its result.
+        /// Its message, or the problems of its result.
         reason: String,
     },
     /// A text that the request is about cannot be read.
@@ -282,9 +282,9 @@ pub trait LanguageServers: Send + Sync {
 /// The diagnostics of a file before and after a proposed change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TriedFile {
-    /// Those of the text as it is.
+    /// The diagnostics of the current text.
     pub before: FileDiagnostics,
-    /// Those of the proposed text.
+    /// The diagnostics of the proposed text.
     pub after: FileDiagnostics,
 }
 
@@ -304,6 +304,6 @@ pub struct DiagnosticsRequest<'a> {
 pub enum ServerStart {
     /// All that it needs.
     All,
-    /// Those that the user has configured: the others run only after a call that asks for them.
+    /// The servers that the user has configured: the others run only after a call that asks for them.
     Configured,
 }

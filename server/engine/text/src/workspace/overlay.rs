@@ -1,4 +1,4 @@
-//! What a path contains as the user sees it.
+//! The content of a path as the user sees it.
 //!
 //! Rule: an open document wins over the disk, saved or not and under whatever name the file is reached; a path is
 //! inside the workspace only if both its name and what it leads to are.
@@ -26,7 +26,7 @@ use kode_base::{beneath, blocking, encoding};
 /// The largest file that is read as a whole.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// How long complete diagnostics of a language server are waited for, where they are what was asked for.
+/// How long complete diagnostics of a language server are waited for, where the request is for them.
 const DIAGNOSTICS_LIMIT: Duration = Duration::from_secs(15);
 
 /// Folder entries looked through for a name like the one that is missing.
@@ -41,7 +41,7 @@ pub struct Workspace {
     pub(super) roots: Arc<Roots>,
     pub(super) tracker: Arc<Tracker>,
     pub(super) saves_before_commands: bool,
-    /// Whether what is open outside its folders is none of its business.
+    /// Whether documents outside its folders are ignored.
     pub(super) is_apart: bool,
     languages: Option<Arc<dyn LanguageServers>>,
     cwd: Mutex<AbsPath>,
@@ -54,7 +54,7 @@ pub(super) struct Roots {
     real: Vec<AbsPath>,
 }
 
-/// What is on disk of a target, whatever the editor shows.
+/// The content of a target on disk, whatever the editor shows.
 pub struct FileOnDisk {
     /// Where it is, links followed.
     pub real: AbsPath,
@@ -211,7 +211,7 @@ impl Workspace {
     }
 
     /// Whether the target, and what it links to, lies in a folder of the workspace. Of documents without a file:
-    /// whether they are open. Looks at the disk.
+    /// whether they are open. Checks the disk.
     pub fn contains(&self, target: &Target) -> bool {
         self.contains_by(target, &RealPaths::default())
     }
@@ -226,7 +226,7 @@ impl Workspace {
         }
     }
 
-    /// Where a target leads, links followed; the target itself when it is no link or cannot be followed. Looks at
+    /// Where a target leads, links followed; the target itself when it is no link or cannot be followed. Checks
     /// the disk.
     pub fn real(&self, target: &Target) -> Target {
         match target {
@@ -268,7 +268,7 @@ impl Workspace {
         }
     }
 
-    /// The text of a file on the disk, whatever the editor shows; `None` when there is none to read.
+    /// The text of a file on the disk, whatever the editor shows; `None` without a file to read.
     pub async fn saved_text(&self, target: &Target) -> Option<Arc<str>> {
         let (target, path) = (target.clone(), target.file()?.clone());
         let file = blocking(move || read_file(target, path.as_path(), &path.to_string())).await;
@@ -316,7 +316,7 @@ impl Workspace {
         }
     }
 
-    /// What is on disk of a target; `None` when it cannot be said.
+    /// The content of a target on disk; `None` when it is unknown.
     pub async fn file_on_disk(&self, target: &Target) -> Option<FileOnDisk> {
         let path = target.file()?.clone();
         blocking(move || {
@@ -468,7 +468,7 @@ pub(super) fn read_opened(
 /// followed, and the rest as it is.
 ///
 /// # Errors
-/// When the path cannot be followed: no permission, a link to nothing (whoever writes there would make a file at
+/// When the path cannot be followed: no permission, a link to nothing (a write there would make a file at
 /// an unexamined place), links that go in circles.
 pub(super) fn real_path(path: &AbsPath) -> io::Result<AbsPath> {
     let error = match std::fs::canonicalize(path) {

@@ -1,4 +1,4 @@
-//! What a change set will do to the files, for the user to judge.
+//! The effect of a change set on the files, for the user to judge.
 //!
 //! Rule: a preview shows whole lines in the unified format, with paths as the workspace shows them. A moved file is compared
 //! with what it was under its old path.
@@ -7,7 +7,7 @@ use crate::edit::ChangeSet;
 use crate::edit::diff::Patch;
 use crate::workspace::Workspace;
 
-/// What a change set will do to the files, in the unified format, for the user to judge.
+/// The effect of a change set on the files, in the unified format, for the user to judge.
 #[must_use]
 pub fn preview(change: &ChangeSet, workspace: &Workspace) -> String {
     let moved_to = |target| change.removals.iter().find(|removal| removal.moved_to.as_ref() == Some(target));

@@ -1,8 +1,8 @@
-//! What this session has read: which text of which file, how much of it, and when.
+//! The reads of this session: which text of which file, how much of it, and when.
 //!
-//! Rule: "read" is a fact of one session and one content; whoever has seen a part of a text has not seen the text.
-//! A date or a version is only a reason not to look again, what counts is the hash. Memory is bounded: what was not
-//! used for longest is forgotten, and must be read again.
+//! Rule: "read" is a fact of one session and one content; a session that has seen a part of a text has not seen the text.
+//! A date or a version is only a reason not to look again, the hash decides. Memory is bounded: the text
+//! unused for longest is forgotten, and must be read again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -22,7 +22,7 @@ const MAX_TRACKED_READS: usize = 4_096;
 /// The most separate parts of one text that are remembered; with more, the text must be read in larger parts.
 const MAX_PARTS: usize = 256;
 
-/// What the session knows of a text compared with what is there now.
+/// The session's state of a text compared with the current text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
     /// Never read in this session.
@@ -50,19 +50,19 @@ pub enum Portion {
 /// A text the session has read or edited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessedText {
-    /// What it is the text of.
+    /// The place of the text.
     pub target: Target,
     /// When it was last read or edited.
     pub at: Timestamp,
-    /// When the file was last changed, as far as it was looked at; `None` for open documents.
+    /// When the file was last changed, as far as it was checked; `None` for open documents.
     pub modified: Option<SystemTime>,
 }
 
-/// What the session knew of a text, as it is kept over the end of the program.
+/// The session's state of a text, as stored beyond the end of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KnownText {
-    /// What it is the text of.
+    /// The place of the text.
     pub target: Target,
     /// SHA-256 of the text as the model has seen or made it.
     pub hash: [u8; 32],
@@ -73,13 +73,13 @@ pub struct KnownText {
 /// Which of the accessed texts come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessOrder {
-    /// Those the session came upon first.
+    /// The texts that the session read first.
     First,
-    /// Those it used last, newest first.
+    /// The texts that it used last, newest first.
     Latest,
 }
 
-/// The texts the session knows. Nothing here looks at a file.
+/// The texts the session knows. Nothing here checks a file.
 #[derive(Default)]
 pub(super) struct Reads {
     known: HashMap<Target, TextRecord>,
@@ -92,13 +92,13 @@ struct TextRecord {
     /// SHA-256 of the text as the model has seen or made it.
     hash: [u8; 32],
     seen: SeenLines,
-    /// Of the moment it was last looked at; what was found then is `change`.
+    /// Of the moment it was last checked; the result is `change`.
     stamp: Option<TextStamp>,
     change: Option<OutsideVersion>,
     first_use: u64,
     last_use: u64,
     at: Timestamp,
-    /// Grows whenever the session itself learns or changes the text: what was looked at before no longer counts.
+    /// Grows whenever the session itself learns or changes the text: earlier checks become invalid.
     revision: u64,
 }
 
@@ -109,7 +109,7 @@ enum SeenLines {
     Parts(Vec<Range<usize>>),
 }
 
-/// What others made of a text.
+/// The result of others' changes in a text.
 struct OutsideVersion {
     content: TargetContent,
     by: ChangeAuthor,
@@ -118,7 +118,7 @@ struct OutsideVersion {
 }
 
 impl Workspace {
-    /// Notes that the session has read this text, or so much of it.
+    /// Notes that the session has read this text, or this part of it.
     pub fn note_read(&self, file: &FileText, portion: &Portion) {
         let hash = hash(file.text.as_bytes());
         self.tracker.note(&file.target, hash, Some(portion), Some(file.stamp.clone()));
@@ -137,7 +137,7 @@ impl Workspace {
         self.tracker.reads().is_whole(target)
     }
 
-    /// What the session knows of the text of a target; `None` when it has not read it.
+    /// The session's state of a target's text; `None` when it has not read it.
     pub fn known_text(&self, target: &Target) -> Option<KnownText> {
         let reads = self.tracker.reads();
         let (hash, is_whole) = (reads.hash_of(target)?, reads.is_whole(target));
@@ -165,7 +165,7 @@ impl Workspace {
         forgotten.into_iter().for_each(|target| self.tracker.watch.release(target));
     }
 
-    /// What counts is the text: the same text is current whether it comes from the disk or from the document that
+    /// The text decides: the same text is current whether it comes from the disk or from the document that
     /// was opened on it since.
     pub(super) fn freshness_of(&self, target: &Target, text: &str) -> Freshness {
         match self.tracker.reads().hash_of(target) {
@@ -189,7 +189,7 @@ impl Workspace {
 }
 
 impl Reads {
-    /// Notes a text that was read to an portion, or made by the session when there is none. Answers the target that
+    /// Notes a text that was read to an portion, or made by the session if absent. Answers the target that
     /// was forgotten for it.
     pub(super) fn note(
         &mut self,
@@ -209,7 +209,7 @@ impl Reads {
                 seen.with(portion)
             }
             (Some(portion), _) => SeenLines::Parts(Vec::new()).with(portion),
-            // What was not seen before is not seen now, and lines have moved.
+            // Unseen text stays unseen, and lines have moved.
             (None, Some(TextRecord { seen: SeenLines::Parts(_), .. })) => SeenLines::Parts(Vec::new()),
             (None, _) => SeenLines::Whole,
         };
@@ -249,20 +249,20 @@ impl Reads {
         }
     }
 
-    /// Makes what was looked at before now no longer count.
+    /// Invalidates earlier checks.
     pub(super) fn outdate(&mut self, target: &Target) {
         if let Some(known) = self.known.get_mut(target) {
             known.revision += 1;
         }
     }
 
-    /// What a look at a target starts from: its revision, and the stamp of the last look. `None` when it is not
+    /// The starting point of a target's check: its revision, and the stamp of the last look. `None` when it is not
     /// known.
     pub(super) fn begin_look(&self, target: &Target) -> Option<(u64, Option<TextStamp>)> {
         self.known.get(target).map(|known| (known.revision, known.stamp.clone()))
     }
 
-    /// Takes what a look has found. Answers whether it is a change by others that nobody has heard of; `None` when
+    /// Takes the result of a check. Answers whether it is an unreported change by others; `None` when
     /// the session changed the text during the look, which then says nothing.
     pub(super) fn end_look(&mut self, target: &Target, revision: u64, found: OutsideText) -> Option<bool> {
         let known = self.known.get_mut(target).filter(|known| known.revision == revision)?;
@@ -278,7 +278,7 @@ impl Reads {
         Some(true)
     }
 
-    /// Forgets the version of a document: it was opened anew and counts from the start.
+    /// Forgets the version of a document: it was opened again and counts from the start.
     pub(super) fn forget_version(&mut self, uri: &str) {
         for known in self.known.values_mut() {
             if matches!(&known.stamp, Some(TextStamp::Document { uri: stamped, .. }) if stamped == uri) {
@@ -328,7 +328,7 @@ impl Reads {
 }
 
 impl SeenLines {
-    /// Adds what was shown now.
+    /// Adds the lines shown now.
     fn with(self, portion: &Portion) -> Self {
         let (Self::Parts(mut parts), Portion::Lines { shown, total }) = (self, portion) else {
             return Self::Whole;

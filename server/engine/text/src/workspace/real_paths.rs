@@ -1,6 +1,6 @@
 //! Where many targets lead, links followed, without following the folders they share again and again.
 //!
-//! Rule: what is found out counts for one picture of the disk, the one that began when this was made: it serves one decision, or
+//! Rule: a result is valid for one snapshot of the disk, the one that began when this was made: it serves one decision, or
 //! one list of names, and is thrown away. Nothing is opened by what it says.
 
 use std::cell::RefCell;
@@ -17,12 +17,12 @@ pub struct RealPaths {
 }
 
 impl RealPaths {
-    /// Where a target leads; the target itself when it is no link or cannot be followed. Looks at the disk.
+    /// Where a target leads; the target itself when it is no link or cannot be followed. Checks the disk.
     pub fn real(&self, target: &Target) -> Target {
         target.file().and_then(|path| self.file(path)).map_or_else(|| target.clone(), Target::File)
     }
 
-    /// Where a path leads; `None` when it cannot be followed. Looks at the disk.
+    /// Where a path leads; `None` when it cannot be followed. Checks the disk.
     pub fn file(&self, path: &AbsPath) -> Option<AbsPath> {
         if let Some(known) = self.files.borrow().get(path) {
             return known.clone();
@@ -79,7 +79,7 @@ mod tests {
             "",
             "/",
         ];
-        // Twice: the second time nothing is looked at.
+        // Twice: the second time nothing is checked.
         for name in names.iter().chain(&names) {
             let path = root.join(name);
             let expected = real_path(&path).ok();

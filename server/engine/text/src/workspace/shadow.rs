@@ -1,7 +1,7 @@
 //! Finds out what a command has changed in the workspace, with the bytes from before, so that it can be undone.
 //!
-//! Rule: a shadow never holds up a command: what it cannot look at or keep is said to be so, and all its bounds are
-//! here. Nothing outside the workspace's folders is read, no link is followed, and what is ignored is not covered.
+//! Rule: a shadow never holds up a command: it reports content that it cannot check or keep, and all its bounds are
+//! here. Nothing outside the workspace's folders is read, no link is followed, and ignored files are not covered.
 
 mod pack;
 mod restore;
@@ -32,11 +32,11 @@ use parking_lot::Mutex;
 pub use restore::RestoreError;
 pub(super) use restore::mode as mode_at;
 
-/// Files looked at. A walk over so many still takes less time than most commands; larger trees are mostly made of
+/// Files checked. A walk over this many still takes less time than most commands; larger trees are mostly made of
 /// what ought to be ignored.
 const MAX_FILES: usize = 50_000;
 
-/// The largest file whose bytes are kept: sources are smaller, and what is larger is mostly made by programs.
+/// The largest file whose bytes are kept: sources are smaller, and larger files are mostly made by programs.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Bytes kept of all files together. On the disk it is up to twice as much, until the session is closed.
@@ -45,13 +45,13 @@ const MAX_TOTAL_BYTES: u64 = 128 << 20;
 /// How long a walk may take before the command has waited long enough for it.
 const MAX_WALK_TIME: Duration = Duration::from_secs(3);
 
-/// How long files are read. What is left is read before the next command.
+/// How long files are read. The rest is read before the next command.
 const MAX_READ_TIME: Duration = Duration::from_secs(3);
 
-/// What a shadow may cost.
+/// The limits of a shadow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShadowLimits {
-    /// Files and links looked at.
+    /// Files and links checked.
     pub files: usize,
     /// Bytes kept of one file.
     pub file_bytes: u64,
@@ -78,18 +78,18 @@ impl Default for ShadowLimits {
 /// How much of the workspace is covered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Files and links that were looked at.
+    /// Files and links that were checked.
     pub files: usize,
-    /// Those of them that could be restored.
+    /// The changed files that could be restored.
     pub kept: usize,
-    /// What was not looked at. Changes there may be missing.
+    /// Unchecked places. Changes there may be missing.
     pub gaps: Vec<CoverageGap>,
 }
 
-/// Something that was not looked at.
+/// Something that was not checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CoverageGap {
-    /// There are more files than are looked at.
+    /// There are more files than are checked.
     TooManyFiles {
         /// How many are.
         limit: usize,
@@ -100,17 +100,17 @@ pub enum CoverageGap {
     Unreadable {
         /// The folder.
         path: AbsPath,
-        /// What the system said.
+        /// The error of the system.
         error: String,
     },
     /// The system failed, and did not say where.
     Failed {
-        /// What it said.
+        /// Its error.
         error: String,
     },
-    /// Contents could not be kept. Changes are told nevertheless.
+    /// Contents could not be kept. Changes are reported nevertheless.
     Storage {
-        /// What the system said.
+        /// The error of the system.
         error: String,
     },
 }
@@ -143,18 +143,18 @@ impl Scan {
     }
 }
 
-/// What a command has changed.
+/// The changes of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShellChanges {
     /// The changed files and links: first those that were there before, then the created ones, each by name. To
-    /// bring back what was before, they are restored from the last to the first, and from the first to the last to
+    /// bring back the former state, they are restored from the last to the first, and from the first to the last to
     /// do it again.
     pub changes: Vec<ShellChange>,
     /// How much was covered, gaps from before and after the command.
     pub coverage: Coverage,
 }
 
-/// What is known of the workspace's files from one command to the next. All its methods block.
+/// The known state of the workspace's files from one command to the next. All its methods block.
 #[derive(Debug)]
 pub struct Shadow {
     roots: Vec<AbsPath>,
@@ -174,7 +174,7 @@ impl Shadow {
         Self { roots: outer, blobs, limits, tree: Mutex::default() }
     }
 
-    /// Looks at the workspace before a command, and keeps what has changed since the last look. Costs a walk and
+    /// Checks the workspace before a command, and keeps what has changed since the last look. Costs a walk and
     /// the reading of what has changed.
     #[must_use]
     pub fn before(&self) -> Scan {
@@ -182,7 +182,7 @@ impl Shadow {
         Scan { tree: self.advance(FileTree::look(&base, self.means(), HiddenFiles::Forget)) }
     }
 
-    /// Looks at the workspace after a command and tells what is different. With several commands at a time the
+    /// Checks the workspace after a command and reports the differences. With several commands at a time the
     /// changes of one are also told for the others.
     ///
     /// A file that was touched and not changed is not told, unless its bytes are not kept.
@@ -238,13 +238,13 @@ impl Shadow {
         FileRestore { roots: &self.roots, blobs: &self.blobs, max_bytes, path, expected }.put(wanted)
     }
 
-    /// What is at a path now; its bytes are kept.
+    /// The content at a path now; its bytes are kept.
     #[must_use]
     pub fn image(&self, path: &AbsPath) -> FileImage {
         restore::image(path.as_path(), &self.blobs, self.limits.file_bytes)
     }
 
-    /// The mode bits of a file as an image has them; `None` when there is none, or a link.
+    /// The mode bits of a file as an image has them; `None` if absent, or a link.
     #[must_use]
     pub fn mode(&self, path: &AbsPath) -> Option<u32> {
         restore::mode(path.as_path())

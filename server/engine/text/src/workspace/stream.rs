@@ -1,7 +1,7 @@
 //! Reading long files piece by piece.
 //!
 //! Rule: memory does not grow with the file. A file short enough to be edited is decoded exactly as if it were read
-//! whole, so that having read it as a stream counts as having read it; of a longer one the encoding is told by its
+//! whole, so that having read it as a stream counts as having read it; of a longer one the encoding is reported by its
 //! beginning.
 
 use std::fs::{File, Metadata};
@@ -80,8 +80,8 @@ impl Workspace {
         self.on_disk(target, read).await
     }
 
-    /// Notes that the session has read the text of this stream, or so much of it. Counts only when all of the stream has been read and
-    /// the file can be edited.
+    /// Notes that the session has read the text of this stream, or this part of it. Counts only when all of the stream has
+    /// been read and the file can be edited.
     pub fn note_stream_read(&self, stream: &TextStream, portion: &Portion) {
         if let Some(hash) = stream.hash.as_ref().filter(|_| stream.is_at_end) {
             let stamp = TextStamp::File(stream.stamp.clone());
@@ -162,7 +162,7 @@ impl TextStream {
         Ok(Self {
             target,
             shown: shown.to_owned(),
-            // What is appended while the file is read is not waited for.
+            // Text appended while the file is read is not waited for.
             file: file.take(size),
             stamp,
             format,
@@ -232,7 +232,7 @@ mod tests {
         text
     }
 
-    /// So many repetitions of a line are more than is read whole, and more than one piece, in `encoded` bytes each.
+    /// This many repetitions of a line exceed the size that is read whole, and more than one piece, in `encoded` bytes each.
     fn enough(encoded: &[u8]) -> usize {
         usize::try_from(MAX_WHOLE_BYTES).unwrap() / encoded.len() + 1
     }

@@ -1,8 +1,8 @@
 //! Watches the folders of files that were read.
 //!
 //! Rule: the system's word that something happened is only a reason to look; events of other files cost a lookup. At
-//! most one thread a session, which ends with it. Where nothing can be watched, that is told once, and the looks when
-//! a turn begins and before each edit go on.
+//! most one thread a session, which ends with it. Where nothing can be watched, that is reported once, and the looks when
+//! a turn begins and before each edit continue.
 
 #[cfg(test)]
 mod tests;
@@ -25,13 +25,13 @@ use kode_base::watch::{Burst, BurstState};
 /// The most folders one session watches.
 pub(super) const MAX_WATCHED_FOLDERS: usize = 512;
 
-/// A file is looked at when nothing has happened for so long.
+/// A file is checked when nothing has happened for so long.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// A file is looked at after so long though things go on happening.
+/// A file is checked after so long though things continue happening.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// What is watched, and what waits for the thread that does it.
+/// The watched folders, and the requests for the watching thread.
 pub(super) struct TargetWatch {
     state: Mutex<TargetWatchState>,
     wake: Condvar,
@@ -53,7 +53,7 @@ struct TargetWatchState {
     paths: HashMap<Target, Vec<PathBuf>>,
     targets: HashMap<PathBuf, Vec<Target>>,
     folders: HashSet<PathBuf>,
-    /// Whether it was told that something is not watched.
+    /// Whether the missing watch was reported.
     has_told: bool,
 }
 
@@ -66,11 +66,11 @@ enum WatchStage {
     Ended,
 }
 
-/// What the thread does next.
+/// The next job of the thread.
 enum WatchWork {
     /// The set of watched folders changes.
     Arrange { wanted: Vec<Target>, released: Vec<Target>, lost: Vec<PathBuf> },
-    /// Files are looked at.
+    /// Files are checked.
     Look(BTreeSet<Target>),
 }
 
@@ -111,7 +111,7 @@ impl TargetWatch {
         }
     }
 
-    /// Has a target looked at soon, whatever happens to it.
+    /// Has a target checked soon, whatever happens to it.
     pub(super) fn look_again(&self, target: Target) {
         let mut state = self.state();
         if state.stage == WatchStage::Running {
@@ -126,7 +126,7 @@ impl TargetWatch {
         self.wake.notify_one();
     }
 
-    /// Waits for what is to be done; `None` at the end.
+    /// Waits for the next request; `None` at the end.
     fn next(&self) -> Option<WatchWork> {
         let mut state = self.state();
         loop {
@@ -182,7 +182,7 @@ impl TargetWatchState {
     }
 
     /// Notes that a path was removed or renamed: watched folders that it led to are no longer there, or are others by now,
-    /// which then are watched: the system may tell of the old one late.
+    /// which then are watched: the system may report the old one late.
     fn lose(&mut self, path: &Path) {
         let lost: Vec<_> = self.folders.iter().filter(|folder| folder.starts_with(path)).cloned().collect();
         for folder in lost {
@@ -276,10 +276,10 @@ impl WatchThread {
         let mut state = self.watch().state();
         let is_lost = |path: &PathBuf| path.parent().is_some_and(|folder| !state.folders.contains(folder));
         if paths.iter().any(is_lost) {
-            // Its folder was told to be gone meanwhile: what is there by now is watched.
+            // Its folder was reported as gone meanwhile: the current one is watched.
             state.wanted.push(target.clone());
         } else if paths.is_empty() && is_missing {
-            // Asked for anew when a turn begins: the folder may be there by then.
+            // Asked for again when a turn begins: the folder may be there by then.
             state.paths.remove(&target);
         } else {
             for path in &paths {
@@ -344,7 +344,7 @@ impl WatchThread {
 enum Obstacle {
     /// It is not there.
     Missing,
-    /// Something that was told.
+    /// A reported event.
     Told,
 }
 

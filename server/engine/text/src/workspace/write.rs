@@ -26,10 +26,10 @@ use kode_base::call::{ToolError, ToolErrorKind};
 use kode_base::encoding::EncodeError;
 use kode_base::paths::{AbsPath, ResolvedPaths, Target};
 
-/// How often a change is computed anew for a text that keeps moving.
+/// How often a change is computed again for a text that keeps moving.
 const MAX_ATTEMPTS: u32 = 5;
 
-/// How long nobody may have typed before a document is changed that was typed into while the editor was asked to change it.
+/// Pause in the typing, before an edit is retried in a document that changed while the editor applied it.
 /// It doubles with each attempt: an editor that is slow to take an edit needs a longer pause to take it in.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
@@ -51,7 +51,7 @@ pub enum ApplyError {
         path: String,
         /// First line of the place as it is now, from 1.
         line: usize,
-        /// What stands there now.
+        /// The current text.
         theirs: String,
     },
     /// A file that was to be created has appeared.
@@ -104,7 +104,7 @@ pub enum ApplyError {
     Unconfirmed {
         /// The document.
         path: String,
-        /// What was waited for.
+        /// The awaited change.
         reason: String,
     },
     /// The text changed again at every attempt.
@@ -142,7 +142,7 @@ pub enum ApplyError {
     /// Some files were changed before one could not be.
     #[error("{source}\nAlready changed before that: {}", .changed.join(", "))]
     Partial {
-        /// What was applied.
+        /// The applied edits.
         applied: Vec<AppliedFile>,
         /// The same for people.
         changed: Vec<String>,
@@ -277,7 +277,7 @@ impl Workspace {
     }
 
     /// Returns when the text of an open document has not changed for so long, or when that has been waited for long enough;
-    /// at once for what is not open.
+    /// at once for files that are not open.
     async fn pause_in_typing(&self, target: &Target, pause: Duration) {
         let version = || async { self.open_document(target).await.map(|document| document.version) };
         let wait = async {
@@ -381,7 +381,7 @@ impl Workspace {
     }
 }
 
-/// Who changes a file, and by which verdict.
+/// The author of a file change, and its verdict.
 struct ChangeSource<'c> {
     label: &'c str,
     author: Author,

@@ -1,4 +1,4 @@
-//! Tests of Bash: what the model gets of a command, and what it is told besides.
+//! Tests of Bash: the model's view of a command, and further remarks.
 //!
 //! Rule: a test waits for what a command writes, never for a time.
 
@@ -194,7 +194,7 @@ async fn a_command_in_the_background_is_named_at_once() {
     assert!(matches!(&*plan.touches, [Touch::Command { command, .. }] if command == "sleep 600"));
     let found = fixture.run_in(context.clone(), Bash, input.clone()).await.unwrap();
     assert!(found.model_text.starts_with("bash_1 (`sleep 600`) runs in the background."), "{found:?}");
-    assert!(found.model_text.contains("`timeout` does not count"), "{found:?}");
+    assert!(found.model_text.contains("`timeout` has no effect"), "{found:?}");
     assert_eq!(found.structured.unwrap()["taskId"], "bash_1");
     let mut errors = Vec::new();
     for _ in 0..4 {

@@ -24,7 +24,7 @@ const MAX_LINE: usize = 500;
 /// How many characters before the match are shown of a line that is too long.
 const LEAD: usize = 100;
 
-/// What is searched for.
+/// The search text.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SearchOptions {
     pub(super) ignore_case: bool,
@@ -118,7 +118,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Ends a long read when nobody waits for it any more.
+/// Ends a long read when no caller waits for it any more.
 struct WatchedReader<'a, R> {
     reader: R,
     watch: &'a SearchWatch,
@@ -180,7 +180,7 @@ impl Sink for MatchCounter {
 /// Some of all lines there are: those after an offset, up to a number of lines and of characters.
 #[derive(Debug)]
 pub(super) struct LinePage {
-    /// What was written.
+    /// The written text.
     pub(super) text: String,
     /// How many lines that is.
     pub(super) shown: usize,
@@ -226,7 +226,7 @@ impl LinePage {
             return true;
         }
         let chars = line.chars().count() + 1;
-        // A first line always fits, so that going on after the page always gets somewhere.
+        // A first line always fits, so that continuing after the page always gets somewhere.
         if self.shown == self.limit || (self.shown > 0 && self.chars + chars > self.max_chars) {
             self.full = true;
             return false;

@@ -1,4 +1,4 @@
-//! A notebook as text: where its cells stand in the JSON, and the text edits that change one of them.
+//! A notebook as text: where its cells are in the JSON, and the text edits that change one of them.
 //!
 //! Rule: nothing is parsed and written back. An edit replaces the span of a value or of a cell, laid out as the
 //! notebook is, and every other byte stays.
@@ -28,7 +28,7 @@ const MAX_LISTED_CELLS: usize = 40;
 /// The longest id the format allows, in bytes. A longer one is not repeated to the model.
 const MAX_ID_BYTES: usize = 64;
 
-/// How deep cells, their members and the lines of their source stand in the JSON.
+/// How deep cells, their members and the lines of their source are in the JSON.
 const CELL_DEPTH: usize = 2;
 const MEMBER_DEPTH: usize = 3;
 const LINE_DEPTH: usize = 4;
@@ -55,7 +55,7 @@ pub(super) enum NotebookError {
     /// There is no such cell.
     #[error("has no cell `{cell}`; {known}")]
     UnknownCell {
-        /// What was asked for.
+        /// The request.
         cell: String,
         /// The cells there are.
         known: String,
@@ -68,7 +68,7 @@ pub(super) enum NotebookError {
     BrokenCell {
         /// The cell.
         cell: String,
-        /// What it lacks.
+        /// The missing part.
         member: &'static str,
     },
 }
@@ -101,7 +101,7 @@ struct Members<'text>(Vec<(String, &'text RawValue)>);
 
 /// How the JSON is laid out.
 struct JsonLayout<'text> {
-    /// `None` when everything stands in one line.
+    /// `None` when everything is in one line.
     line_break: Option<&'text str>,
     indent: &'text str,
 }
@@ -165,7 +165,7 @@ impl<'text> Notebook<'text> {
     /// The place of a cell given by its id, or as `cell-N`, the first being `cell-0`.
     ///
     /// # Errors
-    /// [`NotebookError`] when there is none or more than one.
+    /// [`NotebookError`] when no cell or more than one matches.
     pub(super) fn find(&self, cell: &str) -> Result<usize, NotebookError> {
         let mut found = (0..self.cells.len()).filter(|at| self.cells[*at].id.as_deref() == Some(cell));
         match (found.next(), found.next()) {
@@ -180,7 +180,7 @@ impl<'text> Notebook<'text> {
         })
     }
 
-    /// What a cell is called: its id, else its place.
+    /// The name of a cell: its id, else its place.
     pub(super) fn name(&self, at: usize) -> String {
         let id = self.cells[at].id.clone().filter(|id| !id.is_empty() && id.len() <= MAX_ID_BYTES);
         id.unwrap_or_else(|| format!("cell-{at}"))
@@ -358,7 +358,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
 }
 
 impl<'text> JsonLayout<'text> {
-    /// Taken from what stands before the first member of the notebook.
+    /// Taken from what precedes the first member of the notebook.
     fn of(text: &'text str) -> Self {
         let inside = text.trim_start().strip_prefix('{').unwrap_or_default();
         let white = &inside[..inside.len() - inside.trim_start().len()];
@@ -371,7 +371,7 @@ impl<'text> JsonLayout<'text> {
         }
     }
 
-    /// What begins a line at this depth.
+    /// The indentation of a line at this depth.
     fn line(&self, depth: usize) -> String {
         self.line_break
             .map(|line_break| format!("{line_break}{}", self.indent.repeat(depth)))
@@ -402,7 +402,7 @@ fn json_string(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Where a part borrowed from a text stands in it.
+/// Where a part borrowed from a text is in it.
 fn span_in(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr() - text.as_ptr().addr();
     start..start + part.len()

@@ -1,6 +1,6 @@
 //! The lines of a text that one `Read` shows.
 //!
-//! Rule: the text may come in pieces of any size and is not kept: only what is shown is, and of a line that is cut
+//! Rule: the text may come in pieces of any size and is not kept: only the shown lines are, and of a cut line
 //! only its beginning.
 
 use std::mem;
@@ -25,7 +25,7 @@ pub(super) struct TextPage {
     is_full: bool,
     /// Lines that have ended.
     ended: usize,
-    /// The line that has begun.
+    /// The line that has started.
     line: OpenLine,
     /// The last character was a carriage return, which ended its line; a line feed now belongs to it.
     is_after_return: bool,

@@ -50,7 +50,7 @@ pub(super) fn refusal(
     }
 }
 
-/// A passage that does not stand in a file; `name` is what the model calls the passage.
+/// A passage that does not be in a file; `name` is what the model calls the passage.
 pub(crate) fn not_found(
     text: &str,
     old: &str,
@@ -90,7 +90,7 @@ fn ambiguous(text: &str, matches: &Matches, path: &str) -> ToolError {
     error
 }
 
-/// The passage stands in several places, in none of them as it was given.
+/// The passage is in several places, in none of them as it was given.
 fn ambiguous_lines(places: &[Range<usize>], path: &str) -> ToolError {
     let starts = places.iter().map(|lines| lines.start + 1);
     let mut error = mismatch(
@@ -104,7 +104,7 @@ fn ambiguous_lines(places: &[Range<usize>], path: &str) -> ToolError {
     error
 }
 
-/// The passage stands within lines as given, and elsewhere as whole lines with another indentation.
+/// The passage is within lines as given, and elsewhere as whole lines with another indentation.
 fn two_readings(within: &Range<usize>, whole: &[Range<usize>], path: &str) -> ToolError {
     let within = line_range(&(within.start + 1..within.end + 1));
     let starts = whole.iter().map(|lines| lines.start + 1);
@@ -119,7 +119,7 @@ fn two_readings(within: &Range<usize>, whole: &[Range<usize>], path: &str) -> To
     error
 }
 
-/// The passage stands in one place, but how the new text is to be written there does not follow.
+/// The passage is in one place, but how the new text is to be written there does not follow.
 fn unclear(
     text: &str,
     lines: &Range<usize>,

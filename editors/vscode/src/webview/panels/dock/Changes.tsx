@@ -1,6 +1,6 @@
-// What the session has changed and the user has not decided on: kept and undone file by file, or as a whole.
+// The undecided changes of the session: kept and undone file by file, or as a whole.
 //
-// Rule: what is only asked for stands on the card that asks, and not here. Nothing disappears in a narrow view.
+// Rule: a proposed change is on the card that asks, and not here. Nothing disappears in a narrow view.
 
 import type { EditedFile, Uri } from "kode-protocol";
 import { useState } from "preact/hooks";
@@ -31,7 +31,7 @@ export function Changes() {
     const [words, setWords] = useState("");
     if (files.length === 0) return null;
     const decide = async (decision: Decision, what: { uri: Uri } | "session") => {
-        // What is being written goes along only while it can be seen.
+        // The draft goes along only while it can be seen.
         if (await resolveEdits(app, decision, what, open ? words : "")) setWords("");
     };
     return (

@@ -1,5 +1,5 @@
-// What stands between the transcript and the prompt: what waits for the user, what is to be done, what waits in the queue, what
-// was changed, and what went wrong.
+// The area between the transcript and the prompt: open prompts, todos, the queue,
+// changes, and errors.
 //
 // Rule: each part is there only while there is something in it, and shows what it has in one line until it is opened. While
 // something is asked, all other parts fold to one line together: the card keeps the room.

@@ -1,6 +1,6 @@
 // Commands that run in the background.
 //
-// Rule: each can be read and stopped; how it ends is told in the transcript.
+// Rule: each can be read and stopped; the transcript reports its end.
 
 import type { BackgroundTask } from "kode-protocol";
 

@@ -1,7 +1,7 @@
-// What went wrong last, and what can be taken back.
+// The last error, and what can be taken back.
 //
-// Rule: an error stays until it is closed. What was done names itself, belongs to its session and goes by itself, but not while
-// the pointer or the keyboard is on it.
+// Rule: an error stays until it is closed. A report names its act, belongs to its session and goes by itself, but not
+// while the pointer or the keyboard is on it.
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -12,7 +12,7 @@ import { Icon } from "../Icon.tsx";
 import { IconAct } from "../IconAct.tsx";
 import { Words } from "../Words.tsx";
 
-/** How long what was done is shown, in milliseconds. */
+/** How long a report is shown, in milliseconds. */
 const SHOWN_MS = 12_000;
 
 /** Faults: of the session's storage, and of the last act of the user. */

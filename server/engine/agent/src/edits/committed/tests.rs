@@ -90,7 +90,7 @@ async fn a_commit_keeps_what_is_there_and_nothing_that_is_not() {
     let files = ["closed.txt", "open.txt", "gone.txt"];
     repository(&bench, ".", &files);
     bench.rig.open("open.txt", "one\n");
-    // The command that is said to run keeps others from looking first.
+    // The reported command keeps others from looking first.
     let runs = bench.session.edits().command_runs();
     let left = waiting(&bench, &files, || {
         bench.rig.write("closed.txt", "one\n");

@@ -86,7 +86,7 @@ impl Stored {
             BaseContent { state: &state, ledger: &opening.ledger, skipped: opening.base.skipped, newest };
         let mark = BaseMark::of(&self.path, offset).unwrap();
         base::write(&self.file(BASE), FORM, mark, length, &base::encode(&content).unwrap()).unwrap();
-        // What was put on the shelf after a base was written is still there when the server was killed.
+        // Items put on the shelf after the base was written are still there when the server was killed.
         if let Ok(mut shelf) = fs::OpenOptions::new().append(true).open(self.file(SHELF)) {
             std::io::Write::write_all(&mut shelf, b"later").unwrap();
         }
@@ -95,7 +95,7 @@ impl Stored {
     }
 }
 
-/// What an opened session is, with the events it tells after a number.
+/// The kind of an opened session, with the events it tells after a number.
 fn told(opening: OpenedJournal, since: u64) -> (Vec<u8>, Vec<EventRecord>) {
     let Replay { state, kept } = opening.replay.unwrap();
     let content =

@@ -1,4 +1,4 @@
-//! What the output and exit code of a hook decide, event by event.
+//! The decisions by the output and exit code of a hook, event by event.
 
 use serde_json::json;
 
@@ -122,7 +122,7 @@ fn json_is_read_alone_and_elsewhere_only_with_a_word_about_it() {
     assert!(mixed.notes[0].contains("stand alone"));
     let broken = said(event, 0, "{\"decision\": \"block\"", "");
     assert_eq!((broken.block, broken.context.as_deref()), (None, Some("{\"decision\": \"block\"")));
-    assert!(broken.notes[0].contains("is none"));
+    assert!(broken.notes[0].contains("is invalid"));
     let data = said(event, 0, "the config is {\"a\": 1}", "");
     assert_eq!((data.context.as_deref(), data.notes.len()), (Some("the config is {\"a\": 1}"), 0));
 }

@@ -38,12 +38,12 @@ impl CommandContext<'_> {
             Ok(id) => {
                 self.session.hooks().leave(EndReason::Clear).await;
                 let text = format!(
-                    "A new session begins. This one stays: `/resume {}` goes on with it.",
+                    "A new session starts. This one is kept: `/resume {}` continues it.",
                     self.session.id()
                 );
                 CommandReport { go_to: Some(id), ..CommandReport::text(text) }
             }
-            Err(error) => CommandReport::failure(format!("No session was begun: {error}")),
+            Err(error) => CommandReport::failure(format!("No session was started: {error}")),
         }
     }
 
@@ -51,7 +51,7 @@ impl CommandContext<'_> {
         match self.directory.copy(self.session, self.arguments).await {
             Ok(id) => CommandReport {
                 go_to: Some(id.clone()),
-                ..CommandReport::text(format!("`{id}` goes on from here; this session stays as it is."))
+                ..CommandReport::text(format!("`{id}` continues from here; this session stays as it is."))
             },
             Err(error) => CommandReport::failure(format!("No copy was made: {error}")),
         }
@@ -72,7 +72,7 @@ impl CommandContext<'_> {
             if others.is_empty() {
                 text.push_str("There are no other sessions of this workspace.");
             } else {
-                text.push_str("\n`/resume ID` goes on with one; words of its title do as well.");
+                text.push_str("\n`/resume ID` continues one; words of its title work as well.");
             }
             let listed = others.iter().take(MAX_LISTED);
             let listed: Vec<_> =

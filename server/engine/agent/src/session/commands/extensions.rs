@@ -128,7 +128,7 @@ async fn take_server_prompt(
     Some(SlashOutcome::Input(String::new(), prompt.parts().to_vec()))
 }
 
-/// Takes a prompt that begins like a command and is none.
+/// Takes a prompt that only looks like a command.
 fn take_text(turn: TurnContext<'_>, item: &ItemId, prompt: &Prompt) -> SlashOutcome {
     let services = turn.services;
     let content = with_news(services, prompt.text().to_owned());

@@ -1,6 +1,6 @@
 //! The plugins, and switching them on and off.
 //!
-//! Rule: only the user switches, in the user's own settings, and is told what counts afterwards; a list changes nothing. No model
+//! Rule: only the user switches, in the user's own settings, and gets the resulting state; a list changes nothing. No model
 //! gets here: its tools know the commands of files alone.
 
 use std::fmt::Write as _;

@@ -280,7 +280,7 @@ impl CommandContext<'_> {
                     (true, true) => "",
                     (true, false) => ", only by you",
                     (false, true) => ", only by the model",
-                    (false, false) => ", by nobody",
+                    (false, false) => ", not callable",
                 };
                 let from = format!("{}, {}{who}", one.scope.name(), self.path(&one.path));
                 let _ = writeln!(text, "- `{}`: {} ({from})", one.name, short(&one.listing));

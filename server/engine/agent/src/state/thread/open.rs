@@ -1,6 +1,6 @@
 //! The open calls of a conversation: calls without a result, and their permission prompts.
 //!
-//! Rule: a prompt waits from the record that says so until its call goes on, ends, or is decided about; whether anybody
+//! Rule: a prompt waits from the record that says so until its call continues, ends, or is decided about; whether anybody
 //! is there who asks it is not for records to say.
 
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Whatever happens to a conversation, its history can be sent, and going back brings back what was there.
+//! Whatever happens to a conversation, its history can be sent, and going back restores the former state.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -18,12 +18,12 @@ use kode_record::options::TurnOptions;
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Prompt(bool),
-    /// So many calls, some with thinking; the results of so many of them come.
+    /// This many calls, some with thinking; the results of this many of them come.
     Answer(usize, usize, bool),
     Remark,
-    /// Keeps about so many percent.
+    /// Keeps about this many percent.
     Compact(usize),
-    /// Goes back so many turns.
+    /// Goes back this many turns.
     Rewind(usize),
     Unwind,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Kept {
     pub(crate) records: Vec<Record>,
     /// The history before each turn that is in it.
     befores: Befores,
-    /// What an unwinding brings back.
+    /// The turns that an undo of a rewind brings back.
     cut: Option<(ResolutionId, History, Befores)>,
     calls: usize,
 }
@@ -105,7 +105,7 @@ impl Kept {
                 text: None,
             }));
         }
-        // What a prompt closes belongs to the turn before.
+        // Items that a prompt closes belong to the turn before.
         let mut closed = self.state.main.clone();
         closed.close_calls();
         let item = new_item(&turn, ItemBody::user_message(said));
@@ -250,7 +250,7 @@ fn what_steers_a_turn_is_known_as_what_the_user_said_apart_from_its_prompt() {
             instructed: vec![],
         });
     };
-    // Before the first answer it stands in the message of the prompt.
+    // Before the first answer it is in the message of the prompt.
     steer(&mut kept, "one");
     kept.answer(&turn, 1, 1, false);
     steer(&mut kept, "two");
@@ -266,7 +266,7 @@ fn what_steers_a_turn_is_known_as_what_the_user_said_apart_from_its_prompt() {
     let lost = ["one", "two", "three"].map(|words| said(None, words));
     assert_eq!(kept.state.main.steered()[..3], lost);
     assert_eq!(kept.state.main.steered()[3], said(Some(2), "four"));
-    // Another prompt begins anew, and going back brings back what was said.
+    // Another prompt starts over, and going back brings back the former messages.
     kept.prompt(false);
     assert_eq!(kept.state.main.steered(), []);
     kept.rewind(1);

@@ -104,7 +104,7 @@ proptest! {
             }
             check(&transcript, &expected);
         }
-        // The same comes back from what is written of it.
+        // Reading the written form gives the same.
         let written = serde_json::to_string(&transcript).unwrap();
         let mut read: Transcript = serde_json::from_str(&written).unwrap();
         read.attach(&shelf);

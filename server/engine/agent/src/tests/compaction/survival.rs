@@ -1,4 +1,4 @@
-//! What a compaction must not harm: the boundary, steering, attachments, calls, other models, sub-agents.
+//! Parts that a compaction must not harm: the boundary, steering, attachments, calls, other models, sub-agents.
 
 use super::*;
 use crate::tests::agents::Trusting;
@@ -18,7 +18,7 @@ fn office(window: u64, model: Copyist, tools: Registry) -> Office {
     Office::with(window, model, tools, Arc::new(NoEditor), Arc::new(NoPolicyProvider), |models, _| models)
 }
 
-/// Runs a turn whose first request of a 128,000 window is reported to have so many tokens, and whose second one is
+/// Runs a turn whose first request of a 128,000 window is reported to have this many tokens, and whose second one is
 /// measured: the tokens it began to compact at, if it did.
 async fn second_call(reported: u64) -> Option<u64> {
     let script = vec![
@@ -42,7 +42,7 @@ async fn within_a_turn_the_last_token_before_the_threshold_is_still_sent_as_it_i
     let at = second_call(102_400).await.unwrap();
     let added = at - 102_400;
     assert!((1..200).contains(&added), "the call and its result are counted: {added}");
-    // What is added is counted anew by how far the report was off, so that it may come out as one token more or less.
+    // Additions are scaled by the error of the estimate, so that the count may come out as one token more or less.
     let mut seen = Vec::new();
     for reported in 102_398 - added..=102_402 - added {
         seen.push(second_call(reported).await);

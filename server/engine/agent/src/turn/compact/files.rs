@@ -1,7 +1,7 @@
 //! The files that are quoted with a summary.
 //!
-//! Rule: what is shown is what stands in the editor or on the disk now, and counts as read; what may not be read unasked is
-//! not shown, every cut is stated, and a file that cannot be read is named with the reason.
+//! Rule: the shown text is the current one of the editor or the disk, and counts as read; a file that may not be read
+//! unasked is not shown, every cut is stated, and a file that cannot be read is named with the reason.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -33,7 +33,7 @@ const MAX_LINE_CHARS: usize = 2_000;
 const MAX_FILE_TOKENS: u64 = 10_000;
 const MAX_TOKENS: u64 = 50_000;
 
-/// The share of the window, as one part in so many, that they may take together.
+/// The share of the window, as one part in this many, that they may take together.
 const WINDOW_PART: u64 = 4;
 
 /// Less room than this is not worth a file.

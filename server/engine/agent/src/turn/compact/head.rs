@@ -1,21 +1,21 @@
 //! The text that replaces the compacted messages.
 //!
-//! Rule: it is a part of the user's side that says it is none of the user's words; the first instruction stands in it as
-//! it was said, and so do the newest prompt and what the user said after it where their messages are gone, together
-//! within one share of the window. What it quotes cannot end it early.
+//! Rule: it is a part of the user's side that states that it is not the user's text; the first instruction is in it as
+//! in the original wording, and so are the newest prompt and the later messages of the user if their messages are gone,
+//! together within one share of the window. What it quotes cannot end it early.
 
 use super::{CompactionInput, within};
 use crate::state::images;
 use crate::state::thread::SentPrompt;
 use kode_model::Block;
 
-/// The share of the window, as one part in so many, that the first instruction may take.
+/// The share of the window, as one part in this many, that the first instruction may take.
 const FIRST_INSTRUCTION_PART: u64 = 32;
 
-/// The share of the window, as one part in so many, that the newest prompt and what the user said after it may take.
+/// The share of the window, as one part in this many, that the newest prompt and later messages of the user may take.
 const PROMPT_PART: u64 = 4;
 
-/// The share of the window, as one part in so many, that a summary may take.
+/// The share of the window, as one part in this many, that a summary may take.
 const SUMMARY_PART: u64 = 8;
 
 /// The most quoted messages of the user after the newest prompt; the newest are kept.
@@ -55,7 +55,7 @@ struct QuotedBlock<'a> {
 }
 
 impl<'a> HistoryHead<'a> {
-    /// The head of a history that goes on with message `kept_from`, with all it quotes `part` times shorter than it may be.
+    /// The head of a history that continues with message `kept_from`, with all it quotes `part` times shorter than it may be.
     pub(super) fn of(before: &'a CompactionInput<'a>, kept_from: usize, part: u64) -> Self {
         let is_lost = |saying: &&SentPrompt| saying.at.is_none_or(|at| at < kept_from);
         let prompt = before.prompt.as_ref().filter(is_lost);
@@ -102,7 +102,7 @@ impl<'a> HistoryHead<'a> {
         blocks
     }
 
-    /// What is quoted, cut to what may be quoted together: what the user typed comes first, then what was attached to it.
+    /// The quoted text, cut to the common limit: typed text comes first, then its attachments.
     /// `None` for a block without room.
     fn shared(&self, quoted: &[QuotedBlock<'_>]) -> Vec<Option<Block>> {
         let counter = self.before.counter;

@@ -1,6 +1,6 @@
 //! Which messages stay as they are when a conversation is compacted.
 //!
-//! Rule: what is kept can be sent: it begins neither with a result without its call nor ends a call without its result.
+//! Rule: the kept messages can be sent: it begins neither with a result without its call nor ends a call without its result.
 //! It is bounded by a number of messages and by tokens, whichever is less.
 
 use kode_model::{Block, Message, Role};

@@ -1,7 +1,7 @@
 //! Has a model write the summary of a conversation.
 //!
-//! Rule: what is asked fits into the model's window; what comes back is a summary only if it says something, and is asked
-//! for once more where headings are missing. Whatever fails, the reason is told, and what it took is charged.
+//! Rule: the request fits into the model's window; an answer is a summary only if it has text, and is asked
+//! for once more where headings are missing. Whatever fails, the reason is reported, and its tokens are charged.
 
 use std::time::Duration;
 
@@ -40,11 +40,11 @@ pub(crate) const HEADINGS: [&str; 9] = [
 /// A shorter text is no summary.
 const MIN_SUMMARY_BYTES: usize = 80;
 
-/// The most tokens a summary may have, and the share of the window as one part in so many.
+/// The most tokens a summary may have, and the share of the window as one part in this many.
 const MAX_SUMMARY_TOKENS: u64 = 16_000;
 const SUMMARY_PART: u64 = 4;
 
-/// The share of the window that what is to be summarized may take: counts of foreign models are not exact.
+/// The share of the window that the text to summarize may take: counts of foreign models are not exact.
 const TRANSCRIPT_SHARE: f64 = 0.7;
 
 /// The most retries of a request that was too long, each with half the text.

@@ -184,7 +184,7 @@ fn without_a_summary_the_head_becomes_shorter_until_there_is_room() {
     let after = without_summary(&before, "none".to_owned());
     assert!(after.tokens < before.limit(), "{} of {}", after.tokens, before.limit());
     assert!(format!("{:?}", after.head).contains("PLEASE fix the parser"));
-    // So much stands in every request that hardly anything has room beside it.
+    // The fixed text of each request leaves hardly any room.
     before.measured.fixed = before.limit() - 3_000;
     let after = without_summary(&before, "none".to_owned());
     assert!(after.tokens < before.limit(), "{} of {}", after.tokens, before.limit());

@@ -15,11 +15,11 @@ const RESULT_BYTES: [usize; 4] = [8_000, 2_000, 600, 200];
 /// The factor by which a message may be longer than a result.
 const SAID_FACTOR: usize = 4;
 
-/// Of what must be cut in the middle, one part in so many is kept at the beginning.
+/// One part in this many of a text that is cut in the middle is kept at the beginning.
 const BEGINNING_PART: u64 = 4;
 
-/// The messages as a text of at most `tokens`. Of the first message `head` blocks tell of an older compaction: in their
-/// place stands its `summary`.
+/// The messages as a text of at most `tokens`. Of the first message `head` blocks report an older compaction: in their
+/// place is its `summary`.
 pub(super) fn transcript(
     messages: &[Message],
     head: usize,

@@ -1,7 +1,7 @@
 //! The confirmation: the user, or a hook for them, decides on a call that no rule allows.
 //!
-//! Rule: hooks speak for the user only where no rule asks and no guarded place is touched; what is carried out is never
-//! more than what was shown, and a refusal by what is in force by then wins over every yes.
+//! Rule: hooks speak for the user only where no rule asks and no guarded place is touched; the executed call is never
+//! more than the shown one, and a refusal by the rules in force by then wins over every yes.
 
 use std::convert::Infallible;
 
@@ -37,7 +37,7 @@ pub(super) struct ConfirmedPlan {
     pub(super) remark: String,
     /// The names under which the hunks of the change were proposed.
     pub(super) names: Vec<HunkId>,
-    /// What it may reach, whatever the settings and the disk are by now.
+    /// Its confinement, independent of later changes of settings and disk.
     pub(super) bounds: CallBounds,
 }
 
@@ -272,8 +272,8 @@ impl Pipeline<'_> {
         std::future::pending().await
     }
 
-    /// Judges a call anew that somebody has allowed: a refusal wins, and what holds the call back is never less than what
-    /// was shown.
+    /// Judges a call again that was allowed: a refusal wins, and the confinement of the call is never less than the
+    /// shown one.
     fn judge_again(
         &self,
         tool: &dyn ErasedTool,
@@ -364,7 +364,7 @@ impl Pipeline<'_> {
         let rules = answer.rules.as_ref().or(offered).cloned().unwrap_or_default();
         for error in self.services().gate.keep_rules(answer.scope, rules).await {
             let hint =
-                "It counts until this session ends; the rule can be written into the settings by hand.";
+                "It applies until this session ends; the rule can be written into the settings by hand.";
             self.turn.notice(
                 NoticeLevel::Warning,
                 format!("A standing answer was not kept: {error}."),

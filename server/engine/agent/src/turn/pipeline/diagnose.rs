@@ -52,7 +52,7 @@ impl DiagnosticsBefore {
         Self { targets, files }
     }
 
-    /// The difference that the change made, as text for the model; empty where there is none.
+    /// The difference that the change made, as text for the model; empty if absent.
     pub(super) async fn compare(
         self,
         applied: &[AppliedFile],

@@ -1,7 +1,7 @@
 //! The execution: an allowed call takes a slot and carries out its plan.
 //!
-//! Rule: that a call has begun is safe on disk before it changes anything, and what became of it before the model hears of
-//! it; a tool that heeds neither a cancel nor its time is given up.
+//! Rule: that a call has started is safe on disk before it changes anything, and what became of it before the model learns of
+//! it; a tool that honors neither a cancel nor its time is given up.
 
 use std::future::Future;
 use std::pin::pin;
@@ -37,7 +37,7 @@ const CANCEL_GRACE: Duration = Duration::from_secs(5);
 pub(super) type RunningQuestion = (QuestionDraft, oneshot::Sender<Option<Reply>>);
 
 impl Pipeline<'_> {
-    /// Whose a change of this call is.
+    /// The session of the a change of this call is.
     pub(super) fn change(&self, permission: Option<&PermissionId>) -> ChangeOrigin {
         ChangeOrigin {
             id: ChangeId::generate(),
@@ -107,12 +107,12 @@ impl Pipeline<'_> {
             () = self.cancel.cancelled() => return Err(cancelled()),
             slot = self.services().call_slots.take() => slot,
         };
-        // A question that is asked again has begun nothing.
+        // A question that is asked again has started nothing.
         if !matches!(self.call.pending, Some(PendingRequest::Question(_))) {
             self.begins(&title);
         }
         if kind != ToolKind::ReadOnly {
-            // After a power cut it must be known that this call had begun, and who allowed it.
+            // After a power cut it must be known that this call had started, and who allowed it.
             self.services().core.sync().await;
         }
         match action {
@@ -159,7 +159,7 @@ impl Pipeline<'_> {
         Ok(output)
     }
 
-    /// Runs the work in a task of its own, so that it can be given up when it heeds neither a cancel nor its time.
+    /// Runs the work in a task of its own, so that it can be given up when it honors neither a cancel nor its time.
     async fn work(
         &self,
         work: RunFn,
@@ -190,7 +190,7 @@ impl Pipeline<'_> {
             ask = asked.recv() => {
                 if let Some((draft, answer)) = ask {
                     let reply = ask_while_running(self.turn, &self.call.id, &self.call.item, draft, self.cancel);
-                    // Who asked may have given up meanwhile.
+                    // The caller may have given up meanwhile.
                     drop(answer.send(reply.await));
                 }
                 continue;

@@ -1,7 +1,7 @@
 //! The user's decision about files that commands made and that other programs obey.
 //!
 //! Rule: such a file was taken away before anybody obeyed it. Only the user's own word puts it back; without one it stays where
-//! it is, and the model learns what was decided.
+//! it is, and the model learns the decision.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -56,7 +56,7 @@ impl Pipeline<'_> {
         }
     }
 
-    /// Those that the user wants to keep, with what came of putting them back.
+    /// The files that the user wants to keep, with the results of their restore.
     async fn ask_to_keep(&self, files: &[QuarantinedFile]) -> Vec<(QuarantinedFile, Result<(), String>)> {
         let groups: Vec<&[QuarantinedFile]> = match files.len() {
             0..=MAX_ASKED => files.chunks(1).collect(),
@@ -87,7 +87,7 @@ impl Pipeline<'_> {
     }
 }
 
-/// What is asked about some files.
+/// The question about some files.
 fn inquiry(files: &[QuarantinedFile]) -> Inquiry {
     let names: Vec<_> = files.iter().map(|file| format!("`{}`", shown(&file.path))).collect();
     let obeyed_by = files.first().map_or("other programs", |file| file.obeyed_by.as_str());
@@ -117,7 +117,7 @@ fn shown(path: &Path) -> String {
     one_line(&path.display().to_string()).into_owned()
 }
 
-/// The beginning of what is in a file, without characters that could pass for something else.
+/// The beginning of a file's content, without characters that could pass for something else.
 fn excerpt(file: &QuarantinedFile) -> String {
     let text = file.excerpt();
     let clean = text.chars().take(MAX_EXCERPT).map(|letter| match letter {

@@ -1,7 +1,7 @@
 //! An answer in the history and in the transcript.
 //!
 //! Rule: the message for the model and the items for people are one record. What a fault left behind stays on the screen;
-//! of it only text that was said for good becomes history.
+//! of it only final text becomes history.
 
 use serde_json::Value;
 
@@ -52,7 +52,7 @@ pub(super) fn record(caller: &ModelCaller<'_>, answer: ReceivedAnswer, usage: Us
     }
     let duration_ms = shown.took_ms();
     note_duration(items.iter_mut().map(|(item, _)| item), duration_ms);
-    // Calls that were begun and did not end are not in the answer; on the screen they must not wait for ever.
+    // Calls that were started and did not end are not in the answer; on the screen they must not wait for ever.
     items.extend(shown.interrupted(&turn.conversation.thread).into_iter().map(|item| (item, true)));
     // Streamed items keep their place, also when the session is folded from its journal.
     let place = |item: &Item| turn.read(|thread| thread.place_of(&item.id).unwrap_or(usize::MAX));

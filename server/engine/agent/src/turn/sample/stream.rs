@@ -1,6 +1,6 @@
 //! An answer on the screen while it streams.
 //!
-//! Rule: what streams is shown at once, at most [`FLUSHES_PER_SECOND`] times a second; each time what is shown is a record
+//! Rule: streaming text is shown at once, at most [`FLUSHES_PER_SECOND`] times a second; each time the shown text is a record
 //! first, so nothing that was seen is lost; an item that was shown gets an end, whatever becomes of its answer.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -31,7 +31,7 @@ const MEASURED: Duration = Duration::from_millis(500);
 /// The items of an answer that are shown while it streams, by number of their block.
 pub(in crate::turn) struct StreamedItems {
     items: BTreeMap<usize, ItemId>,
-    /// The calls that have begun.
+    /// The calls that have started.
     begun: Vec<String>,
     /// The model that answers, as the provider knows it.
     model: String,
@@ -139,7 +139,7 @@ impl StreamedItems {
         Some((tokens / time.as_secs_f64() * 10.0).round() / 10.0)
     }
 
-    /// The calls that have begun, in order.
+    /// The calls that have started, in order.
     pub(super) fn begun(&self) -> &[String] {
         &self.begun
     }

@@ -1,4 +1,4 @@
-//! Files come, change and go while somebody listens.
+//! Files come, change and go while a listener exists.
 
 use std::fs;
 

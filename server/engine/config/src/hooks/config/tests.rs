@@ -1,4 +1,4 @@
-//! Hooks as settings files declare them, and what is reported about wrong ones.
+//! Hooks as settings files declare them, and the reports about wrong ones.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What heads of files say of hooks, and when it counts.
+//! The hooks in front matter, and their scope.
 
 use serde_json::json;
 

@@ -9,7 +9,7 @@ use reqwest::{Response, Url};
 use super::{LIMIT, StoreError};
 use kode_net::http::{causes, client, is_loopback};
 
-/// So many redirects are followed.
+/// Maximum number of redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
 
 /// Fetches a file of at most `most` bytes.
@@ -62,7 +62,7 @@ fn next(first: &Url, url: &Url, response: &Response) -> Result<Url, String> {
     )
 }
 
-/// Where a redirect leads that was answered at `url`, after what was asked for at `first`.
+/// Where a redirect leads that was answered at `url`, after the request to `first`.
 fn follow(first: &Url, url: &Url, location: &str) -> Result<Url, String> {
     let next = url.join(location).map_err(|error| format!("it is redirected to `{location}`: {error}"))?;
     let next = check(next.as_str()).map_err(|reason| format!("it is redirected, and {reason}"))?;

@@ -1,7 +1,7 @@
 //! Fetching a git repository.
 //!
 //! Rule: git runs as elsewhere in this program: no hooks, no helper of the repository, no submodules; only the newest commit, over
-//! few protocols, and for a bounded time. What is fetched is only ever read.
+//! few protocols, and for a bounded time. Fetched files are only read.
 
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +14,7 @@ use kode_process::shell::Shell;
 /// The largest file that git may write, in kilobytes: all it fetches is one file.
 const MAX_KILOBYTES: u32 = 512 << 10;
 
-/// What may be asked, and what is left out of it.
+/// The allowed address, and its omitted parts.
 const BOUNDS: &str = "export GIT_ALLOW_PROTOCOL=file:https:ssh GIT_LFS_SKIP_SMUDGE=1";
 
 /// Fetches the newest commit of a branch, a tag, or a commit by its name, into a folder that is not there yet.

@@ -1,7 +1,7 @@
 //! Fetching a package of an npm registry.
 //!
-//! Rule: nothing is unpacked before its bytes are those that the registry's digest stands for, and no script of a package ever runs.
-//! Which registry is asked is said by the source itself or by the user, never by a project.
+//! Rule: nothing is unpacked before its bytes are those that the registry's digest represents, and no script of a package
+//! ever runs. Which registry is asked is set by the source itself or by the user, never by a project.
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +21,7 @@ use crate::plugin::tree;
 use kode_base::paths::AbsPath;
 use kode_base::{blocking, regular};
 
-/// The registry that is asked if nobody says another.
+/// The default registry.
 const DEFAULT: &str = "https://registry.npmjs.org";
 
 /// The variables that name another, and the file of the user that does.
@@ -31,7 +31,7 @@ const FILE: &str = ".npmrc";
 /// The most bytes of that file.
 const MAX_FILE: u64 = 1 << 20;
 
-/// What is asked for: all versions in the short form, where the registry has one.
+/// The requested form: all versions in the short form, where the registry has one.
 const DOCUMENT: &str = "application/vnd.npm.install-v1+json, application/json;q=0.8";
 const TARBALL: &str = "application/octet-stream, */*;q=0.5";
 
@@ -44,7 +44,7 @@ const MAX_TARBALL: usize = tree::MAX_BYTES as usize;
 /// The version that is meant where none is named.
 const LATEST: &str = "latest";
 
-/// What a registry knows of a package.
+/// The data of a registry about a package.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct PackageDocument {
@@ -58,7 +58,7 @@ struct PackageRelease {
     dist: PackageArchive,
 }
 
-/// The file of a version, and what stands for its bytes.
+/// The file of a version, and what represents its bytes.
 #[derive(Clone, Debug, Deserialize)]
 struct PackageArchive {
     tarball: String,
@@ -208,7 +208,7 @@ impl PackageArchive {
     }
 }
 
-/// The alternatives of a range as npm writes them; `None` where it is none.
+/// The alternatives of a range as npm writes them; `None` for an invalid one.
 fn range(text: &str) -> Option<Vec<VersionReq>> {
     text.split("||").map(alternative).collect()
 }

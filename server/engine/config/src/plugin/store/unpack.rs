@@ -15,17 +15,17 @@ use tar::{Archive, EntryType};
 
 use crate::plugin::tree::{self, MAX_BYTES, MAX_DEPTH, MAX_ENTRIES};
 
-/// What an archive may have besides its files' bytes: a block before each of them, and one that is filled up behind it.
+/// The overhead of an archive besides its files' bytes: a block before each of them, and one that is filled up behind it.
 const MAX_AROUND: u64 = 2 * 512 * MAX_ENTRIES as u64;
 
 /// Unpacks an archive into a folder that is not there yet, without the one folder that all of it is in.
 ///
 /// # Errors
-/// Why it cannot be unpacked whole, without a period; what was written until then is left.
+/// Why it cannot be unpacked whole, without a period; the files written so far stay.
 pub fn unpack(bytes: &[u8], into: &Path) -> Result<(), String> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::FileTooLarge => too_large(),
-        // What the library says may be a sentence, or the end of a name.
+        // The library's text may be a sentence, or the end of a name.
         _ => format!("it cannot be unpacked: {}", error.to_string().trim_end_matches('.')),
     };
     let mut archive =

@@ -1,4 +1,4 @@
-//! What settings files declare, on the disk of a temporary folder.
+//! Declarations of settings files, on the disk of a temporary folder.
 
 use super::super::tests::Fixture;
 use super::*;

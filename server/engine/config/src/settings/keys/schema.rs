@@ -26,7 +26,7 @@ pub fn schema() -> Value {
     root
 }
 
-/// What stands under a name in a section, made where there is nothing.
+/// The value of a name in a section, made where there is nothing.
 fn entry<'v>(section: &'v mut Value, name: &str, make: impl FnOnce() -> Value) -> &'v mut Value {
     let properties = &mut section["properties"];
     if !properties.is_object() {
@@ -63,11 +63,11 @@ fn described(key: &Key) -> Value {
 fn remark(reach: KeyReach) -> String {
     match reach {
         KeyReach::Everywhere => String::new(),
-        KeyReach::Approved => " In files of a workspace it counts once you have approved it.".to_owned(),
+        KeyReach::Approved => " In workspace files it takes effect once you approve it.".to_owned(),
         KeyReach::Loosens => {
-            " What loosens in files of a workspace counts once you have approved it.".to_owned()
+            " In workspace files, a value that loosens takes effect once you approve it.".to_owned()
         }
-        KeyReach::Own => " It counts in your own settings alone.".to_owned(),
+        KeyReach::Own => " It takes effect in your own settings alone.".to_owned(),
         KeyReach::Ignored("") => " It does nothing in kode-ls.".to_owned(),
         KeyReach::Ignored(why) => format!(" It does nothing in kode-ls: {why}."),
     }

@@ -1,6 +1,6 @@
 //! The table of keys.
 //!
-//! Rule: one line a key, by what it is about; a key that is another program's stands here too, so that nobody is told that
+//! Rule: one line a key, by what it is about; a key of another program is here too, so that no diagnostic says that
 //! it does not exist.
 
 use super::{Key, KeyReach, KeyShape, KeyTopic};
@@ -21,7 +21,7 @@ const MODES: KeyShape = KeyShape::Choice(&[
     "readonly",
 ]);
 
-/// It is for terminals or accounts, and nobody would look for it here.
+/// It is for terminals or accounts, and is not expected here.
 const ELSEWHERE: KeyReach = KeyReach::Ignored("");
 const SOCKETS: KeyReach = KeyReach::Ignored("commands in the sandbox reach no sockets of other programs");
 const PROXIES: KeyReach = KeyReach::Ignored("the sandbox brings a proxy of its own");
@@ -66,10 +66,10 @@ use KeyShape::{
 pub const KEYS: &[Key] = &[
     interface("$schema", Text, Everywhere, "Where the schema of this file is, for editors that complete"),
     // Permissions.
-    behavior("permissions.allow", Texts, Approved, "Rules: what runs unasked"),
-    behavior("permissions.ask", Texts, Everywhere, "Rules: what is asked for each time"),
-    behavior("permissions.deny", Texts, Everywhere, "Rules: what is refused"),
-    behavior("permissions.defaultMode", MODES, Approved, "The mode sessions begin in")
+    behavior("permissions.allow", Texts, Approved, "Rules: calls that run without asking"),
+    behavior("permissions.ask", Texts, Everywhere, "Rules: calls that always ask"),
+    behavior("permissions.deny", Texts, Everywhere, "Rules: calls that are refused"),
+    behavior("permissions.defaultMode", MODES, Approved, "The mode of new sessions")
         .by_default("\"default\""),
     behavior(
         "permissions.additionalDirectories",
@@ -102,7 +102,7 @@ pub const KEYS: &[Key] = &[
         "sandbox.autoAllowBashIfSandboxed",
         Switch,
         Loosens,
-        "Whether what runs in the sandbox needs no question",
+        "Whether sandboxed commands run without asking",
     )
     .by_default("false"),
     behavior(
@@ -114,12 +114,17 @@ pub const KEYS: &[Key] = &[
     .by_default("true"),
     behavior("sandbox.excludedCommands", Texts, Approved, "Commands that always run outside of it"),
     behavior("sandbox.network.allowedDomains", Texts, Approved, "Hosts that commands reach from the sandbox"),
-    behavior("sandbox.network.deniedDomains", Texts, Everywhere, "Hosts that they do not reach all the same"),
+    behavior(
+        "sandbox.network.deniedDomains",
+        Texts,
+        Everywhere,
+        "Hosts that commands never reach, even if allowed",
+    ),
     behavior(
         "sandbox.network.allowLocalBinding",
         Switch,
         Loosens,
-        "Whether names may stand for private addresses",
+        "Whether names may resolve to private addresses",
     )
     .by_default("false"),
     behavior("sandbox.filesystem.allowWrite", Texts, Approved, "Folders that commands may write in as well"),
@@ -175,7 +180,7 @@ pub const KEYS: &[Key] = &[
         "Servers of `.mcp.json` that are never started, by name",
     ),
     // Answers.
-    api("model", Text, Approved, "The profile or model that sessions begin with, or an alias"),
+    api("model", Text, Approved, "The profile or model of new sessions, or an alias"),
     api("effortLevel", EFFORTS, Approved, "How hard models think, where their profile does not say"),
     api(
         "alwaysThinkingEnabled",
@@ -185,19 +190,9 @@ pub const KEYS: &[Key] = &[
     ),
     behavior("language", Text, Everywhere, "The language of the answers"),
     behavior("outputStyle", Text, Everywhere, "The style of the answers").by_default("\"Default\""),
-    behavior("appendSystemPrompt", Text, Approved, "What is said at the end of the system prompt"),
-    behavior(
-        "attribution.commit",
-        Text,
-        Everywhere,
-        "What the agent puts at the end of messages of its commits",
-    ),
-    behavior(
-        "attribution.pr",
-        Text,
-        Everywhere,
-        "What the agent puts at the end of descriptions of pull requests",
-    ),
+    behavior("appendSystemPrompt", Text, Approved, "Text at the end of the system prompt"),
+    behavior("attribution.commit", Text, Everywhere, "Text at the end of the agent's commit messages"),
+    behavior("attribution.pr", Text, Everywhere, "Text at the end of the agent's pull request descriptions"),
     behavior("includeCoAuthoredBy", Switch, Everywhere, "Whether commits of the agent name it")
         .by_default("false"),
     behavior("claudeMdExcludes", Texts, Approved, "Instruction files that are left out"),
@@ -205,23 +200,18 @@ pub const KEYS: &[Key] = &[
         "projectOverview",
         Switch,
         Everywhere,
-        "Whether the model is told what lies in the working directory",
+        "Whether the model gets an overview of the working directory",
     )
     .by_default("true"),
-    behavior(
-        "stopHookLimit",
-        TIMES,
-        Approved,
-        "How often in a turn hooks may have the agent go on when it has said all",
-    )
-    .by_default("5"),
+    behavior("stopHookLimit", TIMES, Approved, "How often in a turn hooks may continue a finished answer")
+        .by_default("5"),
     behavior("candidateAnswers", Switch, Approved, "Whether each prompt is answered twice, to choose")
         .by_default("false"),
     behavior(
         "incompleteIntent",
         Choice(&["retry", "stop", "fallback"]),
         Loosens,
-        "What is done about an answer that only announces what it is going to do",
+        "How to handle an answer that only announces work",
     )
     .by_default("\"retry\""),
     behavior(
@@ -245,7 +235,7 @@ pub const KEYS: &[Key] = &[
         "todoReminderRounds",
         COUNT,
         Everywhere,
-        "After so many rounds without a word the todo list is remembered",
+        "Rounds without an update after which the model is reminded of its todo list",
     )
     .by_default("10"),
     // Sessions and files.
@@ -260,7 +250,7 @@ pub const KEYS: &[Key] = &[
         "cleanupPeriodDays",
         ANY_NUMBER,
         Own,
-        "After so many days untouched a session is deleted; 0 is never",
+        "Days after which an unused session is deleted; 0 is never",
     )
     .by_default("30"),
     behavior("sessionTitles", Switch, Loosens, "Whether a model is asked for titles of sessions"),
@@ -285,7 +275,7 @@ pub const KEYS: &[Key] = &[
         "modelCatalog",
         Anything,
         Own,
-        "What is known of models: limits, abilities, prices; or the place of a models.dev catalog",
+        "Limits, abilities and prices of models; or the location of a models.dev catalog",
     ),
     api("fallbackModel", Text, Own, "The profile that is asked when another fails"),
     api("apiKeyHelper", Text, Own, "A command that prints the key of Anthropic"),
@@ -308,8 +298,8 @@ pub const KEYS: &[Key] = &[
     foreign("topP", KeyReach::Ignored("set it in a model profile")),
     foreign("debug", ELSEWHERE),
     foreign("telemetry", ELSEWHERE),
-    // What other programs have and this one has not.
-    // Where to add one from is told for each.
+    // The keys of other programs that this one lacks.
+    // The source to add one from is reported for each.
     foreign("extraKnownMarketplaces", ELSEWHERE),
     foreign("agent", LATER),
     foreign("worktree", LATER),

@@ -1,4 +1,4 @@
-//! The table of keys, and what is made from it.
+//! The table of keys, and its derived data.
 
 use std::collections::BTreeSet;
 use std::path::Path;

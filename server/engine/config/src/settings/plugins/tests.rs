@@ -1,4 +1,4 @@
-//! What settings say of plugins, on the disk of a temporary folder.
+//! The plugins of settings, on the disk of a temporary folder.
 
 use super::super::tests::Fixture;
 use super::*;
@@ -17,7 +17,7 @@ fn with_plugin() -> Fixture {
     files
 }
 
-/// What a file of settings says: that it is on or off.
+/// The statement of a settings file: on or off.
 fn switch(files: &Fixture, file: &str, is_on: bool) {
     files.write(file, &serde_json::json!({ "enabledPlugins": { ID: is_on } }).to_string());
 }
@@ -77,7 +77,7 @@ fn what_cannot_be_switched_is_told_and_asks_for_nothing() {
     assert!(told[2].contains("Write true or false"), "{told:?}");
     assert!(settings.withheld.is_empty());
     assert_eq!(state(&settings), ("off", 0));
-    // The same of the user's own is told where it is settled.
+    // The same of the user's own is reported where it is set.
     files.write("work/.claude/settings.json", "{}");
     files.write("home/.claude/settings.json", r#"{"enabledPlugins": {"none@street": true}}"#);
     let settings = files.load();

@@ -1,4 +1,4 @@
-//! What files say together, and what is told of broken ones.
+//! The merged files, and the reports about broken ones.
 
 use serde_json::json;
 
@@ -499,7 +499,7 @@ fn the_reader_takes_what_fits_a_key_of_the_table_and_tells_what_does_not() {
             KeyShape::Whole { .. } => (json!(3), json!("x")),
             KeyShape::Number { .. } => (json!(0.5), json!("x")),
             KeyShape::Choice(names) => (json!(names[0]), json!(7)),
-            // Lists have tests of their own, and what else a text may not be is for whoever uses it.
+            // Lists have tests of their own, and what else a text may not be is for its caller.
             _ => continue,
         };
         for (value, is_taken) in [(good, true), (bad, false)] {

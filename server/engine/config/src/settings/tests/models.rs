@@ -1,4 +1,4 @@
-//! Models in settings files, and what is taken over from other agents.
+//! Models in settings files, and imports from other agents.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -9,7 +9,7 @@ const DENY: Behavior = Behavior::Deny;
 const ASK: Behavior = Behavior::Ask;
 const ALLOW: Behavior = Behavior::Allow;
 
-/// What is done in a case.
+/// The action in a case.
 #[derive(Debug)]
 enum Doing {
     /// A path is read.
@@ -419,12 +419,12 @@ fn what_is_no_rule_says_what_to_write() {
 fn what_is_taken_for_something_else_is_told() {
     let note = |text: &str| Rule::parse(text).unwrap().1.map(|note| note.to_string()).unwrap_or_default();
     for (text, told) in [
-        ("Write(a)", "taken for `Edit(a)`"),
-        ("Grep(a)", "taken for `Read(a)`"),
+        ("Write(a)", "treated as `Edit(a)`"),
+        ("Grep(a)", "treated as `Read(a)`"),
         ("webfetch", "did you mean `WebFetch`"),
         ("Nothing", "no tool is called `Nothing`"),
         ("Edit(a)", ""),
-        ("fs_write(a)", "taken for `Edit(a)`"),
+        ("fs_write(a)", "treated as `Edit(a)`"),
         ("fs_edit(a)", ""),
         ("mcp__a", ""),
         ("Foo*", ""),

@@ -1,11 +1,11 @@
-//! What holds for all rules and all paths.
+//! Properties of all rules and all paths.
 
 use proptest::prelude::*;
 use proptest::string::string_regex;
 
 use super::*;
 
-/// What deny, ask and allow make of a subject together; the lower the number, the less is allowed.
+/// The joint verdict of deny, ask and allow on a subject; the lower the number, the less is allowed.
 fn freedom(rules: &RuleSet, subject: &RuleSubject<'_>) -> u8 {
     let found = |behavior| rules.find(behavior, subject).is_some();
     match (found(Behavior::Deny), found(Behavior::Ask), found(Behavior::Allow)) {

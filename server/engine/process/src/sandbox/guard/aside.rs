@@ -1,6 +1,6 @@
-//! What was set aside: kept outside of the reach of commands until the user decides.
+//! Files that were set aside: kept outside of the reach of commands until the user decides.
 //!
-//! Rule: what the user is shown is what is put back. The content is copied before anybody sees it, because the command may
+//! Rule: the user sees exactly the content that is restored. It is copied before the user sees it, because the command may
 //! still hold the file open; nothing is followed and nothing is overwritten on the way there and back.
 
 use std::ffi::{OsStr, OsString};
@@ -22,11 +22,11 @@ use kode_base::beneath;
 
 /// The folder for them in the product's state.
 const FOLDER: &str = "set-aside";
-/// What is known of one.
+/// The known facts about one.
 const RECORD: &str = "record.json";
 /// Its content.
 const CONTENT: &str = "content";
-/// What was taken away while it is copied.
+/// A removed file while it is copied.
 const TAKEN: &str = "taken";
 /// How many bytes are kept of one.
 const MAX_BYTES: u64 = 16 << 20;
@@ -55,7 +55,7 @@ pub struct QuarantinedFile {
     pub path: PathBuf,
     /// Where it is now.
     pub kept: PathBuf,
-    /// What obeys it, for people: "git", "the editor".
+    /// The program that obeys it, for people: "git", "the editor".
     pub obeyed_by: String,
     /// Whether it is complete and can be put back.
     pub is_complete: bool,
@@ -91,7 +91,7 @@ impl Quarantine {
         Some(file)
     }
 
-    /// Takes away what is at a path and keeps it. Nothing where nothing is there by now.
+    /// Removes the file at a path and keeps it. Nothing where nothing is there by now.
     ///
     /// # Errors
     /// When it could not be taken away; it may still be there then.
@@ -190,7 +190,7 @@ impl QuarantinedFile {
         BoundedCopy::default().entry(&from, Path::new(kept), &to, 0)
     }
 
-    /// What is in it, for people: the beginning of its text, or the names of its files and the text of the first.
+    /// Its content, for people: the beginning of its text, or the names of its files and the text of the first.
     #[must_use]
     pub fn excerpt(&self) -> String {
         let Ok(metadata) = fs::symlink_metadata(&self.kept) else { return String::new() };
@@ -305,7 +305,7 @@ fn names_in(folder: &OwnedFd) -> io::Result<Vec<PathBuf>> {
     Ok(names)
 }
 
-/// Gives what is too large to be copied a name beside its own.
+/// Gives a file that is too large to be copied a name beside its own.
 fn rename_beside(folder: impl AsFd, name: &OsStr) -> io::Result<OsString> {
     for number in 1..=MAX_FILES {
         let mut other = name.to_owned();

@@ -37,9 +37,9 @@ pub(super) struct GuardIndex {
     ground: GuardScope,
     survey: GuardSurvey,
     watch: Option<FolderWatches>,
-    /// The roots as they were walked: another folder may take the place of one.
+    /// The roots as they were walked: another folder may replace one.
     roots: Vec<Option<FolderIdentity>>,
-    /// Whether everything has to be walked anew.
+    /// Whether everything has to be walked again.
     is_stale: bool,
 }
 
@@ -50,7 +50,7 @@ type FolderIdentity = (u64, u64);
 #[derive(Debug)]
 struct FolderWatches {
     queue: OwnedFd,
-    /// What each watch is on.
+    /// The target of each watch.
     folders: HashMap<i32, (PathBuf, FolderRole)>,
     watches: BTreeMap<PathBuf, i32>,
     /// The topmost folders without a watch.
@@ -67,7 +67,7 @@ impl GuardIndex {
     /// The survey as things are now.
     ///
     /// # Errors
-    /// Why a folder could not be walked; what is known is stale then.
+    /// Why a folder could not be walked; the index is stale then.
     pub(super) fn refresh(&mut self) -> io::Result<&GuardSurvey> {
         let roots = self.identities();
         let refreshed = if self.is_stale || roots != self.roots { self.walk() } else { self.apply() };
@@ -133,7 +133,7 @@ impl GuardIndex {
 struct ChangedEntries {
     /// Entries that were made, removed or replaced, with how their folder is treated.
     entries: BTreeMap<PathBuf, FolderRole>,
-    /// Folders that may have become repositories, or are none any more.
+    /// Folders that may have become repositories, or are no longer ones.
     contents: BTreeSet<PathBuf>,
 }
 
@@ -158,7 +158,7 @@ impl FolderWatches {
         })
     }
 
-    /// What has changed since it was asked last; `None` when the kernel could not keep all of it.
+    /// The changes since the last query; `None` when the kernel could not keep all of it.
     fn changed(&mut self, hides: &dyn Fn(&Path) -> bool) -> Option<ChangedEntries> {
         let mut changed = ChangedEntries::default();
         let mut buffer = vec![MaybeUninit::uninit(); BUFFER];

@@ -1,6 +1,7 @@
 //! Why git obeys a file: for calls that change it without a command.
 //!
-//! Rule: every folder above the file is asked. The settings of a repository are read anew when one of their files has changed.
+//! Rule: every folder above the file is asked. The settings of a repository are read again when one of their files has
+//! changed.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use super::survey::{common_folder, is_of_bare, makes_repository};
 /// How many repositories are remembered.
 const MAX_REMEMBERED: usize = 256;
 
-/// What the settings that apply in a folder name.
+/// The names in the settings that apply in a folder.
 static REMEMBERED: LazyLock<Mutex<HashMap<PathBuf, NamedPaths>>> = LazyLock::new(Mutex::default);
 
 /// Why git runs or obeys a file, if it does: the settings of a repository name it, or a folder it lies in; or the file makes a

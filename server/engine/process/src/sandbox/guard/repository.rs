@@ -1,6 +1,6 @@
-//! What commits need of a git folder, and which new entries of one name no program.
+//! Entries of a git folder that commits need, and new entries that name no program.
 //!
-//! Rule: an allow-list. What is not on it is read-only, whatever it is called; a new entry that is neither on it nor plain is
+//! Rule: an allow-list. Any other name is read-only; a new entry that is neither on it nor plain is
 //! set aside.
 
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use crate::plain_git::is_plain_settings;
 
 /// Folders that commits write in.
 const FOLDERS: [&str; 6] = ["objects", "refs", "logs", "reftable", "lfs", "rr-cache"];
-/// Those of them in which git writes files by names that a link could lead elsewhere.
+/// The folders of them in which git writes files by names that a link could lead elsewhere.
 const NAMED_FILES: [&str; 2] = ["refs", "logs"];
 /// Files that commits write.
 const FILES: [&str; 22] = [
@@ -42,9 +42,9 @@ const FILES: [&str; 22] = [
     "gc.pid",
     "gc.log",
 ];
-/// What the names of further files begin with that commits write.
+/// The prefixes of further files that commits write.
 const PREFIXES: [&str; 4] = ["sharedindex.", "next-index-", "BISECT_", "NOTES_MERGE_"];
-/// What git adds to the name of a file that it is about to replace.
+/// The suffix of a file that git is about to replace.
 const LOCK: &str = ".lock";
 /// Folders that hold further git folders.
 const CONTAINERS: [&str; 2] = ["worktrees", "modules"];
@@ -55,12 +55,12 @@ pub(super) const OF_BARE: [&str; 8] =
     ["hooks", "config", "config.worktree", "commondir", "info", "rebase-merge", "rebase-apply", "sequencer"];
 /// The end of the names of hooks that git never runs.
 const SAMPLE: &str = ".sample";
-/// What the `commondir` of a linked worktree says.
+/// The `commondir` of a linked worktree.
 const PARENT: &str = "../..";
 /// How much of such a file is read, in bytes.
 const MAX_POINTER: u64 = 4096;
 
-/// What an entry of a git folder is for.
+/// The purpose of a git folder's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryRole {
     /// Commits write it.
@@ -73,7 +73,7 @@ pub(super) enum EntryRole {
     Steering,
 }
 
-/// What an entry of a git folder is for, by its name and whether it is a folder.
+/// The purpose of a git folder's entry, by its name and whether it is a folder.
 pub(super) fn role(name: &OsStr, is_folder: bool) -> EntryRole {
     let Some(name) = name.to_str() else { return EntryRole::Steering };
     if is_folder {

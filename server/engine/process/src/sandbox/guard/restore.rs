@@ -1,6 +1,6 @@
 //! Keeping what guarded files say before a command, and putting it back afterwards.
 //!
-//! Rule: either all of it is kept or no command is run. Only what differs is touched, and what is found there is set aside
+//! Rule: either all of it is kept or no command is run. Only different files are touched, and the found ones are set aside
 //! before.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ const MAX_BYTES: u64 = 64 << 20;
 const MAX_FILES: usize = 20_000;
 /// The end of the names of hooks that git never runs.
 const SAMPLE: &str = ".sample";
-/// What obeys a file that is put back, for people.
+/// The program that obeys a restored file, for people.
 const OBEYED_BY: &str = "other programs";
 
 /// Guarded files as they were.
@@ -105,7 +105,7 @@ impl GuardSnapshot {
         Ok(Some(SnapshotEntry::File { content, mode: metadata.permissions().mode() }))
     }
 
-    /// Puts back what differs; what is replaced goes into the store.
+    /// Restores different files; replaced ones go into the store.
     #[must_use]
     pub(crate) fn restore(&self, store: &Quarantine) -> GuardReport {
         let mut report = GuardReport::default();
@@ -126,7 +126,7 @@ impl GuardSnapshot {
         report
     }
 
-    /// What is new in guarded folders that were there.
+    /// New files in existing guarded folders.
     fn intruders(&self) -> Vec<PathBuf> {
         let folders = self.entries.iter().filter(|(_, entry)| **entry == SnapshotEntry::Folder);
         let found = folders.filter_map(|(folder, _)| fs::read_dir(folder).ok()).flatten().flatten();

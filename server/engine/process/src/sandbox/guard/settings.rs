@@ -1,6 +1,6 @@
-//! What the settings of a repository name in the workspace: hooks, further settings, filters and other programs.
+//! The paths in the workspace that a repository's settings name: hooks, further settings, filters and other programs.
 //!
-//! Rule: it errs on the side of too much. A value that can mean a path is taken for one; how git itself reads quotes and
+//! Rule: it errs on the side of too much. A value that can mean a path is treated as one; how git itself reads quotes and
 //! comments matters only in that nothing it could read is missed.
 
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ pub(super) struct SettingsPlace<'a> {
     pub(super) home: Option<&'a Path>,
 }
 
-/// What settings name.
+/// The paths in settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct NamedPaths {
     /// Files and folders that git obeys, existing or not.
@@ -258,7 +258,7 @@ mod tests {
             "w/.git/../shared.gitconfig",
             "w/templates",
         ];
-        // What an included file names stands before the file itself.
+        // The names of an included file precede those of the file itself.
         for path in expected {
             let is_there = obeyed.iter().any(|found| {
                 found == path || path.ends_with("more;config") && found.ends_with("more;config")

@@ -1,6 +1,6 @@
-//! What has become of guarded files while commands ran, and what is done about it.
+//! Changes of guarded files while commands ran, and their handling.
 //!
-//! Rule: what is new and steers a program is set aside; what was there and is not any more what it was is put back. It is
+//! Rule: a new file that steers a program is set aside; an existing one that was changed is restored. It is
 //! judged again as long as a command may still change it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,18 +15,18 @@ use super::restore::put_link_back;
 use super::survey::{GuardSurvey, GuardedPath, pointed_to};
 use crate::sandbox::RestoredPath;
 
-/// What was done.
+/// The actions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct GuardOutcome {
-    /// What is new and was set aside.
+    /// New files that were set aside.
     pub set_aside: Vec<QuarantinedFile>,
     /// Links that lead again where they led.
     pub restored: Vec<PathBuf>,
-    /// What could neither be set aside nor put back, with the reason.
+    /// Files that could neither be set aside nor be restored, with the reason.
     pub failed: Vec<(PathBuf, String)>,
 }
 
-/// What is new since commands began, and may still be changed by them.
+/// New files since commands began, which the commands may still change.
 #[derive(Debug, Default)]
 pub(super) struct NewEntries {
     paths: BTreeSet<PathBuf>,
@@ -36,17 +36,17 @@ pub(super) struct NewEntries {
     missing: BTreeMap<PathBuf, GuardedPath>,
 }
 
-/// When it is looked at.
+/// When it is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SettlePoint {
-    /// Whether a command has ended just now; otherwise some go on.
+    /// Whether a command has ended just now; otherwise some continue.
     pub(super) is_end: bool,
-    /// Whether the user waits for a command that goes on.
+    /// Whether the user waits for a command that continues.
     pub(super) is_attended: bool,
 }
 
 impl NewEntries {
-    /// Whether something has to be looked at again soon.
+    /// Whether something has to be checked again soon.
     pub(super) fn is_waiting(&self) -> bool {
         !self.seen.is_empty()
     }
@@ -56,12 +56,12 @@ impl NewEntries {
         self.paths.is_empty() && self.seen.is_empty()
     }
 
-    /// What counts as accepted from now on: what is there, without what is new and not judged yet.
+    /// The accepted state from now on: the existing files, without new and unjudged ones.
     pub(super) fn accepted(&self, now: &GuardSurvey, before: &GuardSurvey) -> GuardSurvey {
         let mut accepted = now.clone();
         let is_known = |path: &PathBuf| before.found.contains_key(path) || self.paths.contains(path);
         accepted.found.retain(|path, _| is_known(path));
-        // What was awaited and is there now was judged by that.
+        // An awaited file that is there now was judged by that.
         accepted
             .absent
             .extend(before.absent.iter().filter(|path| !accepted.found.contains_key(*path)).cloned());
@@ -74,14 +74,14 @@ impl NewEntries {
         accepted
     }
 
-    /// Forgets what is new: no command runs that could change it.
+    /// Forgets the new files: no command runs that could change it.
     pub(super) fn clear(&mut self) {
         self.paths.clear();
         self.seen.clear();
         self.missing.clear();
     }
 
-    /// Accepts entries again that were gone and that the helper has put back; `None` stands for all of them.
+    /// Accepts entries again that were gone and that the helper has put back; `None` represents all of them.
     pub(super) fn accept_restored(&mut self, restored: Option<&[RestoredPath]>, accepted: &mut GuardSurvey) {
         match restored {
             None => accepted.found.append(&mut self.missing),
@@ -103,7 +103,7 @@ impl NewEntries {
         !before.found.contains_key(path) || self.paths.contains(path)
     }
 
-    /// Deals with all that differs from what was there before.
+    /// Handles all differences from the former state.
     pub(super) fn settle(
         &mut self,
         before: &GuardSurvey,
@@ -127,7 +127,7 @@ impl NewEntries {
                 self.paths.insert(path.clone());
                 continue;
             }
-            // Half made, it may become what is accepted; and a command may need it for a moment.
+            // Half made, it may become an accepted file; and a command may need it for a moment.
             if moment.is_attended && is_passing(path) {
                 continue;
             }
@@ -192,11 +192,11 @@ fn is_acceptable(
         |folder: &Path| now.repositories.contains(folder) && folder.join("HEAD").symlink_metadata().is_ok();
     let lies_in_git = folder.ancestors().any(|folder| is_in_git(folder) && worktree_of(folder).is_some());
     let is_at_home = home.is_some_and(|home| steering::place_at_home(path, home).is_some());
-    // What is left is guarded because settings name it, and was there before they did.
+    // The rest is guarded because settings name it, and was there before they did.
     !lies_in_git && !steering::is_steering(name) && !is_at_home
 }
 
-/// What obeys a guarded file, for people.
+/// The program that obeys a guarded file, for people.
 fn obeyed_by(path: &Path, survey: &GuardSurvey) -> &'static str {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
     let is_of_git = path.ancestors().any(|folder| survey.repositories.contains(folder))

@@ -1,4 +1,4 @@
-//! What tells a file from itself after a change.
+//! The identity of a file before and after a change.
 //!
 //! Rule: the time of the last change of the inode is part of it, because a command cannot set that time.
 
@@ -15,7 +15,7 @@ pub(super) struct InodeStamp {
 }
 
 impl InodeStamp {
-    /// That of a file; nothing where there is none.
+    /// That of a file; nothing if absent.
     pub(super) fn of(path: &Path) -> Option<Self> {
         let metadata = std::fs::metadata(path).ok()?;
         Some(Self {

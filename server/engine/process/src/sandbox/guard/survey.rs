@@ -21,15 +21,15 @@ use kode_base::{beneath, regular};
 use super::repository::{self, EntryRole, OF_BARE};
 use super::settings::{NamedPaths, SettingsPlace, hooks};
 
-/// What makes a folder a repository without a `.git`.
+/// The entries that make a folder a repository without a `.git`.
 const HEAD: &str = "HEAD";
 const COMMON: &str = "commondir";
 const BARE: [&str; 2] = ["objects", "refs"];
-/// How many entries of folders are read. A walk over so many takes half a minute.
+/// How many entries of folders are read. A walk over this many takes half a minute.
 const MAX_ENTRIES: usize = 8_000_000;
 /// How much of a file that names a folder is read, in bytes.
 const MAX_POINTER: u64 = 4096;
-/// What a guarded path is.
+/// The kind of a guarded path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum GuardedPath {
@@ -60,7 +60,7 @@ pub(crate) struct GuardSurvey {
     /// The git folder whose settings apply in each folder with files of a repository.
     #[serde(skip)]
     worktrees: BTreeMap<PathBuf, PathBuf>,
-    /// What the settings that apply in each of them name.
+    /// The names in the settings that apply in each of them.
     #[serde(skip)]
     named: BTreeMap<PathBuf, NamedPaths>,
 }
@@ -78,7 +78,7 @@ pub(super) enum FolderRole {
     Container,
     /// Data of git, in which links count.
     GitData,
-    /// A guarded folder in a git folder: its own entries are looked at again while commands run.
+    /// A guarded folder in a git folder: its own entries are checked again while commands run.
     Held,
 }
 
@@ -93,7 +93,7 @@ pub struct HiddenFilter {
 type PathTest = Arc<dyn Fn(&Path, bool) -> bool + Send + Sync>;
 
 impl HiddenFilter {
-    /// A filter that is told from others by `key`. `covers` is asked with a path and whether it is a folder.
+    /// A filter that differs from others by `key`. `covers` is asked with a path and whether it is a folder.
     pub fn new(key: String, covers: impl Fn(&Path, bool) -> bool + Send + Sync + 'static) -> Self {
         Self { key, covers: Arc::new(covers) }
     }
@@ -116,7 +116,7 @@ impl PartialEq for HiddenFilter {
     }
 }
 
-/// What is surveyed.
+/// The surveyed place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct GuardScope {
     /// The folders that commands may write in, resolved.
@@ -125,16 +125,16 @@ pub(crate) struct GuardScope {
     pub(crate) home: Option<PathBuf>,
     /// Folders that commands do not see, resolved.
     pub(crate) unseen: BTreeSet<PathBuf>,
-    /// What else they do not see.
+    /// Further parts they do not see.
     pub(crate) hides: Option<HiddenFilter>,
 }
 
-/// Is told of every folder that is read, before it is.
+/// Is reported every folder that is read, before it is.
 pub(super) trait FolderVisitor {
     fn enter(&mut self, path: &Path, folder: &OwnedFd, treatment: FolderRole);
 }
 
-/// Nobody watches.
+/// Nothing is watched.
 impl FolderVisitor for () {
     fn enter(&mut self, _path: &Path, _folder: &OwnedFd, _treatment: FolderRole) {}
 }
@@ -158,7 +158,7 @@ impl GuardSurvey {
         Ok(())
     }
 
-    /// Looks anew at one path, whatever was known of it. `treatment` is that of the folder it lies in.
+    /// Looks again at one path, regardless of its former state. `treatment` is that of the folder it lies in.
     pub(super) fn examine(
         &mut self,
         path: &Path,
@@ -181,7 +181,7 @@ impl GuardSurvey {
         walk.run()
     }
 
-    /// Reads a whole folder anew.
+    /// Reads a whole folder again.
     pub(super) fn examine_folder(
         &mut self,
         folder: &Path,
@@ -195,7 +195,7 @@ impl GuardSurvey {
         walk.run()
     }
 
-    /// Looks anew whether a folder is a repository by its content.
+    /// Looks again whether a folder is a repository by its content.
     pub(super) fn examine_content(
         &mut self,
         folder: &Path,
@@ -215,7 +215,7 @@ impl GuardSurvey {
         walk.run()
     }
 
-    /// Looks at what no folder tells: start files, what settings name, and what has other names.
+    /// Checks what no folder tells: start files, what settings name, and what has other names.
     pub(super) fn complete(&mut self, ground: &GuardScope) {
         self.absent.clear();
         self.take_again();
@@ -234,7 +234,7 @@ impl GuardSurvey {
         }
     }
 
-    /// Brings what was found up to date: names change without the folder they lie in being told of it.
+    /// Updates the findings: names change without a change of the folder they lie in.
     fn take_again(&mut self) {
         for (path, guarded) in std::mem::take(&mut self.found) {
             match guarded {
@@ -266,7 +266,7 @@ impl GuardSurvey {
     fn take_named(&mut self, named: &NamedPaths, worktree: &Path, ground: &GuardScope) {
         for path in &named.obeyed {
             let path = path.canonicalize().unwrap_or_else(|_| folded(path));
-            // Hooks that lie among the files of the workspace: what is around them is not git's.
+            // Hooks that lie among the files of the workspace: the files around them are not git's.
             if worktree.starts_with(&path) {
                 hooks().for_each(|hook| self.take_or_await(&path.join(hook), ground));
             } else {
@@ -594,7 +594,7 @@ pub(super) fn pointed_to(path: &Path) -> Option<PathBuf> {
     path.parent()?.join(folder).canonicalize().ok()
 }
 
-/// Whether a word that stands for a file that is not there is likely to be one: it names a folder as well.
+/// Whether a word that represents a file that is not there is likely to be one: it names a folder as well.
 fn looks_like_file(path: &Path, worktree: &Path) -> bool {
     path.parent().is_some_and(|folder| folder != worktree)
 }

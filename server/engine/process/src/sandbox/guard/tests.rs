@@ -54,7 +54,7 @@ impl Fixture {
         FileGuard::over(self.ground(), self.store())
     }
 
-    /// What becomes of what `work` leaves, as a command's doing.
+    /// The handling of files that `work` leaves, as a command's doing.
     fn after(&self, work: impl FnOnce()) -> GuardReport {
         let watched = self.guard().begin(LeaseKind::Attended).unwrap();
         work();

@@ -86,7 +86,7 @@ pub(super) fn main(socket: PathBuf) -> ExitCode {
     match started {
         Ok((runtime, listener)) => match runtime.block_on(run(listener, socket)) {
             Ok(()) => ExitCode::SUCCESS,
-            // Nobody listens any more; the command sees that its connections fail.
+            // The listener is gone; the command sees that its connections fail.
             Err(_) => ExitCode::FAILURE,
         },
         Err(reason) => {
@@ -142,7 +142,7 @@ async fn listen(listener: TcpListener, socket: Arc<Path>) {
             Ok((stream, _)) => {
                 let socket = Arc::clone(&socket);
                 tokio::spawn(async move {
-                    // Either end may go at any time, and there is nobody to tell.
+                    // Either end may go at any time, and no peer is left to notify.
                     let _ = carry(stream, &socket).await;
                     drop(slot);
                 });
@@ -160,7 +160,7 @@ async fn carry(mut stream: TcpStream, socket: &Path) -> io::Result<()> {
         if copy(&mut from_command, &mut to_proxy).await.is_ok() {
             return to_proxy.shutdown().await;
         }
-        // The proxy takes no more. What it has said must not be lost because of what is still on its way to it.
+        // The proxy takes no more. Its output must not be lost because of input that is still on its way.
         copy(&mut from_command, &mut sink()).await.map(drop)
     };
     let back = async {

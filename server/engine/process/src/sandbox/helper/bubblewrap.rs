@@ -12,7 +12,7 @@ use crate::sandbox::Network;
 
 /// Where the helper and its files are inside.
 pub(super) const INSIDE: &str = "/run/kode-ls";
-/// What of `/run` programs need: where some systems keep all programs, and the address of the name server.
+/// The part of `/run` that programs need: where some systems keep all programs, and the address of the name server.
 const OF_RUN: [&str; 4] =
     ["/run/current-system", "/run/opengl-driver", "/run/systemd/resolve/stub-resolv.conf", "/run/resolvconf"];
 
@@ -37,7 +37,7 @@ pub(crate) fn namespaces(network: &Network) -> Vec<&'static str> {
     options
 }
 
-/// What is shown inside besides the disk.
+/// The mounts inside besides the disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InsidePaths<'a> {
     /// The helper.
@@ -48,7 +48,7 @@ pub(super) struct InsidePaths<'a> {
     pub(super) proxy: Option<&'a Path>,
 }
 
-/// All arguments before the command. `outside` are the mounts that are made here, with what stands in for what is hidden;
+/// All arguments before the command. `outside` are the mounts that are made here, with the placeholders for hidden files;
 /// without them they are made inside.
 pub(super) fn arguments(
     places: &PolicyPaths,

@@ -1,7 +1,7 @@
-//! The front process: outside the sandbox, it starts what is inside, waits, looks after guarded files, and reports.
+//! The front process: outside the sandbox, it starts the inner process, waits, looks after guarded files, and reports.
 //!
 //! Rule: it outlives everything below it, and nothing below it outlives it, except when it is killed at once: then
-//! the kernel ends what is inside.
+//! the kernel ends the inner processes.
 
 use std::ffi::{OsStr, OsString};
 use std::future::pending;
@@ -73,7 +73,7 @@ fn code(report: &HelperReport, code: Option<i32>) -> ExitCode {
     })
 }
 
-/// What is known before the command starts.
+/// The state before the command starts.
 struct HelperFront<'a> {
     policy: &'a SandboxPolicy,
     control: PathBuf,
@@ -81,10 +81,10 @@ struct HelperFront<'a> {
     proxy: Option<&'a Path>,
     places: PolicyPaths,
     handed: GuardManifest,
-    /// Whether whoever started this looks after what is new.
+    /// Whether the process that started this handles new files.
     is_watched: bool,
     mounts: Mounts,
-    /// What is put back afterwards.
+    /// The files that are restored afterwards.
     kept: Option<GuardSnapshot>,
 }
 
@@ -104,7 +104,7 @@ impl<'a> HelperFront<'a> {
         };
         let (mounts, kept) = match policy.kind {
             SandboxKind::Bubblewrap { .. } => (mounts::of(&places, &handed.survey), None),
-            // What is put back when such a one ends might be the user's own work.
+            // A file that is restored when such a one ends might be the user's own work.
             SandboxKind::Landlock if policy.lasting => (Mounts::new(), None),
             SandboxKind::Landlock => {
                 let targets = places.link_targets(&handed.survey);
@@ -117,7 +117,7 @@ impl<'a> HelperFront<'a> {
         Ok(Self { policy, control, proxy, places, handed, is_watched, mounts, kept })
     }
 
-    /// What was run, and its exit code if it has one.
+    /// The command, and its exit code if it has one.
     fn run(self, command: &[OsString]) -> (HelperReport, Option<i32>) {
         let group = ProcessGroup::enter(self.policy.limits.processes);
         let over = self.start_and_wait(command, group.is_some());
@@ -143,12 +143,12 @@ impl<'a> HelperFront<'a> {
         }
     }
 
-    /// Runs the command; whether whoever started this was gone before it ended.
+    /// Runs the command; whether the process that started this was gone before it ended.
     fn start_and_wait(&self, command: &[OsString], is_grouped: bool) -> io::Result<(WaitEnd, bool)> {
         // Orphans come here, so that they can be ended.
         set_child_subreaper(Some(getpid()))?;
         let is_bubblewrap = matches!(self.policy.kind, SandboxKind::Bubblewrap { .. });
-        // What an earlier command of the session has found out.
+        // The findings of an earlier command of the session.
         let outside = self.control.with_file_name(MOUNTED_OUTSIDE);
         if is_bubblewrap && outside.exists() {
             return self.try_to_run(command, is_grouped, false);
@@ -320,13 +320,13 @@ fn inner_of(bubblewrap: Pid) -> Option<Pid> {
     children(init).into_iter().next()
 }
 
-/// What the command gets of the environment.
+/// The environment of the command.
 fn environment() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| OsStr::to_str(name).is_some_and(keeps))
 }
 
-/// Waits until whoever started this is gone. They hold the other end of standard input while they live; where that is the
-/// command's, the other end of standard error.
+/// Waits until the process that started this is gone. They hold the other end of standard input while they live; where that
+/// is the command's, the other end of standard error.
 async fn starter_is_gone(policy: &SandboxPolicy) {
     if policy.lasting {
         return nobody_reads_errors().await;
@@ -340,7 +340,7 @@ async fn starter_is_gone(policy: &SandboxPolicy) {
     while stdin.read(&mut byte).await.is_ok_and(|length| length > 0) {}
 }
 
-/// Waits until the other end of standard error is gone, if that is a pipe. It is opened anew, so that the command's does not
+/// Waits until the other end of standard error is gone, if that is a pipe. It is opened again, so that the command's does not
 /// become one that never waits.
 async fn nobody_reads_errors() {
     let Ok(errors) = pipe::OpenOptions::new().open_sender(STDERR) else { return pending().await };

@@ -36,7 +36,7 @@ const LINGER: Duration = Duration::from_millis(100);
 /// How long a command has that was asked to end; the front process has less patience.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Sets up what is inside and runs the command.
+/// Sets up the inner process and runs the command.
 pub(super) fn main(control: &Path, command: &[OsString]) -> ExitCode {
     let opened = read_json::<HelperPlan>(&control.join(PLAN))
         .and_then(|plan| Ok((plan, OpenOptions::new().write(true).open(control.join(STATUS))?)));
@@ -157,7 +157,7 @@ fn restrict(plan: &HelperPlan, control: &Path) -> Result<(Enforcement, Option<Br
     Ok((enforced, bridge))
 }
 
-/// Makes the mounts, then enters the working directory anew: the one from before lies below them, and relative paths from it
+/// Makes the mounts, then enters the working directory again: the one from before lies below them, and relative paths from it
 /// would pass by all of them.
 fn make_mounts(plan: &HelperPlan, stand_ins: MountStandIns<'_>) -> Result<(), SetupRefusal> {
     let said = |error: io::Error| format!("the working directory could not be entered: {error}");
@@ -166,7 +166,7 @@ fn make_mounts(plan: &HelperPlan, stand_ins: MountStandIns<'_>) -> Result<(), Se
     Ok(std::env::set_current_dir(cwd).map_err(said)?)
 }
 
-/// Leaves the terminal and the group that are shared with whoever started this, and ends when the front one does.
+/// Leaves the terminal and the group that are shared with the process that started this, and ends when the front one does.
 fn leave(plan: &HelperPlan) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::HUP))?;
     if getppid().map(Pid::as_raw_pid) != plan.front {

@@ -1,4 +1,4 @@
-//! What a command may do with files, by Landlock: the only wall of the weaker kind, the second one of the other.
+//! The file permissions of a command, by Landlock: the only wall of the weaker kind, the second one of the other.
 //!
 //! Rule: what the kernel offers is used to the full; without what the weaker kind cannot do without it is refused.
 
@@ -13,7 +13,7 @@ use landlock::{
 
 /// The newest rules this knows.
 const NEWEST: ABI = ABI::V7;
-/// What a sandbox made of Landlock alone needs: rules for cutting files too.
+/// The needs of a sandbox made of Landlock alone: rules for cutting files too.
 const LEAST: ABI = ABI::V3;
 /// Versions that can be told apart from outside, the newest first.
 const VERSIONS: [(ABI, u32); 6] =
@@ -25,7 +25,7 @@ const OWN_DEVICES: [&str; 4] = ["/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm"]
 /// How many rules may be needed to leave out hidden files.
 const MAX_RULES: usize = 20_000;
 
-/// The version of Landlock there is, as far as it can be told; 6 stands for all since.
+/// The version of Landlock there is, as far as it can be told; 6 represents all since.
 pub(crate) fn version() -> Option<u32> {
     let offers = |abi| {
         let rules = Ruleset::default()
@@ -48,8 +48,8 @@ pub(super) struct FileRules<'a> {
     /// Folders with all rights.
     pub(super) writable: &'a [PathBuf],
     /// Paths that are left out of what may be read. In a writable folder, the folders on the way to one lose reading, removing
-    /// and renaming: what is beside it there when the command starts can be read, what the command makes there cannot, and
-    /// nothing there takes another name, by which a later command would see it.
+    /// and renaming: files beside it that exist when the command starts can be read, files that the command makes there
+    /// cannot, and nothing there takes another name, by which a later command would see it.
     pub(super) hidden: &'a [PathBuf],
     /// Paths in hidden ones that may be read nevertheless.
     pub(super) shown: &'a [PathBuf],
@@ -121,7 +121,7 @@ fn restrict(files: &FileRules<'_>) -> Result<RulesetStatus, LandlockError> {
 enum LandlockError {
     #[error("Landlock: {0}")]
     Ruleset(#[from] RulesetError),
-    #[error("what is to be hidden could not be looked at: {0}")]
+    #[error("the files to hide could not be read: {0}")]
     Hidden(#[from] io::Error),
 }
 
@@ -137,7 +137,7 @@ fn allow(
     Ok(rules.add_rule(PathBeneath::new(file, rights))?)
 }
 
-/// Everything on the disk but what is hidden, in as few paths as that takes.
+/// Everything on the disk except hidden files, in as few paths as that takes.
 fn beside(files: &FileRules<'_>) -> io::Result<Vec<PathBuf>> {
     let hidden: BTreeSet<_> = files.hidden.iter().map(PathBuf::as_path).collect();
     let above: BTreeSet<_> = hidden.iter().flat_map(|path| path.ancestors().skip(1)).collect();
@@ -153,7 +153,7 @@ fn beside(files: &FileRules<'_>) -> io::Result<Vec<PathBuf>> {
         let Ok(entries) = fs::read_dir(folder) else { continue };
         for entry in entries {
             let path = entry?.path();
-            // What a link points to has a rule of its own, or none.
+            // The target of a link has a rule of its own, or none.
             if above.contains(path.as_path()) || hidden.contains(path.as_path()) || path.is_symlink() {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What a command may use: limits of its processes, a limit on their number, and no capabilities.
+//! The limits of a command: limits of its processes, a limit on their number, and no capabilities.
 //!
 //! Rule: limits are only ever lowered.
 
@@ -60,7 +60,7 @@ impl ProcessGroup {
             let folder = parent.join(format!("{GROUP}{id}"));
             fs::create_dir(&folder).ok()?;
             let limit = folder.join("pids.max");
-            // Dropping the group takes back what was done of it.
+            // Dropping the group undoes its setup so far.
             let group = Self { folder, parent };
             let limited = limit.exists() && fs::write(limit, processes.to_string()).is_ok();
             (limited && fs::write(members(&group.folder), ONESELF).is_ok()).then_some(group)

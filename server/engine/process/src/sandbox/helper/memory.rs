@@ -1,12 +1,12 @@
-//! What a command may take of the machine's memory.
+//! The memory limit of a command.
 //!
-//! Rule: no limit on addresses, because programs reserve far more than they use; what counts is what is left on the machine.
+//! Rule: no limit on addresses, because programs reserve far more than they use; the free memory of the machine decides.
 //! When it runs out, the command ends, and neither the server nor the editor.
 
 use std::fs;
 use std::time::Duration;
 
-/// What the kernel says of the memory.
+/// The kernel's memory figures.
 const MEMORY: &str = "/proc/meminfo";
 /// How willingly the kernel ends a process when it has no memory left.
 const WILLINGNESS: &str = "/proc/self/oom_score_adj";

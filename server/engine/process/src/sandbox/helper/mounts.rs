@@ -1,8 +1,8 @@
-//! The mounts of a sandbox besides its root: what may be written, what may not, what is not seen.
+//! The mounts of a sandbox besides its root: writable, read-only and hidden places.
 //!
 //! Rule: mounts are made from the outside in, so that what lies deeper wins; every folder between a writable one and a held or
 //! hidden path in it is a mount of its own, because a mount cannot be renamed. They are made inside, one call of the system
-//! each; where the system does not let that, bubblewrap makes them, which reads its list of mounts anew for each.
+//! each; where the system does not let that, bubblewrap makes them, which reads its list of mounts again for each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -37,7 +37,7 @@ pub(super) enum MountKind {
 /// The mounts, by path: a path sorts after the folders it lies in.
 pub(super) type Mounts = BTreeMap<PathBuf, MountKind>;
 
-/// What stands in for hidden files and folders.
+/// The placeholder for hidden files and folders.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MountStandIns<'a> {
     pub(super) file: &'a Path,
@@ -47,7 +47,7 @@ pub(super) struct MountStandIns<'a> {
 /// Why the mounts could not be made.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum MountError {
-    /// The system lets nobody make them here.
+    /// The system refuses to make them here.
     #[error("the system does not let it make mounts inside: {0}")]
     NotPermitted(Errno),
     /// A path is another one than it was when the sandbox was made.
@@ -58,7 +58,7 @@ pub(super) enum MountError {
     Failed { path: PathBuf, source: io::Error },
 }
 
-/// The mounts for a policy and what is guarded.
+/// The mounts for a policy and the guarded files.
 pub(super) fn of(places: &PolicyPaths, survey: &GuardSurvey) -> Mounts {
     let mut mounts = Mounts::new();
     let mut add = |path: &Path, mount: MountKind| {
@@ -67,7 +67,7 @@ pub(super) fn of(places: &PolicyPaths, survey: &GuardSurvey) -> Mounts {
     };
     let held = places.held(survey);
     let hidden = places.hidden.iter().chain(&survey.hidden);
-    // What the user opened as a workspace is to be seen.
+    // The folder that the user opened as a workspace stays visible.
     let hidden = hidden.filter(|path| !places.writable.contains(*path) && places.is_seen(path));
     let hidden: BTreeSet<_> = hidden.cloned().collect();
     for path in &hidden {
@@ -215,7 +215,7 @@ fn by_descriptor(file: impl AsFd) -> PathBuf {
     beneath::by_descriptor(file)
 }
 
-/// Makes the mount on a path read-only; what else it forbids it goes on to forbid.
+/// Makes the mount on a path read-only; what else it forbids it continues to forbid.
 fn make_read_only(path: &Path) -> Result<(), Errno> {
     let mounted = open(path).map_err(|_| Errno::NOENT)?;
     let found = fstatvfs(&mounted)?.f_flag;

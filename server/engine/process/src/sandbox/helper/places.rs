@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use crate::sandbox::SandboxPolicy;
 use crate::sandbox::guard::{GuardScope, GuardSurvey, GuardedPath};
 
-/// Folders of the system that nobody can be given to write in.
+/// Folders of the system that can never be made writable.
 const NEVER_WRITABLE: [&str; 4] = ["/", "/proc", "/dev", "/sys"];
 /// Folders that every sandbox has of its own.
 const OWN: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/proc", "/dev"];
@@ -23,11 +23,11 @@ pub(super) struct PolicyPaths {
     pub(super) writable: Vec<PathBuf>,
     /// The folder for temporary files.
     pub(super) scratch: PathBuf,
-    /// What is hidden.
+    /// The hidden paths.
     pub(super) hidden: Vec<PathBuf>,
-    /// What is seen nevertheless in what is hidden.
+    /// The visible paths in hidden ones.
     pub(super) shown: Vec<PathBuf>,
-    /// What may not be changed beneath a folder to write in.
+    /// The read-only places beneath a writable folder.
     pub(super) read_only: Vec<PathBuf>,
     /// The home folder.
     pub(super) home: Option<PathBuf>,
@@ -42,7 +42,7 @@ impl PolicyPaths {
         };
         let mut hidden = resolve(&policy.hidden);
         hidden.sort();
-        // What lies in something hidden is hidden with it.
+        // Files in a hidden folder are hidden with it.
         hidden.dedup_by(|inner, outer| inner.starts_with(outer));
         Ok(Self {
             writable: writable.collect::<io::Result<_>>()?,
@@ -75,7 +75,7 @@ impl PolicyPaths {
         });
         let held = guarded.chain(self.link_targets(survey)).chain(self.read_only.iter().cloned());
         let mut held: BTreeSet<_> = held.filter(|path| self.is_in_a_root(path)).collect();
-        // What lies in a held folder is held with it, unless a folder to write in lies between.
+        // Files in a held folder are held with it, unless a writable folder lies between.
         let is_covered = |path: &Path| {
             let mut above =
                 path.ancestors().take_while(|folder| !self.writable.iter().any(|root| root == folder));

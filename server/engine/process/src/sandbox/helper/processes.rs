@@ -25,7 +25,7 @@ const FORWARDED: [Signal; 4] = [Signal::TERM, Signal::INT, Signal::HUP, Signal::
 pub(super) enum WaitEnd {
     /// The child has ended.
     Ended(WaitStatus),
-    /// What was waited for beside it has happened.
+    /// The other awaited event has happened.
     Stopped,
 }
 

@@ -1,6 +1,6 @@
 //! Which calls of the system a command may not make.
 //!
-//! Rule: a call that could reach past the sandbox fails with an error programs know, so that they go on without it;
+//! Rule: a call that could reach past the sandbox fails with an error programs know, so that they continue without it;
 //! calls in another machine's numbering end the process.
 
 use std::collections::BTreeMap;
@@ -112,7 +112,7 @@ const NAMESPACES: [i32; 7] = [
 const TERMINAL: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
 /// The families of sockets of the internet.
 const INTERNET: [i32; 2] = [libc::AF_INET, libc::AF_INET6];
-/// Those of the bridge to the proxy.
+/// The calls of the bridge to the proxy.
 const UNIX: [i32; 1] = [libc::AF_UNIX];
 /// Calls from this number on are in the numbering of another machine (x32).
 const FOREIGN: u32 = 0x4000_0000;
@@ -123,16 +123,16 @@ const ALLOW: u32 = 0x7fff_0000;
 /// Which sockets may be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sockets {
-    /// Those of the internet; the network is empty, or allowed.
+    /// The calls of the internet; the network is empty, or allowed.
     Internet,
-    /// Those to processes of this machine.
+    /// The calls to processes of this machine.
     Unix,
     /// None but pairs.
     None,
 }
 
 impl Sockets {
-    /// What a network needs where there is no namespace around it.
+    /// The calls of a network without a namespace around it.
     pub(super) fn without_namespace(network: &Network) -> Self {
         match network {
             Network::Off | Network::Allowed { .. } => Self::None,
@@ -199,7 +199,7 @@ fn refusals(sockets: Sockets, alone: bool) -> Result<SyscallRules, seccompiler::
         when(&[(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(flag), flag)])
     });
     rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
-    // The kernel looks at the lower half of the number only.
+    // The kernel checks the lower half of the number only.
     let typing = TERMINAL.into_iter().map(|request| {
         when(&[(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request & u64::from(u32::MAX))])
     });

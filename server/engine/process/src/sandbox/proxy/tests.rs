@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-/// Addresses of names, and how often somebody asked.
+/// Addresses of names, and the number of lookups.
 #[derive(Default)]
 struct Names {
     addresses: HashMap<&'static str, Vec<IpAddr>>,
@@ -36,7 +36,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// A proxy for these hosts, where `PORT` stands for that of a server on loopback; `home.example` and
+    /// A proxy for these hosts, where `PORT` represents that of a server on loopback; `home.example` and
     /// `other.example` are there.
     async fn new(allowed: &[&str], denied: &[&str], local: bool) -> Self {
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -67,7 +67,7 @@ impl Fixture {
         UnixStream::connect(self.folder.path().join("proxy")).await.unwrap()
     }
 
-    /// Sends the head of a request, where `PORT` stands for the server's.
+    /// Sends the head of a request, where `PORT` represents the server's.
     async fn send(&self, head: &str) -> UnixStream {
         let mut stream = self.connect().await;
         stream.write_all(head.replace("PORT", &self.port.to_string()).as_bytes()).await.unwrap();
@@ -192,7 +192,7 @@ async fn connections_beyond_the_limit_wait_for_their_turn() {
     for _ in 0..MAX_CONNECTIONS {
         servers.push(fixture.server.accept().await.unwrap().0);
     }
-    // Time goes on only when nobody has anything to do.
+    // Time continues only when all tasks are idle.
     tokio::time::pause();
     assert!(timeout(Duration::from_secs(1), fixture.server.accept()).await.is_err(), "one more got through");
     for _ in MAX_CONNECTIONS..ALL {

@@ -85,7 +85,7 @@ fn events(answer: &ScriptedAnswer<'_>) -> Vec<Bytes> {
     events
 }
 
-/// What the stream adds for a part; `index` is that of the call, if it is one.
+/// The events of a part; `index` is that of the call, if it is one.
 fn deltas(answer: &ScriptedAnswer<'_>, part: &AnswerPart, index: usize) -> Vec<Value> {
     let in_field =
         |field: &str, text: &str| pieces(text, answer.chunk).map(|text| json!({ field: text })).collect();

@@ -12,7 +12,7 @@ struct BlockEvents {
     whole: Value,
     /// The block as the stream starts it.
     start: Value,
-    /// What the stream adds.
+    /// The events of the stream.
     deltas: Vec<Value>,
 }
 

@@ -1,6 +1,6 @@
-//! What the Chat Completions API would refuse.
+//! The refusals of the Chat Completions API.
 //!
-//! Rule: every call is answered by a message with the role `tool` before anything else is said. Servers that are
+//! Rule: every call is answered by a message with the role `tool` before anything else. Servers that are
 //! compatible put histories into templates of their own, so arguments must be JSON and prompts must not be empty,
 //! though the API itself would take them.
 

@@ -1,4 +1,4 @@
-//! What Gemini's API would refuse.
+//! The refusals of Gemini's API.
 //!
 //! Rule: users and the model take turns, and every call has its result in the content right after it. Calls are signed as
 //! Gemini 3 wants them.

@@ -1,4 +1,4 @@
-//! What the Messages API would refuse.
+//! The refusals of the Messages API.
 //!
 //! Rule: users and the model take turns, and every call has its result at once and first.
 

@@ -1,4 +1,4 @@
-//! What a strict Ollama server would refuse.
+//! The refusals of a strict Ollama server.
 //!
 //! Rule: stricter than the server, which puts almost anything into its templates: unknown fields, empty messages and results
 //! without calls are refused, because a model would silently read nonsense.

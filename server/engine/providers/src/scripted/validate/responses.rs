@@ -1,7 +1,7 @@
-//! What the Responses API would refuse.
+//! The refusals of the Responses API.
 //!
-//! Rule: what is kept and what is sent are one list of items, in which every call has one output, and reasoning stands
-//! before what it led to.
+//! Rule: the kept and the sent items are one list of items, in which every call has one output, and reasoning precedes
+//! what it led to.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

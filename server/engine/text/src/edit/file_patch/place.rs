@@ -1,7 +1,7 @@
 //! Where the sections of a patch belong in a text, and the edits that they come to.
 //!
-//! Rule: rather refuse than guess. Lines that a section keeps or takes out must stand in the text: exactly, else but for
-//! quotes, else in one place as Edit finds whole lines. Without a header they must stand in one place only.
+//! Rule: rather refuse than guess. Lines that a section keeps or takes out must be in the text: exactly, else but for
+//! quotes, else in one place as Edit finds whole lines. Without a header they must be in one place only.
 
 use std::ops::Range;
 
@@ -32,22 +32,22 @@ pub struct SectionRefusal {
     pub section: usize,
     /// The lines that were looked for.
     pub wanted: String,
-    /// What is wrong.
+    /// The problem.
     pub fault: SectionFault,
 }
 
-/// What is wrong with a section.
+/// The problems of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SectionFault {
     /// No line of the text is this header.
     NoHeader(String),
-    /// The lines do not stand in the text.
+    /// The lines do not be in the text.
     NotFound,
     /// They stand at the end of the text only if the text were another.
     NotAtEnd,
     /// They stand at these lines, from 1, and nothing says which is meant.
     Ambiguous(Vec<usize>),
-    /// They stand in one place otherwise than given, and how the new lines are to be written there does not follow.
+    /// They are in one place otherwise than given, and how the new lines are to be written there does not follow.
     Unclear {
         /// Their lines in the text, from 0.
         lines: Range<usize>,
@@ -60,17 +60,17 @@ pub enum SectionFault {
     Overlap,
 }
 
-/// Where a section stands.
+/// The place of a section.
 enum SectionPlace {
     /// At these lines of the text, from 0, which are kept as they are where the section keeps them.
     Lines(Range<usize>),
-    /// Otherwise than given: what is changed there, and how they stand.
+    /// Otherwise than given: the changes there, and their form.
     Otherwise(Vec<TextEdit>, PassageNote),
 }
 
 impl PatchedText {
     /// The edits that sections come to in a text. `is_stale` says whether the text has changed since the caller read it: lines
-    /// that stand there otherwise than given are not taken for those that were read, then.
+    /// that stand there otherwise than given are not treated as those that were read, then.
     ///
     /// # Errors
     /// [`SectionRefusal`] of the first section that cannot be applied.
@@ -112,7 +112,7 @@ impl PatchedText {
 }
 
 impl PatchSection {
-    /// The lines that must stand in the text.
+    /// The lines that must be in the text.
     fn old_lines(&self) -> Vec<&str> {
         let lines = self.lines.iter().filter_map(|line| match line {
             PatchLine::Context(text) | PatchLine::Removed(text) => Some(text.as_str()),
@@ -171,7 +171,7 @@ impl<'text> TextLines<'text> {
         Ok(at)
     }
 
-    /// The place of a section, which is below `begin` unless it stands in one place only.
+    /// The place of a section, which is below `begin` unless it is in one place only.
     fn place(
         &self,
         section: &PatchSection,
@@ -265,7 +265,7 @@ impl<'text> TextLines<'text> {
         }
     }
 
-    /// The edits of a section whose first line stands at `at`: each run of removed and added lines is one.
+    /// The edits of a section whose first line is at `at`: each run of removed and added lines is one.
     fn changes(&self, section: &PatchSection, mut at: usize) -> Vec<TextEdit> {
         let mut edits = Vec::new();
         let mut run: Option<(usize, Vec<&str>)> = None;

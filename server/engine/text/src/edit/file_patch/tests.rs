@@ -163,7 +163,7 @@ fn a_section_that_leaves_a_doubt_is_refused() {
             "{lines:?}: {fault:?}"
         );
     }
-    // One line of two stands otherwise: no change of indentation leads there.
+    // One line of two differs: no change of indentation leads there.
     assert_eq!(
         patched("  one();\n    two();\n", "@@\n-one();\n-two();\n+six();"),
         Err(SectionFault::NotFound)

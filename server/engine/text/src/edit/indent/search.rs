@@ -1,6 +1,6 @@
 //! Looking for the lines of a passage from its longest line, without splitting the text into lines.
 //!
-//! Rule: a line is whole: nothing but blanks stands before and behind what is looked for. Every line looked at is counted.
+//! Rule: a line is whole: nothing but blanks is before and behind the searched text. Every line checked is counted.
 
 use std::ops::Range;
 
@@ -24,7 +24,8 @@ pub(super) fn line_of_body(text: &str, at: usize, body: &str) -> Option<usize> {
     is_whole.then_some(start)
 }
 
-/// The bytes of the lines that end before a line and go on with it, if their bodies are those wanted before and from there.
+/// The bytes of the lines that end before a line and continue with it, if their bodies are those wanted before and from
+/// there.
 pub(super) fn bytes_around(
     text: &str,
     line: usize,

@@ -1,4 +1,4 @@
-//! What the journal holds of the agent's changes.
+//! The agent's changes in the journal.
 //!
 //! Rule: an entry is a fact that happened; fields are only ever added, with a default.
 
@@ -22,12 +22,12 @@ pub enum LedgerEntry {
         /// Its text.
         base: BlobId,
     },
-    /// Somebody other than the agent changed a text.
+    /// A text was changed by others than the agent.
     Typed {
         /// The file or document.
         target: Target,
-        /// What changed, step by step: each step's edits are of the text after the step before. Steps are not joined:
-        /// what is deleted and typed again piece by piece comes back otherwise than in one piece.
+        /// The changes, step by step: each step's edits are of the text after the step before. Steps are not joined:
+        /// text that is deleted and retyped piece by piece comes back differently than in one piece.
         steps: Vec<Vec<TextEdit>>,
     },
     /// The agent changed a text, or wants to.
@@ -43,13 +43,13 @@ pub enum LedgerEntry {
     Replaced {
         /// The file.
         target: Target,
-        /// Whose it is.
+        /// Its owner.
         change: ChangeOrigin,
         /// The hunk's id.
         hunk: HunkId,
-        /// What was there.
+        /// The former text.
         before: FileImage,
-        /// What was there then.
+        /// The text at that time.
         after: FileImage,
         /// Whether the text that was followed under the file's name went with it, and comes back with it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -76,13 +76,13 @@ pub enum LedgerEntry {
         /// The proposals.
         hunks: Vec<HunkId>,
     },
-    /// What a file was before a turn changed it for the first time.
+    /// The state of a file before its first change by a turn.
     Before {
         /// The turn.
         turn: TurnId,
         /// The file or document.
         target: Target,
-        /// What it was.
+        /// The former state.
         before: FileBefore,
     },
     /// A file is removed because its creation was undone.
@@ -92,23 +92,23 @@ pub enum LedgerEntry {
         /// Its mode bits, which it gets again when it is made again.
         mode: u32,
     },
-    /// The model was told what became of these hunks.
+    /// The model learned the outcome of these hunks.
     Told {
         /// The turn whose prompt told it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         turn: Option<TurnId>,
-        /// The hunks, as they were told of.
+        /// The hunks, as they were reported.
         hunks: Vec<HunkId>,
     },
 }
 
-/// What a file was.
+/// The former state of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum FileBefore {
     /// There was none.
     Absent,
-    /// An open document; how it was on disk nobody has looked.
+    /// An open document; its state on disk is unknown.
     Document {
         /// Its text.
         text: BlobId,
@@ -118,14 +118,14 @@ pub enum FileBefore {
         /// Its bytes.
         bytes: BlobId,
     },
-    /// What a command found.
+    /// The finding of a command.
     Image {
-        /// What that was.
+        /// The former content.
         image: FileImage,
     },
 }
 
-/// Whose a change is.
+/// The session of the a change is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangeOrigin {
@@ -135,7 +135,7 @@ pub struct ChangeOrigin {
     pub turn: TurnId,
     /// The call.
     pub call: CallId,
-    /// What it does to the file.
+    /// Its effect on the file.
     pub kind: HunkKind,
     /// The prompt that asks about it; `None` when it is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -148,6 +148,6 @@ pub struct ChangeOrigin {
 pub struct NewHunk {
     /// Its id.
     pub id: HunkId,
-    /// What it changes, in bytes of the text before the whole change.
+    /// Its range, in bytes of the text before the whole change.
     pub edits: Vec<TextEdit>,
 }

@@ -1,15 +1,15 @@
 //! Which hunks an act of the user's means, and what it comes to.
 //!
-//! Rule: planning changes nothing; what stands on a hunk goes with it, and what it stands on comes with it.
+//! Rule: planning changes nothing; the layers on a hunk go with it, and the layers below come with it.
 
 use super::*;
 
-/// What an action comes to for the hunks of one file.
+/// The effect of an action on the hunks of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolutionPlan {
     /// The states hunks will have.
     pub moves: Vec<(HunkId, HunkState)>,
-    /// Hunks that the user's own text stands in, and that are left alone for now.
+    /// Hunks that the user's own text is in, and that are left alone for now.
     pub conflicts: Vec<HunkId>,
 }
 
@@ -24,7 +24,7 @@ impl Ledger {
             Selection::Session => hunk.state.is_waiting(),
         };
         let mut selected: BTreeMap<Target, Vec<HunkId>> = BTreeMap::new();
-        // The newest first: what was replaced last is the first to come back.
+        // The newest first: the last replacement comes back first.
         for (id, replaced) in self.replaced.iter().rev() {
             let is_meant = match selection {
                 Selection::Hunks(ids) => ids.contains(id),
@@ -50,7 +50,7 @@ impl Ledger {
         selected
     }
 
-    /// What an action comes to for hunks of one file. With `force` what the user has changed is taken out as well, and
+    /// The effect of an action on hunks of one file. With `force` the user's changes are taken out as well, and
     /// the user's own text stays.
     #[must_use]
     pub fn plan(&self, target: &Target, ids: &[HunkId], action: ReviewAction, force: bool) -> ResolutionPlan {
@@ -61,7 +61,7 @@ impl Ledger {
         self.plan_moves(target, wanted.collect(), force)
     }
 
-    /// What it comes to to bring hunks of one file into states.
+    /// The steps that bring hunks of one file into states.
     #[must_use]
     pub fn plan_moves(
         &self,
@@ -91,7 +91,7 @@ impl Ledger {
         plan
     }
 
-    /// A hunk that is to be in a state, with what stands on it and goes with it, or what it stands on and comes with it.
+    /// A hunk that is to be in a state, with the layers on it that go with it, or the layers below that come with it.
     fn closure(
         &self,
         survey: &WeaveSurvey<'_>,
@@ -121,7 +121,7 @@ impl Ledger {
         moves
     }
 
-    /// What an action on one resolution of the past comes to: the moves that take it back, by file.
+    /// The effect of an action on one resolution of the past: the moves that take it back, by file.
     #[must_use]
     pub fn moves_to_revert(
         &self,
@@ -178,7 +178,7 @@ impl Ledger {
         found
     }
 
-    /// The hunks of a target that are applied and that nobody has looked at.
+    /// The hunks of a target that are applied and not reviewed.
     #[must_use]
     pub fn applied(&self, target: &Target) -> Vec<HunkId> {
         let of_text = self.files.get(target).into_iter().flat_map(|tracked| &tracked.hunks);
@@ -186,7 +186,7 @@ impl Ledger {
         of_text.chain(whole).filter(|id| self.state(id) == Some(HunkState::Applied)).cloned().collect()
     }
 
-    /// The files with hunks that are applied and that nobody has looked at.
+    /// The files with hunks that are applied and not reviewed.
     #[must_use]
     pub fn applied_targets(&self) -> Vec<Target> {
         let mut targets: Vec<Target> = self.files.keys().cloned().collect();

@@ -16,17 +16,17 @@ use kode_base::paths::Target;
 pub enum HunkState {
     /// Asked for, not in the text.
     Proposed,
-    /// In the text, not looked at yet.
+    /// In the text, not checked yet.
     Applied,
     /// In the text for good: the user kept it, saved or committed the file.
     Kept,
     /// Not in the text: rejected or undone. It can be brought back.
     Undone,
-    /// In the text, was to be undone, and the user's own changes stand in it: the user decides.
+    /// In the text, was to be undone, and the user's own changes are in it: the user decides.
     Conflict,
 }
 
-/// What a hunk does to its file.
+/// The effect of a hunk on its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum HunkKind {
@@ -40,7 +40,7 @@ pub enum HunkKind {
     Binary,
 }
 
-/// A hunk as it stands now.
+/// A hunk unchanged now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HunkView {
     /// Its id.
@@ -49,14 +49,14 @@ pub struct HunkView {
     pub turn: TurnId,
     /// The call that made it.
     pub call: CallId,
-    /// What it does to the file.
+    /// Its effect on the file.
     pub kind: HunkKind,
     /// Where it is in its life.
     pub state: HunkState,
     /// The bytes of the text that it reaches over; empty where it only takes text away, or is not in the text.
     pub range: Range<usize>,
     /// The whole lines around `range`, counted from 0; empty when without the hunk there would be lines, and with it
-    /// there are none.
+    /// no layer exists.
     pub lines: Range<usize>,
     /// These lines without the hunk.
     pub old_text: String,
@@ -94,7 +94,7 @@ pub enum Selection {
     Session,
 }
 
-/// What the user does about hunks.
+/// The user's action on hunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ReviewAction {

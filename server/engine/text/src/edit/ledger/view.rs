@@ -4,7 +4,7 @@
 
 use super::*;
 
-/// What the model has not been told of a hunk.
+/// The unreported changes of a hunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HunkNews {
     /// The hunk.
@@ -32,7 +32,7 @@ impl Ledger {
         targets.into_iter().filter_map(|target| self.review_of(target)).collect()
     }
 
-    /// The hunks of a file that wait for the user; `None` when there are none.
+    /// The hunks of a file that wait for the user; `None` if none exist.
     #[must_use]
     pub fn review_of(&self, target: &Target) -> Option<FileReview> {
         let tracked = self.files.get(target);
@@ -62,7 +62,7 @@ impl Ledger {
         Some(tracked.weave.project(&tracked.text, &self.switches(moves)))
     }
 
-    /// What the model does not know of its changes, when the conversation has forgotten these turns.
+    /// The unknown part of its changes for the model, when the conversation has forgotten these turns.
     #[must_use]
     pub fn news(&self, forgotten: &BTreeSet<TurnId>) -> Vec<HunkNews> {
         let mut news = Vec::new();
@@ -129,7 +129,7 @@ impl TrackedText {
     }
 }
 
-/// What the model knows of a hunk in a conversation that has forgotten these turns; `None` when that is nothing.
+/// The model's knowledge of a hunk in a conversation that has forgotten these turns; `None` when that is nothing.
 fn known<'t>(
     change: &ChangeOrigin,
     told: &'t [HunkNotice],

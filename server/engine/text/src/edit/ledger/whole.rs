@@ -1,6 +1,6 @@
 //! Hunks that are files as a whole: what commands did to files that are no text, were deleted, or are open.
 //!
-//! Rule: what was replaced last comes back first. The text that was followed under a replaced file's name goes aside
+//! Rule: the last replacement comes back first. The text that was followed under a replaced file's name goes aside
 //! with its hunks, and comes back with the file.
 
 use super::*;
@@ -16,7 +16,7 @@ pub(super) struct WholeFileHunk {
     pub(super) order: u64,
     pub(super) told: Vec<HunkNotice>,
     pub(super) sets_aside: bool,
-    /// What is followed under the file's name when the hunk is in the other state.
+    /// The text followed under the file's name when the hunk is in the other state.
     pub(super) aside: Option<AsideText>,
 }
 
@@ -35,9 +35,9 @@ pub type FileStep = (Target, Vec<(HunkId, HunkState)>);
 pub struct FileReplacement {
     /// The file.
     pub target: Target,
-    /// What is there if nobody has touched it.
+    /// The expected content, unless it was changed.
     pub expected: FileImage,
-    /// What is to be there.
+    /// The wanted content.
     pub wanted: FileImage,
 }
 
@@ -54,7 +54,7 @@ impl Ledger {
         !self.hunks.contains_key(hunk) && self.text_hunk(hunk).is_some()
     }
 
-    /// What has to become of files for hunks that are files as a whole to be in these states.
+    /// The wanted files for hunks that are files as a whole to be in these states.
     #[must_use]
     pub fn replacements(&self, moves: &[(HunkId, HunkState)]) -> Vec<FileReplacement> {
         let replacement = |(id, state): &(HunkId, HunkState)| {
@@ -68,8 +68,8 @@ impl Ledger {
         moves.iter().filter_map(replacement).collect()
     }
 
-    /// The steps in which hunks can be brought into states, each of one file: what was made last is taken out first, then
-    /// what was made first is brought back first. A step is one file as a whole, or hunks of a text.
+    /// The steps in which hunks can be brought into states, each of one file: the last change is taken out first, then
+    /// the first change is brought back first. A step is one file as a whole, or hunks of a text.
     #[must_use]
     pub fn steps(&self, wanted: &BTreeMap<Target, Vec<(HunkId, HunkState)>>) -> Vec<FileStep> {
         let (mut out, mut back) = (Vec::new(), Vec::new());
@@ -144,7 +144,7 @@ impl Ledger {
         steps
     }
 
-    /// What is followed under a file's name changes places with what its replacement has set aside.
+    /// Swaps the text followed under a file's name with the text that its replacement has set aside.
     pub(super) fn exchange(&mut self, place: usize) {
         let Some((_, replaced)) = self.replaced.get_mut(place).filter(|(_, hunk)| hunk.sets_aside) else {
             return;

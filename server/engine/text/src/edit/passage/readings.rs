@@ -1,4 +1,4 @@
-//! Passages that stand in a text in one place as given, and can be read in another way all the same.
+//! Passages that are in a text in one place as given, and can be read in another way all the same.
 //!
 //! Rule: where two readings of a request lead to different texts, it has none. A passage of whole lines has one reading.
 
@@ -7,8 +7,8 @@ use std::ops::Range;
 use crate::edit::diff::{common_ends, split_lines, without_break};
 use crate::edit::indent::{IndentChange, IndentedMatch};
 
-/// The lines, from 0, where a passage stands as whole lines with another indentation, if it begins or ends within a line in
-/// the `place` where it stands as given: `}` of several lines may be meant there, or be the beginning of `});` by chance. So
+/// The lines, from 0, of a passage as whole lines with another indentation, if it begins or ends within a line in
+/// the `place` its place as given: `}` of several lines may be meant there, or be the beginning of `});` by chance. So
 /// may a line with fewer blanks before it than there, where another one has fewer still.
 pub(super) fn whole_lines_elsewhere(text: &str, place: &Range<usize>, old: &str) -> Vec<Range<usize>> {
     let (before, after) = (line_before(text, place.start), line_after(text, place.end));

@@ -1,4 +1,4 @@
-//! Where the layers of a weave stand and what stands on them, found for all of them in one pass.
+//! The places of the layers of a weave and the layers on them, found for all of them in one pass.
 //!
 //! Rule: a survey answers for the weave as it is; what it says of one layer costs what that layer reaches over, never
 //! what the weave holds, so that a list of all layers is no slower than the text is long.
@@ -10,17 +10,17 @@ use ropey::Rope;
 
 use super::{LayerId, LayerPlace, LayerRun, Weave, WeaveSpan};
 
-/// What there is to know of the layers of a weave.
+/// The data about the layers of a weave.
 pub struct WeaveSurvey<'weave> {
     weave: &'weave Weave,
     /// The byte of the text at which each span starts.
     starts: Vec<usize>,
     footprints: Vec<Option<Footprint>>,
-    /// For each layer those that it stands on.
+    /// For each layer those that it is on.
     supports: OnceCell<Vec<Vec<LayerId>>>,
 }
 
-/// What a layer reaches over, from the first of its spans to the last.
+/// The range of a layer, from the first of its spans to the last.
 #[derive(Clone, Debug)]
 struct Footprint {
     spans: Range<usize>,
@@ -46,7 +46,7 @@ impl<'weave> WeaveSurvey<'weave> {
         Self { weave, starts, footprints, supports: OnceCell::new() }
     }
 
-    /// Where a layer stands in `text`, which is the text as it is.
+    /// Where a layer is in `text`, which is the text as it is.
     #[must_use]
     pub fn place(&self, text: &Rope, layer: LayerId) -> LayerPlace {
         let footprint = self.footprint(layer);
@@ -101,7 +101,7 @@ impl<'weave> WeaveSurvey<'weave> {
         })
     }
 
-    /// A stretch of the text with other layers switched on. Of what is hidden at its two ends only that of `own` layers
+    /// A stretch of the text with other layers switched on. Of the hidden text at its two ends only that of `own` layers
     /// is part of it.
     pub(super) fn project_range(
         &self,
@@ -177,7 +177,7 @@ impl<'weave> WeaveSurvey<'weave> {
 }
 
 /// The whole lines around a change whose last own span is hidden with this text, if it is. Where whole lines were taken
-/// out, and nothing was put in, there are none.
+/// out, and nothing was put in, no layer remains.
 fn lines_around(text: &Rope, range: &Range<usize>, last: Option<&str>) -> Range<usize> {
     let starts_line = |at: usize| text.line_to_byte(text.byte_to_line(at)) == at;
     let whole_lines = last.is_some_and(|text| text.ends_with(['\n', '\r']));

@@ -301,7 +301,7 @@ proptest! {
                     let edits: Vec<_> = edits.iter().map(|edit| (edit.range.clone(), edit.new_text.as_str())).collect();
                     let before = page.shown();
                     let switched = page.user(&edits);
-                    // Where it was not recognised (other layers stand in it), it counts as typing.
+                    // Where it was not recognised (other layers are in it), it counts as typing.
                     if switched.is_empty() {
                         deleted.extend(before.chars().filter(|char| !page.shown().contains(*char)));
                         deleted.retain(|char| !page.shown().contains(*char));
@@ -317,7 +317,7 @@ proptest! {
                     page.check();
                     let after = page.weave.project(&page.text, &others);
                     prop_assert_eq!(&before, &after);
-                    // From here on what the layer did is nobody's.
+                    // From here on the layer's text has no owner.
                     deleted.extend(original.chars().chain(typed.iter().copied()).filter(|char| !after.contains(*char)));
                     for_good.extend(after.chars());
                 }

@@ -1,6 +1,6 @@
 //! The contents a shadow holds, in one file without a name that is gone with the last handle to it.
 //!
-//! Rule: contents are only added and found by their hash, so that whoever holds a pack finds what it has put there.
+//! Rule: contents are only added and found by their hash, so that the owner of a pack finds its contents there.
 //! Of all these contents few are ever needed: those that a command changes. Only they become blobs.
 
 use std::collections::HashMap;
@@ -66,7 +66,7 @@ impl Pack {
         Ok(bytes)
     }
 
-    /// Length of its file in bytes, contents that nobody needs any more included.
+    /// Length of its file in bytes, unneeded contents included.
     pub(super) fn length(&self) -> u64 {
         self.inner.lock().length
     }

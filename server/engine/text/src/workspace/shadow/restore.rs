@@ -1,7 +1,8 @@
-//! Puts back what was at a path.
+//! Restores the content at a path.
 //!
-//! Rule: only what is recognized is replaced or removed, looked at again in the last moment, by a folder that is held open; no
-//! link is followed, nothing outside the workspace is touched, and of folders only those go that hold no file and stand in the way.
+//! Rule: only recognized content is replaced or removed, checked again in the last moment, by a folder that is held open; no
+//! link is followed, nothing outside the workspace is touched, and of folders only those go that hold no file and are in
+//! the way.
 
 use std::fs::Metadata;
 use std::io::{self, Read};
@@ -21,10 +22,10 @@ pub(super) const MODE_BITS: u32 = 0o7777;
 /// Why a file was not restored. It is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// It is not what it was expected to be: somebody has changed it since.
+    /// It differs from the expected content: it was changed since.
     #[error("`{0}` has changed since and was left as it is")]
     Changed(AbsPath),
-    /// What it was, or what it is expected to be, is not known well enough.
+    /// Its former or expected state is not known well enough.
     #[error("`{path}` cannot be restored: {reason}")]
     NotKept {
         /// The file.
@@ -35,12 +36,12 @@ pub enum RestoreError {
     /// It is not in the workspace, or is version control's.
     #[error("`{0}` is not among the files of the workspace that can be restored")]
     Outside(AbsPath),
-    /// Something stands where a folder or the file has to be.
+    /// Something is where a folder or the file has to be.
     #[error("`{path}` cannot be restored: `{}` is in the way; move it elsewhere and try again", obstacle.display())]
     InTheWay {
         /// The file.
         path: AbsPath,
-        /// What is in the way: a file or link in the place of a folder, or a folder with files in it.
+        /// The obstacle: a file or link in the place of a folder, or a folder with files in it.
         obstacle: PathBuf,
     },
     /// The system failed to write it, or its kept bytes are gone.
@@ -48,7 +49,7 @@ pub enum RestoreError {
     Io {
         /// The file.
         path: AbsPath,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -64,7 +65,7 @@ pub(super) struct FileRestore<'r> {
 }
 
 impl FileRestore<'_> {
-    /// Makes `wanted` of it, if it is what is expected.
+    /// Makes `wanted` of it, if it has the expected content.
     pub(super) fn put(&self, wanted: &FileImage) -> Result<(), RestoreError> {
         self.check_folders()?;
         if is_kept(wanted) && self.is(wanted) {
@@ -120,7 +121,7 @@ impl FileRestore<'_> {
         written.map_err(|error| self.io(error))
     }
 
-    /// Makes the folders above the file, and removes a folder without files that stands in its place.
+    /// Makes the folders above the file, and removes a folder without files that is in its place.
     fn make_room(&self) -> Result<Anchor, RestoreError> {
         let path = self.path.as_path();
         if path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
@@ -148,7 +149,7 @@ impl FileRestore<'_> {
         Ok(std::fs::canonicalize(root).map_err(|error| self.io(error))?.join(beneath))
     }
 
-    /// Whether the image is what is at the path.
+    /// Whether the image equals the content at the path.
     fn is(&self, image: &FileImage) -> bool {
         match self.anchor() {
             Ok(Some(anchor)) => self.is_at(&anchor, image),
@@ -219,7 +220,7 @@ impl FileRestore<'_> {
     }
 }
 
-/// What is at a path, with its bytes kept if they are at most so many.
+/// The content at a path, with its bytes kept up to this many.
 pub(super) fn image(path: &Path, blobs: &Blobs, max_bytes: u64) -> FileImage {
     let not_kept = |reason| FileImage::NotKept { reason };
     let metadata = match path.symlink_metadata() {

@@ -1,6 +1,6 @@
 //! A real folder, real changes, and what the shadow says about them.
 //!
-//! Rule: what is expected is worked out from the disk itself, never from the code under test.
+//! Rule: the expected state is computed from the disk itself, never from the code under test.
 
 mod property;
 
@@ -21,7 +21,7 @@ struct Fixture {
     folder: TempDir,
 }
 
-/// What a snapshot has of a file or link.
+/// The entry of a file or link in a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Entry {
     File(Vec<u8>, u32),
@@ -150,7 +150,7 @@ fn what_had_no_time_is_read_later_and_what_is_unchanged_is_not_read_again() {
     fixture.shadow.limits.read_time = MAX_READ_TIME;
     assert_eq!(fixture.shadow.before().coverage().kept, 600);
 
-    // Without time to read, what is still known was not read.
+    // Without time to read, known state was not read.
     let mut settled = FileTree::clone(&fixture.shadow.tree.lock());
     settled.settle();
     *fixture.shadow.tree.lock() = Arc::new(settled);

@@ -1,7 +1,7 @@
-//! What a shadow knows of the workspace at one moment, and how it learns that with as little reading as possible.
+//! A shadow's knowledge of the workspace at one moment, gathered with as little reading as possible.
 //!
 //! Rule: a content is carried over only while nothing says that the file may have changed: its stat is the same and
-//! was older than the clock's granularity when the content was read. Whatever is not known is said not to be.
+//! was older than the clock's granularity when the content was read. Unknown state is reported as unknown.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -27,14 +27,14 @@ pub(super) struct FileTree {
     pub(super) files: HashMap<OsString, TreeEntry>,
     pub(super) pack: Pack,
     folders: HashMap<OsString, IgnoreStamps>,
-    /// Whether everything was looked at but what the gaps name by its path.
+    /// Whether everything was checked but what the gaps name by its path.
     is_complete: bool,
     gaps: Vec<CoverageGap>,
     /// The clock before the first look.
     started: (i64, i64),
 }
 
-/// What is known of a file.
+/// The known state of a file.
 #[derive(Clone, Debug)]
 pub(super) struct TreeEntry {
     pub(super) stat: Stat,
@@ -43,7 +43,7 @@ pub(super) struct TreeEntry {
     is_settled: bool,
 }
 
-/// What is known of what is in a file.
+/// The known content of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum EntryContent {
     /// In the pack.
@@ -54,10 +54,10 @@ pub(super) enum EntryContent {
     Unknown(NotKeptReason),
 }
 
-/// What becomes of a known file that exists and that the walk has not come by, because it is ignored by now.
+/// The handling of a known file that exists and that the walk has not come by, because it is ignored by now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HiddenFiles {
-    /// It is looked at nevertheless: it was covered when the command began.
+    /// It is checked nevertheless: it was covered when the command began.
     Follow,
     /// It is forgotten, like any ignored file.
     Forget,
@@ -72,7 +72,7 @@ pub(super) enum Absence {
     Unknown,
 }
 
-/// What looking costs at most, and where contents are kept.
+/// The limits of a check, and where contents are kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScanResources<'m> {
     pub(super) roots: &'m [AbsPath],
@@ -120,7 +120,7 @@ impl TreeEntry {
 }
 
 impl FileTree {
-    /// Looks at the workspace, knowing what it was at an earlier moment.
+    /// Checks the workspace, knowing what it was at an earlier moment.
     pub(super) fn look(base: &Self, means: ScanResources<'_>, hidden: HiddenFiles) -> Self {
         let ScanResources { roots, limits, .. } = means;
         let started = clock(SystemTime::now());
@@ -131,7 +131,7 @@ impl FileTree {
             files = follow(base, &mut found, roots, walk_deadline);
         }
         let mut unread = Vec::new();
-        // Files known before come first, so that what is covered stays covered.
+        // Files known before come first, so that covered files stay covered.
         let is_known = |path: &OsString| base.files.contains_key(path);
         let (known, new): (Vec<_>, Vec<_>) =
             std::mem::take(&mut found.files).into_iter().partition(|(path, _)| is_known(path));
@@ -201,7 +201,7 @@ impl FileTree {
         }
     }
 
-    /// Whether the ignore files of a folder have only been added to, so that what is seen by their later state was
+    /// Whether the ignore files of a folder have only been added to, so that files seen by their later state were
     /// seen by the earlier one too.
     fn ignores_more(&self, later: &Self, folder: &Path, before: &IgnoreStamps, after: &IgnoreStamps) -> bool {
         let text = |tree: &Self, name: &str, stat: &Option<Stat>| match stat {
@@ -226,7 +226,7 @@ impl FileTree {
 
     /// Reads files until time or room is used up.
     fn read(&mut self, mut unread: Vec<UnreadFile>, means: ScanResources<'_>) {
-        // What is covered stays so; of the others the small ones come first, so that as many as possible are.
+        // Covered files stay covered; of the others the small ones come first, so that as many as possible are.
         unread.sort_unstable_by_key(|file| (!file.is_kept, file.stat.size));
         let carried: u64 = self.files.values().map(TreeEntry::kept_bytes).sum();
         let mut reader = ContentReader {
@@ -237,7 +237,7 @@ impl FileTree {
             failure: None,
         };
         for file in unread {
-            // What has vanished meanwhile is absent.
+            // Files that have vanished meanwhile are absent.
             if let Some(held) = reader.held(&file) {
                 self.files.insert(file.path, held);
             }
@@ -287,7 +287,7 @@ struct ContentReader<'m> {
 }
 
 impl ContentReader<'_> {
-    /// What can be known of a file; `None` when it is gone.
+    /// The knowledge of a file; `None` when it is gone.
     fn held(&mut self, file: &UnreadFile) -> Option<TreeEntry> {
         // Before the stat that counts, so that a write in between is noticed.
         let now = clock(SystemTime::now());
@@ -367,7 +367,7 @@ pub(super) fn open(path: &Path) -> io::Result<(File, Stat)> {
     }
 }
 
-/// Looks at the known files that the walk has not come by and adds those that exist. Returns those of which nothing
+/// Checks the known files that the walk has not come by and adds those that exist. Returns those of which nothing
 /// can be learned, as they were.
 fn follow(
     base: &FileTree,
@@ -407,8 +407,8 @@ fn follow(
     unknown
 }
 
-/// Whether a folder is reached from its root without following a link. One that cannot be looked at counts as
-/// reached: the look at what is in it will tell.
+/// Whether a folder is reached from its root without following a link. One that cannot be checked counts as
+/// reached: the check of its content will tell.
 fn is_real_folder(folder: &Path, roots: &[AbsPath], known: &mut HashMap<PathBuf, bool>) -> bool {
     if roots.iter().any(|root| root.as_path() == folder) {
         return true;

@@ -1,7 +1,7 @@
 //! Finds the files of the workspace and what the system says about them.
 //!
 //! Rule: files and links are found as the search tools find them (ignore files obeyed, hidden files seen, version
-//! control folders not, links not followed); nothing is opened, and whatever was not looked at is said to be so.
+//! control folders not, links not followed); nothing is opened, and unchecked places are reported.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -16,16 +16,16 @@ use crate::workspace::shadow::CoverageGap;
 use kode_base::paths::AbsPath;
 use kode_base::vcs::is_vcs_folder;
 
-/// So many folders that cannot be read are named; more are like there being too much to look at.
+/// Maximum number of unreadable folders that are named; more are like there being too much to check.
 const MAX_UNREADABLE: usize = 20;
 
 /// Entries that a thread of the walk gathers before it hands them over.
 const BATCH: usize = 256;
 
-/// Files of a folder that say what is ignored in it and beneath it.
+/// Files of a folder with the ignore rules for it and below.
 pub(super) const RULE_FILES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
 
-/// What the system says about a file without opening it. Equal ones mean the same content, unless the file was
+/// The metadata of a file without opening it. Equal ones mean the same content, unless the file was
 /// written within the clock's granularity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stat {
@@ -40,7 +40,7 @@ pub(super) struct Stat {
     pub(super) mode: u32,
 }
 
-/// What stands at a path, folders aside.
+/// The content at a path, folders aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PathKind {
     File,
@@ -52,18 +52,18 @@ pub(super) enum PathKind {
 /// The ignore files of a folder.
 pub(super) type IgnoreStamps = [Option<Stat>; RULE_FILES.len()];
 
-/// What a walk has found.
+/// The findings of a walk.
 #[derive(Debug, Default)]
 pub(super) struct WalkResult {
     pub(super) files: HashMap<OsString, (PathKind, Stat)>,
     /// The folders looked into, and the folders around the workspace's whose rules count as well.
     pub(super) folders: HashMap<OsString, IgnoreStamps>,
-    /// What was not looked at.
+    /// Unchecked places.
     pub(super) gaps: Vec<CoverageGap>,
 }
 
 impl WalkResult {
-    /// Whether everything was looked at, folders aside that this user may not read.
+    /// Whether everything was checked, folders aside that this user may not read.
     pub(super) fn is_complete(&self) -> bool {
         self.gaps.iter().all(|gap| matches!(gap, CoverageGap::Unreadable { .. }))
     }
@@ -99,7 +99,7 @@ impl Stat {
     }
 }
 
-/// What stands at a path; `None` for a folder.
+/// The content at a path; `None` for a folder.
 pub(super) fn kind(metadata: &Metadata) -> Option<PathKind> {
     let kind = metadata.file_type();
     match () {
@@ -110,7 +110,7 @@ pub(super) fn kind(metadata: &Metadata) -> Option<PathKind> {
     }
 }
 
-/// Looks at everything beneath `roots`, at `limit` files at most and until `deadline`.
+/// Checks everything beneath `roots`, at `limit` files at most and until `deadline`.
 pub(super) fn find(roots: &[AbsPath], limit: usize, deadline: Instant) -> WalkResult {
     let found = Mutex::new(WalkResult::default());
     let Some((first, more)) = roots.split_first() else { return WalkResult::default() };
@@ -151,7 +151,7 @@ pub(super) fn find(roots: &[AbsPath], limit: usize, deadline: Instant) -> WalkRe
     found
 }
 
-/// What one thread has found and not handed over yet.
+/// The findings of one thread that are not handed over yet.
 struct Batch<'f> {
     own: WalkResult,
     all: &'f Mutex<WalkResult>,
@@ -163,7 +163,7 @@ impl Batch<'_> {
             self.own.folders.insert(entry.path().into(), rules(entry.path()));
             return;
         }
-        // What vanishes between being listed and being looked at is absent.
+        // A file that vanishes between the listing and its check is absent.
         let Ok(metadata) = entry.path().symlink_metadata() else { return };
         if let Some(kind) = kind(&metadata) {
             self.own.files.insert(entry.path().into(), (kind, Stat::of(&metadata)));

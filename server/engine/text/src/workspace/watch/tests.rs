@@ -1,4 +1,4 @@
-//! Real files, the system's real events, and what sessions are told of them.
+//! Real files, the system's real events, and what sessions are notified of them.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -12,7 +12,7 @@ use crate::workspace::{ChangeAuthor, Freshness, WatchReport, Workspace};
 use kode_base::paths::Target;
 use kode_base::reminder;
 
-/// What a session is told.
+/// The reports to a session.
 struct Reports(UnboundedReceiver<WatchReport>);
 
 impl Reports {
@@ -28,7 +28,7 @@ impl Reports {
         report.expect("nothing was told").unwrap()
     }
 
-    /// What was told and not yet asked for.
+    /// Reports that were not read yet.
     fn rest(&mut self) -> Vec<WatchReport> {
         std::iter::from_fn(|| self.0.try_recv().ok()).collect()
     }
@@ -42,7 +42,7 @@ fn deleted(target: Target) -> WatchReport {
     WatchReport::Changed { target, deleted: true }
 }
 
-/// What the model is told when a turn begins.
+/// The report for the model at the start of a turn.
 fn told(workspace: &Workspace) -> Option<String> {
     workspace.look_for_changes();
     workspace.reminder(&workspace.take_changes())
@@ -53,8 +53,8 @@ fn told_of(lines: &str) -> Option<String> {
     Some(reminder(&format!("{first}\n{lines}")))
 }
 
-/// A rig with files of which the session has read the first, and what that session is told. The last file is for
-/// knowing that whatever happened before has been looked at.
+/// A rig with files of which the session has read the first, and the reports to that session. The last file is for
+/// knowing that whatever happened before has been checked.
 async fn rig(files: &[&str]) -> (Rig, Reports) {
     let rig = Rig::new();
     for file in files {
@@ -67,11 +67,11 @@ async fn rig(files: &[&str]) -> (Rig, Reports) {
     (rig, reports)
 }
 
-/// Waits until everything that has happened so far has been looked at, and answers what was told of it.
+/// Waits until everything that has happened so far has been checked, and answers the reports.
 async fn settled(rig: &Rig, reports: &mut Reports) -> Vec<WatchReport> {
     let sentinel = changed(rig.target("sentinel.txt"));
     let text = rig.text("sentinel.txt");
-    // In one step, so that it is told once.
+    // In one step, so that it is reported once.
     rig.write("sentinel.next", text + "0");
     std::fs::rename(rig.path("sentinel.next"), rig.path("sentinel.txt")).unwrap();
     let mut told = Vec::new();
@@ -192,7 +192,7 @@ async fn a_folder_that_goes_and_comes_back_is_watched_again() {
         rig.write("sub/a.txt", "new\n");
         assert_eq!(told(rig.workspace()), told_of("- `sub/a.txt`: on disk"), "the turn looks by itself");
         assert_eq!(reports.next().await, changed(rig.target("sub/a.txt")));
-        // The turn has asked for the folder to be watched, which is done before the sentinel is looked at.
+        // The turn has asked for the folder to be watched, which is done before the sentinel is checked.
         assert_eq!(settled(&rig, &mut reports).await, []);
         told(rig.workspace());
         rig.write("sub/a.txt", format!("newer, moved: {folder_is_moved}\n"));

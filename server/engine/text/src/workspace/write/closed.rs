@@ -1,7 +1,7 @@
 //! Writing and removing closed files.
 //!
 //! Rule: a path is followed once, and judged by where it led; then its folder is opened there without a link, and every step
-//! goes through that folder. Whatever takes the place of the folder or the file meanwhile, nothing lands elsewhere.
+//! goes through that folder. Whatever replaces the folder or the file meanwhile, nothing lands elsewhere.
 
 use std::io;
 
@@ -158,7 +158,7 @@ fn read(anchor: &Anchor) -> Result<Vec<u8>, BytesError> {
     }
 }
 
-/// Whether an error says that a link stands where none may be.
+/// Whether an error says that a link is where none may be.
 pub(super) fn is_link(error: &io::Error) -> bool {
     #[cfg(unix)]
     return kode_base::beneath::is_link(error);

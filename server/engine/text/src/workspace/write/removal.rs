@@ -1,4 +1,4 @@
-//! What the workspace has to say about the removal of a file, which the ledger's owner carries out.
+//! The workspace's part in the removal of a file, which the ledger's owner carries out.
 //!
 //! Rule: only the text that the removal was planned for is removed. A document with unsaved changes, a link and a file that
 //! changed meanwhile stay.

@@ -317,7 +317,7 @@ async fn of_the_agents_changes_all_are_made_or_none_and_of_the_users_those_that_
     assert_eq!((rig.text("a.txt").as_str(), rig.text("b.txt").as_str()), (BASE, "theirs"));
     assert_eq!(rig.shown("c.txt"), "one\ntwo\nthree\nfour typed\n");
     assert!(!rig.path("new/d.txt").exists());
-    // What was taken back is known as it is: the next edit needs no reading.
+    // Undone text counts as read: the next edit needs no reading.
     assert!(
         rig.workspace().freshness(&rig.workspace().text(&rig.target("a.txt")).await.unwrap())
             == Freshness::Current

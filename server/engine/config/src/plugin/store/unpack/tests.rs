@@ -111,7 +111,7 @@ fn an_archive_that_would_grow_beyond_the_bounds_of_plugins_is_given_up() {
     assert_eq!(unpacked_bomb.result, Err(too_large()));
     assert!(!unpacked_bomb.folder.path().join("into/b").exists());
 
-    // What is around the files counts as well: a name may be as long as all else together.
+    // The overhead of files counts as well: a name may be as long as all else together.
     let endless = packed(|archive| {
         let name = vec![b'x'; usize::try_from(MAX_BYTES + MAX_AROUND).unwrap() + 1];
         archive.entry(EntryType::GNULongName, "././@LongLink", "", 0o644, &name);

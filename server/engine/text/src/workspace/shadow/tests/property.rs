@@ -1,4 +1,4 @@
-//! Commands made by chance: whatever they do is told, and can be undone and done again.
+//! Commands made by chance: their changes are reported, and can be undone and done again.
 //!
 //! Rule: what a command did is read from the disk before and after it, and compared with what the shadow says.
 
