@@ -44,6 +44,7 @@ fn rig_of(kind: SandboxKind, hides: Option<HiddenFilter>) -> Rig {
         kind,
         writable: vec![workspace.clone()],
         read_only: Vec::new(),
+        scripts: Vec::new(),
         hidden: Vec::new(),
         hides,
         home: None,

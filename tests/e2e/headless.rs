@@ -102,6 +102,28 @@ fn a_turn_that_fails_fails_the_run() {
 }
 
 #[test]
+fn a_run_that_may_not_call_the_model_says_so_in_the_format_that_was_asked_for() {
+    let project = project();
+    let run =
+        |format: &str| project.run(&["run", "--max-turns", "0", "--output-format", format, "read it"], "");
+    for format in ["json", "stream-json"] {
+        let output = run(format);
+        let last = lines(&output.stdout).pop().expect("a result");
+        assert_eq!(
+            (&last["type"], &last["is_error"], &last["stop_reason"], &last["num_turns"], output.code),
+            (&json!("result"), &json!(true), &json!("chat_disabled"), &json!(0), 1),
+            "{format}: {output:?}"
+        );
+        assert_eq!(last["result"], "");
+        assert!(last["error"].as_str().unwrap().contains("the turn limit is 0"), "{last}");
+    }
+    let output = run("text");
+    assert_eq!((output.code, output.stdout.as_str()), (1, ""), "{output:?}");
+    assert_eq!(output.stderr.matches("the turn limit is 0").count(), 1, "{output:?}");
+    assert!(project.model.requests().is_empty());
+}
+
+#[test]
 fn without_a_key_the_run_says_what_to_set() {
     let home = tempfile::tempdir().unwrap();
     let environment = [("KODE_LS_HOME", home.path().to_str().unwrap())];

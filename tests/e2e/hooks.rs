@@ -10,6 +10,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use kode_e2e::{Client, Offer, Project, Script, Session, Step, call, say, step, summarize};
 use serde_json::{Value, json};
@@ -31,6 +32,9 @@ const EVENTS: [&str; 14] = [
     "PostCompact",
     "Compaction",
 ];
+
+/// How long hooks may take to begin.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A project, the home folder of its user, and what hooks have noted.
 struct Desk {
@@ -645,6 +649,41 @@ fn hooks_of_a_workspace_wait_for_approval_of_their_very_contents() {
     desk.project.write("hooks/start.sh", script("swapped"));
     session.run("four");
     assert_eq!(desk.project.read("ran"), "first\n", "a swapped script ran");
+}
+
+#[test]
+fn a_script_that_is_changed_while_its_hook_waits_for_others_is_not_run() {
+    const AT_ONCE: usize = 5;
+    let desk = Desk::new(&Script::default().otherwise([say("Done.")]));
+    let mark = |mark: &str| format!("echo {mark} >> \"$CLAUDE_PROJECT_DIR/ran\"\n");
+    desk.project.write("hooks/last.sh", mark("first"));
+    let blocks = (0..AT_ONCE).map(|number| {
+        group(&format!("cd \"$CLAUDE_PROJECT_DIR\"; touch begun-{number}; until [ -e go ]; do :; done"))
+    });
+    let last = group("sh \"$CLAUDE_PROJECT_DIR/hooks/last.sh\"");
+    let groups: Vec<_> = blocks.chain([last]).collect();
+    desk.project.write(".claude/settings.json", json!({ "hooks": { "Stop": groups } }).to_string());
+    let client = desk.open();
+    let session = client.session();
+    let waiting = client.call("agent/trust/list", json!({ "sessionId": session.id }))["waiting"].clone();
+    let digests: Vec<_> = waiting.as_array().unwrap().iter().map(|waits| waits["digest"].clone()).collect();
+    session.call("agent/trust/approve", json!({ "digests": digests }));
+    let turn = session.prompt("go");
+    let have_begun = || (0..AT_ONCE).all(|number| desk.project.path(&format!("begun-{number}")).exists());
+    let deadline = Instant::now() + LIMIT;
+    while !have_begun() {
+        assert!(Instant::now() < deadline, "not all hooks have begun");
+        std::thread::yield_now();
+    }
+    desk.project.write("hooks/last.sh", mark("swapped"));
+    desk.project.write("go", "");
+    session.wait_done(&turn);
+    assert!(
+        !desk.project.path("ran").exists(),
+        "it ran as nobody has approved it: {}",
+        desk.project.read("ran")
+    );
+    assert!(notices(&session).contains("waits for your approval"), "{}", notices(&session));
 }
 
 #[test]

@@ -240,6 +240,8 @@ fn links_and_further_folders_are_judged_by_where_they_lead() {
         if asks {
             let prompt = session.wait_permission(0);
             assert!(prompt["reason"].as_str().unwrap().contains("outside"), "{what}: {prompt}");
+            let leads = prompt["risks"].to_string().contains("leads to `");
+            assert_eq!(leads, what == "link", "{what}: {prompt}");
             session.respond(&prompt, json!({ "decision": "deny", "scope": "once" })).unwrap();
         }
         session.wait_done(&turn);

@@ -15,7 +15,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use kode_engine::agent::prompt::Prompt;
 use kode_engine::agent::session::Session;
-use kode_engine::agent::session::prompts::SubmitOutcome;
+use kode_engine::agent::session::prompts::{SubmitError, SubmitOutcome};
 use kode_engine::config::budget::Budget;
 use kode_engine::record::event::{Subscription, TurnEnd, TurnOutcome};
 
@@ -94,6 +94,10 @@ pub struct RunArgs {
     #[command(flatten)]
     model: ModelArgs,
 }
+
+/// Why a prompt was not accepted under a turn limit of 0.
+const CHAT_DISABLED: &str =
+    "chat is disabled: the turn limit is 0; give --max-turns another number, or remove it";
 
 /// The format of standard output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -231,7 +235,14 @@ impl Runner {
         let Self { session, events, printer, .. } = self;
         printer.begin();
         let mut signals = EndSignals::listen().context("could not listen for signals")?;
-        match session.prompts().submit(Prompt::from(text))? {
+        let submitted = match session.prompts().submit(Prompt::from(text)) {
+            Err(SubmitError::ChatDisabled) => {
+                printer.note_fault(CHAT_DISABLED);
+                return Ok(TurnReport::of_none(TurnEnd::ChatDisabled));
+            }
+            submitted => submitted?,
+        };
+        match submitted {
             SubmitOutcome::Started(turn) => {
                 watch(session, (events, &mut signals), &turn, Answerer::at_hand(), printer).await
             }

@@ -129,6 +129,7 @@ fn options(kind: SandboxKind, args: &SandboxArgs) -> anyhow::Result<SandboxOptio
         kind,
         writable,
         read_only: absolute(&args.read_only),
+        scripts: Vec::new(),
         hidden: absolute(&args.hide),
         hides: None,
         home,

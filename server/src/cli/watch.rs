@@ -45,6 +45,21 @@ pub(super) struct TurnReport {
     pub(super) cost: Cost,
 }
 
+impl TurnReport {
+    /// Of a prompt that began no turn.
+    pub(super) fn of_none(reason: TurnEnd) -> Self {
+        Self {
+            reason,
+            usage: Usage::default(),
+            duration_ms: 0,
+            model_calls: 0,
+            tool_calls: 0,
+            phases: PhaseTimes::default(),
+            cost: Cost::default(),
+        }
+    }
+}
+
 /// Follows the events until the turn is done. A signal that asks for the end cancels the turn; the caller listens for signals
 /// before it submits the prompt, so that none is lost.
 pub(super) async fn watch(

@@ -121,7 +121,7 @@ impl Stage {
 }
 
 /// Runs a turn to its end, with the answers of a careful person. Gives what the person was shown.
-fn run(session: &Session<'_>, text: &str) -> Vec<Value> {
+pub(super) fn run(session: &Session<'_>, text: &str) -> Vec<Value> {
     let turn = session.prompt(text);
     let mut answered: Vec<String> = Vec::new();
     let mut shown = Vec::new();

@@ -26,14 +26,14 @@ const READERS: usize = 20;
 const OTHERS: usize = 3;
 
 /// A thread that swaps two names until it is dropped.
-struct Swapper {
+pub(super) struct Swapper {
     is_over: Arc<AtomicBool>,
     swaps: Arc<AtomicUsize>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Swapper {
-    fn start(pairs: Vec<(PathBuf, PathBuf)>) -> Self {
+    pub(super) fn start(pairs: Vec<(PathBuf, PathBuf)>) -> Self {
         let (is_over, swaps) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let thread = std::thread::spawn({
             let (is_over, swaps) = (Arc::clone(&is_over), Arc::clone(&swaps));
@@ -49,7 +49,7 @@ impl Swapper {
         Self { is_over, swaps, thread: Some(thread) }
     }
 
-    fn swaps(&self) -> usize {
+    pub(super) fn swaps(&self) -> usize {
         self.swaps.load(Ordering::Relaxed)
     }
 }

@@ -69,6 +69,8 @@ pub struct SandboxOptions {
     pub writable: Vec<AbsPath>,
     /// Files they may not change, besides those that are guarded everywhere.
     pub read_only: Vec<AbsPath>,
+    /// Scripts that run outside of the sandbox: commands may neither change nor create them.
+    pub scripts: Vec<AbsPath>,
     /// Files they may not see, besides those that are hidden everywhere.
     pub hidden: Vec<AbsPath>,
     /// Further parts of the writable folders they may not see.
@@ -89,6 +91,7 @@ pub struct Sandbox {
     helper: PathBuf,
     policy: SandboxPolicy,
     hides: Option<HiddenFilter>,
+    scripts: Vec<AbsPath>,
     /// The folder of files that are set aside.
     store: Quarantine,
     /// The watches of its folders, which know them from one command to the next.
@@ -150,8 +153,19 @@ impl Sandbox {
     /// When there is no place for its temporary files.
     pub fn new(options: SandboxOptions) -> io::Result<Self> {
         let (folder, scratch) = temporary()?;
-        let SandboxOptions { helper, kind, writable, read_only, hidden, hides, home, state, network, limits } =
-            options;
+        let SandboxOptions {
+            helper,
+            kind,
+            writable,
+            read_only,
+            scripts,
+            hidden,
+            hides,
+            home,
+            state,
+            network,
+            limits,
+        } = options;
         let store = Quarantine::of(state.as_path());
         programs::exclude(&writable);
         let mut all_hidden = kode_base::secret_places::places(home.as_ref(), &state);
@@ -171,7 +185,8 @@ impl Sandbox {
             lasting: false,
         };
         let (guards, proxy, next) = Default::default();
-        Ok(Self { helper, policy, hides, store, guards, is_for_checkouts: false, proxy, folder, next })
+        let is_for_checkouts = false;
+        Ok(Self { helper, policy, hides, scripts, store, guards, is_for_checkouts, proxy, folder, next })
     }
 
     /// Whether it holds commands as another one does, whatever the folders for temporary files are.
@@ -180,6 +195,7 @@ impl Sandbox {
         let scratch = self.policy.scratch.clone();
         self.helper == other.helper
             && self.hides == other.hides
+            && self.scripts == other.scripts
             && self.policy == SandboxPolicy { scratch, ..other.policy.clone() }
     }
 
@@ -257,8 +273,9 @@ impl Sandbox {
         }
         let policy = SandboxPolicy { writable, read_only, scratch, ..self.policy.clone() };
         let (helper, proxy, next) = (self.helper.clone(), Mutex::default(), AtomicU64::new(0));
-        let (hides, store, guards) = (self.hides.clone(), self.store.clone(), Mutex::default());
-        Ok(Self { helper, policy, hides, store, guards, is_for_checkouts: false, proxy, folder, next })
+        let (hides, scripts) = (self.hides.clone(), self.scripts.clone());
+        let (store, guards, is_for_checkouts) = (self.store.clone(), Mutex::default(), false);
+        Ok(Self { helper, policy, hides, scripts, store, guards, is_for_checkouts, proxy, folder, next })
     }
 
     /// The same sandbox, whose commands get these variables.
@@ -336,6 +353,7 @@ impl Sandbox {
             home: policy.home.as_ref().and_then(|home| home.as_path().canonicalize().ok()),
             unseen: resolve(&policy.hidden).into_iter().collect(),
             hides: self.hides.clone(),
+            scripts: self.scripts.iter().map(|script| script.as_path().to_path_buf()).collect(),
         };
         let guard = FileGuard::over(ground, self.store.clone());
         let mut known = self.guards.lock();

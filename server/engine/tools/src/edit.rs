@@ -47,7 +47,7 @@ impl Tool for Edit {
             number: None,
         };
         let replaced = replace(&target, &path, &[replacement], context).await?;
-        let (verb, summary) = match (&replaced.base, replaced.edits.len()) {
+        let (verb, summary) = match (&replaced.base, replaced.count) {
             (None, _) => ("Create", format!("Created {path}")),
             (Some(_), 1) => ("Edit", "Replaced 1 occurrence".to_owned()),
             (Some(_), count) => ("Edit", format!("Replaced {count} occurrences")),
@@ -90,6 +90,15 @@ mod tests {
         rig.write(name, bytes);
         rig.call("Read", json!({"file_path": name})).await.unwrap();
         rig
+    }
+
+    #[tokio::test]
+    async fn occurrences_side_by_side_are_counted_one_by_one() {
+        let rig = rig_with("a.txt", "aaaa b aa\n").await;
+        let all = json!({"file_path": "a.txt", "old_string": "aa", "new_string": "c", "replace_all": true});
+        let output = rig.call("Edit", all).await.unwrap();
+        assert_eq!(rig.text("a.txt"), "cc b c\n");
+        assert!(output.model_text.starts_with("Replaced 3 occurrences"), "{}", output.model_text);
     }
 
     #[tokio::test]

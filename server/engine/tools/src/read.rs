@@ -3,7 +3,7 @@
 //! Rule: the shown text is the user's text, every cut is marked, and only a text that was shown counts as read.
 //! Long files are read as streams, open documents never. Pictures and PDF documents go to the model as they are.
 
-mod page;
+pub(crate) mod page;
 
 use std::fmt::Write as _;
 

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::read::page::MAX_LINE_CHARS;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::encoding::LineEnding;
 use kode_base::paths::Target;
@@ -112,6 +113,11 @@ fn is_windows_text_for_unix_file(content: &str, file: &str) -> bool {
     LineEnding::of(content) == LineEnding::Crlf && LineEnding::of(file) == LineEnding::Lf
 }
 
+/// The number of the first line, from 1, of which Read leaves out the end.
+fn first_long_line(text: &str) -> Option<usize> {
+    text.split(['\n', '\r']).position(|line| line.chars().nth(MAX_LINE_CHARS).is_some()).map(|at| at + 1)
+}
+
 /// The edits that give a file this text.
 ///
 /// # Errors
@@ -149,10 +155,19 @@ pub(super) fn edits_of_existing(
             );
         }
         (Freshness::Current, _) if !seen.whole => {
-            return mismatch(
-                format!("`{path}` has only been read in part"),
-                "Read the rest of it first, or use Edit for the passage that has to change.",
-            );
+            return match first_long_line(&file.text) {
+                Some(line) => mismatch(
+                    format!(
+                        "`{path}` has only been read in part: Read shows the first {MAX_LINE_CHARS} characters of line {line}"
+                    ),
+                    "Use Edit for the passage that has to change. To replace all of the file, remove it with Bash and write \
+                     it anew.",
+                ),
+                None => mismatch(
+                    format!("`{path}` has only been read in part"),
+                    "Read the rest of it first, or use Edit for the passage that has to change.",
+                ),
+            };
         }
         (Freshness::Current, _) => {}
     }
@@ -217,17 +232,22 @@ mod tests {
     async fn a_file_read_in_part_is_not_written_over_but_may_be_edited() {
         let rig = ToolRig::new();
         rig.write("a.txt", "one\ntwo\nthree\n");
-        rig.write("wide.txt", "x".repeat(2_001));
+        rig.write("wide.txt", format!("one\n{}", "x".repeat(2_001)));
         let read = async |file: &str, offset, limit| {
             let input = json!({"file_path": file, "offset": offset, "limit": limit});
             rig.call("Read", input).await.unwrap();
         };
         read("a.txt", 1, 2).await;
-        read("wide.txt", 1, 1).await;
-        for file in ["a.txt", "wide.txt"] {
-            let error = write(&rig, file, "new\n").await.unwrap_err();
-            assert_eq!(error.message, format!("`{file}` has only been read in part"));
-        }
+        read("wide.txt", 1, 2).await;
+        let error = write(&rig, "a.txt", "new\n").await.unwrap_err();
+        assert_eq!(error.message, "`a.txt` has only been read in part");
+        let error = write(&rig, "wide.txt", "new\n").await.unwrap_err();
+        let expected =
+            "`wide.txt` has only been read in part: Read shows the first 2000 characters of line 2";
+        assert_eq!(error.message, expected);
+        assert!(error.hint.contains("Use Edit") && error.hint.contains("remove it with Bash"), "{error:?}");
+        std::fs::remove_file(rig.path("wide.txt")).unwrap();
+        write(&rig, "wide.txt", "new\n").await.unwrap();
         read("a.txt", 3, 1).await;
         write(&rig, "a.txt", "one\ntwo\n3\n").await.unwrap();
         rig.write("a.txt", "uno\ndos\ntres\n");

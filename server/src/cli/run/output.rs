@@ -36,6 +36,8 @@ pub(super) struct Printer {
     printed: usize,
     /// The output of a slash command, and whether it failed.
     said: Option<(String, bool)>,
+    /// Why the prompt was not accepted.
+    fault: Option<&'static str>,
     /// The denied calls of the turn.
     refused: Vec<ToolCallItem>,
     /// Whether any call of the run was denied.
@@ -54,6 +56,7 @@ impl Printer {
             screen: Screen::of_process(format == OutputFormat::Text),
             printed: 0,
             said: None,
+            fault: None,
             refused: Vec::new(),
             was_refused: false,
             last: None,
@@ -82,8 +85,14 @@ impl Printer {
     pub(super) fn begin(&mut self) {
         self.printed = messages_with_prompt(&self.session);
         self.said = None;
+        self.fault = None;
         self.refused.clear();
         self.screen.begin();
+    }
+
+    /// Notes why the prompt was not accepted.
+    pub(super) fn note_fault(&mut self, fault: &'static str) {
+        self.fault = Some(fault);
     }
 
     /// Whether any call was denied.
@@ -110,9 +119,16 @@ impl Printer {
         // A slash command without a model call is its own answer.
         let said = self.said.clone().filter(|_| finished.model_calls == 0);
         let is_of_model = said.is_none();
-        let answer = said.map_or_else(|| self.session.answer(), |(text, _)| text);
+        let answer = match self.fault {
+            // The newest answer of the session is that to another prompt.
+            Some(_) => String::new(),
+            None => said.map_or_else(|| self.session.answer(), |(text, _)| text),
+        };
         if self.format != OutputFormat::Text {
             return self.result(finished, &answer, value, fault);
+        }
+        if let Some(fault) = self.fault {
+            self.screen.line(&format!("error: {fault}"))?;
         }
         if let Some(fault) = fault {
             self.screen
@@ -157,6 +173,9 @@ impl Printer {
         });
         if let Some(value) = value {
             result["structured_output"] = value;
+        }
+        if let Some(fault) = self.fault {
+            result["error"] = json!(fault);
         }
         if let Some(fault) = fault {
             result["schema_error"] = json!(fault);

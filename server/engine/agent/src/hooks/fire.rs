@@ -32,6 +32,9 @@ use kode_process::outcome::Exit;
 use kode_record::event::{Event, NoticeKind, NoticeLevel};
 use kode_record::hook::HookOutcome;
 
+/// Why a hook did not run that was approved when its event began.
+const CHANGED: &str = "it, or a script it names, was changed before it ran, and waits for your approval";
+
 /// An event at which hooks may run.
 #[derive(Clone)]
 pub(crate) struct HookTrigger<'a> {
@@ -154,13 +157,33 @@ impl HookRunner {
         trigger: &HookTrigger<'_>,
         in_force: &EffectivePolicy,
     ) -> Vec<Arc<HookHandler>> {
+        let mut handlers = self.matching(conversation, trigger, in_force).await;
+        handlers.retain(|handler| !handler.once || self.state.may_run_once(handler.key));
+        handlers
+    }
+
+    /// The handlers of an event that are in force, with those that have run their one time.
+    async fn matching(
+        &self,
+        conversation: &Conversation,
+        trigger: &HookTrigger<'_>,
+        in_force: &EffectivePolicy,
+    ) -> Vec<Arc<HookHandler>> {
         let carried = self.carried_hooks(conversation, in_force).await;
         let subject =
             MatchSubject { value: trigger.value, call: trigger.call, workspace: conversation.workspace() };
         let handlers = in_force.hooks.at(trigger.event, subject, Vec::new());
-        let mut handlers = carried.at(trigger.event, subject, handlers);
-        handlers.retain(|handler| !handler.once || self.state.may_run_once(handler.key));
-        handlers
+        carried.at(trigger.event, subject, handlers)
+    }
+
+    /// Whether a hook is approved as it stands now: it may have waited for others, which may have changed its script.
+    async fn is_still_approved(&self, handler: &HookHandler, firing: &HookFiring<'_>) -> bool {
+        if !handler.is_of_workspace() {
+            return true;
+        }
+        let in_force = self.gate.refreshed().await;
+        let handlers = self.matching(firing.conversation, firing.trigger, &in_force).await;
+        handlers.iter().any(|now| now.key == handler.key && now.source.file == handler.source.file)
     }
 
     /// The input of all hooks of an event.
@@ -229,7 +252,10 @@ impl HookRunner {
         } else {
             let running = async {
                 let permit = self.state.permits.acquire().await;
-                let ended = self.ended(handler, firing, limit).await;
+                let ended = match self.is_still_approved(handler, firing).await {
+                    true => self.ended(handler, firing, limit).await,
+                    false => HandlerRun::not_started(handler.action.head(), CHANGED),
+                };
                 drop(permit);
                 read(firing.trigger.event, &ended)
             };

@@ -29,6 +29,14 @@ pub(super) struct HandlerRun {
     pub(super) missing: Option<String>,
 }
 
+impl HandlerRun {
+    /// Of a hook that was not started.
+    pub(super) fn not_started(head: String, reason: &str) -> Self {
+        let exit = HandlerExit::NotStarted(reason.to_owned());
+        Self { exit, stdout: String::new(), stderr: String::new(), head, missing: None }
+    }
+}
+
 /// How something that was run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum HandlerExit {

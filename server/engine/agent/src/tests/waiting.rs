@@ -129,6 +129,7 @@ async fn a_command_shown_as_confined_does_not_run_unconfined() {
         kind: SandboxKind::Landlock,
         writable: vec![root.clone()],
         read_only: vec![],
+        scripts: Vec::new(),
         hidden: vec![],
         hides: None,
         home: None,

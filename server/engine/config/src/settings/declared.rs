@@ -100,12 +100,15 @@ impl Declaration {
 }
 
 impl Declarations {
-    /// Scripts in these folders that hooks in force run, outside of the sandbox. Blocks on the disk.
+    /// Scripts in these folders that hooks in force run, those that are not there yet as well where no approval is asked for when
+    /// they come. Blocks on the disk.
     pub(super) fn hook_scripts(&self, roots: &[AbsPath]) -> Vec<AbsPath> {
-        let in_force = self.hooks.iter().filter(|hook| !matches!(hook.approval, Approval::Waiting(_)));
-        let named = in_force.flat_map(|hook| roots.iter().flat_map(|root| named_files(root, &hook.value)));
-        let mut scripts: Vec<AbsPath> =
-            named.filter(ReferencedFile::is_script).map(|file| file.path).collect();
+        let mut scripts = Vec::new();
+        for hook in self.hooks.iter().filter(|hook| hook.is_in_force()) {
+            let is_awaited = hook.approval == Approval::NotNeeded;
+            let named = roots.iter().flat_map(|root| named_files(root, &hook.value));
+            scripts.extend(named.filter(|file| file.is_script(is_awaited)).map(|file| file.path));
+        }
         scripts.sort_unstable();
         scripts.dedup();
         scripts

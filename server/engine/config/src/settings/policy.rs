@@ -352,13 +352,12 @@ impl SettingsPolicy {
         let unreadable = self.unreadable(settings);
         let mut hidden = folders(&wanted.deny_read);
         hidden.extend(unreadable.iter().flat_map(|unreadable| unreadable.fixed.iter().cloned()));
-        let mut read_only = folders(&wanted.deny_write);
-        read_only.extend(settings.declared.hook_scripts(&self.sources().roots));
         let options = SandboxOptions {
             helper: self.options.helper.clone(),
             kind,
             writable,
-            read_only,
+            read_only: folders(&wanted.deny_write),
+            scripts: settings.declared.hook_scripts(&self.sources().roots),
             hidden,
             hides: unreadable.map(hidden_by),
             home: self.options.home.clone(),

@@ -4,14 +4,14 @@
 //! afterwards is another one. Data that a program writes is no script: an option or a variable names it as data, or it is
 //! an SQLite database. Everything here is bounded; omissions are reported in the text that is approved.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::text::is_absence;
 use kode_base::paths::AbsPath;
+use kode_base::regular;
 
 /// The most files of one declaration that are checked.
 const MAX_FILES: usize = 16;
@@ -22,6 +22,11 @@ const MAX_BYTES: u64 = 4 << 20;
 /// The ends of names of scripts that an interpreter runs.
 const SCRIPTS: [&str; 13] =
     ["sh", "bash", "zsh", "fish", "py", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "lua"];
+/// Words of a command line that run the file named behind them, or ask for it.
+const RUNNERS: [&str; 27] = [
+    "sh", "bash", "zsh", "fish", "dash", "ksh", "python", "python3", "node", "deno", "bun", "ruby", "perl",
+    "php", "lua", "source", ".", "exec", "env", "command", "time", "then", "do", "else", "if", "while", "!",
+];
 /// The placeholder of the workspace in front of a file's name.
 const PREFIXES: [&str; 6] =
     ["${CLAUDE_PROJECT_DIR}/", "$CLAUDE_PROJECT_DIR/", "${KODE_PROJECT_DIR}/", "${PWD}/", "$PWD/", "./"];
@@ -49,6 +54,8 @@ struct Word {
     text: String,
     /// Whether an option or a variable names it as data.
     is_data: bool,
+    /// Whether it stands where a command line names what it runs.
+    is_run: bool,
 }
 
 /// A file that a declaration names.
@@ -57,6 +64,7 @@ pub(super) struct ReferencedFile {
     /// The file; it need not be there yet.
     pub(super) path: AbsPath,
     name: String,
+    is_run: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,10 +77,13 @@ enum ReferencedContent {
 }
 
 impl ReferencedFile {
-    /// Whether it can be a script: a file that may be run, or one that is named like the scripts of an interpreter.
-    pub(super) fn is_script(&self) -> bool {
+    /// Whether it can be a script: what a command line runs, a file that may be run, or one that is named like the scripts of an
+    /// interpreter. `is_awaited` says whether that counts of a file that is not there.
+    pub(super) fn is_script(&self, is_awaited: bool) -> bool {
         let path = self.path.as_path();
-        let Ok(metadata) = path.metadata() else { return false };
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        let is_named = self.is_run || extension.is_some_and(|extension| SCRIPTS.contains(&extension));
+        let Ok(metadata) = path.metadata() else { return is_awaited && is_named };
         #[cfg(unix)]
         let may_run = {
             use std::os::unix::fs::PermissionsExt;
@@ -80,8 +91,7 @@ impl ReferencedFile {
         };
         #[cfg(not(unix))]
         let may_run = false;
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        metadata.is_file() && (may_run || extension.is_some_and(|extension| SCRIPTS.contains(&extension)))
+        metadata.is_file() && (may_run || is_named)
     }
 
     /// The line that represents the file and its current content in the approved text; empty while there is no such
@@ -105,65 +115,78 @@ impl ReferencedFile {
 /// The files in a workspace that the texts of a value name, in the order of their names. Blocks on the disk.
 pub(super) fn named_files(workspace: &AbsPath, value: &Value) -> Vec<ReferencedFile> {
     let mut words = Vec::new();
-    collect(value, false, &mut words);
+    collect(value, (false, true), &mut words);
     // A program may be started in a folder of the workspace and name its files from there.
     let folder = value.get("cwd").and_then(Value::as_str).and_then(|cwd| inside(workspace, "", cwd));
     let is_more = words.len() > MAX_WORDS;
-    let mut names: Vec<(String, bool)> = words
+    let mut names: Vec<(String, bool, bool)> = words
         .iter()
         .take(MAX_WORDS)
-        .flat_map(|Word { text: word, is_data }| {
+        .flat_map(|Word { text: word, is_data, is_run }| {
             let from_folder = folder.as_ref().and_then(|folder| inside(workspace, folder, word));
             let names = [inside(workspace, "", word), from_folder].into_iter().flatten();
-            names.map(|name| (name, *is_data))
+            names.map(|name| (name, *is_data, *is_run))
         })
         .collect();
     // A name that is elsewhere, too, is no data there: that one comes first, and stays.
     names.sort_unstable();
-    names.dedup_by(|next, kept| next.0 == kept.0);
-    let is_script = |(name, is_data): &(String, bool)| !is_data || is_program(&workspace.join(name));
+    names.dedup_by(|next, kept| {
+        let is_same = next.0 == kept.0;
+        kept.2 |= is_same && next.2;
+        is_same
+    });
+    let is_script = |(name, is_data, _): &(String, bool, bool)| !is_data || is_program(&workspace.join(name));
     // Text that looks like a path may exist only after the approval.
     let is_path = |name: &str| name.contains(['/', '.']) && !name.contains(char::is_whitespace);
-    let names = names.into_iter().filter(is_script).map(|(name, _)| name);
-    let files = names.map(|name| ReferencedFile { path: workspace.join(&name), name });
+    let names = names.into_iter().filter(is_script);
+    let files = names.map(|(name, _, is_run)| ReferencedFile { path: workspace.join(&name), name, is_run });
     let (there, absent): (Vec<_>, Vec<_>) = files.partition(|file| file.path.as_path().is_file());
     // Missing entries push out no existing ones.
     let absent = absent.into_iter().filter(|file| is_path(&file.name));
     let mut files: Vec<ReferencedFile> = there.into_iter().chain(absent).collect();
     if files.len() > MAX_FILES || is_more {
         files.truncate(MAX_FILES);
-        files.push(ReferencedFile { path: workspace.clone(), name: String::new() });
+        files.push(ReferencedFile { path: workspace.clone(), name: String::new(), is_run: false });
     }
     files
 }
 
-fn collect(value: &Value, is_data: bool, words: &mut Vec<Word>) {
+fn collect(value: &Value, (is_data, is_run): (bool, bool), words: &mut Vec<Word>) {
     match value {
         Value::String(text) => {
             // A name with blanks in it is a word, too.
-            words.push(Word { text: text.clone(), is_data });
+            words.push(Word { text: text.clone(), is_data, is_run });
             // Quotes may stand around a part of a path.
             let bare = text.replace(['"', '\''], "");
-            let is_between = |char: char| char.is_whitespace() || "`;|&()<>=,".contains(char);
+            let is_between = |char: char| "<>=,".contains(char);
             let mut names_data = is_data;
-            for word in bare.split(is_between).filter(|word| !word.is_empty()) {
-                words.push(Word { text: word.to_owned(), is_data: names_data });
-                names_data = is_data || (word.starts_with('-') && is_name_of_data(word));
+            for command in bare.split(['`', ';', '|', '&', '(', ')', '\n']) {
+                let mut runs = is_run;
+                for token in command.split_whitespace() {
+                    for word in token.split(is_between).filter(|word| !word.is_empty()) {
+                        words.push(Word { text: word.to_owned(), is_data: names_data, is_run: runs });
+                        names_data = is_data || (word.starts_with('-') && is_name_of_data(word));
+                    }
+                    // A variable may be set in front of what is run.
+                    runs &= token.starts_with('-') || token.contains('=') || RUNNERS.contains(&token);
+                }
             }
         }
         Value::Array(list) => {
-            let mut names_data = false;
+            let (mut names_data, mut runs) = (false, is_run);
             for value in list {
-                collect(value, names_data, words);
+                collect(value, (names_data, runs), words);
                 let option = value.as_str().filter(|text| text.starts_with('-') && !text.contains('='));
                 names_data = option.is_some_and(is_name_of_data);
+                runs &= value.as_str().is_none_or(|text| text.starts_with('-'));
             }
         }
         Value::Object(object) => {
             for (name, value) in object {
                 // Only variables are written in capitals: keys of a declaration are not.
                 let is_variable = !name.chars().any(char::is_lowercase);
-                collect(value, value.is_string() && is_variable && is_name_of_data(name), words);
+                let is_data = value.is_string() && is_variable && is_name_of_data(name);
+                collect(value, (is_data, !is_variable), words);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -218,12 +241,12 @@ fn inside(workspace: &AbsPath, folder: &str, word: &str) -> Option<String> {
 
 fn contents(path: &AbsPath) -> ReferencedContent {
     let digest = || -> io::Result<ReferencedContent> {
-        // Asked for before it is opened: opening a pipe would wait for its other end.
-        if !path.as_path().metadata()?.is_file() {
-            return Ok(ReferencedContent::Absent);
-        }
-        let mut bytes = Vec::new();
-        File::open(path.as_path())?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+        let bytes = match regular::read_start(path.as_path(), MAX_BYTES + 1) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                return Ok(ReferencedContent::Absent);
+            }
+            read => read?,
+        };
         // A shell may run the lines behind such a beginning, so the name has to be one of a database, too.
         if bytes.starts_with(SQLITE) && has_extension(&path.file_name(), &DATABASE_EXTENSIONS) {
             return Ok(ReferencedContent::Database);
@@ -317,6 +340,33 @@ mod tests {
         }
         fs::write(root.join("data.db").as_path(), [SQLITE, b"rest"].concat()).unwrap();
         assert_eq!(text(&scripts[0]), "", "no interpreter runs a database");
+    }
+
+    #[test]
+    fn what_a_command_line_runs_is_a_script_also_before_it_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = AbsPath::new(folder.path()).unwrap();
+        let line = "[ -x .hooks/check ] && FOO=1 .hooks/check notes.txt; bash -e tools/lint > lint.log; test -f package.json";
+        let value = json!({ "hooks": [{ "type": "command", "command": line }] });
+        let scripts = |is_awaited| {
+            let files = named_files(&root, &value);
+            let scripts = files.into_iter().filter(|file| file.is_script(is_awaited)).map(|file| file.name);
+            scripts.collect::<Vec<_>>()
+        };
+        assert_eq!(scripts(true), [".hooks/check", "tools/lint"]);
+        assert_eq!(scripts(false), [""; 0]);
+        for folder in [".hooks", "tools"] {
+            fs::create_dir(root.join(folder).as_path()).unwrap();
+        }
+        for name in [".hooks/check", "tools/lint", "notes.txt", "lint.log", "package.json"] {
+            fs::write(root.join(name).as_path(), "").unwrap();
+        }
+        assert_eq!(scripts(false), [".hooks/check", "tools/lint"]);
+        let value = json!({ "command": "python3", "args": ["-u", "tools/lint", "notes.txt"] });
+        let files = named_files(&root, &value);
+        let scripts: Vec<_> =
+            files.iter().filter(|file| file.is_script(false)).map(|file| &file.name).collect();
+        assert_eq!(scripts, ["tools/lint"]);
     }
 
     #[test]

@@ -193,12 +193,20 @@ impl FileGuard {
         let _alone = self.store.lock();
         let now = index.refresh()?;
         let places = (&self.store, self.ground.home.as_deref());
-        let settled = unheld.settle(accepted, now, places, moment);
+        let mut settled = unheld.settle(accepted, now, places, moment);
         if !reopened.is_empty() {
             drop(reopened);
             index.invalidate();
         }
         *accepted = Arc::new(unheld.accepted(index.refresh()?, accepted));
+        if !settled.restored.is_empty() {
+            // What was made where a link leads again was no script of a hook while it led elsewhere.
+            let again = unheld.settle(accepted, index.refresh()?, places, moment);
+            settled.set_aside.extend(again.set_aside);
+            settled.restored.extend(again.restored);
+            settled.failed.extend(again.failed);
+            *accepted = Arc::new(unheld.accepted(index.refresh()?, accepted));
+        }
         undecided.extend(settled.set_aside.iter().cloned());
         done.set_aside.extend(settled.set_aside.iter().cloned());
         done.restored.extend(settled.restored.iter().cloned());

@@ -241,7 +241,7 @@ impl Shadow {
     /// The content at a path now; its bytes are kept.
     #[must_use]
     pub fn image(&self, path: &AbsPath) -> FileImage {
-        restore::image(path.as_path(), &self.blobs, self.limits.file_bytes)
+        restore::image(&self.roots, path, &self.blobs, self.limits.file_bytes)
     }
 
     /// The mode bits of a file as an image has them; `None` if absent, or a link.

@@ -9,7 +9,7 @@ use kode_base::encoding::LineEnding;
 use kode_text::edit::diff::push_numbered_cut;
 
 /// Characters of a line that are shown.
-pub(super) const MAX_LINE_CHARS: usize = 2_000;
+pub(crate) const MAX_LINE_CHARS: usize = 2_000;
 
 /// The most text one call shows.
 pub(super) const MAX_OUTPUT_BYTES: usize = 256 << 10;

@@ -423,6 +423,8 @@ fn what_is_taken_for_something_else_is_told() {
         ("Grep(a)", "treated as `Read(a)`"),
         ("webfetch", "did you mean `WebFetch`"),
         ("Nothing", "no tool is called `Nothing`"),
+        ("WebFech(domain:evil.example)", "no tool is called `WebFech`"),
+        ("Bsh(rm:*)", "no tool is called `Bsh`"),
         ("Edit(a)", ""),
         ("fs_write(a)", "treated as `Edit(a)`"),
         ("fs_edit(a)", ""),

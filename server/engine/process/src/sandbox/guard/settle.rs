@@ -61,6 +61,8 @@ impl NewEntries {
         let mut accepted = now.clone();
         let is_known = |path: &PathBuf| before.found.contains_key(path) || self.paths.contains(path);
         accepted.found.retain(|path, _| is_known(path));
+        // A link that a command has put on the way to a script is not on it.
+        accepted.scripts.clone_from(&before.scripts);
         // An awaited file that is there now was judged by that.
         accepted
             .absent
@@ -171,7 +173,12 @@ fn is_acceptable(
     now: &GuardSurvey,
     home: Option<&Path>,
 ) -> bool {
-    if before.absent.contains(path) {
+    let leads_elsewhere = || {
+        matches!(guarded, GuardedPath::Link(_))
+            && now.scripts.contains(path)
+            && !before.scripts.contains(path)
+    };
+    if before.absent.contains(path) || leads_elsewhere() {
         return false;
     }
     if *guarded == GuardedPath::Unreadable {
@@ -198,6 +205,9 @@ fn is_acceptable(
 
 /// The program that obeys a guarded file, for people.
 fn obeyed_by(path: &Path, survey: &GuardSurvey) -> &'static str {
+    if survey.scripts.contains(path) {
+        return "a hook of your settings";
+    }
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
     let is_of_git = path.ancestors().any(|folder| survey.repositories.contains(folder))
         || survey.absent.contains(path)

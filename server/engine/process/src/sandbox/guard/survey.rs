@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Dir, FileType, statat};
@@ -29,6 +29,8 @@ const BARE: [&str; 2] = ["objects", "refs"];
 const MAX_ENTRIES: usize = 8_000_000;
 /// How much of a file that names a folder is read, in bytes.
 const MAX_POINTER: u64 = 4096;
+/// The maximum number of links that are followed on the way to a script; the kernel has the same.
+const MAX_LINKS: usize = 40;
 /// The kind of a guarded path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -57,6 +59,9 @@ pub(crate) struct GuardSurvey {
     pub(crate) linked: BTreeSet<PathBuf>,
     /// Paths whose contents are not to be seen.
     pub(crate) hidden: BTreeSet<PathBuf>,
+    /// Scripts of hooks, those that are not there too, and the links that lead to them.
+    #[serde(skip)]
+    pub(super) scripts: BTreeSet<PathBuf>,
     /// The git folder whose settings apply in each folder with files of a repository.
     #[serde(skip)]
     worktrees: BTreeMap<PathBuf, PathBuf>,
@@ -127,6 +132,8 @@ pub(crate) struct GuardScope {
     pub(crate) unseen: BTreeSet<PathBuf>,
     /// Further parts they do not see.
     pub(crate) hides: Option<HiddenFilter>,
+    /// Scripts that run outside of the sandbox, as their hooks name them.
+    pub(crate) scripts: Vec<PathBuf>,
 }
 
 /// Is reported every folder that is read, before it is.
@@ -231,6 +238,17 @@ impl GuardSurvey {
             let named = self.named.remove(&worktree).unwrap_or_else(|| NamedPaths::by(&place));
             self.take_named(&named, &worktree, ground);
             self.named.insert(worktree, named);
+        }
+        self.scripts.clear();
+        ground.scripts.iter().for_each(|script| self.take_script(script, ground));
+    }
+
+    /// Enters a script with the links on the way to it; one that is not there is awaited where they lead.
+    fn take_script(&mut self, script: &Path, ground: &GuardScope) {
+        let FollowedPath { links, end } = FollowedPath::of(script);
+        for path in links.into_iter().chain([end]).filter(|path| ground.is_within(path)) {
+            self.take_or_await(&path, ground);
+            self.scripts.insert(path);
         }
     }
 
@@ -351,6 +369,35 @@ impl GuardSurvey {
                 set.remove(path);
             }
         }
+    }
+}
+
+/// Where a path leads, and by which links.
+struct FollowedPath {
+    links: Vec<PathBuf>,
+    end: PathBuf,
+}
+
+impl FollowedPath {
+    /// Follows a path component by component, also where nothing is there any more.
+    fn of(path: &Path) -> Self {
+        let parts = |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect();
+        let (mut left, mut links, mut end): (Vec<OsString>, _, _) =
+            (parts(path), Vec::new(), PathBuf::from("/"));
+        while let Some(name) = left.pop() {
+            match Path::new(&name).components().next() {
+                Some(Component::Normal(_)) => end.push(&name),
+                Some(Component::ParentDir) => drop(end.pop()),
+                Some(Component::RootDir) => end = PathBuf::from("/"),
+                Some(Component::CurDir | Component::Prefix(_)) | None => {}
+            }
+            if let Some(target) = std::fs::read_link(&end).ok().filter(|_| links.len() < MAX_LINKS) {
+                links.push(end.clone());
+                end.pop();
+                left.extend::<Vec<OsString>>(parts(&target));
+            }
+        }
+        Self { links, end }
     }
 }
 

@@ -39,7 +39,13 @@ impl Fixture {
     }
 
     fn ground(&self) -> GuardScope {
-        GuardScope { roots: vec![self.root.clone()], home: None, unseen: BTreeSet::new(), hides: None }
+        GuardScope {
+            roots: vec![self.root.clone()],
+            home: None,
+            unseen: BTreeSet::new(),
+            hides: None,
+            scripts: Vec::new(),
+        }
     }
 
     fn survey(&self) -> GuardSurvey {
@@ -220,6 +226,41 @@ fn what_the_settings_of_a_repository_name_is_guarded_like_them() {
     assert_eq!(fixture.names(&survey.absent), ["tools/smudge.sh"]);
     let report = fixture.after(|| fixture.write("tools/smudge.sh", "evil"));
     assert_eq!(fixture.set_aside(&report), ["tools/smudge.sh"]);
+}
+
+#[test]
+fn the_script_of_a_hook_is_guarded_with_the_links_that_lead_to_it_and_before_it_is_there() {
+    let fixture = fixture(&["real/check", "other/check", "plain.sh"]);
+    std::os::unix::fs::symlink("real", fixture.root.join("by")).unwrap();
+    std::os::unix::fs::symlink("../by/check", fixture.root.join("real/again")).unwrap();
+    let scripts = ["real/again", "plain.sh", "by/later", "none/deep/check"]
+        .map(|script| fixture.root.join(script))
+        .to_vec();
+    let ground = GuardScope { scripts, ..fixture.ground() };
+    let survey = GuardSurvey::of(&ground).unwrap();
+    assert_eq!(fixture.names(survey.found.keys()), ["by", "plain.sh", "real/again", "real/check"]);
+    assert_eq!(fixture.names(&survey.absent), ["none/deep/check", "real/later"]);
+    let guard = FileGuard::over(ground, fixture.store());
+    let after = |work: &dyn Fn()| {
+        let watched = guard.begin(LeaseKind::Attended).unwrap();
+        work();
+        watched.end(&[])
+    };
+    let link =
+        |target: &str, name: &str| std::os::unix::fs::symlink(target, fixture.root.join(name)).unwrap();
+    let report = after(&|| {
+        fs::remove_file(fixture.root.join("by")).unwrap();
+        link("other", "by");
+        fixture.write("real/later", "evil");
+    });
+    assert_eq!(fixture.set_aside(&report), ["real/later"]);
+    assert_eq!(fs::read_link(fixture.root.join("by")).unwrap(), Path::new("real"));
+    let report = after(&|| {
+        link("../other/check", "real/later");
+        fixture.write("other/deep/check", "evil");
+        link("other", "none");
+    });
+    assert_eq!(fixture.set_aside(&report), ["none", "real/later"]);
 }
 
 #[test]

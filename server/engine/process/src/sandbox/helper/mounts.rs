@@ -18,13 +18,15 @@ use rustix::thread::UnshareFlags;
 use serde::{Deserialize, Serialize};
 
 use super::places::PolicyPaths;
-use crate::sandbox::guard::GuardSurvey;
+use crate::sandbox::guard::{GuardSurvey, GuardedPath};
 use kode_base::beneath;
 
 /// How a path is mounted. Where several apply to one path, the last counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum MountKind {
+    /// A link onto itself, so that it cannot be renamed or removed. Where the system refuses, it is put back afterwards.
+    PinnedLink,
     /// Onto itself, to be a mount.
     Pinned,
     /// Onto itself, where something else would cover it.
@@ -80,7 +82,11 @@ pub(super) fn of(places: &PolicyPaths, survey: &GuardSurvey) -> Mounts {
     for root in places.writable.iter().filter(|root| root.ancestors().skip(1).any(covers)) {
         add(root, MountKind::Writable);
     }
-    for path in held.iter().chain(&hidden).chain(&survey.repositories) {
+    let links = survey.found.iter().filter(|(_, guarded)| matches!(guarded, GuardedPath::Link(_)));
+    let is_open = |path: &&PathBuf| places.is_writable(path) && !path.ancestors().any(covers);
+    let links: Vec<_> = links.map(|(path, _)| path).filter(is_open).collect();
+    links.iter().for_each(|path| add(path, MountKind::PinnedLink));
+    for path in held.iter().chain(&hidden).chain(links).chain(&survey.repositories) {
         let above = path.ancestors().skip(usize::from(!survey.repositories.contains(path)));
         for folder in above.take_while(|folder| places.is_writable(folder)) {
             if !folder.ancestors().any(covers) {
@@ -100,6 +106,8 @@ pub(super) fn arguments(mounts: &Mounts, stand_ins: MountStandIns<'_>) -> Vec<Os
     };
     for (path, kind) in mounts {
         match kind {
+            // It would follow the link.
+            MountKind::PinnedLink => {}
             MountKind::Pinned | MountKind::Writable => option("--bind", &[path, path]),
             MountKind::ReadOnly => option("--ro-bind", &[path, path]),
             MountKind::HiddenFile => option("--ro-bind", &[stand_ins.file, path]),
@@ -122,7 +130,7 @@ pub(super) fn make(mounts: &Mounts, stand_ins: MountStandIns<'_>) -> Result<(), 
     let sources = mounts.iter().map(|(path, kind)| match kind {
         MountKind::HiddenFile => open(stand_ins.file),
         MountKind::HiddenFolder => open(stand_ins.folder),
-        MountKind::Pinned | MountKind::Writable | MountKind::ReadOnly => open(path),
+        MountKind::PinnedLink | MountKind::Pinned | MountKind::Writable | MountKind::ReadOnly => open(path),
     });
     let sources: Vec<_> = sources.collect::<Result<_, _>>()?;
     let is_folder = |source: &OwnedFd| {
@@ -153,13 +161,18 @@ pub(super) fn make(mounts: &Mounts, stand_ins: MountStandIns<'_>) -> Result<(), 
             continue;
         }
         let target = open(path)?;
-        let is_itself = matches!(kind, MountKind::Pinned | MountKind::ReadOnly);
+        let is_itself = matches!(kind, MountKind::PinnedLink | MountKind::Pinned | MountKind::ReadOnly);
         if is_itself && !is_same(source, &target) && !folders.iter().any(|folder| path.starts_with(folder)) {
             return Err(MountError::Replaced(path.clone()));
         }
-        mount_bind(by_descriptor(source), by_descriptor(&target)).map_err(failed)?;
-        if !matches!(kind, MountKind::Pinned | MountKind::Writable) {
-            make_read_only(path).map_err(failed)?;
+        let mounted = mount_bind(by_descriptor(source), by_descriptor(&target));
+        match kind {
+            // Kernels may let no link be mounted on.
+            MountKind::PinnedLink => continue,
+            MountKind::Pinned | MountKind::Writable => mounted.map_err(failed)?,
+            MountKind::ReadOnly | MountKind::HiddenFile | MountKind::HiddenFolder => {
+                mounted.and_then(|()| make_read_only(path)).map_err(failed)?;
+            }
         }
     }
     for folder in folders {

@@ -64,6 +64,7 @@ impl PolicyPaths {
             home: self.home.clone(),
             unseen: self.hidden.iter().cloned().collect(),
             hides: None,
+            scripts: Vec::new(),
         }
     }
 

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::shell_change::{FileImage, NotKeptReason};
-use crate::workspace::shadow::tree::{is_missing, open};
+use crate::workspace::shadow::tree::is_missing;
 use crate::workspace::shadow::walk::Stat;
 use kode_base::anchor::{Anchor, EntryType};
 use kode_base::paths::AbsPath;
@@ -220,39 +220,54 @@ impl FileRestore<'_> {
     }
 }
 
-/// The content at a path, with its bytes kept up to this many.
-pub(super) fn image(path: &Path, blobs: &Blobs, max_bytes: u64) -> FileImage {
-    let not_kept = |reason| FileImage::NotKept { reason };
-    let metadata = match path.symlink_metadata() {
-        Ok(metadata) if metadata.is_dir() => return FileImage::Absent,
-        Ok(metadata) => metadata,
-        Err(error) if is_missing(&error) => return FileImage::Absent,
-        Err(error) => return not_kept(NotKeptReason::unreadable(&error)),
-    };
-    if metadata.is_symlink() {
-        let target = std::fs::read_link(path);
-        return target.map_or_else(
-            |error| not_kept(NotKeptReason::unreadable(&error)),
-            |target| FileImage::Symlink { target },
-        );
-    }
-    if !metadata.is_file() {
-        return not_kept(NotKeptReason::NotAFile);
-    }
-    let read = || {
-        let mut bytes = Vec::new();
-        open(path)?.0.take(max_bytes + 1).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let kept = read().and_then(|bytes| match bytes.len() as u64 > max_bytes {
-        true => Ok(None),
-        false => blobs.put(&bytes).map(Some),
+/// The content at a path, with its bytes kept up to `max_bytes`. Links are followed in the path of the workspace folder
+/// that it lies in, and of another path in that of its folder; no link that comes later is.
+pub(super) fn image(roots: &[AbsPath], path: &AbsPath, blobs: &Blobs, max_bytes: u64) -> FileImage {
+    let found = real_place(roots, path).and_then(|place| {
+        let anchor = Anchor::open(&place)?;
+        Ok((anchor.facts()?, anchor))
     });
-    match kept {
-        Ok(Some(blob)) => FileImage::Kept { blob, mode: mode_of(&metadata) },
-        Ok(None) => not_kept(NotKeptReason::TooLarge { size: metadata.len() }),
-        Err(error) => not_kept(NotKeptReason::unreadable(&error)),
+    let not_kept = |reason| FileImage::NotKept { reason };
+    let unreadable = |error| not_kept(NotKeptReason::unreadable(&error));
+    let (facts, anchor) = match found {
+        Ok(found) => found,
+        Err(error) if is_missing(&error) => return FileImage::Absent,
+        Err(error) => return unreadable(error),
+    };
+    match facts.kind {
+        EntryType::Folder => FileImage::Absent,
+        EntryType::Link => anchor.read_link().map_or_else(unreadable, |target| FileImage::Symlink { target }),
+        EntryType::Other => not_kept(NotKeptReason::NotAFile),
+        EntryType::File => match kept(&anchor, blobs, max_bytes) {
+            Ok(Some(image)) => image,
+            Ok(None) => not_kept(NotKeptReason::TooLarge { size: facts.size }),
+            Err(error) => unreadable(error),
+        },
     }
+}
+
+/// Keeps the bytes of the file that an anchor names; `None` when there are more of them than may be kept.
+fn kept(anchor: &Anchor, blobs: &Blobs, max_bytes: u64) -> io::Result<Option<FileImage>> {
+    let file = anchor.open_file()?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is not a regular file any more"));
+    }
+    let mut bytes = Vec::new();
+    file.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        return Ok(None);
+    }
+    Ok(Some(FileImage::Kept { blob: blobs.put(&bytes)?, mode: mode_of(&metadata) }))
+}
+
+/// The place of a path, with links followed as [`image`] says.
+fn real_place(roots: &[AbsPath], path: &AbsPath) -> io::Result<PathBuf> {
+    let path = path.as_path();
+    let root = roots.iter().map(AbsPath::as_path).find(|root| path.starts_with(root) && path != *root);
+    let folder = root.or(path.parent()).unwrap_or(path);
+    let beneath = path.strip_prefix(folder).map_err(io::Error::other)?;
+    Ok(std::fs::canonicalize(folder)?.join(beneath))
 }
 
 /// The mode bits of a file that is no link.

@@ -106,6 +106,25 @@ fn collect(folder: &Path, entries: &mut BTreeMap<PathBuf, Entry>) {
 }
 
 #[test]
+fn an_image_is_of_what_lies_in_the_workspace_and_not_of_where_a_link_leads() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.folder.path().join("outside")).unwrap();
+    fs::write(fixture.folder.path().join("outside/file"), "outside").unwrap();
+    fixture.write("folder/file", "inside");
+    symlink("../outside", fixture.path("linked")).unwrap();
+    symlink("../outside/file", fixture.path("link")).unwrap();
+    let image = |name: &str| fixture.shadow.image(&fixture.root.join(name));
+    let mode = fixture.path("folder/file").metadata().unwrap().permissions().mode() & MODE_BITS;
+    assert_eq!(image("folder/file"), FileImage::Kept { blob: BlobId::of(b"inside"), mode });
+    assert_eq!(image("link"), FileImage::Symlink { target: "../outside/file".into() });
+    assert!(matches!(image("linked/file"), FileImage::NotKept { .. }), "{:?}", image("linked/file"));
+    assert!(fixture.shadow.blobs.get(&BlobId::of(b"outside")).is_err(), "its bytes are not kept");
+    for absent in ["folder", "folder/none", "none/file", "folder/file/none"] {
+        assert_eq!(image(absent), FileImage::Absent, "{absent}");
+    }
+}
+
+#[test]
 fn a_file_that_was_only_touched_is_no_change_and_ignored_and_version_control_files_are_not_looked_at() {
     let fixture = Fixture::new();
     fixture.write(".gitignore", "*.log\n");
