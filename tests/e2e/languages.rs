@@ -5,6 +5,7 @@
 mod editor;
 mod faults;
 mod real;
+mod wrap;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! What the editor's language servers say, asked of a client that has offered to tell.
+//! What the editor's language servers say: the one that it is served together with, or those of a client that has offered to
+//! tell.
 //!
 //! Rule: waited for at most [`LIMIT`], bounded before anything is made of it, and said to be out of date when the
 //! document has another version by now.
@@ -30,6 +31,14 @@ pub(super) async fn ask(
     targets: &[Target],
     settle: Option<Duration>,
 ) -> Result<Vec<FileDiagnostics>, DiagnosticsError> {
+    if let Some(wrapped) = connection.wrapped.as_ref().filter(|wrapped| wrapped.is_ready()) {
+        let of = |asked: &Target| match connection.documents.snapshot_of(asked) {
+            Some(document) => (wire::Uri::new(document.uri.as_str()), Some(document.version)),
+            None => (convert::uri(asked), None),
+        };
+        let uris: Vec<_> = targets.iter().map(of).collect();
+        return Ok(read(connection, wrapped.diagnostics(&uris, settle).await));
+    }
     // Spelled as the editor has opened them, where it has.
     let uri = |asked: &Target| match connection.documents.snapshot_of(asked) {
         Some(document) => wire::Uri::new(document.uri.as_str()),

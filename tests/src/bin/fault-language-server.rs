@@ -233,6 +233,10 @@ impl Server {
             "textDocument/hover" => {
                 json!({ "contents": { "kind": "markdown", "value": format!("the word {}", self.word_at(parameters)) } })
             }
+            "textDocument/completion" => {
+                let item = |(_, name): (usize, String)| json!({ "label": name });
+                declarations(&self.text(&path_of(parameters))).into_iter().map(item).collect()
+            }
             "textDocument/rename" => self.rename(parameters),
             "textDocument/codeAction" => {
                 let (path, line) = (path_of(parameters), parameters["range"]["start"]["line"].clone());
@@ -281,12 +285,17 @@ impl Server {
     }
 }
 
-fn capabilities() -> Value {
+/// Under "named" it names its files; else it leaves them to the client.
+fn capabilities(how: &str) -> Value {
+    let selector =
+        json!({ "documentSelector": [{ "language": "words", "pattern": format!("**/*.{EXTENSION}") }] });
+    let definitions = if how == "named" { selector } else { json!(true) };
     json!({
         "textDocumentSync": 1, "documentSymbolProvider": true, "workspaceSymbolProvider": true,
-        "definitionProvider": true, "referencesProvider": true, "hoverProvider": true,
+        "definitionProvider": definitions, "referencesProvider": true, "hoverProvider": true,
         "renameProvider": { "prepareProvider": false }, "codeActionProvider": true,
-        "documentFormattingProvider": true,
+        "documentFormattingProvider": true, "implementationProvider": true,
+        "completionProvider": { "triggerCharacters": ["."], "resolveProvider": true },
     })
 }
 
@@ -311,13 +320,18 @@ fn main() {
         if method == "initialize" {
             let root = parameters["rootUri"].as_str().unwrap();
             server.root = Url::parse(root).unwrap().to_file_path().unwrap();
-            let result = json!({ "capabilities": capabilities() });
+            let result = json!({ "capabilities": capabilities(&server.how) });
             send(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }));
             continue;
         }
         if message.get("id").is_none() {
             server.take(method, parameters);
             continue;
+        }
+        if method == "textDocument/implementation" && server.how == "stuck" {
+            loop {
+                std::thread::sleep(Duration::from_secs(3600));
+            }
         }
         if method == "textDocument/references" {
             match server.how.as_str() {
