@@ -198,6 +198,13 @@ pub(crate) fn logs_search(command: &str) -> bool {
     matches!(name, Some("pyright-langserver" | "basedpyright-langserver"))
 }
 
+/// Whether a server starts a program of its own before it reports that it loads a project. Until then its answers are those of one
+/// file alone.
+pub(crate) fn reports_late(command: &str) -> bool {
+    let name = Path::new(command).file_stem().and_then(|name| name.to_str());
+    matches!(name, Some("typescript-language-server"))
+}
+
 /// Whether a log message ends the search of a server that [`logs_search`].
 pub(crate) fn ends_search(message: &str) -> bool {
     let is_found = message.starts_with("Found ") && message.contains(" source file");

@@ -14,6 +14,8 @@ use crate::known;
 
 /// How long a server that was just started may take to report that it is busy.
 const START_GRACE: Duration = Duration::from_millis(700);
+/// The same for one that starts a program of its own before, which takes over a second.
+const LATE_GRACE: Duration = Duration::from_secs(5);
 /// How long a server has to be idle to count as ready: between two parts of its work it reports neither.
 const QUIET: Duration = Duration::from_millis(300);
 /// How long after its start a server that is busy is waited for. Later on work in progress is that of its daily life.
@@ -32,6 +34,10 @@ pub struct ServerWork {
 }
 
 struct WorkState {
+    /// How long after its start the server may report that it is busy.
+    grace: Duration,
+    /// Whether work has begun or ended since the start.
+    has_reported: bool,
     /// When the server was told that the client is ready.
     started: Instant,
     /// The titles of work in progress, by token.
@@ -50,7 +56,10 @@ impl ServerWork {
     pub fn new(program: &str) -> Self {
         let now = Instant::now();
         let search_limit = known::logs_search(program).then(|| now + SETTLING);
+        let grace = if known::reports_late(program) { LATE_GRACE } else { START_GRACE };
         let state = WorkState {
+            grace,
+            has_reported: false,
             started: now,
             progress: HashMap::new(),
             is_quiescent: None,
@@ -83,7 +92,10 @@ impl ServerWork {
             }
         };
         if is_news {
-            self.state.lock().changed = Instant::now();
+            let mut state = self.state.lock();
+            state.changed = Instant::now();
+            state.has_reported = true;
+            drop(state);
             self.changes.send_modify(|()| {});
         }
         is_news
@@ -128,12 +140,12 @@ impl ServerWork {
             loop {
                 changes.mark_unchanged();
                 let now = Instant::now();
-                let (started, changed) = {
+                let is_calm = {
                     let state = self.state.lock();
-                    (state.started, state.changed)
+                    let grace = if state.has_reported { START_GRACE } else { state.grace };
+                    now >= state.started + grace && now >= state.changed.max(state.started) + QUIET
                 };
-                let is_new = now < started + START_GRACE;
-                if self.unfinished().is_none() && !is_new && now >= changed.max(started) + QUIET {
+                if is_calm && self.unfinished().is_none() {
                     return;
                 }
                 tokio::select! {
@@ -227,5 +239,23 @@ mod tests {
         let began = Instant::now();
         work.ready().await;
         assert_eq!(began.elapsed(), READY_LIMIT, "the wait is bounded");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_reports_late_is_waited_for_longer_until_it_reports() {
+        let work = ServerWork::new("/opt/typescript-language-server");
+        let play = async {
+            sleep(START_GRACE * 2).await;
+            work.take("$/progress", &report("begin"));
+            sleep(START_GRACE).await;
+            work.take("$/progress", &report("end"));
+        };
+        let began = Instant::now();
+        tokio::join!(work.ready(), play);
+        assert!(began.elapsed() >= START_GRACE * 3 && began.elapsed() < LATE_GRACE);
+        let work = ServerWork::new("typescript-language-server");
+        let began = Instant::now();
+        work.ready().await;
+        assert!(began.elapsed() >= LATE_GRACE && began.elapsed() < READY_LIMIT);
     }
 }
