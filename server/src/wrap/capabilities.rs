@@ -33,6 +33,28 @@ pub(super) fn split(params: &Value) -> (Value, Value) {
     (theirs, ours)
 }
 
+/// Offers progress in the name of an editor that shows none. Returns whether it does: the agent's tools wait for a server that says
+/// what it does.
+pub(super) fn offer_progress(params: &mut Value) -> bool {
+    if params.pointer("/capabilities/window/workDoneProgress") == Some(&Value::Bool(true)) {
+        return true;
+    }
+    set(params, "window", "workDoneProgress", json!(true));
+    false
+}
+
+/// Sets an option of the editor's capabilities.
+fn set(params: &mut Value, group: &str, name: &str, value: Value) {
+    let capabilities = &mut params["capabilities"];
+    if !capabilities.is_object() {
+        *capabilities = json!({});
+    }
+    if !capabilities[group].is_object() {
+        capabilities[group] = json!({});
+    }
+    capabilities[group][name] = value;
+}
+
 /// The encoding that a server has chosen in its answer to `initialize`.
 pub(super) fn encoding(result: &Value) -> &str {
     let chosen = result.pointer("/capabilities/positionEncoding").or_else(|| result.get("offsetEncoding"));
@@ -41,14 +63,7 @@ pub(super) fn encoding(result: &Value) -> &str {
 
 /// Restricts what the editor offers to one encoding.
 pub(super) fn restrict(params: &mut Value, encoding: &str) {
-    let capabilities = &mut params["capabilities"];
-    if !capabilities.is_object() {
-        *capabilities = json!({});
-    }
-    if !capabilities["general"].is_object() {
-        capabilities["general"] = json!({});
-    }
-    capabilities["general"]["positionEncodings"] = json!([encoding]);
+    set(params, "general", "positionEncodings", json!([encoding]));
 }
 
 /// The answer of both servers to `initialize`.
@@ -327,6 +342,14 @@ mod tests {
         let mut params = json!({});
         restrict(&mut params, "utf-16");
         assert_eq!(params["capabilities"]["general"]["positionEncodings"], json!(["utf-16"]));
+    }
+
+    #[test]
+    fn progress_is_offered_where_the_editor_shows_none() {
+        let mut params = json!({ "capabilities": { "window": { "x": 1 } } });
+        assert!(!offer_progress(&mut params));
+        assert_eq!(params["capabilities"]["window"], json!({ "x": 1, "workDoneProgress": true }));
+        assert!(offer_progress(&mut params), "it is not offered twice");
     }
 
     #[test]

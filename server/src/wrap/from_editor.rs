@@ -76,7 +76,8 @@ impl Relay {
             return self.to_editor(OutgoingFrame::error(&id, REQUEST_FAILED, reason)).await;
         }
         if method == "initialize" && self.handshake.is_none() {
-            let (theirs, ours) = capabilities::split(&body.value());
+            let (mut theirs, ours) = capabilities::split(&body.value());
+            self.shows_progress = capabilities::offer_progress(&mut theirs);
             self.handshake = Some(Handshake { id, theirs, ours, result: None });
             return self.open().await;
         }

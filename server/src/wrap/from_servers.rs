@@ -58,6 +58,9 @@ impl Relay {
         match body.kind().clone() {
             BodyKind::Request(method) => {
                 match method.as_str() {
+                    "window/workDoneProgress/create" if !self.shows_progress => {
+                        return self.hide_progress(&body).await;
+                    }
                     "client/registerCapability" => {
                         let params = body.value();
                         self.offer.register(&params);
@@ -72,8 +75,9 @@ impl Relay {
                 "textDocument/publishDiagnostics" => self.child_published(body).await,
                 "$/cancelRequest" => self.cancel_at_editor(RelayedServer::Child, &body).await,
                 _ => {
-                    self.note_work(&method, &body);
-                    self.to_editor(body.frame()).await;
+                    if self.note_work(&method, &body) {
+                        self.to_editor(body.frame()).await;
+                    }
                 }
             },
             BodyKind::Answer { .. } => self.answered(RelayedServer::Child, body).await,
@@ -123,10 +127,20 @@ impl Relay {
         }
     }
 
-    /// Notes what the wrapped server says of its work.
-    fn note_work(&mut self, method: &str, body: &Body) {
+    /// Creates progress of the wrapped server that the editor does not show.
+    async fn hide_progress(&mut self, body: &Body) {
+        if let Some(params) = body.parse::<ProgressToken<'_>>()
+            && self.child_progress.len() < MAX_PROGRESS
+        {
+            self.child_progress.insert(copied(params.token));
+        }
+        self.to_server(RelayedServer::Child, OutgoingFrame::result(&body.id(), &Value::Null)).await;
+    }
+
+    /// Notes what the wrapped server says of its work. Returns whether it is for the editor.
+    fn note_work(&mut self, method: &str, body: &Body) -> bool {
         match method {
-            "$/progress" => self.note_progress(body),
+            "$/progress" => return self.note_progress(body),
             "experimental/serverStatus" => {
                 self.parts.wrapped.work().take(method, &body.value());
             }
@@ -138,16 +152,19 @@ impl Relay {
             }
             _ => {}
         }
+        true
     }
 
-    fn note_progress(&mut self, body: &Body) {
-        let Some(params) = body.parse::<ProgressParams<'_>>() else { return };
+    fn note_progress(&mut self, body: &Body) -> bool {
+        let Some(params) = body.parse::<ProgressParams<'_>>() else { return true };
         let token = copied(params.token);
-        if matches!(&*params.value.kind, "begin" | "end") {
+        let is_hidden = !self.shows_progress && self.child_progress.contains(&token);
+        let kind = &*params.value.kind;
+        if matches!(kind, "begin" | "end") {
             self.parts.wrapped.work().take("$/progress", &body.value());
         }
-        match &*params.value.kind {
-            "begin" if self.child_progress.len() < MAX_PROGRESS => {
+        match kind {
+            "begin" if self.shows_progress && self.child_progress.len() < MAX_PROGRESS => {
                 self.child_progress.insert(token);
             }
             "end" => {
@@ -155,6 +172,7 @@ impl Relay {
             }
             _ => {}
         }
+        !is_hidden
     }
 
     async fn child_published(&mut self, body: Body) {

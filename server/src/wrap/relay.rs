@@ -106,6 +106,8 @@ pub(super) struct Relay {
     pub(super) published: HashMap<Target, Vec<Value>>,
     /// The progress that the wrapped server shows, and that of the agent.
     pub(super) child_progress: HashSet<Bytes>,
+    /// Whether the editor shows progress.
+    pub(super) shows_progress: bool,
     pub(super) agent_progress: HashSet<Bytes>,
     /// Messages to the user from before `initialized`.
     pub(super) notices: Vec<(NoticeSeverity, String)>,
@@ -143,6 +145,7 @@ impl Relay {
             restarts: VecDeque::new(),
             published: HashMap::new(),
             child_progress: HashSet::new(),
+            shows_progress: true,
             agent_progress: HashSet::new(),
             notices: Vec::new(),
             is_held: false,

@@ -215,7 +215,8 @@ impl Relay {
             let params = json!({ "uri": known.uri, "diagnostics": own });
             self.to_editor(OutgoingFrame::notification("textDocument/publishDiagnostics", &params)).await;
         }
-        for token in std::mem::take(&mut self.child_progress) {
+        let shown = std::mem::take(&mut self.child_progress).into_iter().filter(|_| self.shows_progress);
+        for token in shown.collect::<Vec<_>>() {
             let token: Value = serde_json::from_slice(&token).unwrap_or_default();
             let params = json!({ "token": token, "value": { "kind": "end" } });
             self.to_editor(OutgoingFrame::notification("$/progress", &params)).await;

@@ -147,7 +147,8 @@ async fn the_encoding_of_the_server_holds_for_both() {
     let mut rig = Rig::start();
     let general = json!({ "general": { "positionEncodings": ["utf-8", "utf-16"] } });
     let (mut server, request) = rig.ask_to_initialize(general.clone()).await;
-    assert_eq!(request["params"]["capabilities"], general, "the server gets what the editor sent");
+    let sent = &request["params"]["capabilities"];
+    assert_eq!(sent["general"], general["general"], "the server gets what the editor sent");
     let offered = json!({ "capabilities": { "definitionProvider": true } });
     server.send(json!({ "id": request["id"], "result": offered })).await;
     let answer = rig.editor.answer(0).await;
@@ -185,6 +186,24 @@ async fn requests_of_both_servers_reach_the_editor_under_different_ids() {
     rig.editor.send(json!({ "id": asked["id"], "result": ["x"] })).await;
     let answer = server.receive().await;
     assert_eq!((&answer["id"], &answer["result"]), (&json!(1), &json!(["x"])));
+}
+
+#[tokio::test]
+async fn progress_is_known_to_the_agent_and_not_shown_by_an_editor_that_has_none() {
+    let mut rig = Rig::start();
+    let mut server = rig.initialize(json!({})).await;
+    server
+        .send(json!({ "id": 5, "method": "window/workDoneProgress/create", "params": { "token": "t" } }))
+        .await;
+    let answer = server.receive().await;
+    assert_eq!((&answer["id"], &answer["result"]), (&json!(5), &Value::Null));
+    for kind in ["begin", "report", "end"] {
+        let value = json!({ "kind": kind, "title": "Loading" });
+        server.send(json!({ "method": "$/progress", "params": { "token": "t", "value": value } })).await;
+    }
+    // Results in pieces are asked for by the editor.
+    server.send(json!({ "method": "$/progress", "params": { "token": "p", "value": [1] } })).await;
+    assert_eq!(rig.editor.receive().await["params"], json!({ "token": "p", "value": [1] }));
 }
 
 #[tokio::test]
