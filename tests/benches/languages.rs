@@ -46,12 +46,25 @@ const GRACE: Duration = Duration::from_secs(5);
 fn main() {
     let is_tiny = std::env::var("KODE_BENCH_TINY").is_ok_and(|value| !value.is_empty());
     let part = |count: usize| if is_tiny { count.min(3) } else { count };
+    // What is named runs alone; cargo adds options of its own.
+    let named: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
+    let runs = |name: &str| named.is_empty() || named.iter().any(|one| one == name);
     println!("{}", kode_e2e::binary().display());
-    uses();
-    our_part(part(CALLS));
-    wrapping(part(COMPLETIONS));
-    idle(part(IDLE_RUNS));
-    processes(part(SESSIONS), part(KILLS));
+    if runs("uses") {
+        uses();
+    }
+    if runs("calls") {
+        our_part(part(CALLS));
+    }
+    if runs("wrap") {
+        wrapping(part(COMPLETIONS));
+    }
+    if runs("idle") {
+        idle(part(IDLE_RUNS));
+    }
+    if runs("processes") {
+        processes(part(SESSIONS), part(KILLS));
+    }
 }
 
 /// A client whose user has this language server in their settings, without a sandbox.
