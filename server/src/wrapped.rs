@@ -95,6 +95,8 @@ pub(crate) struct WrappedServer {
     is_ready: AtomicBool,
     /// Whether it is asked for diagnostics and publishes none.
     is_pulled: AtomicBool,
+    /// Whether it computes the edits that go with files being moved.
+    moves_files: AtomicBool,
     state: Mutex<WrappedState>,
     published: watch::Sender<u64>,
 }
@@ -117,6 +119,7 @@ impl WrappedServer {
             messages,
             is_ready: AtomicBool::new(false),
             is_pulled: AtomicBool::new(false),
+            moves_files: AtomicBool::new(false),
             state: Mutex::new(WrappedState { languages: HashMap::new(), diagnostics: HashMap::new(), work }),
             published: watch::Sender::new(0),
         };
@@ -142,6 +145,16 @@ impl WrappedServer {
     /// Notes whether it is asked for diagnostics.
     pub(crate) fn set_pulled(&self, is_pulled: bool) {
         self.is_pulled.store(is_pulled, Ordering::Release);
+    }
+
+    /// Notes whether it computes the edits that go with files being moved.
+    pub(crate) fn set_moves_files(&self, moves_files: bool) {
+        self.moves_files.store(moves_files, Ordering::Release);
+    }
+
+    /// Whether it computes the edits that go with files being moved.
+    pub(crate) fn moves_files(&self) -> bool {
+        self.moves_files.load(Ordering::Acquire)
     }
 
     /// Notes that a process of it starts.

@@ -4,6 +4,7 @@
 
 mod editor;
 mod faults;
+mod moves;
 mod real;
 mod wrap;
 

@@ -70,6 +70,10 @@ impl EditorServers for EditorLanguages {
         self.wrapped().and_then(WrappedServer::unfinished)
     }
 
+    fn moves_files(&self) -> bool {
+        self.wrapped().is_some_and(WrappedServer::moves_files)
+    }
+
     fn files_changed(&self, changes: Vec<Value>) {
         if let Some(wrapped) = self.wrapped() {
             wrapped.files_changed(changes);

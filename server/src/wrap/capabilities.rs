@@ -227,6 +227,12 @@ impl ChildOffer {
         }
     }
 
+    /// Whether it computes the edits that go with files being moved.
+    pub(super) fn moves_files(&self) -> bool {
+        let option = self.capabilities.pointer("/workspace/fileOperations/willRename");
+        option.is_some_and(|option| !option.is_null())
+    }
+
     /// Whether it publishes no diagnostics and is asked for them.
     pub(super) fn is_pulled(&self) -> bool {
         self.capabilities.get("diagnosticProvider").is_some_and(Value::is_object)

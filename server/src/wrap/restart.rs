@@ -65,6 +65,7 @@ impl Relay {
         self.offer = ChildOffer::of(result);
         self.parts.wrapped.note_named(selectors::of_capabilities(&result["capabilities"]));
         self.parts.wrapped.set_pulled(self.offer.is_pulled());
+        self.parts.wrapped.set_moves_files(self.offer.moves_files());
         if let Some(child) = &mut self.child {
             child.phase = ChildPhase::Serving;
             child.deadline = None;

@@ -244,6 +244,29 @@ fn typescript_language_server_that_is_wrapped_answers_for_the_agent() {
 }
 
 #[test]
+fn typescript_language_server_updates_the_imports_of_a_file_that_is_moved() {
+    let patch = "*** Begin Patch\n*** Update File: one.ts\n*** Move to: deep/uno.ts\n@@\n-  return number * 2;\n\
+        +  return number + number;\n*** End Patch";
+    for way in [Way::Own, Way::Wrapped] {
+        let calls = vec![
+            call("Read", json!({ "file_path": "one.ts" })),
+            call("apply_patch", json!({ "input": patch })),
+        ];
+        let [_, using] = &TYPESCRIPT.files[TYPESCRIPT.files.len() - 2..] else { unreachable!() };
+        let expected = using.1.replace("./one", "./deep/uno");
+        let results = TYPESCRIPT.results(way, calls, |client, project| {
+            let text = match way {
+                Way::Own => project.read("two.ts"),
+                Way::Wrapped => client.editor.text(&project.uri("two.ts")),
+            };
+            assert_eq!(text, expected);
+            assert!(project.read("deep/uno.ts").contains("number + number"));
+        });
+        assert!(results[1].contains("updated what refers to the moved files: two.ts"), "{}", results[1]);
+    }
+}
+
+#[test]
 fn clangd_that_is_wrapped_answers_for_the_agent() {
     CPP.check_reading(Way::Wrapped);
     CPP.check_renaming(Way::Wrapped);

@@ -23,7 +23,7 @@ pub(super) fn open(project: &Project, command: &[&str], offer: Offer) -> Client 
     client
 }
 
-fn open_words(project: &Project, how: &str, offer: Offer) -> Client {
+pub(super) fn open_words(project: &Project, how: &str, offer: Offer) -> Client {
     open(project, &[words_server().to_str().unwrap(), how], offer)
 }
 

@@ -81,6 +81,11 @@ pub trait EditorServers: Send + Sync {
         None
     }
 
+    /// Whether one of them computes the edits that go with files being moved.
+    fn moves_files(&self) -> bool {
+        false
+    }
+
     /// Notifies servers that do not watch the disk of `changes`, which have the form of `FileEvent`. Does not wait.
     fn files_changed(&self, _changes: Vec<Value>) {}
 

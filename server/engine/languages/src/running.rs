@@ -168,6 +168,12 @@ impl RunningLanguageServer {
         found == Some(&Value::Bool(true))
     }
 
+    /// Whether the server computes the edits that go with files being moved.
+    pub(crate) fn moves_files(&self) -> bool {
+        let option = self.capabilities.pointer("/workspace/fileOperations/willRename");
+        option.is_some_and(|option| !option.is_null())
+    }
+
     /// Ends the server and waits until its process is gone.
     pub(crate) async fn end(&self) {
         self.ending.cancel();
@@ -405,6 +411,7 @@ fn capabilities() -> Value {
             "didChangeWatchedFiles": { "dynamicRegistration": false },
             "symbol": { "symbolKind": { "valueSet": kinds } },
             "executeCommand": {},
+            "fileOperations": { "dynamicRegistration": false, "willRename": true },
             "workspaceEdit": {
                 "documentChanges": true,
                 "resourceOperations": ["create"],

@@ -6,6 +6,7 @@
 mod ask;
 mod diagnose;
 mod edit;
+mod moves;
 mod offer;
 mod trial;
 
@@ -556,6 +557,14 @@ impl LanguageServers for WorkspaceServers {
         new_name: &str,
     ) -> Result<Answer<Vec<FileChange>>, LanguageError> {
         self.ask_rename(workspace, at, new_name).await
+    }
+
+    async fn moves(
+        &self,
+        workspace: &Workspace,
+        moved: &[(Target, Target)],
+    ) -> Result<Vec<FileChange>, LanguageError> {
+        self.ask_moves(workspace, moved).await
     }
 
     async fn actions(
