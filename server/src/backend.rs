@@ -14,6 +14,7 @@ use crate::agent::Agent;
 use crate::connection::ClientConnection;
 use crate::convert::error::{self, RequestError};
 use crate::plain::PlainFrontEnd;
+use crate::wrapped::WrappedServer;
 
 /// The server of one client.
 pub struct Backend {
@@ -25,6 +26,12 @@ impl Backend {
     #[must_use]
     pub fn new(client: Client) -> Self {
         Self { front_end: Arc::new(PlainFrontEnd::new(Arc::new(ClientConnection::new(client)))) }
+    }
+
+    /// The same for an editor that is served together with another language server.
+    pub(crate) fn beside(client: Client, wrapped: Arc<WrappedServer>) -> Self {
+        let connection = ClientConnection::new(client).beside(wrapped);
+        Self { front_end: Arc::new(PlainFrontEnd::new(Arc::new(connection))) }
     }
 
     /// The connection to the client.

@@ -24,6 +24,7 @@ pub mod setup;
 mod terminal;
 pub mod trust;
 mod watch;
+pub mod wrap;
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -67,6 +68,8 @@ enum Command {
     },
     /// Speak the Agent Client Protocol on standard input and output
     Acp(acp::AcpArgs),
+    /// Serve an editor together with another language server
+    Wrap(wrap::WrapArgs),
     /// Start a conversation in the terminal
     Chat(chat::ChatArgs),
     /// Run a prompt without an editor
@@ -163,6 +166,7 @@ pub fn main() -> ExitCode {
         None if !cli.stdio && std::io::stdin().is_terminal() => bare(),
         None | Some(Command::Lsp { .. }) => crate::server::main(),
         Some(Command::Acp(args)) => acp::run(args),
+        Some(Command::Wrap(args)) => wrap::run(args),
         Some(Command::Chat(args)) => block_on(chat::run(args)),
         Some(Command::Run(args)) => block_on(run::run(args)),
         Some(Command::Demo(args)) => block_on(demo::run(args)),

@@ -10,6 +10,7 @@ use tower_lsp::Client;
 use crate::client::{ClientFacts, WorkspaceRoot, root_of};
 use crate::documents::{Documents, VirtualDocuments};
 use crate::lifecycle::Lifecycle;
+use crate::wrapped::WrappedServer;
 
 /// The connection to one client.
 pub struct ClientConnection {
@@ -21,6 +22,8 @@ pub struct ClientConnection {
     pub facts: OnceLock<ClientFacts>,
     /// The virtual documents that the client has read.
     pub(crate) served: VirtualDocuments,
+    /// The language server that the editor is served together with, if there is one.
+    pub(crate) wrapped: Option<Arc<WrappedServer>>,
     /// The end of the server.
     pub lifecycle: Arc<Lifecycle>,
     roots: Mutex<Vec<WorkspaceRoot>>,
@@ -35,9 +38,16 @@ impl ClientConnection {
             documents: Documents::default(),
             facts: OnceLock::new(),
             served: VirtualDocuments::default(),
+            wrapped: None,
             lifecycle: Arc::default(),
             roots: Mutex::default(),
         }
+    }
+
+    /// The same, served together with this language server.
+    #[must_use]
+    pub(crate) fn beside(self, wrapped: Arc<WrappedServer>) -> Self {
+        Self { wrapped: Some(wrapped), ..self }
     }
 
     /// The current folders of the workspace, in the client's order.

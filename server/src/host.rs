@@ -233,7 +233,8 @@ impl Host for LspHost {
     }
 
     fn can_diagnose(&self) -> bool {
-        self.connection.facts.get().is_some_and(|facts| facts.kode.diagnostics)
+        self.connection.wrapped.as_ref().is_some_and(|wrapped| wrapped.is_ready())
+            || self.connection.facts.get().is_some_and(|facts| facts.kode.diagnostics)
     }
 
     async fn diagnostics(&self, targets: &[Target]) -> Result<Vec<FileDiagnostics>, DiagnosticsError> {

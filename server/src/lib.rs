@@ -28,6 +28,8 @@ pub mod server;
 mod setup;
 mod signals;
 pub mod transport;
+mod wrap;
+mod wrapped;
 
 #[cfg(test)]
 mod testing;

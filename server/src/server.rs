@@ -8,7 +8,7 @@ mod language_server;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tower_lsp::{ClientSocket, LspService};
+use tower_lsp::{Client, ClientSocket, LspService};
 
 use crate::backend::Backend;
 use crate::handlers::{
@@ -20,7 +20,12 @@ use crate::{runtime, transport};
 /// The server with all its methods. The table is flat: one line, one method.
 #[must_use]
 pub fn service() -> (LspService<Backend>, ClientSocket) {
-    LspService::build(Backend::new)
+    service_of(Backend::new)
+}
+
+/// The same around a backend that is made from its client.
+pub(crate) fn service_of(make: impl FnOnce(Client) -> Backend) -> (LspService<Backend>, ClientSocket) {
+    LspService::build(make)
         .custom_method(transport::message::TOO_LARGE, document::too_large)
         .custom_method("agent/session/new", session::new)
         .custom_method("agent/session/list", sessions::list)

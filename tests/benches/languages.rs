@@ -1,5 +1,5 @@
 //! The savings and costs of language servers for the model: bytes for all uses of a symbol, the time of our part of a call,
-//! and the processes that are left.
+//! the delay of a wrapped server, the costs without a call, and the processes that are left.
 //!
 //! Rule: everything goes over the wire of the built program. The uses are those of real symbols in the TypeScript of this
 //! repository, found by a real server and by Grep with Read. Nothing here passes or fails.
@@ -20,7 +20,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use kode_e2e::measure::{figure, heading};
-use kode_e2e::{Client, Offer, Project, Script, Step, call, copy_folder, results_of, say};
+use kode_e2e::{
+    Client, Connection, Offer, Process, Project, Script, Step, call, copy_folder, results_of, say,
+};
 use serde_json::{Value, json};
 
 /// Symbols of the VS Code client that are in at least ten files, or are named by a common word.
@@ -28,6 +30,10 @@ const SYMBOLS: [&str; 10] =
     ["count", "act", "told", "step", "SessionView", "stop", "ask", "messageOf", "keyOf", "toRange"];
 /// Calls whose time is taken.
 const CALLS: usize = 200;
+/// Completions whose time is taken, at the bare server and at the wrapped one by turns.
+const COMPLETIONS: usize = 2_000;
+/// Processes whose memory is taken, with servers and without.
+const IDLE_RUNS: usize = 9;
 /// Calls of one session.
 const CALLS_OF_SESSION: usize = 10;
 /// Sessions of one process, each with a call.
@@ -40,10 +46,25 @@ const GRACE: Duration = Duration::from_secs(5);
 fn main() {
     let is_tiny = std::env::var("KODE_BENCH_TINY").is_ok_and(|value| !value.is_empty());
     let part = |count: usize| if is_tiny { count.min(3) } else { count };
+    // What is named runs alone; cargo adds options of its own.
+    let named: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
+    let runs = |name: &str| named.is_empty() || named.iter().any(|one| one == name);
     println!("{}", kode_e2e::binary().display());
-    uses();
-    our_part(part(CALLS));
-    processes(part(SESSIONS), part(KILLS));
+    if runs("uses") {
+        uses();
+    }
+    if runs("calls") {
+        our_part(part(CALLS));
+    }
+    if runs("wrap") {
+        wrapping(part(COMPLETIONS));
+    }
+    if runs("idle") {
+        idle(part(IDLE_RUNS));
+    }
+    if runs("processes") {
+        processes(part(SESSIONS), part(KILLS));
+    }
 }
 
 /// A client whose user has this language server in their settings, without a sandbox.
@@ -202,6 +223,77 @@ fn our_part(calls: usize) {
     figure("the median", times[times.len() / 2] as f64, " ms", "");
     figure("the 95th percentile", times[times.len() * 95 / 100] as f64, " ms", "5 ms");
     assert_eq!(client.shut_down(), 0);
+}
+
+/// What `kode-ls wrap` adds to a completion: the same server bare and wrapped, asked by turns.
+fn wrapping(completions: usize) {
+    let project = Project::new(&Script::default());
+    // What a completion in a large class has.
+    let text: String = (0..100).map(|number| format!("def alpha_{number}\n")).collect();
+    project.write("a.word", &text);
+    let server = kode_e2e::binary().with_file_name("fault-language-server");
+    let command = server.to_str().unwrap();
+    let mut process = Process::start_program(&server, &[""], Some(&project.workspace()), &[]);
+    let bare = Connection::new(&mut process);
+    let client = project.start_as(&["wrap", "--", command, ""], &[]);
+    bare.request("initialize", Offer::plain().params(&project.workspace())).unwrap();
+    bare.notify("initialized", json!({}));
+    client.initialize(Offer::plain().params(&project.workspace()));
+    let uri = project.uri("a.word");
+    let item = json!({ "uri": uri, "languageId": "words", "version": 1, "text": text });
+    bare.notify("textDocument/didOpen", json!({ "textDocument": item }));
+    client.editor.open(&uri, &text);
+    let place = json!({ "textDocument": { "uri": uri }, "position": { "line": 3, "character": 4 } });
+    let ask = |connection: &Connection| {
+        let began = Instant::now();
+        let found = connection.request("textDocument/completion", place.clone()).unwrap();
+        let taken = began.elapsed();
+        assert_eq!(found.as_array().unwrap().len(), 100);
+        taken
+    };
+    let (mut direct, mut wrapped) = (Vec::new(), Vec::new());
+    for _ in 0..completions {
+        direct.push(ask(&bare));
+        wrapped.push(ask(&client));
+    }
+    direct.sort_unstable();
+    wrapped.sort_unstable();
+    heading("a completion of 100 items through `kode-ls wrap`");
+    for (name, share) in [("the median", 50), ("the 95th percentile", 95)] {
+        let [direct, wrapped] =
+            [&direct, &wrapped].map(|times| times[times.len() * share / 100].as_secs_f64() * 1e3);
+        figure(&format!("{name}, bare"), direct, " ms", "");
+        figure(&format!("{name}, added"), wrapped - direct, " ms", if share == 95 { "1 ms" } else { "" });
+    }
+    assert_eq!(client.shut_down(), 0);
+}
+
+/// What servers cost a turn that calls none: requests to the model, processes and memory.
+fn idle(runs: usize) {
+    let (mut requests, mut processes) = ([0; 2], 0);
+    let mut memory = [Vec::new(), Vec::new()];
+    for _ in 0..runs {
+        for has_servers in [false, true] {
+            let project = Project::new(&Script::new([say("Seen.")]));
+            project.write("a.word", "def alpha\n");
+            let mut entry = words(&project);
+            entry["enabled"] = has_servers.into();
+            let client = open(&project, &entry);
+            client.session_with(json!({ "mode": "bypassPermissions" })).run("go");
+            memory[usize::from(has_servers)].push(client.proportional_set_size());
+            requests[usize::from(has_servers)] += project.model.requests().len();
+            processes += started(&project).len();
+            assert_eq!(client.shut_down(), 0);
+        }
+    }
+    let [without, with] = memory.map(|mut sizes| {
+        sizes.sort_by(f64::total_cmp);
+        sizes[sizes.len() / 2]
+    });
+    heading("a turn without a call to a language server, beside one where there is none");
+    figure("requests to the model, added", requests[1] as f64 - requests[0] as f64, "", "0");
+    figure("processes started", processes as f64, "", "0");
+    figure("memory, added", (with - without) / f64::from(1 << 20), " MiB", "1 MiB");
 }
 
 /// The processes of servers that are left after sessions and after kills.

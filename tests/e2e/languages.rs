@@ -4,7 +4,9 @@
 
 mod editor;
 mod faults;
+mod moves;
 mod real;
+mod wrap;
 
 use std::fs;
 use std::path::{Path, PathBuf};

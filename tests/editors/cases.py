@@ -254,10 +254,34 @@ WITH_LENSES = [a_change_is_undone_by_its_lens]
 """The case of editors that show code lenses."""
 
 
+def a_wrapped_server_answers_beside_the_agent(world: World, editor) -> None:
+    """`kode-ls wrap` in place of the editor's own server: its hover and definition, and an action of the agent."""
+    world.write(NAME, "def twice(number: int) -> int:\n    return number * 2\n\n\nprint(twice(4))\n")
+    world.serve(say("It doubles."))
+    editor.open_wrapped(NAME)
+    editor.hover(5, "twice", "(function) def twice")
+    editor.go_to_definition(5, "twice")
+    world.sent("editor", "textDocument/definition")
+    world.until("the definition is found", lambda: has_definition(world))
+    editor.act_on(1, 2, "Kode: Explain the selection")
+    world.told("It doubles.")
+
+
+def has_definition(world: World) -> bool:
+    """Whether the editor was told the place of a definition."""
+    asked = [message["id"] for message in world.traffic("editor", "textDocument/definition")]
+    answers = [message for message in world.traffic("server") if message.get("id") in asked and "method" not in message]
+    return any("greeting.py" in str(answer.get("result")) for answer in answers)
+
+
+WRAPPED = [a_wrapped_server_answers_beside_the_agent]
+
+
 def of(kind: type) -> Iterator[tuple[str, Callable[[World, object], None]]]:
     """The cases for a kind of editor, by their titles."""
     completing = chat.COMPLETING if hasattr(kind, "complete") else []
     with_lenses = WITH_LENSES if hasattr(kind, "lens") else []
     reviewed_later = [] if getattr(kind, "saves_edits", False) else REVIEWED_LATER
-    for case in [*CASES, *reviewed_later, *with_lenses, *chat.CASES, *completing]:
+    wrapped = WRAPPED if hasattr(kind, "open_wrapped") else []
+    for case in [*CASES, *reviewed_later, *with_lenses, *chat.CASES, *completing, *wrapped]:
         yield case.__name__.replace("_", " "), case

@@ -21,6 +21,30 @@ class Editor:
         self._world.sent("editor", "textDocument/didOpen")
         self._world.shows("NOR")
 
+    def open_wrapped(self, name: str) -> None:
+        """Opens a file with Kode in place of its language server, and waits until both have it."""
+        self._world.config("config/helix/languages.toml", Page("One server for a buffer").block("toml"))
+        self._world.start([self._program, name])
+        self._world.sent("editor", "textDocument/didOpen")
+        self._world.shows("NOR")
+
+    def _find(self, line: int, word: str) -> None:
+        self._world.type(f"{line}gg")
+        self._world.type(f"/{word}")
+        self._world.press("Enter")
+
+    def hover(self, line: int, word: str, shown: str) -> None:
+        """Shows what the server says of a word."""
+        self._find(line, word)
+        self._world.press("Space", "k")
+        self._world.shows(shown)
+        self._world.press("Escape")
+
+    def go_to_definition(self, line: int, word: str) -> None:
+        """Goes to the definition of a word."""
+        self._find(line, word)
+        self._world.type("gd")
+
     def _command(self, line: str) -> None:
         self._world.type(line)
         self._world.shows(line)

@@ -141,6 +141,7 @@ impl Client {
         let capabilities = result["capabilities"].clone();
         let encoding = capabilities["positionEncoding"].as_str().map(Encoding::of).unwrap_or_default();
         self.editor.set_encoding(encoding);
+        self.editor.set_whole_texts(capabilities["textDocumentSync"]["change"] == 1);
         self.notify("initialized", json!({}));
         capabilities
     }

@@ -189,6 +189,8 @@ pub enum Writer {
 struct State {
     documents: BTreeMap<String, Document>,
     encoding: Encoding,
+    /// Whether changes are sent as whole texts.
+    sends_whole_texts: bool,
     next: VecDeque<Policy>,
     always: Option<Policy>,
     received: Vec<ReceivedEdit>,
@@ -230,12 +232,22 @@ impl Editor {
         self.lock().encoding = encoding;
     }
 
+    /// Sets whether changes are sent as whole texts, as some servers want them.
+    pub fn set_whole_texts(&self, sends_whole_texts: bool) {
+        self.lock().sends_whole_texts = sends_whole_texts;
+    }
+
     /// Opens a document.
     pub fn open(&self, uri: &str, text: &str) {
+        self.open_as(uri, "plaintext", text);
+    }
+
+    /// Opens a document in a language.
+    pub fn open_as(&self, uri: &str, language: &str, text: &str) {
         let mut state = self.lock();
         let (undo, redo) = (Vec::new(), Vec::new());
         state.documents.insert(uri.to_owned(), Document { text: text.to_owned(), version: 1, undo, redo });
-        let document = json!({ "uri": uri, "languageId": "plaintext", "version": 1, "text": text });
+        let document = json!({ "uri": uri, "languageId": language, "version": 1, "text": text });
         self.connection.notify("textDocument/didOpen", json!({ "textDocument": document }));
     }
 
@@ -554,11 +566,11 @@ impl State {
     /// Makes changes, each on the text the one before has left, and tells the server in one notification; gives the
     /// changes that take them back.
     fn send_change(&mut self, connection: &Connection, uri: &str, changes: &[Change]) -> Vec<Change> {
-        let encoding = self.encoding;
+        let (encoding, sends_whole_texts) = (self.encoding, self.sends_whole_texts);
         let document = self.document_mut(uri);
         document.version += 1;
         let mut back = Vec::with_capacity(changes.len());
-        let events: Vec<Value> = changes
+        let mut events: Vec<Value> = changes
             .iter()
             .map(|change| {
                 let position = |offset| position_of(&document.text, offset, encoding);
@@ -568,6 +580,9 @@ impl State {
             })
             .collect();
         back.reverse();
+        if sends_whole_texts {
+            events = vec![json!({ "text": document.text })];
+        }
         let identifier = json!({ "uri": uri, "version": document.version });
         let params = json!({ "textDocument": identifier, "contentChanges": events });
         connection.notify("textDocument/didChange", params);

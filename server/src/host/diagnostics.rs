@@ -1,4 +1,4 @@
-//! Diagnostics, asked of a client that has offered to tell.
+//! Diagnostics of the editor's language servers: the one that `kode-ls wrap` runs, or those of a client that offers them.
 //!
 //! Rule: waited for at most [`LIMIT`], bounded before anything is made of it, and said to be out of date when the
 //! document has another version by now.
@@ -30,6 +30,14 @@ pub(super) async fn ask(
     targets: &[Target],
     settle: Option<Duration>,
 ) -> Result<Vec<FileDiagnostics>, DiagnosticsError> {
+    if let Some(wrapped) = connection.wrapped.as_ref().filter(|wrapped| wrapped.is_ready()) {
+        let of = |asked: &Target| match connection.documents.snapshot_of(asked) {
+            Some(document) => (wire::Uri::new(document.uri.as_str()), Some(document.version)),
+            None => (convert::uri(asked), None),
+        };
+        let uris: Vec<_> = targets.iter().map(of).collect();
+        return Ok(read(connection, wrapped.diagnostics(&uris, settle).await));
+    }
     // Spelled as the editor has opened them, where it has.
     let uri = |asked: &Target| match connection.documents.snapshot_of(asked) {
         Some(document) => wire::Uri::new(document.uri.as_str()),

@@ -1,4 +1,5 @@
-//! Requests for the language servers of the editor, sent to a client that has offered to answer them.
+//! Requests for the language servers of the editor: the one that it is served together with, and those of a client that has offered
+//! to answer for its own.
 //!
 //! Rule: the wait has the limit of the request and a short time for its way. A refusal because the text moved is
 //! distinguished by its code.
@@ -9,11 +10,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kode_engine::languages::{EditorAnswer, EditorFailure, EditorRequest, EditorServers};
 use kode_protocol as wire;
+use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tower_lsp::jsonrpc::Error;
 
 use crate::connection::ClientConnection;
+use crate::wrapped::WrappedServer;
 
 /// How much longer than the client itself its answer is waited for.
 const GRACE: Duration = Duration::from_secs(2);
@@ -34,15 +37,56 @@ impl EditorLanguages {
     pub(crate) fn new(connection: Arc<ClientConnection>) -> Self {
         Self { connection }
     }
+
+    /// The server that the editor is served together with, while it answers.
+    fn wrapped(&self) -> Option<&WrappedServer> {
+        self.connection.wrapped.as_deref().filter(|wrapped| wrapped.is_ready())
+    }
+
+    /// Whether the client answers for the other servers of its editor.
+    fn is_client_asked(&self) -> bool {
+        self.connection.facts.get().is_some_and(|facts| facts.kode.language_servers)
+    }
 }
 
 #[async_trait]
 impl EditorServers for EditorLanguages {
     fn is_offered(&self) -> bool {
-        self.connection.facts.get().is_some_and(|facts| facts.kode.language_servers)
+        self.wrapped().is_some() || self.is_client_asked()
+    }
+
+    fn encoding(&self) -> &'static str {
+        match self.wrapped() {
+            Some(_) => self.connection.documents.encoding().name(),
+            None => "utf-16",
+        }
+    }
+
+    fn serves(&self, extension: &str) -> Option<bool> {
+        self.wrapped().map(|wrapped| wrapped.serves(extension))
+    }
+
+    fn unfinished(&self) -> Option<String> {
+        self.wrapped().and_then(WrappedServer::unfinished)
+    }
+
+    fn moves_files(&self) -> bool {
+        self.wrapped().is_some_and(WrappedServer::moves_files)
+    }
+
+    fn files_changed(&self, changes: Vec<Value>) {
+        if let Some(wrapped) = self.wrapped() {
+            wrapped.files_changed(changes);
+        }
     }
 
     async fn request(&self, request: EditorRequest) -> Result<Vec<EditorAnswer>, EditorFailure> {
+        if let Some(wrapped) = self.wrapped() {
+            return wrapped.request(request, self.connection.documents.encoding().name()).await;
+        }
+        if !self.is_client_asked() {
+            return Ok(Vec::new());
+        }
         let params = wire::EditorLspParams {
             method: request.method,
             params: request.parameters,

@@ -41,6 +41,16 @@ impl PositionEncoding {
         }
     }
 
+    /// The same as text.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Utf8 => "utf-8",
+            Self::Utf16 => "utf-16",
+            Self::Utf32 => "utf-32",
+        }
+    }
+
     /// How much a text counts.
     #[must_use]
     pub fn units(self, text: &str) -> u32 {

@@ -9,12 +9,12 @@ use serde_json::json;
 use super::{log, open, project_of, result, results, unasked};
 
 /// The processes of the server that were started.
-fn started(log: &Path) -> Vec<u32> {
+pub(super) fn started(log: &Path) -> Vec<u32> {
     let text = fs::read_to_string(log).unwrap_or_default();
     text.lines().filter_map(|line| line.strip_prefix("started ")?.parse().ok()).collect()
 }
 
-fn is_alive(process: u32) -> bool {
+pub(super) fn is_alive(process: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     !status.is_empty() && !status.contains("State:\tZ")
 }

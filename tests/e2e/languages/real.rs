@@ -5,10 +5,10 @@
 
 use std::path::PathBuf;
 
-use kode_e2e::{Step, call};
+use kode_e2e::{Client, Offer, Step, call};
 use serde_json::{Value, json};
 
-use super::{open_with, project_of, results, unasked};
+use super::{open_with, project_of, results, unasked, wrap};
 
 /// The folder that the servers are installed in.
 fn servers() -> PathBuf {
@@ -26,6 +26,15 @@ fn servers() -> PathBuf {
         installed.display()
     );
     installed
+}
+
+/// How the server is reached.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    /// The agent starts it.
+    Own,
+    /// The editor starts `kode-ls wrap` with it, and shows the files.
+    Wrapped,
 }
 
 /// A language with a project of two files: the first declares `alpha`, the second calls it.
@@ -111,7 +120,12 @@ impl Language {
     }
 
     /// The results of calls in one turn.
-    fn results(&self, calls: Vec<Step>, check: impl FnOnce(&kode_e2e::Project)) -> Vec<String> {
+    fn results(
+        &self,
+        way: Way,
+        calls: Vec<Step>,
+        check: impl FnOnce(&Client, &kode_e2e::Project),
+    ) -> Vec<String> {
         let (program, folder, arguments) = self.server;
         let command = servers().join(folder).join(program);
         let extensions: Value =
@@ -121,19 +135,32 @@ impl Language {
         for (name, text) in self.files {
             project.write(name, text.replace("{{cwd}}", project.workspace().to_str().unwrap()));
         }
-        let client = open_with(&project, &json!({ program: entry }), &[]);
+        let client = match way {
+            Way::Own => open_with(&project, &json!({ program: entry }), &[]),
+            Way::Wrapped => {
+                let command = command.to_str().unwrap();
+                let client = wrap::open(&project, &[&[command], arguments].concat(), Offer::kode());
+                for (name, text) in &self.files[self.files.len() - 2..] {
+                    let extension = name.rsplit_once('.').unwrap().1;
+                    let of = |known: &&(&str, &str)| known.0[1..] == *extension;
+                    let language = self.extensions.iter().find(of).unwrap().1;
+                    client.editor.open_as(&project.uri(name), language, text);
+                }
+                client
+            }
+        };
         unasked(&client).run("go");
         let results = results(&project).into_iter().map(|(text, failed)| {
             assert!(!failed, "{program}: {text}");
             text
         });
         let results = results.collect();
-        check(&project);
+        check(&client, &project);
         assert_eq!(client.shut_down(), 0);
         results
     }
 
-    fn check_reading(&self) {
+    fn check_reading(&self, way: Way) {
         let (one, two) = (self.declaring(), self.using());
         let mut calls = vec![
             call("Symbols", json!({ "file_path": one })),
@@ -144,7 +171,7 @@ impl Language {
             let input = json!({ "symbol": "alpha", "file_path": one, "direction": "incoming" });
             calls.push(call("CallHierarchy", input));
         }
-        let results = self.results(calls, |_| {});
+        let results = self.results(way, calls, |_, _| {});
         let text = self.files[self.files.len() - 2].1;
         let line = text.lines().position(|line| line.contains("alpha")).unwrap() + 1;
         assert!(
@@ -164,13 +191,17 @@ impl Language {
         }
     }
 
-    fn check_renaming(&self) {
+    fn check_renaming(&self, way: Way) {
         let (one, two) = (self.declaring(), self.using());
         let rename = json!({ "symbol": "alpha", "file_path": one, "new_name": "omega" });
-        self.results(vec![call("RenameSymbol", rename)], |project| {
+        self.results(way, vec![call("RenameSymbol", rename)], |client, project| {
             for (name, text) in &self.files[self.files.len() - 2..] {
                 let expected = text.replace("alpha", "omega").replace("omega is not", "alpha is not");
-                assert_eq!(project.read(name), expected, "{name} of {one} and {two}");
+                let text = match way {
+                    Way::Own => project.read(name),
+                    Way::Wrapped => client.editor.text(&project.uri(name)),
+                };
+                assert_eq!(text, expected, "{name} of {one} and {two}");
             }
         });
     }
@@ -178,24 +209,89 @@ impl Language {
 
 #[test]
 fn pyright() {
-    PYTHON.check_reading();
-    PYTHON.check_renaming();
+    PYTHON.check_reading(Way::Own);
+    PYTHON.check_renaming(Way::Own);
 }
 
 #[test]
 fn typescript_language_server() {
-    TYPESCRIPT.check_reading();
-    TYPESCRIPT.check_renaming();
+    TYPESCRIPT.check_reading(Way::Own);
+    TYPESCRIPT.check_renaming(Way::Own);
 }
 
 #[test]
 fn clangd() {
-    CPP.check_reading();
-    CPP.check_renaming();
+    CPP.check_reading(Way::Own);
+    CPP.check_renaming(Way::Own);
 }
 
 #[test]
 fn bash_language_server() {
-    SHELL.check_reading();
-    SHELL.check_renaming();
+    SHELL.check_reading(Way::Own);
+    SHELL.check_renaming(Way::Own);
+}
+
+#[test]
+fn pyright_that_is_wrapped_answers_for_the_agent() {
+    PYTHON.check_reading(Way::Wrapped);
+    PYTHON.check_renaming(Way::Wrapped);
+}
+
+#[test]
+fn typescript_language_server_that_is_wrapped_answers_for_the_agent() {
+    TYPESCRIPT.check_reading(Way::Wrapped);
+    TYPESCRIPT.check_renaming(Way::Wrapped);
+}
+
+#[test]
+fn typescript_language_server_updates_the_imports_of_a_file_that_is_moved() {
+    let patch = "*** Begin Patch\n*** Update File: one.ts\n*** Move to: deep/uno.ts\n@@\n-  return number * 2;\n\
+        +  return number + number;\n*** End Patch";
+    for way in [Way::Own, Way::Wrapped] {
+        let calls = vec![
+            call("Read", json!({ "file_path": "one.ts" })),
+            call("apply_patch", json!({ "input": patch })),
+        ];
+        let [_, using] = &TYPESCRIPT.files[TYPESCRIPT.files.len() - 2..] else { unreachable!() };
+        let expected = using.1.replace("./one", "./deep/uno");
+        let results = TYPESCRIPT.results(way, calls, |client, project| {
+            let text = match way {
+                Way::Own => project.read("two.ts"),
+                Way::Wrapped => client.editor.text(&project.uri("two.ts")),
+            };
+            assert_eq!(text, expected);
+            assert!(project.read("deep/uno.ts").contains("number + number"));
+        });
+        assert!(results[1].contains("updated what refers to the moved files: two.ts"), "{}", results[1]);
+    }
+}
+
+#[test]
+fn clangd_that_is_wrapped_answers_for_the_agent() {
+    CPP.check_reading(Way::Wrapped);
+    CPP.check_renaming(Way::Wrapped);
+}
+
+/// What an editor gets of a wrapped server beside what it has of the agent.
+#[test]
+fn a_wrapped_pyright_completes_and_explains_and_the_agent_offers_its_actions() {
+    let project = project_of([]);
+    let text = "import os\n\ndef alpha(number: int) -> int:\n    return number * 2\n\nalp\n";
+    project.write("one.py", text);
+    let command = servers().join(NPM).join("pyright-langserver");
+    let client = wrap::open(&project, &[command.to_str().unwrap(), "--stdio"], Offer::plain());
+    let uri = project.uri("one.py");
+    client.editor.open_as(&uri, "python", text);
+    let at = |line: u32, character: u32| json!({ "textDocument": { "uri": uri }, "position": { "line": line, "character": character } });
+    let hover = client.call("textDocument/hover", at(2, 5));
+    assert!(hover.to_string().contains("(number: int) -> int"), "{hover}");
+    let definition = client.call("textDocument/definition", at(2, 5));
+    assert_eq!(definition[0]["range"]["start"]["line"], 2, "{definition}");
+    let completion = client.call("textDocument/completion", at(5, 3));
+    assert!(completion.to_string().contains("\"alpha\""), "{completion}");
+    let range = json!({ "start": { "line": 0, "character": 0 }, "end": { "line": 0, "character": 9 } });
+    let action = json!({ "textDocument": { "uri": uri }, "range": range, "context": { "diagnostics": [] } });
+    let actions = client.call("textDocument/codeAction", action).to_string();
+    assert!(actions.contains("Kode: "), "{actions}");
+    assert_eq!(client.shut_down(), 0);
 }

@@ -65,6 +65,19 @@ fn read(input: &mut impl BufRead) -> Option<Value> {
     Some(serde_json::from_slice(&body).unwrap())
 }
 
+/// Does nothing until the client is gone: a test that fails leaves no process.
+fn hang() -> ! {
+    #[cfg(unix)]
+    let parent = std::os::unix::process::parent_id();
+    loop {
+        std::thread::sleep(Duration::from_millis(200));
+        #[cfg(unix)]
+        if std::os::unix::process::parent_id() != parent {
+            exit(1);
+        }
+    }
+}
+
 fn path_of(parameters: &Value) -> PathBuf {
     let uri = parameters["textDocument"]["uri"].as_str().unwrap();
     Url::parse(uri).unwrap().to_file_path().unwrap()
@@ -183,8 +196,27 @@ impl Server {
         json!({ "documentChanges": changes })
     }
 
+    /// The edits that go with moved files: words that are their names without the extension become the new ones.
+    fn moves(&self, parameters: &Value) -> Value {
+        let stem = |file: &Value, name: &str| {
+            let path = Url::parse(file[name].as_str().unwrap()).unwrap().to_file_path().unwrap();
+            path.file_stem().unwrap().to_str().unwrap().to_owned()
+        };
+        let mut changes = BTreeMap::new();
+        for file in parameters["files"].as_array().unwrap() {
+            let (old, new) = (stem(file, "oldUri"), stem(file, "newUri"));
+            for (path, text) in self.texts() {
+                let edit = |range| json!({ "range": range, "newText": new });
+                let edits: Vec<Value> = places(&text, &old).into_iter().map(edit).collect();
+                changes.entry(uri_of(&path)).or_insert_with(Vec::new).extend(edits);
+            }
+        }
+        json!({ "changes": changes })
+    }
+
     fn answer(&self, method: &str, parameters: &Value) -> Value {
         match method {
+            "workspace/willRenameFiles" => self.moves(parameters),
             "textDocument/documentSymbol" => {
                 let text = self.text(&path_of(parameters));
                 let lines: Vec<&str> = text.lines().collect();
@@ -232,6 +264,10 @@ impl Server {
             }
             "textDocument/hover" => {
                 json!({ "contents": { "kind": "markdown", "value": format!("the word {}", self.word_at(parameters)) } })
+            }
+            "textDocument/completion" => {
+                let item = |(_, name): (usize, String)| json!({ "label": name });
+                declarations(&self.text(&path_of(parameters))).into_iter().map(item).collect()
             }
             "textDocument/rename" => self.rename(parameters),
             "textDocument/codeAction" => {
@@ -281,12 +317,20 @@ impl Server {
     }
 }
 
-fn capabilities() -> Value {
+/// Under "named" it names its files, else it leaves them to the client; under "follows" it computes what goes with moved files.
+fn capabilities(how: &str) -> Value {
+    let filters = json!({ "filters": [{ "pattern": { "glob": format!("**/*.{EXTENSION}") } }] });
+    let operations = if how.starts_with("follows") { json!({ "willRename": filters }) } else { Value::Null };
+    let selector =
+        json!({ "documentSelector": [{ "language": "words", "pattern": format!("**/*.{EXTENSION}") }] });
+    let definitions = if how == "named" { selector } else { json!(true) };
     json!({
+        "workspace": { "fileOperations": operations },
         "textDocumentSync": 1, "documentSymbolProvider": true, "workspaceSymbolProvider": true,
-        "definitionProvider": true, "referencesProvider": true, "hoverProvider": true,
+        "definitionProvider": definitions, "referencesProvider": true, "hoverProvider": true,
         "renameProvider": { "prepareProvider": false }, "codeActionProvider": true,
-        "documentFormattingProvider": true,
+        "documentFormattingProvider": true, "implementationProvider": true,
+        "completionProvider": { "triggerCharacters": ["."], "resolveProvider": true },
     })
 }
 
@@ -298,9 +342,7 @@ fn main() {
             eprintln!("words: the dictionary is missing");
             exit(3);
         }
-        "hang" => loop {
-            std::thread::sleep(Duration::from_secs(3600));
-        },
+        "hang" => hang(),
         _ => {}
     }
     let mut server = Server { how, root: PathBuf::new(), open: BTreeMap::new() };
@@ -311,13 +353,21 @@ fn main() {
         if method == "initialize" {
             let root = parameters["rootUri"].as_str().unwrap();
             server.root = Url::parse(root).unwrap().to_file_path().unwrap();
-            let result = json!({ "capabilities": capabilities() });
+            let result = json!({ "capabilities": capabilities(&server.how) });
             send(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }));
             continue;
         }
         if message.get("id").is_none() {
             server.take(method, parameters);
             continue;
+        }
+        let is_stuck = match method {
+            "textDocument/implementation" => server.how == "stuck",
+            "workspace/willRenameFiles" => server.how == "follows and sticks",
+            _ => false,
+        };
+        if is_stuck {
+            hang();
         }
         if method == "textDocument/references" {
             match server.how.as_str() {

@@ -1,7 +1,7 @@
 //! The language servers of the editor, as the client of an editor makes them available.
 //!
-//! Rule: the editor's servers come first, because they have the user's texts and have read the project. Columns of a request count
-//! code units of UTF-16; each answer names its own unit. An answer about a text that has moved is refused by the client.
+//! Rule: the editor's servers come first, because they have the user's texts and have read the project. Columns of a request have the
+//! unit that the editor wants; each answer names its own unit. An answer about a text that has moved is refused by the client.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,7 +29,8 @@ const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(200), Duration::from_
 pub struct EditorRequest {
     /// The method, such as `textDocument/references`.
     pub method: String,
-    /// Its parameters. Columns count code units of UTF-16, and the version of an open document is that of this connection.
+    /// Its parameters. Columns have the unit of [`EditorServers::encoding`], and the version of an open document is that of this
+    /// connection.
     pub parameters: Value,
     /// The longest wait for the answer.
     pub limit: Duration,
@@ -64,6 +65,29 @@ pub enum EditorFailure {
 pub trait EditorServers: Send + Sync {
     /// Whether the client answers such requests.
     fn is_offered(&self) -> bool;
+
+    /// The unit of columns in requests, as the protocol names it.
+    fn encoding(&self) -> &'static str {
+        "utf-16"
+    }
+
+    /// Whether one of them serves files with this extension, which is in lower case; `None` where only an answer tells.
+    fn serves(&self, _extension: &str) -> Option<bool> {
+        None
+    }
+
+    /// The work that a server has not finished, in words, where that is known.
+    fn unfinished(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether one of them computes the edits that go with files being moved.
+    fn moves_files(&self) -> bool {
+        false
+    }
+
+    /// Notifies servers that do not watch the disk of `changes`, which have the form of `FileEvent`. Does not wait.
+    fn files_changed(&self, _changes: Vec<Value>) {}
 
     /// Asks the servers; no answer means that none of them serves the file.
     ///
@@ -174,6 +198,11 @@ fn named(servers: &Arc<dyn EditorServers>, answer: EditorAnswer) -> (EditorServe
 }
 
 impl EditorServer {
+    /// The work that it has not finished, as far as it is known.
+    pub(crate) fn unfinished(&self) -> Option<String> {
+        self.servers.unfinished()
+    }
+
     /// Asks this server for more about one of its results.
     ///
     /// # Errors

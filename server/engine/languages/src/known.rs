@@ -118,6 +118,32 @@ pub(crate) const SERVERS: &[KnownServer] = &[
     known("svelteserver", &["--stdio"], &[("svelte", "svelte")], &["svelte.config.js"]),
 ];
 
+/// The id of the language that a well-known server serves under this extension. `program` is its path or name.
+#[must_use]
+pub fn known_language(program: &Path, extension: &str) -> Option<&'static str> {
+    let name = program.file_stem()?.to_str()?;
+    let server = SERVERS.iter().find(|server| server.command == name)?;
+    server.languages.iter().find(|(known, _)| *known == extension).map(|(_, language)| *language)
+}
+
+/// The id of the language of files with this extension, which is in lower case.
+#[must_use]
+pub fn language_of_extension(extension: &str) -> Option<&'static str> {
+    let mut all = SERVERS.iter().flat_map(|server| server.languages);
+    all.find(|(known, _)| *known == extension).map(|(_, language)| *language)
+}
+
+/// The extensions of files in a language with this id; none of a language that no well-known server serves.
+#[must_use]
+pub fn extensions_of_language(language: &str) -> Vec<&'static str> {
+    let all = SERVERS.iter().flat_map(|server| server.languages);
+    let mut extensions: Vec<_> =
+        all.filter(|(_, known)| *known == language).map(|(extension, _)| *extension).collect();
+    extensions.sort_unstable();
+    extensions.dedup();
+    extensions
+}
+
 impl KnownServer {
     /// Whether it serves files with this extension.
     pub(crate) fn serves(&self, extension: &str) -> bool {
@@ -170,6 +196,13 @@ fn options(command: &str) -> Value {
 pub(crate) fn logs_search(command: &str) -> bool {
     let name = Path::new(command).file_stem().and_then(|name| name.to_str());
     matches!(name, Some("pyright-langserver" | "basedpyright-langserver"))
+}
+
+/// Whether a server starts a program of its own before it reports that it loads a project. Until then its answers are those of one
+/// file alone.
+pub(crate) fn reports_late(command: &str) -> bool {
+    let name = Path::new(command).file_stem().and_then(|name| name.to_str());
+    matches!(name, Some("typescript-language-server"))
 }
 
 /// Whether a log message ends the search of a server that [`logs_search`].

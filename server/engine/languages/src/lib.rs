@@ -24,6 +24,9 @@ mod service;
 mod tests;
 mod uri;
 mod wire;
+mod work;
 
 pub use editor::{EditorAnswer, EditorFailure, EditorRequest, EditorServers};
+pub use known::{extensions_of_language, known_language, language_of_extension};
 pub use service::Languages;
+pub use work::ServerWork;

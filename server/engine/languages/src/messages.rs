@@ -11,19 +11,15 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::connection::ServerMessages;
-use crate::known;
 use crate::results;
 use crate::uri;
+use crate::work::ServerWork;
 use kode_base::paths::Target;
 
 /// The most files whose diagnostics are kept.
 const MAX_FILES: usize = 5_000;
 /// The most diagnostics of a file that are kept.
 const MAX_OF_FILE: usize = 1_000;
-/// The most kinds of work in progress that are kept.
-const MAX_PROGRESS: usize = 100;
-/// The most characters of a title of work in progress.
-const MAX_TITLE: usize = 200;
 
 /// The diagnostics of a file as the server last published them.
 #[derive(Clone, Debug)]
@@ -38,32 +34,24 @@ pub(crate) struct PublishedDiagnostics {
 
 /// The state that a server's own messages lead to.
 pub(crate) struct LanguageServerState {
+    /// What the server says of its work.
+    pub(crate) work: ServerWork,
     settings: Value,
     folders: Value,
     published: Mutex<HashMap<Target, PublishedDiagnostics>>,
-    progress: Mutex<HashMap<String, String>>,
-    /// Whether the server says that it has nothing left to do; `None` for one that does not say.
-    is_quiescent: Mutex<Option<bool>>,
-    /// Until when a server that searches for the files of its project is expected to log the end of it.
-    search_limit: Mutex<Option<Instant>>,
-    /// When work in progress last began or ended.
-    changed: Mutex<Instant>,
     /// The edits of commands that run now; `None` when no command runs, so that no edit is applied unasked.
     captured: Mutex<Option<Vec<Value>>>,
     revision: watch::Sender<u64>,
 }
 
 impl LanguageServerState {
-    /// The state of a server with these `settings`, of these workspace folders.
-    pub(crate) fn new(settings: Value, folders: Value) -> Self {
+    /// The state of a server with these `settings`, of these workspace folders. `program` is its path or name.
+    pub(crate) fn new(program: &str, settings: Value, folders: Value) -> Self {
         Self {
+            work: ServerWork::new(program),
             settings,
             folders,
             published: Mutex::default(),
-            progress: Mutex::default(),
-            is_quiescent: Mutex::default(),
-            search_limit: Mutex::default(),
-            changed: Mutex::new(Instant::now()),
             captured: Mutex::default(),
             revision: watch::Sender::new(0),
         }
@@ -98,34 +86,6 @@ impl LanguageServerState {
             .collect()
     }
 
-    /// Expects the server to log the end of its search for files. One that settings keep from logging counts as done at `limit`.
-    pub(crate) fn expect_search(&self, limit: Instant) {
-        *self.search_limit.lock() = Some(limit);
-    }
-
-    /// The work in progress, in words; `None` when the server is idle. A server that reports its status may build and check
-    /// while it is idle.
-    pub(crate) fn unfinished(&self) -> Option<String> {
-        if self.search_limit.lock().is_some_and(|limit| Instant::now() < limit) {
-            return Some("searching for the files of the project".to_owned());
-        }
-        match *self.is_quiescent.lock() {
-            Some(true) => None,
-            Some(false) => Some("loading the project".to_owned()),
-            None => self.progress.lock().values().next().cloned(),
-        }
-    }
-
-    /// Whether the server reports that it loads its project.
-    pub(crate) fn is_loading(&self) -> bool {
-        *self.is_quiescent.lock() == Some(false)
-    }
-
-    /// When work in progress last began or ended.
-    pub(crate) fn changed_at(&self) -> Instant {
-        *self.changed.lock()
-    }
-
     /// Keeps the edits that the server asks to apply, from now on.
     pub(crate) fn begin_capture(&self) {
         *self.captured.lock() = Some(Vec::new());
@@ -153,23 +113,6 @@ impl LanguageServerState {
         published.insert(target, PublishedDiagnostics { version, at: Instant::now(), list });
     }
 
-    fn report_progress(&self, parameters: &Value) {
-        let Some(token) = parameters.get("token").map(Value::to_string) else { return };
-        let value = parameters.get("value").unwrap_or(&Value::Null);
-        let mut progress = self.progress.lock();
-        match value.get("kind").and_then(Value::as_str) {
-            Some("begin") if progress.len() < MAX_PROGRESS => {
-                let title = value.get("title").and_then(Value::as_str).unwrap_or("working");
-                progress.insert(token, title.chars().take(MAX_TITLE).collect());
-            }
-            Some("end") => {
-                progress.remove(&token);
-            }
-            _ => return,
-        }
-        *self.changed.lock() = Instant::now();
-    }
-
     /// The settings of a section, by its names with dots between them.
     fn setting(&self, section: &str) -> Value {
         let mut value = &self.settings;
@@ -187,20 +130,15 @@ impl ServerMessages for LanguageServerState {
     fn notification(&self, method: &str, parameters: Value) {
         match method {
             "textDocument/publishDiagnostics" => self.publish(parameters),
-            "$/progress" => self.report_progress(&parameters),
-            "experimental/serverStatus" => {
-                *self.is_quiescent.lock() = parameters.get("quiescent").and_then(Value::as_bool);
-                *self.changed.lock() = Instant::now();
-            }
-            "window/logMessage" | "window/showMessage" => {
-                let text = parameters.get("message").and_then(Value::as_str).unwrap_or_default();
-                tracing::debug!(text, "a language server logs");
-                if !known::ends_search(text) || self.search_limit.lock().take().is_none() {
+            _ => {
+                if method == "window/logMessage" || method == "window/showMessage" {
+                    let text = parameters.get("message").and_then(Value::as_str).unwrap_or_default();
+                    tracing::debug!(text, "a language server logs");
+                }
+                if !self.work.take(method, &parameters) {
                     return;
                 }
-                *self.changed.lock() = Instant::now();
             }
-            _ => return,
         }
         self.revision.send_modify(|revision| *revision += 1);
     }
@@ -253,13 +191,12 @@ pub(crate) fn diagnostics(list: Vec<Value>) -> Vec<results::LspDiagnostic> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use kode_base::paths::AbsPath;
 
     fn state() -> LanguageServerState {
         LanguageServerState::new(
+            "words",
             json!({ "python": { "analysis": { "mode": "strict" } } }),
             json!([{ "uri": "file:///w" }]),
         )
@@ -286,38 +223,6 @@ mod tests {
         let first = Target::File(AbsPath::new("/w/0").unwrap());
         assert_eq!(state.published(&first).unwrap().list.len(), MAX_OF_FILE);
         assert_eq!(state.published_files().len(), MAX_FILES);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn work_in_progress_is_known_until_its_end() {
-        let state = state();
-        let report = |kind: &str| json!({ "token": 1, "value": { "kind": kind, "title": "Indexing" } });
-        state.notification("$/progress", report("begin"));
-        assert_eq!(state.unfinished().as_deref(), Some("Indexing"));
-        state.notification("$/progress", report("report"));
-        state.notification("$/progress", report("end"));
-        assert_eq!(state.unfinished(), None);
-        state.notification("experimental/serverStatus", json!({ "quiescent": false }));
-        assert!(state.unfinished().is_some() && state.is_loading());
-        state.notification("$/progress", report("begin"));
-        state.notification("experimental/serverStatus", json!({ "quiescent": true }));
-        assert_eq!(state.unfinished(), None, "a check of the code is no loading");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_search_for_files_goes_on_until_the_server_logs_its_end() {
-        let state = state();
-        let log = |text: &str| state.notification("window/logMessage", json!({ "type": 3, "message": text }));
-        log("Found 1 source file");
-        let expect = || state.expect_search(Instant::now() + Duration::from_secs(60));
-        expect();
-        log("Searching for source files");
-        assert!(state.unfinished().is_some());
-        log("Found 2 source files");
-        assert_eq!(state.unfinished(), None);
-        expect();
-        tokio::time::advance(Duration::from_secs(60)).await;
-        assert_eq!(state.unfinished(), None, "a server that does not log");
     }
 
     #[tokio::test(start_paused = true)]

@@ -15,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::{LanguageConnection, RequestFailure, ServerMessages};
 use crate::documents::{ServerDocuments, SyncedText};
-use crate::known;
 use crate::launch::{self, LaunchedProgram};
 use crate::messages::LanguageServerState;
 use crate::positions::Encoding;
@@ -29,14 +28,6 @@ use kode_text::workspace::language::LanguageError;
 
 /// The longest wait for the answer to a request.
 pub(crate) const REQUEST_LIMIT: Duration = Duration::from_secs(30);
-/// How long a server that was just started may take to report that it is busy.
-const START_GRACE: Duration = Duration::from_millis(700);
-/// How long a server has to be idle to count as ready: between two parts of its work it reports neither.
-const QUIET: Duration = Duration::from_millis(300);
-/// How long after its start a server that is busy is waited for. Later on work in progress is that of its daily life.
-const SETTLING: Duration = Duration::from_secs(60);
-/// How long a busy server is waited for before a request.
-const READY_LIMIT: Duration = Duration::from_secs(20);
 /// The time without a request after which a server is ended.
 pub(crate) const IDLE_LIMIT: Duration = Duration::from_secs(600);
 
@@ -67,7 +58,6 @@ pub(crate) struct RunningLanguageServer {
     documents: tokio::sync::Mutex<ServerDocuments>,
     /// Held by all requests together, and by a trial of proposed texts alone.
     turns: RwLock<()>,
-    started: Instant,
     used: Arc<Mutex<Instant>>,
     errors: ErrorOutput,
     ending: CancellationToken,
@@ -92,10 +82,8 @@ impl RunningLanguageServer {
     ) -> Result<Arc<Self>, String> {
         let LaunchedProgram { input, output, errors, process } = launched;
         let folders = json!([{ "uri": uri::of_path(&root), "name": root.file_name() }]);
-        let state = Arc::new(LanguageServerState::new(definition.settings.clone(), folders.clone()));
-        if known::logs_search(&definition.command) {
-            state.expect_search(Instant::now() + SETTLING);
-        }
+        let settings = definition.settings.clone();
+        let state = Arc::new(LanguageServerState::new(&definition.command, settings, folders.clone()));
         let messages = Arc::clone(&state) as Arc<dyn ServerMessages>;
         let connection = Arc::new(LanguageConnection::start(output, input, messages));
         let (ending, ended) = (CancellationToken::new(), CancellationToken::new());
@@ -134,6 +122,7 @@ impl RunningLanguageServer {
             let settings = json!({ "settings": definition.settings });
             connection.notify("workspace/didChangeConfiguration", &settings).await.map_err(lost)?;
         }
+        state.work.begin();
         tracing::info!(server = definition.name, %root, "a language server has started");
         Ok(Arc::new(Self {
             name: definition.name.clone(),
@@ -145,7 +134,6 @@ impl RunningLanguageServer {
             capabilities,
             documents: tokio::sync::Mutex::default(),
             turns: RwLock::default(),
-            started: Instant::now(),
             used,
             errors,
             ending: guard.disarm(),
@@ -180,9 +168,10 @@ impl RunningLanguageServer {
         found == Some(&Value::Bool(true))
     }
 
-    /// Whether the server was started so recently that it may not have read its project, or says so.
-    pub(crate) fn is_settling(&self) -> bool {
-        self.started.elapsed() < SETTLING || self.state.is_loading()
+    /// Whether the server computes the edits that go with files being moved.
+    pub(crate) fn moves_files(&self) -> bool {
+        let option = self.capabilities.pointer("/workspace/fileOperations/willRename");
+        option.is_some_and(|option| !option.is_null())
     }
 
     /// Ends the server and waits until its process is gone.
@@ -238,28 +227,6 @@ impl RunningLanguageServer {
     /// The text of a file that the server has now.
     pub(crate) async fn text(&self, target: &Target) -> Option<SyncedText> {
         self.documents.lock().await.text(target)
-    }
-
-    /// Waits until a server that was just started has read its project, within a bound.
-    pub(crate) async fn ready(&self) {
-        let idle = async {
-            loop {
-                let now = Instant::now();
-                let calm = self.state.changed_at().max(self.started) + QUIET;
-                let is_new = now < self.started + START_GRACE;
-                if self.state.unfinished().is_none() && !is_new && now >= calm {
-                    return;
-                }
-                let mut changes = self.state.changes();
-                changes.mark_unchanged();
-                tokio::select! {
-                    _ = changes.changed() => {}
-                    () = sleep(QUIET) => {}
-                }
-            }
-        };
-        // Files that it has not read by then are named in the result.
-        drop(timeout(READY_LIMIT, idle).await);
     }
 
     /// Asks for something that the server must have a capability for.
@@ -444,6 +411,7 @@ fn capabilities() -> Value {
             "didChangeWatchedFiles": { "dynamicRegistration": false },
             "symbol": { "symbolKind": { "valueSet": kinds } },
             "executeCommand": {},
+            "fileOperations": { "dynamicRegistration": false, "willRename": true },
             "workspaceEdit": {
                 "documentChanges": true,
                 "resourceOperations": ["create"],

@@ -6,12 +6,14 @@
 mod ask;
 mod diagnose;
 mod edit;
+mod moves;
+mod offer;
 mod trial;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::join_all;
@@ -21,7 +23,6 @@ use serde_json::Value;
 use crate::documents::SyncedText;
 use crate::editor::{self, EDITOR, EditorServer, EditorServers, FileRequest, NoEditorServers};
 use crate::instance::Instance;
-use crate::known::SERVERS;
 use crate::launch::{Launcher, ProcessLauncher};
 use crate::positions::Encoding;
 use crate::running::{Feature, RunningLanguageServer};
@@ -41,9 +42,7 @@ use kode_text::workspace::language::{
     PlaceKind, Symbol, TextPosition, TriedFile,
 };
 use kode_tool::languages::LanguagePool;
-
-/// How long the languages of a workspace and the installed servers count as known.
-const SURVEY_AGE: Duration = Duration::from_secs(300);
+use offer::WorkspaceSurvey;
 
 /// The most files whose proposed actions are kept.
 const MAX_ACTION_FILES: usize = 50;
@@ -91,7 +90,7 @@ struct ServersState {
     selection: Option<Arc<ServerSelection>>,
     /// The secrets that the launcher withholds.
     secrets: Vec<Secret>,
-    surveyed: Option<Instant>,
+    surveyed: Option<Arc<WorkspaceSurvey>>,
 }
 
 impl Languages {
@@ -304,8 +303,8 @@ impl WorkspaceServers {
         let running = self.instance(workspace, &target).await?.running().await?;
         let wanted = std::slice::from_ref(&target);
         running.sync(workspace, wanted).await?;
-        if running.is_settling() {
-            running.ready().await;
+        if running.state.work.is_settling() {
+            running.state.work.ready().await;
             running.sync(workspace, wanted).await?;
         }
         Ok(ReadyServer { running, target })
@@ -324,7 +323,8 @@ impl WorkspaceServers {
         if self.editor.is_offered() {
             let target = shown_target(workspace, about.target).await;
             let about = FileRequest { target: &target, ..about };
-            let made = parameters(&target, Encoding::Utf16);
+            let encoding = Encoding::parse(self.editor.encoding()).unwrap_or_default();
+            let made = parameters(&target, encoding);
             match editor::ask(&self.editor, workspace, method, &made, Some(&about)).await {
                 Ok(found) => {
                     self.note_served(&target, !found.list.is_empty());
@@ -369,27 +369,6 @@ impl WorkspaceServers {
             target,
             texts: LanguageTexts::Own(texts),
         })
-    }
-
-    /// Keeps whether a server of the editor serves files like this one.
-    fn note_served(&self, target: &Target, is_served: bool) {
-        let Some(path) = target.file() else { return };
-        let extension =
-            path.as_path().extension().map(|extension| extension.to_string_lossy().to_lowercase());
-        let mut served = self.served.lock();
-        let known = served.entry(extension.unwrap_or_default()).or_insert(is_served);
-        *known |= is_served;
-    }
-
-    /// Whether a server of the editor may serve a language of the workspace: one that is known, and about which none of them
-    /// has refused to answer.
-    fn may_editor_serve(&self, extensions: &BTreeMap<String, AbsPath>) -> bool {
-        let served = self.served.lock();
-        self.editor.is_offered()
-            && extensions.keys().any(|extension| match served.get(extension) {
-                Some(is_served) => *is_served,
-                None => SERVERS.iter().any(|server| server.serves(extension)),
-            })
     }
 
     /// The instances of the workspace that run.
@@ -451,8 +430,8 @@ impl ResultSource {
     /// The work that the server has not finished, as far as it is known.
     fn unfinished(&self) -> Option<String> {
         match self {
-            Self::Own(running) => running.state.unfinished(),
-            Self::Editor(_) => None,
+            Self::Own(running) => running.state.work.unfinished(),
+            Self::Editor(server) => server.unfinished(),
         }
     }
 }
@@ -505,21 +484,7 @@ impl LanguageResults {
 #[async_trait]
 impl LanguageServers for WorkspaceServers {
     async fn refresh(&self, workspace: &Workspace) {
-        let selection = self.selection().await;
-        let is_fresh = self.state.lock().surveyed.is_some_and(|at| at.elapsed() < SURVEY_AGE);
-        if is_fresh {
-            return;
-        }
-        let open: Vec<AbsPath> =
-            workspace.documents().into_iter().filter_map(|document| document.path).collect();
-        let (has_own, extensions) = blocking(move || {
-            let can_run = selection.policy.sandbox.is_some();
-            let (servers, extensions) = selection.survey(&open);
-            (servers.iter().any(|server| can_run || !server.needs_sandbox), extensions)
-        })
-        .await;
-        self.is_available.store(has_own || self.may_editor_serve(&extensions), Ordering::Relaxed);
-        self.state.lock().surveyed = Some(Instant::now());
+        self.refresh_offer(workspace).await;
     }
 
     fn is_available(&self) -> bool {
@@ -529,7 +494,9 @@ impl LanguageServers for WorkspaceServers {
     fn knows_language(&self, target: &Target) -> bool {
         let state = self.state.lock();
         let selection = state.selection.as_ref();
-        target.file().is_some_and(|path| selection.is_some_and(|selection| selection.knows(path)))
+        target.file().is_some_and(|path| {
+            selection.is_some_and(|selection| selection.knows(path)) || self.is_served_by_editor(path)
+        })
     }
 
     async fn outline(
@@ -590,6 +557,14 @@ impl LanguageServers for WorkspaceServers {
         new_name: &str,
     ) -> Result<Answer<Vec<FileChange>>, LanguageError> {
         self.ask_rename(workspace, at, new_name).await
+    }
+
+    async fn moves(
+        &self,
+        workspace: &Workspace,
+        moved: &[(Target, Target)],
+    ) -> Result<Vec<FileChange>, LanguageError> {
+        self.ask_moves(workspace, moved).await
     }
 
     async fn actions(

@@ -61,6 +61,7 @@ impl Tool for ApplyPatch {
         for patch in patches {
             plan.add(patch).await?;
         }
+        plan.follow_moves().await;
         Ok(plan.into_call())
     }
 }
@@ -272,6 +273,7 @@ the file once, or once below the `@@` line; else the patch is refused.
 - `*** End of File` below a passage says that it ends the file. A passage of `+` lines alone is put at the file's end.
 - Encoding, line endings and permissions are kept. What the user types meanwhile is kept, too.";
 
+mod moves;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]

@@ -105,7 +105,7 @@ impl WorkspaceServers {
                 Ok(result) => {
                     let found: Vec<SymbolInformation> = results::items(result);
                     symbols.extend(found.into_iter().filter_map(of_information));
-                    unfinished = unfinished.or_else(|| running.state.unfinished());
+                    unfinished = unfinished.or_else(|| running.state.work.unfinished());
                 }
                 Err(error) => failure = Some(error),
             }
@@ -231,7 +231,7 @@ impl WorkspaceServers {
             let sample = samples.values().find(|path| running.serves(path)).cloned().map(Target::File);
             running.sync(workspace, sample.as_slice()).await?;
         }
-        join_all(servers.iter().map(|running| running.ready())).await;
+        join_all(servers.iter().map(|running| running.state.work.ready())).await;
         Ok(servers)
     }
 }

@@ -81,8 +81,8 @@ impl WorkspaceServers {
         let Some(running) = running else { return Ok(None) };
         let checked = async {
             running.sync(workspace, std::slice::from_ref(&shown)).await?;
-            if running.is_settling() {
-                running.ready().await;
+            if running.state.work.is_settling() {
+                running.state.work.ready().await;
             }
             Ok::<_, LanguageError>(())
         };
@@ -159,13 +159,17 @@ impl WorkspaceServers {
     pub(super) async fn notify_changed(&self, workspace: &Workspace, files: &[(Target, bool)]) {
         const CREATED: u32 = 1;
         const CHANGED: u32 = 2;
+        let change = |(target, is_created): &(Target, bool)| {
+            let kind = if *is_created { CREATED } else { CHANGED };
+            json!({ "uri": uri::of_target(target), "type": kind })
+        };
+        let changes: Vec<Value> = files.iter().map(change).collect();
+        if !changes.is_empty() && self.editor.is_offered() {
+            self.editor.files_changed(changes.clone());
+        }
         for running in self.running(workspace).await {
-            let change = |(target, is_created): &(Target, bool)| {
-                let kind = if *is_created { CREATED } else { CHANGED };
-                json!({ "uri": uri::of_target(target), "type": kind })
-            };
             // A server that has ended reads the files when it starts again.
-            drop(running.files_changed(files.iter().map(change).collect()).await);
+            drop(running.files_changed(changes.clone()).await);
         }
     }
 }
@@ -189,7 +193,7 @@ pub(super) async fn find(
         // Some servers pull their own and publish those of other programs.
         list.extend(running.state.published(target).map(|known| known.list).unwrap_or_default());
         list.dedup();
-        return Ok(DiagnosticList { list, is_complete: running.state.unfinished().is_none() });
+        return Ok(DiagnosticList { list, is_complete: running.state.work.unfinished().is_none() });
     }
     let mut changes = running.state.changes();
     loop {

@@ -220,12 +220,12 @@ impl WorkspaceServers {
 
 impl LanguageResults {
     /// The first result that is one: two servers would make the same edits twice.
-    fn first_edit(&self) -> Option<(ResultSource, Value)> {
+    pub(super) fn first_edit(&self) -> Option<(ResultSource, Value)> {
         self.list.iter().find(|(_, result)| !result.is_null()).cloned()
     }
 
     /// The changes that edits of a workspace make.
-    async fn changes(
+    pub(super) async fn changes(
         &self,
         edits: Vec<(ResultSource, Value)>,
         workspace: &Workspace,

@@ -88,7 +88,7 @@ async fn try_on(
     let existing: Vec<Target> =
         proposed.iter().filter(|file| file.base.is_some()).map(|file| file.target.clone()).collect();
     running.sync(workspace, &existing).await.ok()?;
-    if running.state.is_loading() {
+    if running.state.work.is_loading() {
         return None;
     }
     let mut before = Vec::with_capacity(proposed.len());

@@ -4,6 +4,7 @@
 //! input, then by a signal, and is killed on every way out, also when no caller waits for it any more.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
@@ -142,6 +143,43 @@ pub async fn start(spec: ServedSpec) -> Result<ServedProgram, ServiceEnd> {
     started.map_err(|error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => ServiceEnd::NotFound(format!("{program}: {error}")),
         _ => ServiceEnd::NotStarted(format!("{program}: {error}")),
+    })
+}
+
+/// A program of the user's own that was started with all that this process has.
+pub struct UnconfinedProgram {
+    /// Its standard input.
+    pub input: pipe::Sender,
+    /// Its standard output.
+    pub output: pipe::Receiver,
+    /// The program.
+    pub process: ServedProcess,
+}
+
+/// Starts a program that the user has named where they start this one: in the same folder, with the whole environment, without
+/// a sandbox, and with the same standard error.
+///
+/// # Errors
+/// How it was not started.
+pub fn start_unconfined(program: &OsString, arguments: &[OsString]) -> Result<UnconfinedProgram, ServiceEnd> {
+    let started = (|| {
+        let (reader, input) = io::pipe()?;
+        let (output, stdout) = io::pipe()?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(reader).stdout(stdout).stderr(Stdio::inherit()).process_group(0);
+        let child = command.spawn()?;
+        let group = KillGroup::of(&child)?;
+        // It holds the ends of the pipes that are the program's.
+        drop(command);
+        Ok(UnconfinedProgram {
+            input: pipe::Sender::from_owned_fd(input.into())?,
+            output: pipe::Receiver::from_owned_fd(output.into())?,
+            process: ServedProcess { child, group, pending: None, _sandbox: None },
+        })
+    })();
+    started.map_err(|error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => ServiceEnd::NotFound(error.to_string()),
+        _ => ServiceEnd::NotStarted(error.to_string()),
     })
 }
 

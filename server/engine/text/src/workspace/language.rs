@@ -230,6 +230,14 @@ pub trait LanguageServers: Send + Sync {
         new_name: &str,
     ) -> Result<Answer<Vec<FileChange>>, LanguageError>;
 
+    /// The changes that go with files being moved, each from its old place to the new one, such as those of imports. They are of the
+    /// texts at the old places; none where no server computes them.
+    async fn moves(
+        &self,
+        workspace: &Workspace,
+        moved: &[(Target, Target)],
+    ) -> Result<Vec<FileChange>, LanguageError>;
+
     /// The changes that a server proposes for lines of a file, from 1; `kind` narrows them, such as `quickfix`.
     async fn actions(
         &self,
