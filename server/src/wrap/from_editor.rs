@@ -56,14 +56,14 @@ impl Relay {
             BodyKind::Answer { .. } => {
                 let asked = body.own_id().and_then(|id| self.calls.answered(id));
                 if let Some((Some(server), id)) = asked {
-                    self.to_server(server, body.with_id(id)).await;
+                    self.send_to_server(server, body.with_id(id)).await;
                 }
             }
             BodyKind::Unreadable => {
                 if let IncomingMessage::Invalid(answer) = message::parse(body.bytes()) {
                     tracing::warn!(error = ?answer.error(), "the editor sent something illegible");
                     let answer = serde_json::to_vec(&answer).unwrap_or_default();
-                    self.to_editor(OutgoingFrame::of(answer)).await;
+                    self.send_to_editor(OutgoingFrame::of(answer)).await;
                 }
             }
         }
@@ -73,7 +73,7 @@ impl Relay {
         let id = body.id();
         if self.calls.is_full() {
             let reason = "too many requests wait for their answers; try again later";
-            return self.to_editor(OutgoingFrame::error(&id, REQUEST_FAILED, reason)).await;
+            return self.send_to_editor(OutgoingFrame::error(&id, REQUEST_FAILED, reason)).await;
         }
         if method == "initialize" && self.handshake.is_none() {
             let (mut theirs, ours) = capabilities::split(&body.value());
@@ -85,14 +85,14 @@ impl Relay {
             return self.shut_down(body).await;
         }
         if let Some(own) = own_entry(method, &body) {
-            return self.to_editor(OutgoingFrame::result(&id, &own)).await;
+            return self.send_to_editor(OutgoingFrame::result(&id, &own)).await;
         }
         let shared = SharedRequest::of(method);
         let wanted = self.servers_of(method, shared, &body);
         let servers: Vec<_> = wanted.into_iter().filter(|server| self.serves(*server)).collect();
         if servers.is_empty() {
             let reason = self.reason_of_silence(method);
-            return self.to_editor(OutgoingFrame::error(&id, REQUEST_FAILED, &reason)).await;
+            return self.send_to_editor(OutgoingFrame::error(&id, REQUEST_FAILED, &reason)).await;
         }
         let mut call = Call::new(Caller::Editor(id));
         if servers.len() > 1 || servers == [RelayedServer::Agent] {
@@ -136,7 +136,7 @@ impl Relay {
         let both = [RelayedServer::Child, RelayedServer::Agent];
         let servers: Vec<_> = both.into_iter().filter(|server| self.serves(*server)).collect();
         if servers.is_empty() {
-            return self.to_editor(OutgoingFrame::result(&body.id(), &Value::Null)).await;
+            return self.send_to_editor(OutgoingFrame::result(&body.id(), &Value::Null)).await;
         }
         let id = self.call(Call::new(Caller::Shutdown(body.id())), &body, &servers).await;
         self.calls.limit(id, Instant::now() + SHUTDOWN_LIMIT);
@@ -146,7 +146,7 @@ impl Relay {
         match method {
             "initialized" => self.start_serving(body).await,
             "exit" => {
-                self.to_both(&body).await;
+                self.send_to_both(&body).await;
                 self.is_over = true;
             }
             "$/cancelRequest" => {
@@ -162,7 +162,7 @@ impl Relay {
                 let token = body.parse::<ProgressToken<'_>>().map(|params| copied(params.token));
                 let is_of_agent = token.is_some_and(|token| self.agent_progress.contains(&token));
                 let server = if is_of_agent { RelayedServer::Agent } else { RelayedServer::Child };
-                self.to_server(server, body.frame()).await;
+                self.send_to_server(server, body.frame()).await;
             }
             "textDocument/didOpen"
             | "textDocument/didChange"
@@ -170,37 +170,37 @@ impl Relay {
             | "textDocument/didSave"
             | "textDocument/willSave" => self.document_message(method, body).await,
             "workspace/didChangeConfiguration" => {
-                self.to_both(&body).await;
+                self.send_to_both(&body).await;
                 self.configuration = Some(body);
             }
             "workspace/didChangeWorkspaceFolders" => {
                 self.change_folders(&body.value());
-                self.to_server(RelayedServer::Agent, body.frame()).await;
+                self.send_to_server(RelayedServer::Agent, body.frame()).await;
                 if self.serves(RelayedServer::Child) && self.offer.takes(method) {
-                    self.to_server(RelayedServer::Child, body.frame()).await;
+                    self.send_to_server(RelayedServer::Child, body.frame()).await;
                 }
             }
-            "$/setTrace" => self.to_both(&body).await,
+            "$/setTrace" => self.send_to_both(&body).await,
             _ if method.starts_with(AGENT_METHODS) => {
-                self.to_server(RelayedServer::Agent, body.frame()).await
+                self.send_to_server(RelayedServer::Agent, body.frame()).await
             }
             _ if self.serves(RelayedServer::Child) => {
-                self.to_server(RelayedServer::Child, body.frame()).await
+                self.send_to_server(RelayedServer::Child, body.frame()).await
             }
             _ => tracing::debug!(method, "a notification for a server that does not run"),
         }
     }
 
-    async fn to_both(&mut self, body: &Body) {
-        self.to_server(RelayedServer::Agent, body.frame()).await;
+    async fn send_to_both(&mut self, body: &Body) {
+        self.send_to_server(RelayedServer::Agent, body.frame()).await;
         if self.serves(RelayedServer::Child) {
-            self.to_server(RelayedServer::Child, body.frame()).await;
+            self.send_to_server(RelayedServer::Child, body.frame()).await;
         }
     }
 
     /// Takes what concerns an open document: both have it.
     async fn document_message(&mut self, method: &str, body: Body) {
-        self.to_server(RelayedServer::Agent, body.frame()).await;
+        self.send_to_server(RelayedServer::Agent, body.frame()).await;
         let Some(DocumentParams { text_document: document }) = body.parse() else { return };
         if document.is_of_agent() {
             return;
@@ -216,14 +216,14 @@ impl Relay {
         match method {
             "textDocument/didOpen" => {
                 if let Some(before) = self.texts.open(target, &document.uri, version) {
-                    self.to_server(RelayedServer::Child, before).await;
+                    self.send_to_server(RelayedServer::Child, before).await;
                 }
             }
             "textDocument/didChange" => self.texts.change(&target, version),
             "textDocument/didClose" => self.texts.close(&target),
             _ => {}
         }
-        self.to_server(RelayedServer::Child, body.frame()).await;
+        self.send_to_server(RelayedServer::Child, body.frame()).await;
     }
 
     /// Keeps the folders of the workspace for a server that is started again.
@@ -251,7 +251,7 @@ impl Relay {
                 if self.serves(RelayedServer::Child) && self.initialized.is_some() {
                     let params = json!({ "changes": changes });
                     let changed = OutgoingFrame::notification("workspace/didChangeWatchedFiles", &params);
-                    self.to_server(RelayedServer::Child, changed).await;
+                    self.send_to_server(RelayedServer::Child, changed).await;
                 }
             }
         }
@@ -276,7 +276,7 @@ impl Relay {
                 tool.version = Some((document.target.clone(), version));
             }
             if let Some(open) = self.texts.lend(&document) {
-                self.to_server(RelayedServer::Child, open).await;
+                self.send_to_server(RelayedServer::Child, open).await;
             }
             if let Some(uri) = self.texts.uri(&document.target) {
                 params["textDocument"] = json!({ "uri": uri });

@@ -76,12 +76,12 @@ impl Relay {
                 "$/cancelRequest" => self.cancel_at_editor(RelayedServer::Child, &body).await,
                 _ => {
                     if self.note_work(&method, &body) {
-                        self.to_editor(body.frame()).await;
+                        self.send_to_editor(body.frame()).await;
                     }
                 }
             },
             BodyKind::Answer { .. } => self.answered(RelayedServer::Child, body).await,
-            BodyKind::Unreadable => self.to_editor(body.frame()).await,
+            BodyKind::Unreadable => self.send_to_editor(body.frame()).await,
         }
     }
 
@@ -102,20 +102,20 @@ impl Relay {
             BodyKind::Notification(method) => match method.as_str() {
                 "textDocument/publishDiagnostics" => self.agent_published(body).await,
                 "$/cancelRequest" => self.cancel_at_editor(RelayedServer::Agent, &body).await,
-                _ => self.to_editor(body.frame()).await,
+                _ => self.send_to_editor(body.frame()).await,
             },
             BodyKind::Answer { .. } => self.answered(RelayedServer::Agent, body).await,
-            BodyKind::Unreadable => self.to_editor(body.frame()).await,
+            BodyKind::Unreadable => self.send_to_editor(body.frame()).await,
         }
     }
 
     /// Takes a request of a server to the editor.
     async fn ask_editor(&mut self, server: RelayedServer, body: Body) {
         match self.calls.ask(Some(server), body.id()) {
-            Some(id) => self.to_editor(body.with_id(id.to_string())).await,
+            Some(id) => self.send_to_editor(body.with_id(id.to_string())).await,
             None => {
                 let reason = "too many requests wait for the answers of the editor";
-                self.to_server(server, OutgoingFrame::error(&body.id(), REQUEST_FAILED, reason)).await;
+                self.send_to_server(server, OutgoingFrame::error(&body.id(), REQUEST_FAILED, reason)).await;
             }
         }
     }
@@ -123,7 +123,7 @@ impl Relay {
     async fn cancel_at_editor(&mut self, server: RelayedServer, body: &Body) {
         let id = body.parse::<CancelParams<'_>>().map(|params| copied(params.id));
         if let Some(id) = id.and_then(|id| self.calls.asked_as(server, &id)) {
-            self.to_editor(OutgoingFrame::notification("$/cancelRequest", &json!({ "id": id }))).await;
+            self.send_to_editor(OutgoingFrame::notification("$/cancelRequest", &json!({ "id": id }))).await;
         }
     }
 
@@ -134,7 +134,7 @@ impl Relay {
         {
             self.child_progress.insert(copied(params.token));
         }
-        self.to_server(RelayedServer::Child, OutgoingFrame::result(&body.id(), &Value::Null)).await;
+        self.send_to_server(RelayedServer::Child, OutgoingFrame::result(&body.id(), &Value::Null)).await;
     }
 
     /// Notes what the wrapped server says of its work. Returns whether it is for the editor.
@@ -177,12 +177,12 @@ impl Relay {
 
     async fn child_published(&mut self, body: Body) {
         let Some(params) = body.parse::<PublishParams<'_>>() else {
-            return self.to_editor(body.frame()).await;
+            return self.send_to_editor(body.frame()).await;
         };
         let uri = params.uri.into_owned();
         self.parts.wrapped.publish(uri.clone(), params.version, copied(params.diagnostics));
         let own = self.published.get(&key(&uri)).cloned().unwrap_or_default();
-        self.to_editor(with_diagnostics(body, own)).await;
+        self.send_to_editor(with_diagnostics(body, own)).await;
     }
 
     async fn agent_published(&mut self, body: Body) {
@@ -196,7 +196,7 @@ impl Relay {
         }
         let theirs = self.parts.wrapped.published(&uri).map(|known| known.list).unwrap_or_default();
         let theirs: Vec<Value> = serde_json::from_slice(&theirs).unwrap_or_default();
-        self.to_editor(with_diagnostics(body, theirs)).await;
+        self.send_to_editor(with_diagnostics(body, theirs)).await;
     }
 
     /// Answers the caller of a call whose servers have answered.
@@ -208,14 +208,14 @@ impl Relay {
                     Some(shared) => merged(shared, &id, child, agent),
                     None => alone(&id, if matches!(child, CallPart::Unasked) { agent } else { child }),
                 };
-                self.to_editor(answer).await;
+                self.send_to_editor(answer).await;
             }
             Caller::Shutdown(id) => {
                 let answer = match agent {
                     CallPart::Answered(body) => body.with_id(id),
                     _ => OutgoingFrame::result(&id, &Value::Null),
                 };
-                self.to_editor(answer).await;
+                self.send_to_editor(answer).await;
             }
             Caller::Tools(tool) => self.answer_tool(tool, child).await,
             Caller::Opening => self.opened(child).await,
@@ -242,7 +242,7 @@ impl Relay {
         // The tool may have given up.
         drop(answer.send(result));
         if let Some(closed) = opened.and_then(|target| self.texts.give_back(&target)) {
-            self.to_server(RelayedServer::Child, closed).await;
+            self.send_to_server(RelayedServer::Child, closed).await;
         }
     }
 }

@@ -190,7 +190,7 @@ impl Relay {
             RelayEvent::Editor(IncomingBody::Message(body)) => self.editor_message(body).await,
             RelayEvent::Editor(IncomingBody::Fault(fault)) => {
                 let answer = serde_json::to_vec(&message::frame_error(&fault)).unwrap_or_default();
-                self.to_editor(OutgoingFrame::of(answer)).await;
+                self.send_to_editor(OutgoingFrame::of(answer)).await;
             }
             RelayEvent::Editor(IncomingBody::End(reason)) => {
                 tracing::warn!(reason, "the editor has gone");
@@ -232,7 +232,7 @@ impl Relay {
     }
 
     /// Sends a message to the editor. While it does not read, nothing else goes on.
-    pub(super) async fn to_editor(&mut self, frame: OutgoingFrame) {
+    pub(super) async fn send_to_editor(&mut self, frame: OutgoingFrame) {
         let Some(editor) = &self.editor else { return };
         let sent = tokio::select! {
             biased;
@@ -243,7 +243,7 @@ impl Relay {
     }
 
     /// Sends a message to the agent.
-    pub(super) async fn to_agent(&mut self, frame: OutgoingFrame) {
+    pub(super) async fn send_to_agent(&mut self, frame: OutgoingFrame) {
         let Some(agent) = &self.agent else { return };
         if agent.put(frame) == Err(OutboxFailure::Full) {
             self.lose_agent("it does not take in messages any more").await;
@@ -251,7 +251,7 @@ impl Relay {
     }
 
     /// Sends a message to the wrapped server.
-    pub(super) async fn to_child(&mut self, frame: OutgoingFrame) {
+    pub(super) async fn send_to_child(&mut self, frame: OutgoingFrame) {
         let Some(child) = &self.child else { return };
         // The end of one whose input is closed is noticed by its output and its process.
         if child.outbox.put(frame) == Err(OutboxFailure::Full) {
@@ -260,11 +260,11 @@ impl Relay {
     }
 
     /// Sends a message to a server.
-    pub(super) async fn to_server(&mut self, server: RelayedServer, frame: OutgoingFrame) {
+    pub(super) async fn send_to_server(&mut self, server: RelayedServer, frame: OutgoingFrame) {
         // Boxed, because a server that does not read ends, which sends messages in turn.
         match server {
-            RelayedServer::Child => Box::pin(self.to_child(frame)).await,
-            RelayedServer::Agent => Box::pin(self.to_agent(frame)).await,
+            RelayedServer::Child => Box::pin(self.send_to_child(frame)).await,
+            RelayedServer::Agent => Box::pin(self.send_to_agent(frame)).await,
         }
     }
 
@@ -285,7 +285,7 @@ impl Relay {
         }
         let id = self.calls.insert(call);
         for server in servers {
-            self.to_server(*server, body.with_id(id.to_string())).await;
+            self.send_to_server(*server, body.with_id(id.to_string())).await;
         }
         id
     }
@@ -300,7 +300,7 @@ impl Relay {
         let mut call = Call::new(caller);
         *call.part(server) = CallPart::Waiting;
         let id = self.calls.insert(call);
-        self.to_server(server, OutgoingFrame::request(id, method, params)).await;
+        self.send_to_server(server, OutgoingFrame::request(id, method, params)).await;
         id
     }
 
@@ -333,7 +333,7 @@ impl Relay {
         }
         for id in self.calls.forget(server) {
             let cancel = json!({ "id": id });
-            self.to_editor(OutgoingFrame::notification("$/cancelRequest", &cancel)).await;
+            self.send_to_editor(OutgoingFrame::notification("$/cancelRequest", &cancel)).await;
         }
     }
 
@@ -361,7 +361,7 @@ impl Relay {
     /// Asks a server to give up a call.
     pub(super) async fn cancel(&mut self, server: RelayedServer, id: u64) {
         let frame = OutgoingFrame::notification("$/cancelRequest", &json!({ "id": id }));
-        self.to_server(server, frame).await;
+        self.send_to_server(server, frame).await;
     }
 
     /// Shows the user a message, as soon as the editor takes one.
@@ -376,7 +376,7 @@ impl Relay {
             NoticeSeverity::Warning => MESSAGE_WARNING,
         };
         let params = json!({ "type": kind, "message": text });
-        self.to_editor(OutgoingFrame::notification("window/showMessage", &params)).await;
+        self.send_to_editor(OutgoingFrame::notification("window/showMessage", &params)).await;
     }
 
     /// Ends both servers, and says how the agent ended.

@@ -95,14 +95,14 @@ impl Relay {
                 OutgoingFrame::error(&id, REQUEST_FAILED, &reason)
             }
         };
-        self.to_editor(answer).await;
+        self.send_to_editor(answer).await;
     }
 
     /// Passes on `initialized`: from now on the agent's tools ask the wrapped server.
     pub(super) async fn start_serving(&mut self, body: Body) {
-        self.to_server(RelayedServer::Agent, body.frame()).await;
+        self.send_to_server(RelayedServer::Agent, body.frame()).await;
         if self.serves(RelayedServer::Child) {
-            self.to_server(RelayedServer::Child, body.frame()).await;
+            self.send_to_server(RelayedServer::Child, body.frame()).await;
             self.parts.wrapped.work().begin();
             self.parts.wrapped.set_ready(true);
         }
@@ -214,13 +214,14 @@ impl Relay {
             }
             let own = self.published.get(&key(&known.uri)).cloned().unwrap_or_default();
             let params = json!({ "uri": known.uri, "diagnostics": own });
-            self.to_editor(OutgoingFrame::notification("textDocument/publishDiagnostics", &params)).await;
+            self.send_to_editor(OutgoingFrame::notification("textDocument/publishDiagnostics", &params))
+                .await;
         }
         let shown = std::mem::take(&mut self.child_progress).into_iter().filter(|_| self.shows_progress);
         for token in shown.collect::<Vec<_>>() {
             let token: Value = serde_json::from_slice(&token).unwrap_or_default();
             let params = json!({ "token": token, "value": { "kind": "end" } });
-            self.to_editor(OutgoingFrame::notification("$/progress", &params)).await;
+            self.send_to_editor(OutgoingFrame::notification("$/progress", &params)).await;
         }
         let gone = self.offer.registered().iter().map(|(id, method)| json!({ "id": id, "method": method }));
         let gone: Vec<Value> = gone.collect();
@@ -231,7 +232,7 @@ impl Relay {
         if let Some(id) = self.calls.ask(None, bytes::Bytes::new()) {
             // The protocol spells it so.
             let params = json!({ "unregisterations": gone });
-            self.to_editor(OutgoingFrame::request(id, "client/unregisterCapability", &params)).await;
+            self.send_to_editor(OutgoingFrame::request(id, "client/unregisterCapability", &params)).await;
         }
     }
 
@@ -277,7 +278,7 @@ impl Relay {
         child.phase = ChildPhase::Serving;
         child.deadline = None;
         for body in [self.initialized.clone(), self.configuration.clone()].into_iter().flatten() {
-            self.to_server(RelayedServer::Child, body.frame()).await;
+            self.send_to_server(RelayedServer::Child, body.frame()).await;
         }
         let takes_documents = self.offer.takes("textDocument/didOpen");
         let documents = self.parts.connection.documents.all();
@@ -289,7 +290,7 @@ impl Relay {
                 "text": document.text.to_string(),
             });
             let open = OutgoingFrame::notification("textDocument/didOpen", &json!({ "textDocument": item }));
-            self.to_server(RelayedServer::Child, open).await;
+            self.send_to_server(RelayedServer::Child, open).await;
         }
         self.parts.wrapped.work().begin();
         self.parts.wrapped.set_ready(self.serves(RelayedServer::Child));
