@@ -38,7 +38,7 @@ const PULL_LIMIT: Duration = Duration::from_secs(5);
 const RETRY_DELAYS: [Duration; 3] =
     [Duration::from_millis(100), Duration::from_millis(400), Duration::from_millis(1_500)];
 
-/// What the agent sends to the server.
+/// A message of the agent to the server.
 #[derive(Debug)]
 pub(crate) enum WrappedMessage {
     /// A question of its tools.
@@ -71,18 +71,18 @@ pub(crate) struct ClosedText {
     pub(crate) uri: String,
     /// The id of its language.
     pub(crate) language: String,
-    /// Its text on the disk; `None` for what is no file that can be read.
+    /// Its text on the disk; `None` for an unreadable file.
     pub(crate) text: Option<String>,
 }
 
-/// What a server has published about a file.
+/// The diagnostics that a server published about a file.
 #[derive(Clone, Debug)]
 pub(crate) struct PublishedDiagnostics {
     /// The file as the server spells it.
     pub(crate) uri: String,
     /// The version of the document.
     pub(crate) version: Option<i32>,
-    /// The array of diagnostics as it stands in the message.
+    /// The array of diagnostics in the bytes of the message.
     pub(crate) list: Bytes,
     /// The number of this publication.
     pub(crate) number: u64,
@@ -162,7 +162,7 @@ impl WrappedServer {
         self.lock().work = Arc::new(ServerWork::new(&self.program.to_string_lossy()));
     }
 
-    /// What the present process says of its work.
+    /// Work that the current process reports.
     pub(crate) fn work(&self) -> Arc<ServerWork> {
         Arc::clone(&self.lock().work)
     }
@@ -221,7 +221,7 @@ impl WrappedServer {
         }
     }
 
-    /// What it has published about a file.
+    /// The diagnostics that it published about a file.
     pub(crate) fn published(&self, uri: &str) -> Option<PublishedDiagnostics> {
         self.lock().diagnostics.get(&key(uri)).cloned()
     }
@@ -348,7 +348,7 @@ impl WrappedServer {
             };
         }
         if let Some(settle) = settle {
-            // What has come when the time is over is answered with.
+            // After the limit, the answer has the results so far.
             let _ = timeout(settle, self.settled(uris)).await;
         }
         let state = self.lock();

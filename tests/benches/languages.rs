@@ -46,7 +46,7 @@ const GRACE: Duration = Duration::from_secs(5);
 fn main() {
     let is_tiny = std::env::var("KODE_BENCH_TINY").is_ok_and(|value| !value.is_empty());
     let part = |count: usize| if is_tiny { count.min(3) } else { count };
-    // What is named runs alone; cargo adds options of its own.
+    // The named parts run alone; cargo adds options of its own.
     let named: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
     let runs = |name: &str| named.is_empty() || named.iter().any(|one| one == name);
     println!("{}", kode_e2e::binary().display());
@@ -225,10 +225,10 @@ fn our_part(calls: usize) {
     assert_eq!(client.shut_down(), 0);
 }
 
-/// What `kode-ls wrap` adds to a completion: the same server bare and wrapped, asked by turns.
+/// The delay that `kode-ls wrap` adds to a completion: the same server bare and wrapped, asked by turns.
 fn wrapping(completions: usize) {
     let project = Project::new(&Script::default());
-    // What a completion in a large class has.
+    // The length of a completion in a large class.
     let text: String = (0..100).map(|number| format!("def alpha_{number}\n")).collect();
     project.write("a.word", &text);
     let server = kode_e2e::binary().with_file_name("fault-language-server");
@@ -268,7 +268,7 @@ fn wrapping(completions: usize) {
     assert_eq!(client.shut_down(), 0);
 }
 
-/// What servers cost a turn that calls none: requests to the model, processes and memory.
+/// The cost of servers in a turn that calls none: requests to the model, processes and memory.
 fn idle(runs: usize) {
     let (mut requests, mut processes) = ([0; 2], 0);
     let mut memory = [Vec::new(), Vec::new()];

@@ -268,7 +268,7 @@ def a_wrapped_server_answers_beside_the_agent(world: World, editor) -> None:
 
 
 def has_definition(world: World) -> bool:
-    """Whether the editor was told the place of a definition."""
+    """Whether the editor received the place of a definition."""
     asked = [message["id"] for message in world.traffic("editor", "textDocument/definition")]
     answers = [message for message in world.traffic("server") if message.get("id") in asked and "method" not in message]
     return any("greeting.py" in str(answer.get("result")) for answer in answers)

@@ -1,6 +1,6 @@
 //! A message as its bytes, and what a relay has to know of it.
 //!
-//! Rule: nothing but the id is ever changed in a message that passes; it is not written anew.
+//! Rule: nothing but the id is ever changed in a message that passes; it is not serialized again.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -124,7 +124,7 @@ impl Body {
         &self.kind
     }
 
-    /// The id as it stands in the message; empty where there is none.
+    /// The bytes of the id in the message; empty without one.
     pub(super) fn id(&self) -> Bytes {
         self.id.clone().map(|place| self.bytes.slice(place)).unwrap_or_default()
     }

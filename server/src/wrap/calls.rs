@@ -26,7 +26,7 @@ pub(super) enum RelayedServer {
     Agent,
 }
 
-/// Who waits for the answer of a call.
+/// The side that waits for the answer of a call.
 #[derive(Debug)]
 pub(super) enum Caller {
     /// The editor, with this id.
@@ -73,9 +73,9 @@ pub(super) enum CallPart {
 /// A request that waits for answers.
 #[derive(Debug)]
 pub(super) struct Call {
-    /// Who waits.
+    /// The side that waits.
     pub(super) caller: Caller,
-    /// What it is, where both servers answer.
+    /// The kind of the call, where both servers answer.
     pub(super) shared: Option<SharedRequest>,
     /// The part of the wrapped server.
     pub(super) child: CallPart,
@@ -85,7 +85,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// A call in which nobody is asked yet.
+    /// A call that was sent to no server yet.
     pub(super) fn new(caller: Caller) -> Self {
         Self { caller, shared: None, child: CallPart::Unasked, agent: CallPart::Unasked, deadline: None }
     }

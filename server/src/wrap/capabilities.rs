@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 /// The field of `initializationOptions` with the options of the agent.
 const OPTIONS: &str = "kode-ls";
 
-/// What the wrapped server wants to be notified of, and what it answers.
+/// The notifications that the wrapped server wants, and the requests that it answers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ChildOffer {
     capabilities: Value,
@@ -130,7 +130,7 @@ fn sync_options(sync: &Value) -> Map<String, Value> {
     }
 }
 
-/// Kinds are a promise to have no others: without those of the wrapped server there are none.
+/// Kinds are a promise to have no others: without those of the wrapped server the list is left out.
 fn code_actions(theirs: &Value, own: &Value) -> Value {
     match theirs {
         Value::Object(options) if options.contains_key("codeActionKinds") => {
@@ -174,7 +174,7 @@ fn objects(theirs: &Value, own: &Value) -> Value {
 }
 
 impl ChildOffer {
-    /// What a server offers in its answer to `initialize`.
+    /// The offers of a server in its answer to `initialize`.
     pub(super) fn of(result: &Value) -> Self {
         Self { capabilities: result["capabilities"].clone(), registered: Vec::new() }
     }
@@ -197,7 +197,7 @@ impl ChildOffer {
         }
     }
 
-    /// What is registered at the editor.
+    /// The registrations at the editor.
     pub(super) fn registered(&self) -> &[Registration] {
         &self.registered
     }

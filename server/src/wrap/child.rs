@@ -1,6 +1,6 @@
 //! The process of the wrapped server, and the messages from it.
 //!
-//! Rule: it is a process group that is ended on every way out. Its end is told once, with its reason.
+//! Rule: it is a process group that is ended on every way out. Its end is reported once, with the reason.
 
 use std::io;
 
@@ -67,7 +67,7 @@ pub(super) struct ChildExit {
     stop: CancellationToken,
 }
 
-/// What arrives from one side.
+/// A message or the end of one side.
 #[derive(Debug)]
 pub(super) enum IncomingBody {
     /// A message.

@@ -27,14 +27,14 @@ const SHUTDOWN_LIMIT: Duration = Duration::from_secs(6);
 /// The start of the methods of the agent.
 const AGENT_METHODS: &str = "agent/";
 
-/// What a cancellation says.
+/// The parameters of a cancellation.
 #[derive(Deserialize)]
 pub(super) struct CancelParams<'a> {
     #[serde(borrow)]
     pub(super) id: &'a RawValue,
 }
 
-/// What a message about progress says.
+/// The parameters of a progress message.
 #[derive(Deserialize)]
 pub(super) struct ProgressToken<'a> {
     #[serde(borrow)]

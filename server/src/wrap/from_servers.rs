@@ -25,7 +25,7 @@ const MAX_FILES: usize = 10_000;
 /// The errors that mean "ask again": the content changed, or the server cancelled the request.
 const TRY_AGAIN: [i64; 2] = [-32801, -32802];
 
-/// What a server publishes about a file.
+/// The diagnostics that a server publishes about a file.
 #[derive(Deserialize)]
 struct PublishParams<'a> {
     #[serde(borrow)]
@@ -255,7 +255,7 @@ fn refusal(error: &Value) -> EditorFailure {
     EditorFailure::Refused(error["message"].as_str().unwrap_or("it gave no reason").to_owned())
 }
 
-/// The message with more diagnostics; as it is where there are none.
+/// The message with more diagnostics; unchanged without any.
 fn with_diagnostics(body: Body, more: Vec<Value>) -> OutgoingFrame {
     if more.is_empty() {
         return body.frame();

@@ -1,4 +1,4 @@
-//! What waits to be written to one side of a relay.
+//! The messages that wait to be written to one side of a relay.
 //!
 //! Rule: bounded by bytes and by messages. A side that reads nothing fills its own queue and no other.
 

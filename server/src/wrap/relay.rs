@@ -64,15 +64,15 @@ pub(super) struct AgentEnd {
     pub(super) serving: JoinHandle<ServeEnd>,
 }
 
-/// What a relay is made of.
+/// The parts of a relay.
 pub(super) struct RelayParts {
-    /// What the agent knows of the wrapped server.
+    /// The agent's view of the wrapped server.
     pub(super) wrapped: Arc<WrappedServer>,
     /// The connection of the agent: its documents and the end of the process.
     pub(super) connection: Arc<ClientConnection>,
     /// Starts the wrapped server.
     pub(super) launch: ChildLauncher,
-    /// What the agent's tools send to the wrapped server.
+    /// Requests of the agent's tools to the wrapped server.
     pub(super) from_tools: mpsc::Receiver<WrappedMessage>,
 }
 
@@ -84,7 +84,7 @@ pub(super) struct Handshake {
     pub(super) theirs: Value,
     /// The parameters for the agent.
     pub(super) ours: Value,
-    /// What the wrapped server has answered.
+    /// The answers of the wrapped server.
     pub(super) result: Option<Value>,
 }
 
@@ -102,7 +102,7 @@ pub(super) struct Relay {
     pub(super) initialized: Option<Body>,
     pub(super) configuration: Option<Body>,
     pub(super) restarts: VecDeque<Instant>,
-    /// What the agent has published, without what the wrapped server has.
+    /// The diagnostics of the agent alone.
     pub(super) published: HashMap<Target, Vec<Value>>,
     /// The progress that the wrapped server shows, and that of the agent.
     pub(super) child_progress: HashSet<Bytes>,
@@ -337,7 +337,7 @@ impl Relay {
         }
     }
 
-    /// Goes on with a call that has another answer: waits for the rest, or answers the caller.
+    /// Continues a call that has another answer: waits for the rest, or answers the caller.
     async fn settle(&mut self, id: u64) {
         let Some(call) = self.calls.get_mut(id) else { return };
         if call.is_open() {
@@ -402,7 +402,7 @@ impl Relay {
                 return ServeEnd::Abrupt;
             }
             let ended = async {
-                // It must not wait for somebody who reads.
+                // It must not wait for a reader.
                 let drain = async { while from_agent.recv().await.is_some() {} };
                 tokio::join!(drain, &mut serving).1
             };
@@ -413,7 +413,7 @@ impl Relay {
         };
         let (ended, ()) = tokio::join!(agent, child);
         self.editor = None;
-        // What an editor does not read any more is lost.
+        // Messages that an editor no longer reads are lost.
         if !writing.is_finished() {
             let _ = timeout(WRITE_GRACE, writing).await;
         }
@@ -433,7 +433,7 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// What comes next of the wrapped server. Never, where there is none.
+/// The next message of the wrapped server. Pending without a server.
 async fn next_of_child(child: &mut Option<Child>) -> RelayEvent {
     let Some(Child { incoming, exit, .. }) = child else { return std::future::pending().await };
     let has_ended = exit.how().is_some();

@@ -1,6 +1,6 @@
 //! The relay between an editor and a server that tests play, with the real agent.
 //!
-//! Rule: tests talk frames at both ends and wait for messages; the time of limits is that of a clock that stands.
+//! Rule: tests talk frames at both ends and wait for messages; time limits use a paused clock.
 
 use std::ffi::OsString;
 use std::sync::mpsc;

@@ -16,7 +16,7 @@ use crate::wrapped::ClosedText;
 /// The start of the schemes of documents that only the agent has.
 const OWN_SCHEME: &str = "kode-";
 
-/// What a message says of its document.
+/// The document of a message, with its version and text.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DocumentParams<'a> {

@@ -272,7 +272,7 @@ fn clangd_that_is_wrapped_answers_for_the_agent() {
     CPP.check_renaming(Way::Wrapped);
 }
 
-/// What an editor gets of a wrapped server beside what it has of the agent.
+/// The features of a wrapped server in an editor, beside those of the agent.
 #[test]
 fn a_wrapped_pyright_completes_and_explains_and_the_agent_offers_its_actions() {
     let project = project_of([]);

@@ -32,7 +32,7 @@ fn kill(process: u32) {
     rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
 }
 
-/// The diagnostics of a file that the editor was told last.
+/// The diagnostics of a file that the editor received last.
 fn wait_diagnostics(client: &Client, uri: &str, is_wanted: impl Fn(&[Value]) -> bool) {
     client.wait_for("diagnostics", |received| {
         let of_file = received

@@ -1,4 +1,4 @@
-//! Races on what a prompt brings along: attachments, pictures, and instruction files, while a process swaps what leads to them.
+//! Races on the attachments, images and instruction files of a prompt, while a process swaps the links that lead to them.
 //!
 //! Rule: as in the races of tools: no byte from outside reaches the model, and what lies inside does.
 
@@ -18,7 +18,7 @@ const INSIDE: &str = "KEPT-IN-HERE";
 /// Attachments of a prompt, and prompts: 10,000 attachments.
 const ATTACHED: usize = 50;
 const PROMPTS: usize = 200;
-/// Turns that read the instructions anew.
+/// Turns that read the instructions again.
 const TURNS: usize = 150;
 /// How a picture begins.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
@@ -28,8 +28,11 @@ fn picture(text: &str) -> Vec<u8> {
     [PNG, text.repeat(3).as_bytes()].concat()
 }
 
+/// Makes the bytes of a staged file from a mark.
+type Content<'a> = &'a dyn Fn(&str) -> Vec<u8>;
+
 /// A project with `folder` and files, a folder outside with files of the same names, and links that lead to those.
-fn staged(files: &[(&str, &dyn Fn(&str) -> Vec<u8>)]) -> (Project, Swapper) {
+fn staged(files: &[(&str, Content<'_>)]) -> (Project, Swapper) {
     let project = Project::new(&Script::default().otherwise([say("done")]));
     let outside = project.outside().join("elsewhere");
     fs::create_dir(&outside).unwrap();

@@ -103,7 +103,7 @@ fn no_script_that_a_command_left_is_run_by_a_hook_of_the_user() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), ATTACKS.len(), wrong.join("\n"));
 }
 
-/// Swaps what hooks name as fast as it can, until it has tried so often and is told to stop. It counts in a file.
+/// Swaps the scripts of hooks as fast as it can, for a number of times and until it is stopped. It counts in a file.
 const SWAPS: &str = r#"python3 - <<'END'
 import os
 def attempt(call, *names):

@@ -34,7 +34,7 @@ pub(crate) struct PublishedDiagnostics {
 
 /// The state that a server's own messages lead to.
 pub(crate) struct LanguageServerState {
-    /// What the server says of its work.
+    /// Work that the server reports.
     pub(crate) work: ServerWork,
     settings: Value,
     folders: Value,

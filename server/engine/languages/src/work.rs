@@ -38,7 +38,7 @@ struct WorkState {
     grace: Duration,
     /// Whether work has begun or ended since the start.
     has_reported: bool,
-    /// When the server was told that the client is ready.
+    /// When the server received `initialized`.
     started: Instant,
     /// The titles of work in progress, by token.
     progress: HashMap<String, String>,
@@ -154,7 +154,7 @@ impl ServerWork {
                 }
             }
         };
-        // What it has not read by then is named in the result.
+        // Files that it has not read by then are named in the result.
         drop(timeout(READY_LIMIT, idle).await);
     }
 }

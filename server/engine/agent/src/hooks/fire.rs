@@ -176,7 +176,7 @@ impl HookRunner {
         carried.at(trigger.event, subject, handlers)
     }
 
-    /// Whether a hook is approved as it stands now: it may have waited for others, which may have changed its script.
+    /// Whether a hook is approved in its current form: it may have waited for others, which may have changed its script.
     async fn is_still_approved(&self, handler: &HookHandler, firing: &HookFiring<'_>) -> bool {
         if !handler.is_of_workspace() {
             return true;

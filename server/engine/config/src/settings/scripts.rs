@@ -54,7 +54,7 @@ struct Word {
     text: String,
     /// Whether an option or a variable names it as data.
     is_data: bool,
-    /// Whether it stands where a command line names what it runs.
+    /// Whether a command line runs it.
     is_run: bool,
 }
 
@@ -167,7 +167,7 @@ fn collect(value: &Value, (is_data, is_run): (bool, bool), words: &mut Vec<Word>
                         words.push(Word { text: word.to_owned(), is_data: names_data, is_run: runs });
                         names_data = is_data || (word.starts_with('-') && is_name_of_data(word));
                     }
-                    // A variable may be set in front of what is run.
+                    // A variable may be set in front of the command.
                     runs &= token.starts_with('-') || token.contains('=') || RUNNERS.contains(&token);
                 }
             }

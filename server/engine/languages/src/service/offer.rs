@@ -16,7 +16,7 @@ use kode_text::workspace::Workspace;
 /// How long the languages of a workspace and the installed servers count as known.
 const SURVEY_AGE: Duration = Duration::from_secs(300);
 
-/// What the folders of a workspace show of its languages.
+/// The languages of a workspace by its folders.
 pub(super) struct WorkspaceSurvey {
     at: Instant,
     /// Whether a server of ours serves one of them.
@@ -64,7 +64,7 @@ impl WorkspaceServers {
             && extension_of(path).is_some_and(|extension| self.editor.serves(&extension) == Some(true))
     }
 
-    /// What the folders of the workspace show of its languages; read again when it is old.
+    /// The languages of the workspace by its folders; read again when old.
     async fn survey(&self, selection: Arc<ServerSelection>, open: Vec<AbsPath>) -> Arc<WorkspaceSurvey> {
         let known = self.state.lock().surveyed.clone();
         if let Some(known) = known.filter(|known| known.at.elapsed() < SURVEY_AGE) {

@@ -200,7 +200,7 @@ impl FileGuard {
         }
         *accepted = Arc::new(unheld.accepted(index.refresh()?, accepted));
         if !settled.restored.is_empty() {
-            // What was made where a link leads again was no script of a hook while it led elsewhere.
+            // A file made at the target of a link was no script of a hook while the link led elsewhere.
             let again = unheld.settle(accepted, index.refresh()?, places, moment);
             settled.set_aside.extend(again.set_aside);
             settled.restored.extend(again.restored);

@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(15);
 /// Files that a note names.
 const MAX_NAMED: usize = 20;
 
-/// What became of the changes of one file.
+/// The result of the changes of one file.
 enum JoinedChange {
     /// They are part of the patch's change.
     Joined,
