@@ -453,8 +453,6 @@ fn the_client_is_named_after_the_server_and_a_tool_without_a_description_too() {
     let offered = project.model.last_request()["tools"].as_array().unwrap().clone();
     let echo = offered.iter().find(|offered| offered["name"] == tool("echo")).unwrap();
     assert_eq!(echo["description"], "The tool `echo` of the MCP server `fault`.");
-    let shown = session.submit("/mcp tools");
-    session.wait_event("the tools", |event| event["item"]["itemId"] == shown["itemId"]);
-    let shown = session.items().pop().unwrap()["body"]["text"].to_string();
-    assert!(shown.contains("mcp__fault__echo"), "{shown}");
+    session.submit("/mcp tools");
+    session.wait_event("the tools", |event| event["item"].to_string().contains("mcp__fault__echo"));
 }

@@ -122,7 +122,8 @@ while tried < 10000 or not os.path.exists('stop'):
     for name in ('hooks/check.sh', 'real/check', 'planted'):
         attempt(write, name)
     tried += 1
-open('tried', 'w').write(str(tried))
+with open('counted', 'w') as file: file.write(str(tried))
+os.rename('counted', 'tried')
 END"#;
 
 #[test]
