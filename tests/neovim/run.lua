@@ -1,4 +1,4 @@
---- The agent in a real Neovim with nothing but its own `vim.lsp` and the configuration that README.md shows.
+--- The agent in a real Neovim with nothing but its own `vim.lsp` and the configuration that the README of the client shows.
 ---
 --- Rule: the Neovim under test is a process of its own that is driven as a person does it, by typed keys through its
 --- main loop; the rest is only checked. Every wait is for something that happens.
@@ -29,20 +29,20 @@ local function read(path)
   return text
 end
 
---- The Lua that README.md tells people to put into their configuration.
+--- The Lua that the README of the client shows for a configuration without the plugin.
 local function readme_config()
-  for block in read(vim.fs.joinpath(root, 'README.md')):gmatch('\n```lua\n(.-)\n```') do
+  for block in read(vim.fs.joinpath(root, 'editors/neovim/README.md')):gmatch('\n```lua\n(.-)\n```') do
     if block:find("vim.lsp.enable('kode')", 1, true) then
       return block
     end
   end
-  error('README.md has no Lua that enables kode')
+  error('editors/neovim/README.md has no Lua that enables kode')
 end
 
 --- The same for people who have a key: without the demo's model.
 local function config_with_key()
   local config, count = readme_config():gsub('[^\n]*init_options[^\n]*\n', '')
-  assert(count == 1, 'README.md sets init_options in one line')
+  assert(count == 1, 'editors/neovim/README.md sets init_options in one line')
   return config
 end
 

@@ -1,4 +1,4 @@
---- Installing the plugin in the ways that its README shows, and without it as the README of the repository shows.
+--- Installing the plugin in the ways that its README shows, and without it.
 ---
 --- Rule: the tests run what README.md shows, with the address of this copy in the place of the example's.
 
@@ -7,9 +7,9 @@ local equal, say = World.equal, World.say
 
 local tests = {}
 
---- The Lua of README.md, that of the plugin or the one in another folder, that has this in it.
-local function example(part, folder)
-  for block in World.read((folder or World.plugin) .. '/README.md'):gmatch('\n```lua\n(.-)\n```') do
+--- The Lua of README.md that has this in it.
+local function example(part)
+  for block in World.read(World.plugin .. '/README.md'):gmatch('\n```lua\n(.-)\n```') do
     if block:find(part, 1, true) then
       return block
     end
@@ -60,7 +60,7 @@ tests['without the plugin a turn is asked for, answered and made, with the demo 
   assert(vim.uv.fs_symlink(World.program, programs .. '/kode-ls'))
   local start = ("vim.env.PATH = %q .. ':' .. vim.env.PATH\n"):format(programs)
     .. 'function vim.ui.select(items, options, on_choice) question = { options.prompt, items, on_choice } end\n'
-  World.write(world.folder .. '/init.lua', start .. example('vim.lsp.enable', vim.fs.dirname(vim.fs.dirname(World.plugin))))
+  World.write(world.folder .. '/init.lua', start .. example('vim.lsp.enable'))
   vim.fn.mkdir(world:path('.git'), 'p')
   world:spawn({ 'a.txt' })
   World.wait_until('the server is attached', function()
