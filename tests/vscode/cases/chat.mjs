@@ -183,7 +183,7 @@ test("text takes the place of what was selected as a change to review, and not w
     assert.equal(await window.buffer("a.txt"), "one\nTWO\nthree\n");
     await window.page.locator(".monaco-editor .dirty-diff-glyph").first().waitFor();
     const { error } = await window.act("replace", { sessionId, place, text: "other\n" });
-    assert.match(error.message, /a\.txt has another text there by now/);
+    assert.match(error.message, /a\.txt was not changed: its text has changed since/);
     const elsewhere = { ...place, uri: "vscode-userdata:/User/settings.json" };
     assert.match((await window.act("replace", { sessionId, place: elsewhere, text: "x" })).error.message, /was not changed/);
     assert.equal(await window.buffer("a.txt"), "one\nTWO\nthree\n");

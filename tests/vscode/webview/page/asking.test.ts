@@ -127,7 +127,7 @@ test("a card names what the command does, what it is for and what confines it", 
         assert.match(await risks.innerText(), /rm -rf build dist deletes folders with all they contain/);
         assert.match(await risks.innerText(), /git push --force origin main replaces history on the remote/);
         // Where no sandbox can be set up, the card tells so.
-        await card.getByText(/^Runs (in the sandbox: it can change the workspace and has no network|with your rights, in no sandbox)\./).waitFor();
+        await card.getByText(/^Runs (in the sandbox: it can change the workspace and has no network|with your permissions, outside the sandbox)\./).waitFor();
         assert.doesNotMatch(await card.innerText(), /mode default/);
     }));
 
