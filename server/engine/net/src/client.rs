@@ -18,14 +18,14 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Proxy, Response, redirect};
 use tokio_util::sync::CancellationToken;
-use url::{Host, Url};
+use url::Url;
 
 use super::WebError;
 use super::address::{AddressPolicy, AddressRules};
 use super::body::{self, PageBody};
 use super::cache::Cache;
 use crate::WebPage;
-use crate::http::{causes, client_builder};
+use crate::http::{causes, client_builder, is_loopback};
 
 /// How long a page may take, redirects included.
 pub const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -261,16 +261,6 @@ impl WebClient {
         let client = finish(client_builder().proxy(proxy))?;
         clients.insert(intercept.uri().clone(), client.clone());
         Ok(client)
-    }
-}
-
-/// Whether a URL names this machine.
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        None => false,
     }
 }
 
