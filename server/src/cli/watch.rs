@@ -138,15 +138,7 @@ pub(super) async fn watch_answer(
             }
         }
     }
-    Ok(TurnReport {
-        reason: TurnEnd::EndTurn,
-        usage: Usage::default(),
-        duration_ms: 0,
-        model_calls: 0,
-        tool_calls: 0,
-        phases: PhaseTimes::default(),
-        cost: Cost::default(),
-    })
+    Ok(TurnReport::of_none(TurnEnd::EndTurn))
 }
 
 fn answer(session: &Arc<Session>, prompt: PermissionPrompt, answerer: Answerer) {

@@ -32,15 +32,24 @@ impl Relay {
     /// Starts the wrapped server for the `initialize` of the editor.
     pub(super) async fn open(&mut self) {
         let Some(theirs) = self.handshake.as_ref().map(|handshake| handshake.theirs.clone()) else { return };
+        if !self.launch(Caller::Opening, &theirs).await {
+            self.open_agent().await;
+        }
+    }
+
+    /// Starts a process of the wrapped server and sends it `initialize`. Returns whether it was started; if not, the user has the
+    /// reason.
+    async fn launch(&mut self, caller: Caller, params: &Value) -> bool {
         self.parts.wrapped.note_start();
         match (self.parts.launch)() {
             Ok(launched) => {
                 self.child = Some(Child::new(launched, Instant::now() + INITIALIZE_LIMIT));
-                self.own_call(Caller::Opening, RelayedServer::Child, ("initialize", &theirs)).await;
+                self.own_call(caller, RelayedServer::Child, ("initialize", params)).await;
+                true
             }
             Err(end) => {
                 self.tell_of_end(&describe(&end), false).await;
-                self.open_agent().await;
+                false
             }
         }
     }
@@ -185,7 +194,9 @@ impl Relay {
         self.tell_of_end(&how, is_restarted).await;
         if is_restarted {
             self.restarts.push_back(now);
-            self.restart().await;
+            if let Some(theirs) = self.handshake.as_ref().map(|handshake| handshake.theirs.clone()) {
+                self.launch(Caller::Reopening, &theirs).await;
+            }
         }
     }
 
@@ -233,18 +244,6 @@ impl Relay {
             // The protocol spells it so.
             let params = json!({ "unregisterations": gone });
             self.send_to_editor(OutgoingFrame::request(id, "client/unregisterCapability", &params)).await;
-        }
-    }
-
-    async fn restart(&mut self) {
-        let Some(theirs) = self.handshake.as_ref().map(|handshake| handshake.theirs.clone()) else { return };
-        self.parts.wrapped.note_start();
-        match (self.parts.launch)() {
-            Ok(launched) => {
-                self.child = Some(Child::new(launched, Instant::now() + INITIALIZE_LIMIT));
-                self.own_call(Caller::Reopening, RelayedServer::Child, ("initialize", &theirs)).await;
-            }
-            Err(end) => self.tell_of_end(&describe(&end), false).await,
         }
     }
 
