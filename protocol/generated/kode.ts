@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "9348cda8758cf800c9a44f12d28a6dfc90d4081330bde55b46f0904b6fce1a66";
+export const SCHEMA_HASH = "b958fb3b39653fdfb4b5ac1fc34e09c95d1f99f33be85be92e694cb8110f5a13";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -1720,7 +1720,7 @@ export type HookOutcome =
     | "blocked"
     /** It asked for a person's decision. */
     | "asked"
-    /** It changed something, or added to what the model is notified. */
+    /** It changed something, or added to what the model reads. */
     | "changed"
     /** It stopped the turn. */
     | "stopped"

@@ -102,7 +102,7 @@ pub(crate) async fn search(
     Ok(convert::sessions::search_page(page, backend.connection().documents.encoding()))
 }
 
-/// The session of the sessions: those of a folder, or of the workspace.
+/// The workspaces whose sessions are meant: that of a folder, or those of the client.
 fn workspaces(agent: &Agent, folder: Option<&wire::Uri>) -> Result<WorkspaceFilter, RequestError> {
     let Some(uri) = folder else { return Ok(WorkspaceFilter::These(agent.folders())) };
     let path: Option<AbsPath> = lsp_types::Url::parse(uri.as_str()).ok().as_ref().and_then(file_path);

@@ -1347,7 +1347,7 @@
 ---| "ok" # It had nothing against what happens.
 ---| "blocked" # It refused or held back the event, or had something done again.
 ---| "asked" # It asked for a person's decision.
----| "changed" # It changed something, or added to what the model is notified.
+---| "changed" # It changed something, or added to what the model reads.
 ---| "stopped" # It stopped the turn.
 ---| "failed" # It failed, and nothing came of it.
 ---| "notSetUp" # Its program is missing or cannot be started.

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "9348cda8758cf800c9a44f12d28a6dfc90d4081330bde55b46f0904b6fce1a66"
+M.schema_hash = "b958fb3b39653fdfb4b5ac1fc34e09c95d1f99f33be85be92e694cb8110f5a13"
 
 return M

@@ -69,7 +69,7 @@ pub struct Catalogue {
     folders: Mutex<HashMap<PathBuf, IndexedFolder>>,
 }
 
-/// The session of the sessions.
+/// The workspaces whose sessions are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkspaceFilter {
     /// Sessions that work in one of these folders.

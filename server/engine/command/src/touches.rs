@@ -151,7 +151,7 @@ fn by_table(name: &str, program: &ProgramFacts, arguments: &[CommandWord], finde
         }
         OperandUse::Read { here: default } => {
             read_all(from(0), default, recursive, finder);
-            // Options may be in a file that `strings` is reported.
+            // Options may be in a file that `strings` is given.
             for word in from(0).iter().filter(|_| name == "strings") {
                 word.text.strip_prefix('@').into_iter().for_each(|file| finder.read(&part(word, file)));
             }

@@ -502,7 +502,7 @@ impl SandboxRun {
     /// How the command ended, and what became of guarded files. `exit` is how the helper ended.
     ///
     /// # Errors
-    /// Why the command was not run. Without a report of a helper that ended by itself nothing may be treated as granted.
+    /// Why the command was not run. Without a report of a helper that ended by itself nothing may be assumed.
     pub async fn conclude(
         mut self,
         exit: Exit,

@@ -14,7 +14,7 @@ pub enum HookOutcome {
     Blocked,
     /// It asked for a person's decision.
     Asked,
-    /// It changed something, or added to what the model is notified.
+    /// It changed something, or added to what the model reads.
     Changed,
     /// It stopped the turn.
     Stopped,

@@ -166,7 +166,7 @@ pub struct CallContext {
     pub resolved: ResolvedPaths,
     /// The sub-agents that can be called.
     pub agents: Arc<KnownAgents>,
-    /// The skills and commands that can be used: those that the model was notified of.
+    /// The skills and commands that can be used: those in the list that the model got.
     pub catalog: Arc<Catalog>,
     /// Hosts that may have private addresses: those that allow rules of the user's own name exactly.
     pub private_hosts: Arc<[String]>,

@@ -1,7 +1,7 @@
 // The user's acts on code and changes from the page: code that is applied, proposals that are made or dropped place by
 // place, and why something was undone.
 //
-// Rule: what came of it is looked for in the files and in what the model is notified.
+// Rule: what came of it is looked for in the files and in what the model reads.
 
 import assert from "node:assert/strict";
 import test from "node:test";

@@ -33,7 +33,7 @@ export class Changes implements vscode.QuickDiffProvider, vscode.Disposable {
     provideOriginalResource(uri: vscode.Uri): vscode.Uri | undefined {
         const key = keyOf(uri);
         const entry = this.ledger.ofFile(uri).findLast(({ file }) => file.hunks.some(isApplied));
-        // A file keeps its baseline when all is decided: an editor that was notified of none once does not look again
+        // A file keeps its baseline when all is decided: an editor that once got no baseline does not look again
         // when there are changes again. Without changes the baseline is the text as it is.
         if (entry) this.baselines.set(key, vscode.Uri.parse(entry.file.baselineUri));
         const oldest = this.baselines.keys().next().value;

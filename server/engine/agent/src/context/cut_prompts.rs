@@ -29,7 +29,7 @@ struct PromptReport {
     counted: u64,
 }
 
-/// The newest reports, and the models whose reports report cut prompts.
+/// The newest reports, and the models whose reports show cut prompts.
 #[derive(Default)]
 pub(crate) struct CutPrompts {
     reports: Mutex<HashMap<(Option<AgentId>, String), PromptReport>>,

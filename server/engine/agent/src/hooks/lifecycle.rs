@@ -27,7 +27,7 @@ const END_LIMIT: Duration = Duration::from_millis(1_500);
 /// The most time they have: the server waits for them.
 const MAX_END_LIMIT: Duration = Duration::from_secs(4);
 
-/// The idle time after which hooks are notified that the user is waited for.
+/// The idle time after which hooks learn that the agent waits for the user.
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
 
 /// How a session begins.

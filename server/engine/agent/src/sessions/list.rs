@@ -22,7 +22,7 @@ use kode_record::title::TitledBy;
 /// A query for the list.
 #[derive(Clone, Debug)]
 pub struct ListSessions {
-    /// The session of the sessions.
+    /// The workspaces whose sessions are meant.
     pub workspaces: WorkspaceFilter,
     /// Whether sessions that are archived are listed.
     pub archived: ArchiveFilter,

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use super::*;
 
-/// A watch, and the paths it is reported, those of one event together.
+/// A watch, and the paths that it reports, those of one event together.
 fn hearing() -> (FolderWatch, Receiver<(EventKind, Vec<PathBuf>)>) {
     let (sender, receiver) = channel();
     let watch = FolderWatch::new(move |event| {
@@ -16,7 +16,7 @@ fn hearing() -> (FolderWatch, Receiver<(EventKind, Vec<PathBuf>)>) {
     (watch.unwrap(), receiver)
 }
 
-/// Waits until a path is reported.
+/// Waits until the watch reports a path.
 fn wait(told: &Receiver<(EventKind, Vec<PathBuf>)>, path: &Path) {
     while !told.recv().unwrap().1.iter().any(|told| told == path) {}
 }
@@ -43,7 +43,7 @@ fn all_who_ask_share_one_watch_and_whoever_leaves_takes_nothing_from_the_others(
     assert!(told_one.iter().all(|(_, paths)| paths != [root.join("b")]), "it has ended");
     other.unwatch(&root);
     fs::write(root.join("c"), "").unwrap();
-    // A later subscription is reported later.
+    // A later subscription gets its events later.
     let (_kept, elsewhere) = folder();
     other.watch(&elsewhere).unwrap();
     fs::write(elsewhere.join("d"), "").unwrap();

@@ -96,7 +96,7 @@ pub struct Finding {
     pub subject: FindingSubject,
     /// Its name.
     pub name: String,
-    /// Its owner, as people are notified.
+    /// Its owner, for people.
     pub origin: String,
     /// Its file; `None` when it is built in.
     pub file: Option<AbsPath>,

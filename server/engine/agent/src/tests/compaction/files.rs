@@ -53,7 +53,7 @@ impl Archive {
     }
 }
 
-/// Compacts and gives the files that stand beside the summary, and what the model is notified of them.
+/// Compacts and gives the files that stand beside the summary, and what the model reads of them.
 async fn compacted(session: &Session) -> (Vec<RecoveredFile>, String) {
     let done = turn(session, "/compact").await;
     let Some(CompressionStep::Done { compaction }) = steps(&done).pop() else { panic!("{:?}", steps(&done)) };

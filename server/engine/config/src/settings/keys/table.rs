@@ -299,7 +299,7 @@ pub const KEYS: &[Key] = &[
     foreign("debug", ELSEWHERE),
     foreign("telemetry", ELSEWHERE),
     // The keys of other programs that this one lacks.
-    // The source to add one from is reported for each.
+    // Each has a source to add one from.
     foreign("extraKnownMarketplaces", ELSEWHERE),
     foreign("agent", LATER),
     foreign("worktree", LATER),

@@ -136,7 +136,7 @@ pub(crate) struct GuardScope {
     pub(crate) scripts: Vec<PathBuf>,
 }
 
-/// Is reported every folder that is read, before it is.
+/// Receives every folder before it is read.
 pub(super) trait FolderVisitor {
     fn enter(&mut self, path: &Path, folder: &OwnedFd, treatment: FolderRole);
 }
@@ -222,7 +222,7 @@ impl GuardSurvey {
         walk.run()
     }
 
-    /// Checks what no folder tells: start files, what settings name, and what has other names.
+    /// Checks what no walk finds: start files, files that settings name, and files with other names.
     pub(super) fn complete(&mut self, ground: &GuardScope) {
         self.absent.clear();
         self.take_again();
