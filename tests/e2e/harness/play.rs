@@ -118,6 +118,8 @@ impl Play<'_> {
                 }
                 Meanwhile::Line(typings) => self.type_all(typings),
             }
+            // The server handles messages in order: with this answer it has the typed text, and the call meets it.
+            self.session.call("agent/session/load", json!({}));
             self.table.project.model.release(&gate);
         }
         if let Some(prompt) = self.permission_or_end(&turn) {
