@@ -71,8 +71,8 @@ pub fn rebase(base: &str, edits: &[TextEdit], now: &str) -> Rebase {
 
 /// Whether `now` is `base` with `edits` applied and, at most, other changes besides.
 ///
-/// Three things must hold: what the edits put in is there untouched, what they took out has not come back,
-/// and `now` is closer to the edited text than to the base. The last one keeps text that merely repeats itself
+/// Three things must hold: what the edits put in is there whole, at most with insertions in it; what they took out has not come
+/// back; and `now` is closer to the edited text than to the base. The last one keeps text that merely repeats itself
 /// (a second blank line, another `}`) from being treated as ours.
 #[must_use]
 pub fn contains(base: &str, edits: &[TextEdit], now: &str) -> bool {
@@ -95,10 +95,10 @@ pub fn contains(base: &str, edits: &[TextEdit], now: &str) -> bool {
         inserted += edit.new_text.len();
         let at = since.partition_point(|change| change.range.end < ours.start);
         let near = || since[at..].iter().take_while(|change| change.range.start <= ours.end);
-        let is_untouched =
-            near().all(|change| change.range.end <= ours.start || change.range.start >= ours.end);
+        let is_beside = |change: &TextEdit| change.range.end <= ours.start || change.range.start >= ours.end;
+        let is_whole = near().all(|change| is_beside(change) || change.range.is_empty());
         let brought_back: String = near().map(|change| change.new_text.as_str()).collect();
-        is_untouched && !resembles(&base[edit.range], &brought_back)
+        is_whole && !resembles(&base[edit.range], &brought_back)
     })
 }
 
@@ -215,6 +215,8 @@ mod tests {
             ("hello world", edit("hello world", " world", ""), "hello wxrld"),
             ("hello world", edit("hello world", " world", ""), "1 hello world"),
             ("a b", edit("a b", "b", "c"), "a b c"),
+            ("a b c", edit("a b c", "b", "long"), "a lng c"),
+            ("a b c", edit("a b c", "b", "long"), "a lo1g c"),
         ];
         for (base, ours, now) in cases {
             assert!(!contains(base, &[ours], now), "{base:?} {now:?}");
@@ -229,6 +231,7 @@ mod tests {
             "fn main() {\n    first();\n    more\n}\n",
             "// top\nfn main() {\n    first(); // é\n}\n",
             "fn main() {\n    xfirst();\n}\n\n",
+            "fn main() {\n    fi_rst();\n}\n",
         ] {
             assert!(contains(BASE, &ours, now), "{now:?}");
         }
