@@ -12,6 +12,7 @@ mod behaviors;
 mod catalogue;
 mod chat;
 mod checkpoints;
+mod coediting;
 mod command_line;
 mod commands;
 mod config;

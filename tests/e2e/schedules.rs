@@ -53,7 +53,7 @@ impl Dice {
         self.roll() % end
     }
 
-    fn share(&mut self) -> u16 {
+    pub(super) fn share(&mut self) -> u16 {
         u16::try_from(self.below(1 << 16)).unwrap()
     }
 
@@ -63,16 +63,16 @@ impl Dice {
 }
 
 /// Characters with no other writer.
-struct Pen(u32);
+pub(super) struct Pen(pub(super) u32);
 
 impl Pen {
-    fn next(&mut self) -> char {
+    pub(super) fn next(&mut self) -> char {
         let char = char::from_u32(self.0).unwrap();
         self.0 += 1;
         char
     }
 
-    fn write(&mut self, dice: &mut Dice, count: u64) -> String {
+    pub(super) fn write(&mut self, dice: &mut Dice, count: u64) -> String {
         let mut text = String::new();
         for _ in 0..count {
             text.push(self.next());
@@ -548,7 +548,7 @@ impl Play<'_> {
     }
 }
 
-fn chars(text: &str) -> BTreeSet<char> {
+pub(super) fn chars(text: &str) -> BTreeSet<char> {
     text.chars().filter(|char| *char != '\n').collect()
 }
 

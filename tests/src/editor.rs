@@ -4,6 +4,8 @@
 //! Rule: the text here is the user's screen. Everything that changes it is sent to the server under the same lock, so
 //! that the order of the changes is the order of the notifications.
 
+mod policy;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -14,128 +16,10 @@ use crate::LIMIT;
 use crate::connection::{Connection, Reply};
 use crate::position::{Encoding, offset_of, position_of};
 
+pub use policy::{Policy, SaveReason, Typing};
+
 /// Some editors count more than one version for one notification.
 const SKIPPED_VERSIONS: i64 = 3;
-
-/// Something the user does with the keyboard, at a place that is looked up when it happens.
-#[derive(Clone, Debug)]
-pub struct Typing {
-    place: Place,
-    insert: String,
-}
-
-#[derive(Clone, Debug)]
-enum Place {
-    Before(String),
-    After(String),
-    At(u16),
-    Lowercase(u16),
-    Visible(u16),
-}
-
-impl Typing {
-    /// Types in front of the first `place`.
-    #[must_use]
-    pub fn before(place: &str, insert: &str) -> Self {
-        Self { place: Place::Before(place.to_owned()), insert: insert.to_owned() }
-    }
-
-    /// Types behind the first `place`.
-    #[must_use]
-    pub fn after(place: &str, insert: &str) -> Self {
-        Self { place: Place::After(place.to_owned()), insert: insert.to_owned() }
-    }
-
-    /// Types at this share of the text: 0 is its start, [`u16::MAX`] its end.
-    #[must_use]
-    pub fn at(share: u16, insert: &str) -> Self {
-        Self { place: Place::At(share), insert: insert.to_owned() }
-    }
-
-    /// Deletes the first lowercase ASCII letter behind this share of the text, if there is one.
-    #[must_use]
-    pub fn delete_lowercase(share: u16) -> Self {
-        Self { place: Place::Lowercase(share), insert: String::new() }
-    }
-
-    /// Deletes the first character behind this share of the text that is no white space, if there is one.
-    #[must_use]
-    pub fn delete(share: u16) -> Self {
-        Self { place: Place::Visible(share), insert: String::new() }
-    }
-
-    fn change(&self, text: &str) -> Change {
-        let find = |place: &str| {
-            let found = text.find(place);
-            found.unwrap_or_else(|| panic!("no {place:?} to type at in {text:?}"))
-        };
-        let at = |share: u16| {
-            let mut place = text.len() * usize::from(share) / usize::from(u16::MAX);
-            while !text.is_char_boundary(place) {
-                place -= 1;
-            }
-            place
-        };
-        let range = match &self.place {
-            Place::Before(place) => find(place)..find(place),
-            Place::After(place) => find(place) + place.len()..find(place) + place.len(),
-            Place::At(share) => at(*share)..at(*share),
-            Place::Visible(share) => {
-                let start = at(*share);
-                let found = text[start..].char_indices().find(|(_, char)| !char.is_whitespace());
-                found.map_or(start..start, |(place, char)| start + place..start + place + char.len_utf8())
-            }
-            Place::Lowercase(share) => {
-                let start = at(*share);
-                match text[start..].find(|char: char| char.is_ascii_lowercase()) {
-                    Some(letter) => start + letter..start + letter + 1,
-                    None => start..start,
-                }
-            }
-        };
-        (range, self.insert.clone())
-    }
-}
-
-/// The editor's handling of an agent's edit.
-#[derive(Clone, Debug)]
-pub enum Policy {
-    /// Applies it when the version fits, notifies, then answers: what a good client does.
-    Apply,
-    /// Answers first and notifies afterwards.
-    AnswerFirst,
-    /// Refuses with a reason.
-    Reject(String),
-    /// Applies nothing and never answers.
-    Ignore,
-    /// Applies it but never answers.
-    NeverAnswer,
-    /// Says that it was applied, and does nothing.
-    Lie,
-    /// The user types before the edit arrives, so that its version is stale; then as [`Policy::Apply`].
-    TypeFirst(Vec<Typing>),
-    /// Applies it; the user's typing is in the same notification.
-    TypeInBatch(Vec<Typing>),
-    /// Applies it and notifies; the user types before the answer.
-    TypeThenAnswer(Vec<Typing>),
-    /// Applies it and sends the whole text with the user's typing in it, as one change that skips versions.
-    TypeInWhole(Vec<Typing>),
-    /// Applies it and sends one notification for each of its places.
-    InPieces,
-    /// Applies it, and answers only when the document changes again or [`Editor::answer_late`] is called.
-    AnswerLate,
-}
-
-/// Why an editor saves a document, in the protocol's numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SaveReason {
-    /// A person has asked for it.
-    Manual = 1,
-    /// Some time has passed.
-    AfterDelay = 2,
-    /// The document is no longer checked.
-    FocusOut = 3,
-}
 
 /// A change of a document that the user made.
 #[derive(Clone, Debug)]
@@ -244,17 +128,21 @@ impl Editor {
 
     /// Opens a document in a language.
     pub fn open_as(&self, uri: &str, language: &str, text: &str) {
-        let mut state = self.lock();
-        let (undo, redo) = (Vec::new(), Vec::new());
-        state.documents.insert(uri.to_owned(), Document { text: text.to_owned(), version: 1, undo, redo });
-        let document = json!({ "uri": uri, "languageId": language, "version": 1, "text": text });
-        self.connection.notify("textDocument/didOpen", json!({ "textDocument": document }));
+        self.lock().open(&self.connection, uri, language, text);
     }
 
     /// Closes a document.
     pub fn close(&self, uri: &str) {
-        self.lock().documents.remove(uri);
-        self.connection.notify("textDocument/didClose", json!({ "textDocument": { "uri": uri } }));
+        self.lock().close(&self.connection, uri);
+    }
+
+    /// Renames a file whose document is open, as a file tree does: the document is open under the new URI, with what was not
+    /// saved.
+    ///
+    /// # Panics
+    /// When the document is not open or the file cannot be renamed.
+    pub fn rename(&self, uri: &str, new: &str) {
+        self.lock().rename(&self.connection, uri, new);
     }
 
     /// Types into a document.
@@ -407,6 +295,12 @@ impl Editor {
         self.lock().acts.clone()
     }
 
+    /// What [`Editor::acts`] gives, which is forgotten.
+    #[must_use]
+    pub fn take_acts(&self) -> Vec<Act> {
+        std::mem::take(&mut self.lock().acts)
+    }
+
     /// The edits that arrived so far.
     #[must_use]
     pub fn edits(&self) -> Vec<ReceivedEdit> {
@@ -440,6 +334,11 @@ impl State {
             let uri = edits_of(params).remove(0).0;
             typings.iter().for_each(|typing| self.type_text(connection, &uri, typing));
         }
+        match &policy {
+            Policy::CloseFirst => self.close(connection, &edits_of(params).remove(0).0),
+            Policy::RenameFirst(new) => self.rename(connection, &edits_of(params).remove(0).0, new),
+            _ => {}
+        }
         let refusal = match &policy {
             Policy::Reject(reason) => Some(reason.clone()),
             Policy::Ignore | Policy::Lie => Some("not even tried".to_owned()),
@@ -460,6 +359,9 @@ impl State {
         }
         match (policy, refusal) {
             (Policy::NeverAnswer | Policy::Ignore, _) | (Policy::AnswerFirst, None) => Reply::Silence,
+            (Policy::Partly, None) => Reply::Result(
+                json!({ "applied": false, "failureReason": "a place was not there", "failedChange": 0 }),
+            ),
             (Policy::Lie, _) | (_, None) => Reply::Result(yes),
             (_, Some(reason)) => Reply::Result(json!({ "applied": false, "failureReason": reason })),
         }
@@ -483,6 +385,9 @@ impl State {
                 edits.iter().map(|edit| document.change_of(edit, self.encoding)).collect();
             if changes.is_empty() {
                 continue;
+            }
+            if matches!(policy, Policy::Partly) {
+                changes.truncate(1);
             }
             // From the end, so that no change moves another; the protocol says they do not overlap.
             changes.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
@@ -514,11 +419,15 @@ impl State {
                 _ => self.send_change(connection, &uri, &changes),
             };
             // In one notification, but two steps to the user, who has typed last.
-            let agents = back.split_off(changes.len() - edits.len());
+            let of_user = if matches!(policy, Policy::Partly) { 0 } else { changes.len() - edits.len() };
+            let agents = back.split_off(of_user);
             let document = self.document_mut(&uri);
             document.take_step(agents, Writer::Agent);
             if !back.is_empty() {
                 document.take_step(back, Writer::User);
+            }
+            if matches!(policy, Policy::Twice) {
+                self.apply_again(connection, &uri, &changes);
             }
             if let Policy::TypeThenAnswer(typings) = policy {
                 typings.iter().for_each(|typing| self.type_text(connection, &uri, typing));
@@ -529,6 +438,38 @@ impl State {
             std::fs::remove_file(path_of(&uri)).expect("it can be deleted");
             connection.notify("textDocument/didClose", json!({ "textDocument": { "uri": uri } }));
         }
+    }
+
+    /// Makes the first of changes that were made already once more, if it fits the text. What it removes counts as removed by the
+    /// user: the editor has done it, and not the server.
+    fn apply_again(&mut self, connection: &Connection, uri: &str, changes: &[Change]) {
+        let text = &self.document(uri).text;
+        let Some(change) = changes.iter().find(|(range, _)| text.get(range.clone()).is_some()).cloned()
+        else {
+            return;
+        };
+        let back = self.send_user_change(connection, uri, &[change], Writer::User);
+        self.document_mut(uri).take_step(back, Writer::User);
+    }
+
+    fn close(&mut self, connection: &Connection, uri: &str) {
+        self.documents.remove(uri);
+        connection.notify("textDocument/didClose", json!({ "textDocument": { "uri": uri } }));
+    }
+
+    /// Renames the file of a document, which stays open with what was not saved.
+    fn rename(&mut self, connection: &Connection, uri: &str, new: &str) {
+        let text = self.document(uri).text.clone();
+        std::fs::rename(path_of(uri), path_of(new)).expect("it can be renamed");
+        self.close(connection, uri);
+        self.open(connection, new, "plaintext", &text);
+    }
+
+    fn open(&mut self, connection: &Connection, uri: &str, language: &str, text: &str) {
+        let (undo, redo) = (Vec::new(), Vec::new());
+        self.documents.insert(uri.to_owned(), Document { text: text.to_owned(), version: 1, undo, redo });
+        let document = json!({ "uri": uri, "languageId": language, "version": 1, "text": text });
+        connection.notify("textDocument/didOpen", json!({ "textDocument": document }));
     }
 
     fn replace_whole(&mut self, connection: &Connection, uri: &str, changes: &[Change]) -> Vec<Change> {
