@@ -6,6 +6,9 @@
 
 use std::collections::BTreeSet;
 use std::env;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 use kode_e2e::{
     Client, Encoding, Offer, Policy, Project, SaveReason, Script, Session, Step, Typing, call, say, step,
@@ -33,7 +36,10 @@ const DOCUMENTS: u64 = 24;
 const TURNS: u64 = 3;
 
 /// Maximum number of keys without a look at what the agent does.
-const BURST: u64 = 60;
+const BURST: u64 = 100;
+
+/// Number of servers at once. Most of the time is spent on waiting for editors with a fault.
+const PLAYERS: usize = 4;
 
 /// Lines of a document, and characters of a line without its end.
 const LINES: u32 = 24;
@@ -99,6 +105,20 @@ fn is_of_user(char: char) -> bool {
     (USER[0]..0xF900).contains(&code) || code >= USER[1]
 }
 
+/// The characters of two texts without what is the same at their ends.
+fn changed(before: &str, after: &str) -> (BTreeSet<char>, BTreeSet<char>) {
+    let start = before
+        .chars()
+        .zip(after.chars())
+        .take_while(|(a, b)| a == b)
+        .map(|(a, _)| a.len_utf8())
+        .sum::<usize>();
+    let (before, after) = (&before[start..], &after[start..]);
+    let end = before.chars().rev().zip(after.chars().rev()).take_while(|(a, b)| a == b);
+    let end = end.map(|(a, _)| a.len_utf8()).sum::<usize>();
+    (chars(&before[..before.len() - end]), chars(&after[..after.len() - end]))
+}
+
 /// The handling of an edit in a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Handling {
@@ -125,6 +145,22 @@ struct Figures {
     closed: usize,
     renamed: usize,
     lost: usize,
+}
+
+impl Figures {
+    fn add(&mut self, other: &Self) {
+        let Self { documents, steps, keys, edits, completed, failed, faulty, closed, renamed, lost } = other;
+        self.documents += documents;
+        self.steps += steps;
+        self.keys += keys;
+        self.edits += edits;
+        self.completed += completed;
+        self.failed += failed;
+        self.faulty += faulty;
+        self.closed += closed;
+        self.renamed += renamed;
+        self.lost += lost;
+    }
 }
 
 /// One document with its two writers.
@@ -288,7 +324,7 @@ impl Desk<'_> {
     /// Takes in what the user has done since the last time.
     fn take_acts(&mut self) {
         for act in self.client.editor.take_acts() {
-            let (before, after) = (chars(&act.before), chars(&act.after));
+            let (before, after) = changed(&act.before, &act.after);
             self.gone.extend(before.difference(&after));
             for char in after.difference(&before) {
                 self.gone.remove(char);
@@ -346,7 +382,8 @@ fn connect(project: &Project, number: u64) -> Client {
     client
 }
 
-fn play(project: &Project, client: &Client, seed: u64, number: u64, figures: &mut Figures) {
+fn play(project: &Project, client: &Client, seed: u64, number: u64) -> Figures {
+    let mut figures = Figures::default();
     let mut dice = Dice(!seed ^ number.wrapping_mul(0xD134_2543_DE82_EF95));
     let text: String = original().iter().map(|line| format!("{WIDE}{line}\n")).collect();
     let name = format!("{number}.txt");
@@ -368,14 +405,15 @@ fn play(project: &Project, client: &Client, seed: u64, number: u64, figures: &mu
         calls: 0,
     };
     for turn in 0..TURNS {
-        desk.turn(turn, &mut dice, figures);
+        desk.turn(turn, &mut dice, &mut figures);
     }
     if client.editor.is_open(&desk.uri) {
         client.editor.close(&desk.uri);
     }
     desk.session.call("agent/session/close", json!({}));
-    figures.documents += 1;
+    figures.documents = 1;
     figures.steps = figures.keys + figures.edits;
+    figures
 }
 
 /// Prints which document it was when the test fails.
@@ -399,19 +437,24 @@ fn number<T: std::str::FromStr>(variable: &str, default: T) -> T {
 #[test]
 fn editor_and_server_have_the_same_text_at_every_rest_whatever_the_editor_does_with_edits() {
     let (seed, wanted) = (number(SEED, DEFAULT_SEED), number(STEPS, DEFAULT_STEPS));
-    let mut figures = Figures::default();
-    for desks in 0.. {
-        let seed_of_desks = seed.wrapping_add(desks);
-        let project = Project::new(&script(seed_of_desks));
-        let client = connect(&project, desks);
-        for document in 0..DOCUMENTS {
-            if figures.steps >= wanted {
-                println!("{figures:?}");
-                return;
+    let (next, totals) = (AtomicU64::new(0), Mutex::new(Figures::default()));
+    let play_all = || {
+        while totals.lock().unwrap().steps < wanted {
+            let desks = next.fetch_add(1, Ordering::SeqCst);
+            let seed_of_desks = seed.wrapping_add(desks);
+            let project = Project::new(&script(seed_of_desks));
+            let client = connect(&project, seed_of_desks);
+            for document in 0..DOCUMENTS {
+                let _replay = Replay(seed_of_desks, document);
+                let figures = play(&project, &client, seed_of_desks, document);
+                let mut totals = totals.lock().unwrap();
+                totals.add(&figures);
+                if totals.steps >= wanted {
+                    break;
+                }
             }
-            let _replay = Replay(seed_of_desks, document);
-            play(&project, &client, seed_of_desks, document, &mut figures);
+            println!("{:?}", totals.lock().unwrap());
         }
-        println!("{figures:?}");
-    }
+    };
+    thread::scope(|scope| (0..PLAYERS).for_each(|_| drop(scope.spawn(play_all))));
 }

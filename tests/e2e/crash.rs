@@ -1,5 +1,5 @@
-//! A server that is killed again and again, at random moments: nothing that was shown is lost, nothing runs twice, and the
-//! session continues.
+//! A server that is killed again and again, or its client, or both, at random moments: nothing that was shown is lost, nothing
+//! runs twice, and the session continues.
 //!
 //! Rule: what a session does follows from the seed and its number alone; only at which of its moments the kill comes
 //! does not. Every life of the server is checked as the next one begins.
@@ -44,6 +44,9 @@ const MOST_DELAY_MS: u64 = 4;
 
 /// The most items a snapshot has.
 const ITEMS: u32 = 2_000;
+
+/// The end of a life: of four, this many are ends of the server, of the client, and of both.
+const ENDS: [End; 4] = [End::Server, End::Server, End::Client, End::Both];
 
 /// The files that are edited: one is open in the editor, one is not.
 const FILES: [&str; 2] = ["open.txt", "closed.txt"];
@@ -91,6 +94,17 @@ fn script() -> Script {
         .when(r"which \d+$", [call("AskUserQuestion", json!({ "questions": [inquiry] })), say("Well.")])
         .when(r"list \d+$", [call("TodoWrite", json!({ "todos": todos })), say("Listed.").chunk(2)])
         .otherwise([say("Yes.").repeat(9)])
+}
+
+/// What is killed.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// The server, with the client there to see it.
+    Server,
+    /// The client; the server ends by itself.
+    Client,
+    /// The client, and the server soon after.
+    Both,
 }
 
 /// A session that is killed and resumed.
@@ -306,7 +320,18 @@ impl Player {
     }
 
     fn kill(&mut self, client: &Client, mut life: Life<'_>) {
-        client.kill();
+        match self.dice.pick(&ENDS) {
+            End::Server => client.kill(),
+            End::Client => {
+                client.hang_up();
+                client.wait_for_process();
+            }
+            End::Both => {
+                client.hang_up();
+                thread::sleep(Duration::from_millis(self.dice.below(MOST_DELAY_MS)));
+                client.kill();
+            }
+        }
         client.wait_for_end();
         // Earlier text was shown.
         let records = life.session.records();

@@ -181,6 +181,11 @@ impl Client {
     /// Waits for the end of the process and gives its exit code.
     pub fn wait_for_exit(&self) -> i32 {
         self.wait_for_end();
+        self.wait_for_process()
+    }
+
+    /// Waits for the end of the process, whether or not its output is read, and gives its exit code.
+    pub fn wait_for_process(&self) -> i32 {
         self.lock().wait("kode-ls")
     }
 

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -122,6 +122,8 @@ pub struct Connection {
     next_id: AtomicI64,
     /// Held while the client does not read.
     reading: Mutex<()>,
+    /// Whether the client is gone: the next message is not read any more.
+    is_gone: AtomicBool,
 }
 
 impl fmt::Debug for Connection {
@@ -166,6 +168,7 @@ impl Connection {
             responders: Mutex::default(),
             next_id: AtomicI64::new(1),
             reading: Mutex::new(()),
+            is_gone: AtomicBool::new(false),
         });
         let reading = Arc::clone(&connection);
         thread::spawn(move || reading.read(BufReader::new(stdout)));
@@ -254,6 +257,13 @@ impl Connection {
         lock(&self.outbox).take();
     }
 
+    /// Closes both streams, as the system does for a client that was killed: what has not arrived does not arrive any more. The
+    /// output is closed with the next message that the server writes.
+    pub fn hang_up(&self) {
+        self.is_gone.store(true, Ordering::SeqCst);
+        self.close_input();
+    }
+
     /// Stops reading, but for the message that is being read, as long as the guard lives.
     pub fn stop_reading(&self) -> MutexGuard<'_, ()> {
         lock(&self.reading)
@@ -329,6 +339,9 @@ impl Connection {
                 Framing::Headers => read_frame(&mut reader),
                 Framing::Lines => read_line(&mut reader),
             };
+            if self.is_gone.load(Ordering::SeqCst) {
+                break;
+            }
             match message {
                 Ok(Some(message)) => self.take(message),
                 Ok(None) => break,
