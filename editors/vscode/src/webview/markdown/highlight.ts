@@ -24,8 +24,11 @@ function loadHighlighter(): Promise<boolean> {
             hljs = found.hljs;
             return true;
         },
-        // Where it cannot be read, code stays plain.
-        () => false,
+        // Where it cannot be read, code stays plain; the next code tries again.
+        () => {
+            loading = undefined;
+            return false;
+        },
     );
     return loading;
 }
