@@ -42,14 +42,23 @@ fn attacks() -> impl Iterator<Item = &'static Attack> {
     git::ATTACKS.iter().chain(steering::ATTACKS)
 }
 
-/// The variable that has every attack made in every kind of sandbox by every user.
+/// The variable that has every attack made in every kind of sandbox by every user, and races run in full.
 const ALL: &str = "KODE_RED_TEAM_ALL";
+
+fn has_all() -> bool {
+    std::env::var_os(ALL).is_some()
+}
+
+/// The number of tries in a race of `full` tries: a tenth of them unless all are asked for.
+fn tries(full: usize) -> usize {
+    if has_all() { full } else { full.div_ceil(10) }
+}
 
 /// The attacks for a kind of sandbox and a user. Attacks that were once found to work are made in all four combinations,
 /// the others in two of them.
 fn chosen(kind: &str, user: User) -> impl Iterator<Item = &'static Attack> {
     let is_first = (kind == KINDS[0]) == (user == User::Own);
-    let has_all = std::env::var_os(ALL).is_some() || User::all().len() == 1;
+    let has_all = has_all() || User::all().len() == 1;
     attacks()
         .enumerate()
         .filter(move |(number, attack)| {

@@ -14,16 +14,20 @@ use kode_e2e::{Offer, Project, Script, Step, results_of, say, step};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
+use super::tries;
+
 const SECRET: &str = "SECRET-OUTSIDE";
 const INSIDE: &str = "inside\n";
 /// Calls in one answer of the model.
 const CALLS: usize = 100;
 /// Answers in one session.
 const ROUNDS: usize = 5;
-/// Sessions of reads: 10,000 calls.
+/// Sessions of reads, all tries: 10,000 calls.
 const READERS: usize = 20;
-/// Sessions of searches, and of writes.
+/// Sessions of searches, and of writes, all tries.
 const OTHERS: usize = 3;
+/// Swaps in a race of changes, all tries.
+pub(super) const SWAPS: usize = 10_000;
 
 /// A thread that swaps two names until it is dropped.
 pub(super) struct Swapper {
@@ -83,7 +87,7 @@ fn results(project: &Project, prompt: &str, sessions: usize) -> Vec<String> {
 }
 
 #[test]
-fn ten_thousand_reads_in_a_race_return_nothing_from_outside() {
+fn reads_in_a_race_return_nothing_from_outside() {
     let folder = json!({ "file_path": "{{cwd}}/folder/file.txt" });
     let file = json!({ "file_path": "{{cwd}}/file.txt" });
     let search = json!({ "pattern": ".", "path": "{{cwd}}/folder", "output_mode": "content" });
@@ -104,10 +108,10 @@ fn ten_thousand_reads_in_a_race_return_nothing_from_outside() {
     let pairs = [("folder", "link"), ("file.txt", "file-link")]
         .map(|(one, other)| (project.path(one), project.path(other)));
     let swapper = Swapper::start(pairs.to_vec());
-    let calls = CALLS * ROUNDS;
+    let (calls, readers, others) = (CALLS * ROUNDS, tries(READERS), tries(OTHERS));
     let mut inside = 0;
     for (prompt, sessions) in
-        [("folder", READERS / 2), ("file", READERS / 2), ("search", OTHERS), ("write", OTHERS)]
+        [("folder", readers / 2), ("file", readers / 2), ("search", others), ("write", others)]
     {
         let results = results(&project, prompt, sessions);
         assert_eq!(results.len(), sessions * calls, "{prompt}");
@@ -116,7 +120,7 @@ fn ten_thousand_reads_in_a_race_return_nothing_from_outside() {
         inside += results.iter().filter(|text| text.contains(INSIDE.trim_end())).count();
     }
     assert!(inside > 0, "calls met what is inside as well");
-    assert!(swapper.swaps() > READERS * calls, "{} swaps", swapper.swaps());
+    assert!(swapper.swaps() > readers * calls, "{} swaps", swapper.swaps());
     assert_eq!(fs::read_to_string(outside.join("file.txt")).unwrap(), SECRET);
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
 }
@@ -126,7 +130,7 @@ fn ten_thousand_reads_in_a_race_return_nothing_from_outside() {
 const SAME: &str = "inside A\n";
 /// How often the calls are in one answer of the model.
 const TIMES: usize = 6;
-/// Sessions of changes.
+/// Sessions of changes, all tries.
 const WRITERS: usize = 4;
 /// A notebook with one cell.
 const NOTEBOOK: &str = r#"{"cells":[{"cell_type":"code","id":"a","metadata":{},"source":["1"],"outputs":[],"execution_count":null}],"metadata":{},"nbformat":4,"nbformat_minor":5}"#;
@@ -161,7 +165,7 @@ fn changes() -> Step {
 }
 
 #[test]
-fn ten_thousand_swaps_while_the_model_changes_files_change_nothing_outside() {
+fn swaps_while_the_model_changes_files_change_nothing_outside() {
     let project = Project::new(&Script::new([changes(), say("done")]));
     let (home, outside) = (project.outside().join("user"), project.outside().join("elsewhere"));
     fs::create_dir_all(home.join(".kode")).unwrap();
@@ -181,8 +185,8 @@ fn ten_thousand_swaps_while_the_model_changes_files_change_nothing_outside() {
     let swapper = Swapper::start(pairs.to_vec());
     let client = project.start_as(&[], &[("HOME", home.to_str().unwrap())]);
     client.initialize(Offer::kode().params(&project.workspace()));
-    let (mut changed, mut refused) = (0, 0);
-    for _ in 0..WRITERS {
+    let (mut changed, mut refused, writers) = (0, 0, tries(WRITERS));
+    for _ in 0..writers {
         // Paths that lead outside are refused without a question.
         let session = client.session_with(json!({ "mode": "dontAsk" }));
         session.run("change");
@@ -196,6 +200,6 @@ fn ten_thousand_swaps_while_the_model_changes_files_change_nothing_outside() {
         }
         assert_eq!(fs::read_dir(&outside).unwrap().count(), files.len(), "nothing was made");
     }
-    assert!(changed > WRITERS * ROUNDS && refused > 0, "{changed} calls worked, {refused} did not");
-    assert!(swapper.swaps() > 10_000, "{} swaps", swapper.swaps());
+    assert!(changed > writers * ROUNDS && refused > 0, "{changed} calls worked, {refused} did not");
+    assert!(swapper.swaps() > tries(SWAPS), "{} swaps", swapper.swaps());
 }

@@ -11,14 +11,15 @@ use base64::engine::general_purpose::STANDARD;
 use kode_e2e::{Client, Offer, Project, Script, say};
 use serde_json::json;
 
-use super::race::Swapper;
+use super::race::{SWAPS, Swapper};
+use super::tries;
 
 const SECRET: &str = "SECRET-OUTSIDE";
 const INSIDE: &str = "KEPT-IN-HERE";
-/// Attachments of a prompt, and prompts: 10,000 attachments.
+/// Attachments of a prompt, and prompts, all tries: 10,000 attachments.
 const ATTACHED: usize = 50;
 const PROMPTS: usize = 200;
-/// Turns that read the instructions again.
+/// Turns that read the instructions again, all tries.
 const TURNS: usize = 150;
 /// How a picture begins.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
@@ -63,12 +64,12 @@ fn look(project: &Project) -> (bool, bool) {
 }
 
 #[test]
-fn ten_thousand_attachments_in_a_race_bring_nothing_from_outside() {
+fn attachments_in_a_race_bring_nothing_from_outside() {
     let lines = |text: &str| format!("{text}\n").repeat(ATTACHED).into_bytes();
     let (project, swapper) = staged(&[("file.txt", &lines), ("picture.png", &|text| picture(text))]);
     let client = opened(&project);
     let mut inside = 0;
-    for number in 0..PROMPTS {
+    for number in 0..tries(PROMPTS) {
         let mut prompt = "see @folder/picture.png @picture.png".to_owned();
         for line in 1..=(ATTACHED - 2) / 2 {
             write!(prompt, " @folder/file.txt#L{line} @file.txt#L{line}").unwrap();
@@ -82,7 +83,7 @@ fn ten_thousand_attachments_in_a_race_bring_nothing_from_outside() {
         client.call("agent/session/close", json!({ "sessionId": session.id }));
     }
     assert!(inside > 0, "{inside} prompts met what is inside");
-    assert!(swapper.swaps() > 10_000, "{} swaps", swapper.swaps());
+    assert!(swapper.swaps() > tries(SWAPS), "{} swaps", swapper.swaps());
 }
 
 #[test]
@@ -96,7 +97,7 @@ fn instructions_in_a_race_bring_nothing_from_outside() {
     let client = opened(&project);
     let session = client.session_with(json!({ "mode": "dontAsk" }));
     let (mut inside, mut turns) = (0, 0);
-    while turns < TURNS || swapper.swaps() < 10_000 {
+    while turns < tries(TURNS) || swapper.swaps() < tries(SWAPS) {
         // The instructions of the folder come with the file.
         session.run("see @folder/file.txt");
         let (is_leaked, is_read) = look(&project);
