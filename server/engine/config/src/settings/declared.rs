@@ -101,12 +101,14 @@ impl Declaration {
 
 impl Declarations {
     /// Scripts in these folders that hooks in force run, those that are not there yet as well where no approval is asked for when
-    /// they come. Blocks on the disk.
-    pub(super) fn hook_scripts(&self, roots: &[AbsPath]) -> Vec<AbsPath> {
+    /// they come. Relative names are those of the workspace's folders, the `roots`. Blocks on the disk.
+    pub(super) fn hook_scripts(&self, roots: &[AbsPath], folders: &[AbsPath]) -> Vec<AbsPath> {
         let mut scripts = Vec::new();
         for hook in self.hooks.iter().filter(|hook| hook.is_in_force()) {
             let is_awaited = hook.approval == Approval::NotNeeded;
-            let named = roots.iter().flat_map(|root| named_files(root, &hook.value));
+            let text = hook.value.to_string();
+            let is_meant = |folder: &&AbsPath| roots.contains(folder) || text.contains(&folder.to_string());
+            let named = folders.iter().filter(is_meant).flat_map(|folder| named_files(folder, &hook.value));
             scripts.extend(named.filter(|file| file.is_script(is_awaited)).map(|file| file.path));
         }
         scripts.sort_unstable();

@@ -281,7 +281,7 @@ impl SettingsPolicy {
             withheld: settings.withheld.clone(),
             to_ask: self.sources().trust().to_ask(settings),
             contents: settings.contents().to_vec(),
-            hook_scripts: settings.declared.hook_scripts(&self.sources().roots),
+            hook_scripts: self.hook_scripts(settings),
             declared: Arc::new(settings.declared.clone()),
             problems,
         }
@@ -326,6 +326,24 @@ impl SettingsPolicy {
         Sensitive::with(RuleSet::new(lines.iter().map(rule).collect(), &places).0)
     }
 
+    fn folders(&self, paths: &[SourcedValue<String>]) -> Vec<AbsPath> {
+        paths.iter().filter_map(|path| self.folder(&path.value, path.root.as_ref())).collect()
+    }
+
+    /// The folders that commands may write in.
+    fn writable(&self, settings: &Settings) -> Vec<AbsPath> {
+        let values = &settings.values;
+        let mut writable = self.sources().roots.clone();
+        writable.extend(values.additional_directories.iter().map(|folder| folder.value.clone()));
+        writable.extend(self.folders(&values.sandbox.allow_write));
+        writable
+    }
+
+    /// Scripts of hooks that commands could write.
+    fn hook_scripts(&self, settings: &Settings) -> Vec<AbsPath> {
+        settings.declared.hook_scripts(&self.sources().roots, &self.writable(settings))
+    }
+
     /// The sandbox of the commands by these settings.
     fn confinement(
         &self,
@@ -343,12 +361,8 @@ impl SettingsPolicy {
             Ok(kind) => kind,
             Err(why) => return missing(why),
         };
-        let folders = |paths: &[super::SourcedValue<String>]| {
-            paths.iter().filter_map(|path| self.folder(&path.value, path.root.as_ref())).collect::<Vec<_>>()
-        };
-        let mut writable = self.sources().roots.clone();
-        writable.extend(settings.values.additional_directories.iter().map(|folder| folder.value.clone()));
-        writable.extend(folders(&wanted.allow_write));
+        let folders = |paths: &[super::SourcedValue<String>]| self.folders(paths);
+        let writable = self.writable(settings);
         let unreadable = self.unreadable(settings);
         let mut hidden = folders(&wanted.deny_read);
         hidden.extend(unreadable.iter().flat_map(|unreadable| unreadable.fixed.iter().cloned()));
@@ -357,7 +371,7 @@ impl SettingsPolicy {
             kind,
             writable,
             read_only: folders(&wanted.deny_write),
-            scripts: settings.declared.hook_scripts(&self.sources().roots),
+            scripts: self.hook_scripts(settings),
             hidden,
             hides: unreadable.map(hidden_by),
             home: self.options.home.clone(),
