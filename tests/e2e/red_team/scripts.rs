@@ -8,10 +8,11 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use kode_e2e::{Client, Offer, Project, Script, call, say};
+use kode_e2e::{Client, Offer, Project, Script, Session, call, say};
 use serde_json::{Value, json};
 
 use super::model::run;
+use super::tries;
 
 /// The scripts that hooks name, each with what runs it: a plain file, one by a link, and one that is not there.
 const HOOKS: [&str; 3] = [
@@ -21,40 +22,63 @@ const HOOKS: [&str; 3] = [
 ];
 
 /// Commands of the agent. `other/check` is a script that shows that it ran.
-const ATTACKS: [(&str, &str); 8] = [
+const ATTACKS: [(&str, &str); 9] = [
     ("a script that is written over", "cat other/check > hooks/check.sh"),
     ("a script that is replaced", "cp other/check new; mv -f new hooks/check.sh"),
     ("its folder replaced", "mv hooks moved; mkdir hooks; cp other/check hooks/check.sh"),
     ("a link turned", "ln -sfn other linked"),
     ("a link replaced by a folder", "rm linked; mkdir linked; cp other/check linked/check"),
     ("what a link leads to replaced", "cat other/check > real/check; mv real moved; cp -r other real"),
+    ("a script in a further folder", "cp other/check new; mv -f new ../further/check.sh"),
     ("a script that was not there", "mkdir -p tools; cp other/check tools/later"),
     ("one that was not there, by a link", "cp other/check other/later; ln -sfn other tools"),
 ];
 
-/// Prompts while a command swaps, and how long that may go on after them.
+/// Prompts while a command swaps, all tries, and how long that may go on after them.
 const PROMPTS: usize = 100;
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A project whose user has hooks, and the files that show which scripts ran.
+/// The file that has the hooks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    User,
+    Workspace,
+}
+
+/// A project whose user has hooks or has approved those of the workspace, and the files that show which scripts ran.
 struct Desk {
     project: Project,
+    owner: Owner,
 }
 
 impl Desk {
-    fn new(script: &Script) -> Self {
+    fn new(script: &Script, owner: Owner) -> Self {
         let project = Project::new(script);
-        let desk = Self { project };
+        let desk = Self { project, owner };
         fs::create_dir_all(desk.home().join(".kode")).unwrap();
-        fs::create_dir(desk.project.outside().join("log")).unwrap();
-        let hooks = HOOKS.map(|command| json!({ "hooks": [{ "type": "command", "command": command }] }));
-        let settings = json!({
-            "hooks": { "UserPromptSubmit": hooks }, "sandbox": { "autoAllowBashIfSandboxed": true },
-        });
-        fs::write(desk.home().join(".kode/settings.json"), settings.to_string()).unwrap();
-        for name in ["hooks/check.sh", "real/check"] {
-            desk.project.write(name, format!("echo ran >> '{}'\n", desk.log("good").display()));
+        for name in ["log", "further"] {
+            fs::create_dir(desk.project.outside().join(name)).unwrap();
         }
+        let further = format!("sh '{}'", desk.further().display());
+        let commands = HOOKS.into_iter().chain((owner == Owner::User).then_some(&*further));
+        let hooks: Vec<_> = commands.map(group).collect();
+        let hooks = json!({ "UserPromptSubmit": hooks });
+        let mut settings = json!({
+            "sandbox": { "autoAllowBashIfSandboxed": true },
+            "permissions": { "additionalDirectories": [desk.project.outside().join("further")] },
+        });
+        match owner {
+            Owner::User => settings["hooks"] = hooks,
+            Owner::Workspace => {
+                desk.project.write(".claude/settings.json", json!({ "hooks": hooks }).to_string());
+            }
+        }
+        fs::write(desk.home().join(".kode/settings.json"), settings.to_string()).unwrap();
+        let good = format!("echo ran >> '{}'\n", desk.log("good").display());
+        for name in ["hooks/check.sh", "real/check"] {
+            desk.project.write(name, &good);
+        }
+        fs::write(desk.further(), &good).unwrap();
         desk.project
             .write("other/check", format!("#!/bin/sh\necho ran >> '{}'\n", desk.log("evil").display()));
         let planted = desk.project.path("other/check");
@@ -67,8 +91,17 @@ impl Desk {
         self.project.outside().join("user")
     }
 
+    /// A log outside, where hooks of the user write, or inside, where those of the workspace do.
     fn log(&self, name: &str) -> PathBuf {
-        self.project.outside().join("log").join(name)
+        match self.owner {
+            Owner::User => self.project.outside().join("log").join(name),
+            Owner::Workspace => self.project.path(name),
+        }
+    }
+
+    /// A script in a further folder that commands may write in.
+    fn further(&self) -> PathBuf {
+        self.project.outside().join("further/check.sh")
     }
 
     fn open(&self) -> Client {
@@ -77,7 +110,7 @@ impl Desk {
         client
     }
 
-    /// How often scripts of the user ran.
+    /// How often the true scripts ran.
     fn good(&self) -> usize {
         fs::read_to_string(self.log("good")).unwrap_or_default().lines().count()
     }
@@ -88,14 +121,15 @@ fn no_script_that_a_command_left_is_run_by_a_hook_of_the_user() {
     let mut wrong = Vec::new();
     for (name, command) in ATTACKS {
         let attack = [call("Bash", json!({ "command": command })), say("done")];
-        let desk = Desk::new(&Script::default().when("^attack$", attack).otherwise([say("done")]));
+        let script = Script::default().when("^attack$", attack).otherwise([say("done")]);
+        let desk = Desk::new(&script, Owner::User);
         let client = desk.open();
         let session = client.session_with(json!({ "mode": "bypassPermissions" }));
         let shown = run(&session, "attack");
         let before = desk.good();
         run(&session, "on");
         let (good, is_taken) = (desk.good() - before, desk.log("evil").exists());
-        if is_taken || good != 2 {
+        if is_taken || good != 3 {
             let shown: Vec<_> = shown.iter().map(Value::to_string).collect();
             wrong.push(format!("{name}: taken: {is_taken}; the user's own scripts ran: {good}; {shown:?}"));
         }
@@ -103,7 +137,7 @@ fn no_script_that_a_command_left_is_run_by_a_hook_of_the_user() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), ATTACKS.len(), wrong.join("\n"));
 }
 
-/// Swaps the scripts of hooks as fast as it can, for a number of times and until it is stopped. It counts in a file.
+/// Swaps the scripts of hooks as fast as it can, `LEAST` times and until it is stopped. It counts in a file.
 const SWAPS: &str = r#"python3 - <<'END'
 import os
 def attempt(call, *names):
@@ -112,30 +146,35 @@ def attempt(call, *names):
 def write(name):
     with open('other/check') as evil, open(name, 'w') as file: file.write(evil.read())
 tried = 0
-while tried < 10000 or not os.path.exists('stop'):
+while tried < LEAST or not os.path.exists('stop'):
     for one, other in (('hooks', 'moved'), ('other', 'hooks'), ('hooks', 'other'), ('moved', 'hooks'),
                        ('linked', 'kept'), ('turned', 'linked'), ('linked', 'turned'), ('kept', 'linked'),
                        ('real', 'moved'), ('other', 'real'), ('real', 'other'), ('moved', 'real'),
                        ('planted', 'hooks/check.sh'), ('planted', 'real/check')):
         attempt(os.rename, one, other)
     attempt(os.symlink, 'other', 'turned')
-    for name in ('hooks/check.sh', 'real/check', 'planted'):
+    for name in ('hooks/check.sh', 'real/check', 'planted', '../further/check.sh'):
         attempt(write, name)
     tried += 1
 with open('counted', 'w') as file: file.write(str(tried))
 os.rename('counted', 'tried')
 END"#;
 
-#[test]
-fn ten_thousand_swaps_by_a_command_while_hooks_of_the_user_run_have_none_run_another_script() {
-    let swap = call("Bash", json!({ "command": SWAPS, "run_in_background": true }));
+/// Has a command swap scripts while hooks run, and counts which scripts ran.
+fn race(owner: Owner, each: usize) {
+    let (least, prompts) = (tries(10_000), tries(PROMPTS));
+    let command = SWAPS.replace("LEAST", &least.to_string());
+    let swap = call("Bash", json!({ "command": command, "run_in_background": true }));
     let script = Script::default().when("^swap$", [swap, say("done")]).otherwise([say("done")]);
-    let desk = Desk::new(&script);
+    let desk = Desk::new(&script, owner);
     let client = desk.open();
     let session = client.session_with(json!({ "mode": "bypassPermissions" }));
+    if owner == Owner::Workspace {
+        approve(&client, &session);
+    }
     run(&session, "swap");
     let before = desk.good();
-    for _ in 0..PROMPTS {
+    for _ in 0..prompts {
         run(&session, "on");
     }
     desk.project.write("stop", "");
@@ -144,7 +183,54 @@ fn ten_thousand_swaps_by_a_command_while_hooks_of_the_user_run_have_none_run_ano
         assert!(Instant::now() < deadline, "the command still swaps");
         std::thread::yield_now();
     }
-    assert!(desk.project.read("tried").parse::<usize>().unwrap() >= 10_000);
-    assert!(!desk.log("evil").exists(), "a script ran that was swapped in");
-    assert_eq!(desk.good(), before + 2 * PROMPTS, "the user's own scripts ran each time");
+    assert!(desk.project.read("tried").parse::<usize>().unwrap() >= least);
+    let evil = fs::read_to_string(desk.log("evil")).unwrap_or_default().lines().count();
+    assert_eq!(evil, 0, "scripts ran that were swapped in, of {prompts} prompts");
+    assert_eq!(desk.good(), before + each * prompts, "the true scripts ran each time");
+}
+
+#[test]
+fn swaps_by_a_command_while_hooks_of_the_user_run_have_none_run_another_script() {
+    race(Owner::User, 3);
+}
+
+#[test]
+fn swaps_by_a_command_while_approved_hooks_run_have_none_run_a_script_that_was_not_approved() {
+    race(Owner::Workspace, 2);
+}
+
+/// Approves everything that waits.
+fn approve(client: &Client, session: &Session<'_>) {
+    let waiting = client.call("agent/trust/list", json!({ "sessionId": session.id }))["waiting"].clone();
+    let digests: Vec<_> = waiting.as_array().unwrap().iter().map(|one| one["digest"].clone()).collect();
+    session.call("agent/trust/approve", json!({ "digests": digests }));
+}
+
+fn group(command: &str) -> Value {
+    json!({ "hooks": [{ "type": "command", "command": command }] })
+}
+
+#[test]
+fn a_hook_of_a_skill_of_the_user_runs_what_a_command_left_in_the_sandbox_alone() {
+    let attack = call("Bash", json!({ "command": "cat other/check > skill.sh" }));
+    let script = Script::default()
+        .when("^use$", [call("Skill", json!({ "skill": "guard" })), say("done")])
+        .when("^attack$", [attack, say("done")])
+        .otherwise([say("done")]);
+    let desk = Desk::new(&script, Owner::User);
+    let mark = "echo ran >> \"$CLAUDE_PROJECT_DIR/inside\"\n";
+    let evil = desk.project.read("other/check");
+    desk.project.write("other/check", format!("{evil}{mark}")).write("skill.sh", "true\n");
+    let hooks = json!({ "UserPromptSubmit": [group("sh \"$CLAUDE_PROJECT_DIR/skill.sh\"")] });
+    let skill = desk.home().join(".claude/skills/guard");
+    fs::create_dir_all(&skill).unwrap();
+    let head = format!("---\ndescription: Guards.\nhooks: {hooks}\n---\nGuard.\n");
+    fs::write(skill.join("SKILL.md"), head).unwrap();
+    let client = desk.open();
+    let session = client.session_with(json!({ "mode": "bypassPermissions" }));
+    for prompt in ["use", "attack", "on"] {
+        run(&session, prompt);
+    }
+    assert!(!desk.log("evil").exists(), "it ran with the rights of the user");
+    assert_eq!(desk.project.read("inside"), "ran\n", "it ran in the sandbox");
 }

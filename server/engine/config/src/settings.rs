@@ -537,6 +537,11 @@ pub(crate) fn text_with_contents(workspace: &AbsPath, value: &serde_json::Value)
     format!("{value}{contents}")
 }
 
+/// Whether a hook runs a script in a folder, or may once a script is there. Blocks on the disk.
+pub(crate) fn runs_script_in(folder: &AbsPath, hook: &serde_json::Value) -> bool {
+    scripts::runs_script_in(folder, hook)
+}
+
 /// The files of the workspace that something which needs approval names. Blocks on the disk.
 pub(crate) fn files_named_by(wish: &TrustRequest) -> impl Iterator<Item = AbsPath> {
     let text = serde_json::Value::String(wish.text.clone());

@@ -2,7 +2,8 @@
 //!
 //! Rule: they run only where they are in force: those of an agent while a sub-agent of its type works, those of a skill or
 //! command from its use on in the conversation that used it, and both in the sub-agents beneath. Hooks of a project's file
-//! need the user's approval, text and scripts, which is checked again before they run.
+//! need the user's approval, text and scripts, which is checked again before they run. Those of the user's files that run a
+//! script in a folder where commands of the agent write run in the sandbox.
 
 use super::HookRunner;
 use crate::conversation::{CarriedHooks, Conversation};
@@ -79,10 +80,12 @@ impl HookRunner {
         }
         let (source, cwd) = (self.gate.source(), self.environment.workspace.cwd());
         let is_disabled = in_force.hooks.is_disabled;
+        let sandbox = in_force.policy.sandbox.as_ref();
+        let folders = sandbox.map(|sandbox| sandbox.policy().writable.clone()).unwrap_or_default();
         blocking(move || {
             let is_approved = |request: &TrustRequest| source.is_approved(request);
             let entries = carried.iter().flat_map(|one| one.hooks.settled(one.is_of_agent, &is_approved));
-            Hooks::of_entries(entries, is_disabled, &cwd)
+            Hooks::of_files(entries, is_disabled, &cwd, folders)
         })
         .await
     }

@@ -1,7 +1,8 @@
 //! Hooks that are commands: their environment, their sandbox, and missing programs.
 //!
 //! Rule: a hook that a file of the workspace declares has no more rights than the agent's own commands; hooks of the user's
-//! and the administrator's own files have the user's rights, for the user has written them down as commands of theirs.
+//! and the administrator's own files have the user's rights, for the user has written them down as commands of theirs. A
+//! script that commands of the agent can write gets those rights from settings alone, which have it guarded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,8 +59,8 @@ impl HookCommand {
         let line =
             args.as_ref().map_or_else(|| command.clone(), |args| format!("{command} {}", args.join(" ")));
         let policy = &in_force.policy;
-        let is_held =
-            handler.is_of_workspace() && !policy.confinement.excludes(&analyse(&line, &handler.root));
+        let is_held = (handler.is_of_workspace() || handler.is_confined)
+            && !policy.confinement.excludes(&analyse(&line, &handler.root));
         policy.sandbox.clone().filter(|_| is_held)
     }
 

@@ -15,8 +15,8 @@ use crate::hooks::matcher::{MatchSubject, Matcher};
 use crate::in_force::EffectivePolicy;
 use crate::plugin::Folders;
 use crate::policy::Policy;
-use crate::settings::Declarations;
 use crate::settings::declared::{Approval, Declaration};
+use crate::settings::{Declarations, runs_script_in};
 use kode_base::mask::masked_text;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
@@ -75,6 +75,8 @@ pub struct HookHandler {
     pub root: AbsPath,
     /// The plugin that brings it, if one does.
     pub plugin: Option<Arc<Folders>>,
+    /// Whether it runs in the sandbox, because it runs a script that a command of the agent may have written.
+    pub is_confined: bool,
     /// Represents the handler when the settings are read again.
     pub key: u64,
     matcher: Arc<Matcher>,
@@ -136,6 +138,8 @@ pub struct Hooks {
     pub waiting: Vec<RuleSource>,
     /// Whether all of them are switched off.
     pub is_disabled: bool,
+    /// Folders that commands of the agent write in, and whose scripts are not guarded for these hooks.
+    unguarded: Vec<AbsPath>,
 }
 
 /// A handler as it is declared, whether it can run or not.
@@ -244,11 +248,25 @@ impl Hooks {
         is_disabled: bool,
         cwd: &AbsPath,
     ) -> Self {
-        let mut hooks = Self { is_disabled, ..Self::default() };
+        Self { is_disabled, ..Self::default() }.with(entries, cwd)
+    }
+
+    /// Reads the groups of files whose scripts are not guarded as those of settings are: what runs a script in these folders,
+    /// where commands of the agent write, is confined. Blocks on the disk.
+    pub fn of_files(
+        entries: impl IntoIterator<Item = Declaration>,
+        is_disabled: bool,
+        cwd: &AbsPath,
+        folders: Vec<AbsPath>,
+    ) -> Self {
+        Self { is_disabled, unguarded: folders, ..Self::default() }.with(entries, cwd)
+    }
+
+    fn with(mut self, entries: impl IntoIterator<Item = Declaration>, cwd: &AbsPath) -> Self {
         for entry in entries {
-            hooks.group(&entry, cwd);
+            self.group(&entry, cwd);
         }
-        hooks
+        self
     }
 
     /// The handlers of an event, the strongest layer first.
@@ -349,7 +367,8 @@ impl Hooks {
                 });
                 notes.iter().for_each(|note| self.tell(entry, ProblemSeverity::Warning, note));
                 if entry.is_in_force() {
-                    self.by_event[event as usize].push(Arc::new(handler));
+                    let is_confined = self.unguarded.iter().any(|folder| runs_script_in(folder, value));
+                    self.by_event[event as usize].push(Arc::new(HookHandler { is_confined, ..handler }));
                 }
             }
             Err(problem) => {
@@ -447,6 +466,7 @@ fn read(
         source: entry.source.clone(),
         root: entry.root.clone(),
         plugin: entry.plugin.clone(),
+        is_confined: false,
         key: hasher.finish(),
         matcher: Arc::clone(matcher),
         condition,

@@ -151,6 +151,12 @@ pub(super) fn named_files(workspace: &AbsPath, value: &Value) -> Vec<ReferencedF
     files
 }
 
+/// Whether a value runs a script in a folder, or may: one that is not there yet counts, and so does a value that names more files
+/// than are watched. Blocks on the disk.
+pub(super) fn runs_script_in(folder: &AbsPath, value: &Value) -> bool {
+    named_files(folder, value).iter().any(|file| file.name.is_empty() || file.is_script(true))
+}
+
 fn collect(value: &Value, (is_data, is_run): (bool, bool), words: &mut Vec<Word>) {
     match value {
         Value::String(text) => {

@@ -93,6 +93,19 @@ fn the_end_that_a_file_of_an_agent_means_is_that_of_the_sub_agent() {
 }
 
 #[test]
+fn a_hook_that_runs_a_script_where_commands_write_is_confined_and_no_other_is() {
+    let hooks = read(FILE, ExtensionOrigin::User, &root()).unwrap();
+    let confined = |folders: &[&str]| {
+        let folders = folders.iter().map(|folder| AbsPath::new(*folder).unwrap()).collect();
+        let settled = Hooks::of_files(hooks.settled(false, &|_| false), false, &root(), folders);
+        [HookEvent::PreToolUse, HookEvent::Stop].map(|event| settled.of_event(event)[0].is_confined)
+    };
+    // `./guard.sh` may come any time; `true` is no file of a folder.
+    assert_eq!(confined(&["/elsewhere", "/w"]), [true, false]);
+    assert_eq!(confined(&[]), [false, false]);
+}
+
+#[test]
 fn what_a_file_brought_along_before_gives_way_to_what_it_brings_now() {
     let used = |name: usize, command: &str| TurnHooks {
         turn: TurnId::generate(),
