@@ -169,7 +169,8 @@ fn more_can_be_given_and_taken() {
 }
 
 /// The programs that may read hidden files, each in a shell of its own.
-const WAYS_TO_HIDDEN: [&str; 14] = [
+const WAYS_TO_HIDDEN: [&str; 15] = [
+    "private/run SECRET",
     "cat private/deep/key .env",
     "tar -cf - . | tar -xOf -",
     "find . -type f -exec cat {} +",
@@ -195,6 +196,8 @@ fn what_is_hidden_in_the_workspace_is_seen_by_no_command_and_by_none_after_it() 
             for name in ["ws/private/deep/key", "ws/.env"] {
                 std::fs::write(fixture.path(name), fixture::SECRET).unwrap();
             }
+            // A program can be run without being read.
+            std::fs::copy("/bin/echo", fixture.path("ws/private/run")).unwrap();
             if user == User::Nobody {
                 fixture::give(&fixture.path("ws"));
             }

@@ -9,6 +9,10 @@ use std::os::unix::fs::PermissionsExt;
 use kode_e2e::{Offer, Project, Script, call, say, step};
 use serde_json::{Value, json};
 
+use super::KINDS;
+use super::scene::Scene;
+use crate::sandbox::fixture::User;
+
 /// Folders of `PATH` inside the workspace, as absolute and as relative entries.
 const FOLDERS: [(&str, &str); 5] = [
     (".venv/bin", "$WS/.venv/bin"),
@@ -57,5 +61,30 @@ fn nothing_in_a_folder_of_the_workspace_is_run_by_its_name() {
             project.run_as(&["run", "hello"], "", &[("HOME", home.to_str().unwrap()), ("PATH", &path)]);
         let ran = fs::read_to_string(&marker).unwrap_or_default();
         assert_eq!(ran, "", "{entry}: planted programs ran from the command line: {output:?}");
+    }
+}
+
+#[test]
+fn no_sandbox_of_any_user_is_set_up_by_a_planted_program() {
+    for user in User::all() {
+        for kind in KINDS {
+            for (folder, entry) in FOLDERS {
+                let scene = Scene::new(user);
+                let marker = scene.path("marker/ran");
+                let plant = format!(
+                    "mkdir -p {folder}; for name in {}; do
+                     printf '#!/bin/sh\necho ran >> {}\nexec /usr/bin/%s \"$@\"\n' $name > {folder}/$name
+                     chmod 755 {folder}/$name; done",
+                    PROGRAMS.join(" "),
+                    marker.display(),
+                );
+                assert_eq!(scene.by_hand(&plant).code, 0);
+                let entry = entry.replace("$WS", scene.path("ws").to_str().unwrap());
+                let path = format!("{entry}:/usr/local/bin:/usr/bin:/bin");
+                let output = scene.in_sandbox_by_path(kind, &path, "ls >/dev/null; echo here");
+                assert_eq!(output.stdout, "here\n", "{kind} {user:?} {entry}: {output:?}");
+                assert!(!scene.is_taken(), "{kind} {user:?} {entry}: a planted program ran outside");
+            }
+        }
     }
 }

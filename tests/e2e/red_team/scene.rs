@@ -108,6 +108,13 @@ impl Scene {
         collect(self.prepare(command, &["--", "bash", "-c", &script]).spawn().unwrap())
     }
 
+    /// As [`Self::in_sandbox`], with a search path of the person's.
+    pub(super) fn in_sandbox_by_path(&self, kind: &str, path: &str, script: &str) -> Output {
+        let command = Command::new(program(self.user));
+        let mut command = self.prepare(command, &["sandbox", "--kind", kind, "--", "bash", "-c", script]);
+        collect(command.env("PATH", path).spawn().unwrap())
+    }
+
     /// Does what the person does afterwards in a folder of the scene.
     pub(super) fn go_on(&self, folder: &str, attack: &Attack) {
         let folder = self.path(folder);

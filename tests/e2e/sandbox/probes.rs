@@ -69,6 +69,7 @@ pub(super) const PROBES: &[Probe] = &[
         "[ \"$(cat <<< x | tr x y)\" = y ] && cat <(echo x) >/dev/null",
         Works,
     ),
+    probe("ending it first when memory runs out", "[ $(cat /proc/self/oom_score_adj) = 1000 ]", Works),
     probe("socket pairs", "perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_STREAM, 0) or exit 1'", Works),
     probe(
         "a write into the objects of git",
