@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use kode_e2e::{Output, Project, Script, binary, run_program, say};
 use serde_json::json;
 
+use crate::headers::sources;
+
 /// Commands that this test does not run, and what does.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("tests/run", "this test is a part of it"),
@@ -318,6 +320,30 @@ fn tests_that_pages_name_exist() {
         }
     }
     assert!(missing.is_empty(), "tests that do not exist:\n{}", missing.join("\n"));
+}
+
+/// The page whose tables name tests by their modules.
+const SANDBOX: &str = "server/docs/sandbox.md";
+
+#[test]
+fn tests_that_the_page_of_the_sandbox_names_by_their_modules_exist() {
+    let text = text_of(SANDBOX);
+    let named: Vec<_> = text
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .flat_map(|line| line.split('`').skip(1).step_by(2))
+        .filter(|name| !name.contains(['/', '.', ' ']) && name.contains("::"))
+        .filter_map(|name| name.rsplit("::").next())
+        .collect();
+    assert!(named.len() > 20, "{named:?}");
+    let is_code = |file: &String| Path::new(file).extension().is_some_and(|extension| extension == "rs");
+    let code: String = sources().iter().filter(|file| is_code(file)).map(|file| text_of(file)).collect();
+    let is_missing = |name: &&&str| {
+        let is_there = |line: &str| code.contains(&format!("{line}fn {name}()"));
+        !["]\n", "]\n    ", "]\nasync ", "]\n    async "].into_iter().any(is_there)
+    };
+    let missing: Vec<_> = named.iter().filter(is_missing).collect();
+    assert!(missing.is_empty(), "tests that do not exist: {missing:?}");
 }
 
 #[test]

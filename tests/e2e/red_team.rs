@@ -94,6 +94,40 @@ fn attacks_that_were_found_are_made_everywhere() {
     }
 }
 
+/// The page that names an attack for each fault there was.
+const PAGE: &str = include_str!("../../server/docs/sandbox.md");
+
+/// The attacks in the tables of the page, each with the word for its kind: `plant` or `plot`.
+fn named() -> Vec<(&'static str, &'static str)> {
+    let rows = PAGE.lines().filter(|line| line.starts_with("| "));
+    let mut named = Vec::new();
+    for tests in rows.filter_map(|row| row.split(" | ").nth(1)) {
+        let mut kind = "";
+        for (before, rest) in tests.split(", ").filter_map(|part| part.split_once('"')) {
+            // A list in the plural has the word in front of its first name alone.
+            let word = before.trim().trim_end_matches('s');
+            kind = if word.is_empty() { kind } else { word };
+            named.push((kind, rest.split('"').next().unwrap_or_default()));
+        }
+    }
+    named
+}
+
+#[test]
+fn attacks_that_the_page_names_are_made_and_plants_everywhere() {
+    let named = named();
+    for (kind, name) in &named {
+        let is_made = match *kind {
+            "plant" => FOUND.contains(name),
+            "plot" => plots::PLOTS.iter().any(|plot| plot.name == *name),
+            _ => false,
+        };
+        assert!(is_made, "{kind} \"{name}\"");
+    }
+    let plants = named.iter().filter(|(kind, _)| *kind == "plant").count();
+    assert!(plants > 10 && plants < named.len(), "{named:?}");
+}
+
 /// Prepares a scene for an attack.
 fn staged(user: User, attack: &Attack) -> Scene {
     let scene = Scene::new(user);
