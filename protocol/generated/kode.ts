@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "b958fb3b39653fdfb4b5ac1fc34e09c95d1f99f33be85be92e694cb8110f5a13";
+export const SCHEMA_HASH = "2249f46fb959bdc22716f08d0d8ad5177ef198e52c967c71b339145d7b0cf3ac";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -1054,6 +1054,11 @@ export interface EditedFile {
     removed: number;
     /** The hunks in the order of their places. */
     hunks: Hunk[];
+    /**
+     * The diagnostics outside of the hunks' lines that the proposed hunks would add and remove; absent for none, and until a
+     * language server has reported them.
+     */
+    diagnostics?: ProposedDiagnostics;
 }
 
 /** The editor's state. */
@@ -1801,6 +1806,11 @@ export interface Hunk {
     amended: boolean;
     /** The prompt that asks about it; only while it is proposed. */
     permissionId?: PermissionId;
+    /**
+     * The diagnostics in its lines that it would add and remove, while it is proposed; absent for none, and until a language
+     * server has reported them. They come with `edits_changed`, and go when a text changes.
+     */
+    diagnostics?: ProposedDiagnostics;
 }
 
 /** Names a hunk: one place in a file that the agent has changed or wants to change. */

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::lsp::RangeShape;
+use crate::permission::ProposedDiagnostics;
 use crate::text::{CallId, HunkId, PermissionId, ResolutionId, SessionId, TurnId, Uri};
 
 /// The session of the edits.
@@ -76,6 +77,10 @@ pub struct EditedFile {
     pub removed: u64,
     /// The hunks in the order of their places.
     pub hunks: Vec<Hunk>,
+    /// The diagnostics outside of the hunks' lines that the proposed hunks would add and remove; absent for none, and until a
+    /// language server has reported them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diagnostics: Option<ProposedDiagnostics>,
 }
 
 /// One place in a file that the agent has changed or wants to change.
@@ -111,6 +116,10 @@ pub struct Hunk {
     /// The prompt that asks about it; only while it is proposed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permission_id: Option<PermissionId>,
+    /// The diagnostics in its lines that it would add and remove, while it is proposed; absent for none, and until a language
+    /// server has reported them. They come with `edits_changed`, and go when a text changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diagnostics: Option<ProposedDiagnostics>,
 }
 
 /// The effect of a hunk on its file.

@@ -3,8 +3,9 @@
 //! Rule: values only, no decisions; matches are exhaustive.
 
 use kode_engine::base::ids::{PermissionId, SessionId};
+use kode_engine::base::proposed::ProposedDiagnostics;
 use kode_engine::permission::{
-    Offer, PermissionOutcome, PermissionPrompt, PermissionResolution, Preview, ProposedDiagnostics, Scope,
+    Offer, PermissionOutcome, PermissionPrompt, PermissionResolution, Preview, Scope,
 };
 use kode_protocol as wire;
 
@@ -74,7 +75,7 @@ pub fn scope_from_wire(scope: wire::Scope) -> Scope {
     }
 }
 
-fn proposed_diagnostics(diagnostics: ProposedDiagnostics) -> wire::ProposedDiagnostics {
+pub(super) fn proposed_diagnostics(diagnostics: ProposedDiagnostics) -> wire::ProposedDiagnostics {
     wire::ProposedDiagnostics { summary: diagnostics.summary, lines: diagnostics.lines }
 }
 

@@ -15,6 +15,7 @@ use kode_engine::text::edit::ledger::review::{FileReview, HunkKind, HunkState, H
 use kode_protocol as wire;
 use ropey::Rope;
 
+use crate::convert::permission::proposed_diagnostics;
 use crate::convert::{
     call_id, checkpoint_id, hunk_id, item_id, permission_id, resolution_id, timestamp, turn_id, uri,
 };
@@ -29,7 +30,7 @@ pub fn file(
     review: FileReview,
     encoding: PositionEncoding,
 ) -> wire::EditedFile {
-    let FileReview { target, text, version, hunks } = review;
+    let FileReview { target, text, version, hunks, diagnostics } = review;
     let hunks: Vec<_> = hunks.into_iter().map(|view| hunk(view, &text, encoding)).collect();
     let document = uri(&target);
     let side = |side| {
@@ -44,6 +45,7 @@ pub fn file(
         added: hunks.iter().map(|hunk| hunk.added).sum(),
         removed: hunks.iter().map(|hunk| hunk.removed).sum(),
         hunks,
+        diagnostics: diagnostics.map(proposed_diagnostics),
         uri: document,
     }
 }
@@ -81,6 +83,7 @@ fn hunk(view: HunkView, text: &Rope, encoding: PositionEncoding) -> wire::Hunk {
         removed: count(patch.removed),
         amended: view.amended,
         permission_id: view.permission.as_ref().map(permission_id),
+        diagnostics: view.diagnostics.map(proposed_diagnostics),
     }
 }
 
@@ -203,6 +206,7 @@ pub fn preview(preview: RestorePreview, shown: impl Fn(&Target) -> String) -> wi
 mod tests {
     use kode_engine::agent::edits::review::RestoreFile;
     use kode_engine::base::ids::{CallId, CheckpointId, HunkId, ItemId, PermissionId, TurnId};
+    use kode_engine::base::proposed::ProposedDiagnostics;
     use serde::Serialize;
     use serde::de::DeserializeOwned;
     use serde_json::json;
@@ -222,6 +226,7 @@ mod tests {
             new_text: texts[1].into(),
             amended: false,
             permission: None,
+            diagnostics: None,
         }
     }
 
@@ -233,10 +238,15 @@ mod tests {
             state: HunkState::Proposed,
             permission: Some(PermissionId::from_external("perm_1")),
             amended: true,
+            diagnostics: Some(ProposedDiagnostics {
+                summary: "adds 1 error".into(),
+                lines: vec!["a:3:1".into()],
+            }),
             ..view(9..9, 2..2, ["", "d\ne\n"])
         };
         let hunks = vec![view(5..6, 0..1, ["a😀\n", "a😀b\n"]), proposed];
-        let review = FileReview { target, text, version: Some(7), hunks };
+        let elsewhere = ProposedDiagnostics { summary: "fixes 1 error".into(), lines: vec![] };
+        let review = FileReview { target, text, version: Some(7), hunks, diagnostics: Some(elsewhere) };
         let session = SessionId::from_external("ses_1");
         let at = |line, character| json!({ "line": line, "character": character });
         let common = json!({ "hunkId": "hunk_1", "turnId": "turn_1", "callId": "call_1", "kind": "text" });
@@ -254,6 +264,7 @@ mod tests {
             "state": "proposed", "range": { "start": at(2, 0), "end": at(2, 0) },
             "lineRange": { "start": 2, "end": 2 }, "oldText": "", "newText": "d\ne\n", "added": 2, "removed": 0,
             "amended": true, "permissionId": "perm_1",
+            "diagnostics": { "summary": "adds 1 error", "lines": ["a:3:1"] },
         }));
         assert_eq!(
             serde_json::to_value(file(&session, "U1".into(), review, PositionEncoding::Utf16)).unwrap(),
@@ -262,6 +273,7 @@ mod tests {
                 "baselineUri": "kode-baseline:///U1?ses_1;untitled:U1",
                 "proposedUri": "kode-proposed:///U1?ses_1;untitled:U1",
                 "added": 3, "removed": 1, "hunks": [first, second],
+                "diagnostics": { "summary": "fixes 1 error", "lines": [] },
             })
         );
     }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use kode_engine::base::ids::QuestionId;
 use kode_engine::base::ids::{ItemId, TaskId};
 use kode_engine::base::paths::AbsPath;
+use kode_engine::base::proposed::ProposedDiagnostics;
 use kode_engine::base::question::{
     Question, QuestionDraft, QuestionKind, QuestionOutcome, QuestionResolution,
 };
@@ -16,7 +17,7 @@ use kode_engine::config::extension::live::ExtensionCounts;
 use kode_engine::model::ModelErrorKind;
 use kode_engine::model::price::Cost;
 use kode_engine::permission::{
-    Offer, PermissionOutcome, PermissionPrompt, PermissionResolution, Preview, ProposedDiagnostics, Scope,
+    Offer, PermissionOutcome, PermissionPrompt, PermissionResolution, Preview, Scope,
 };
 use kode_engine::process::shell::TaskEnd;
 use kode_engine::record::background::BackgroundTask;

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "b958fb3b39653fdfb4b5ac1fc34e09c95d1f99f33be85be92e694cb8110f5a13"
+M.schema_hash = "2249f46fb959bdc22716f08d0d8ad5177ef198e52c967c71b339145d7b0cf3ac"
 
 return M

@@ -11,6 +11,8 @@ mod feed;
 mod follow;
 #[cfg(test)]
 mod histories;
+mod hunk_lines;
+mod hunk_reports;
 mod intents;
 mod news;
 mod proposal;
@@ -59,6 +61,8 @@ use kode_text::workspace::{ApplyError, ReadError, WatchReport, Workspace};
 use news::PendingNews;
 
 pub(crate) use follow::follow;
+pub(crate) use hunk_lines::HunkLines;
+pub(crate) use hunk_reports::HunkReports;
 pub(crate) use proposal::{AcceptedHunks, Proposal};
 
 /// The most attempts to compute a resolution for a text that keeps changing.
@@ -125,6 +129,8 @@ pub(crate) struct EditBook {
     decided: BTreeMap<HunkId, bool>,
     /// The user's remarks on proposals of prompts that still wait.
     remarks: BTreeMap<PermissionId, Vec<String>>,
+    /// The diagnostics of proposals.
+    reports: HunkReports,
 }
 
 impl Edits {
@@ -633,6 +639,10 @@ impl Edits {
         } else {
             self.write_typing(book);
             self.core.commit(Record::Edits { entry: entry.clone() });
+        }
+        let outdated = book.reports.drop_outdated(&entry, &book.ledger);
+        if !outdated.is_empty() {
+            self.core.publish(Event::EditsChanged { targets: outdated });
         }
         let load = |_: &BlobId| text.map(str::to_owned).ok_or_else(|| std::io::Error::other("no text given"));
         if let Err(error) = book.ledger.apply(entry, load) {

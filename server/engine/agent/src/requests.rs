@@ -12,10 +12,9 @@ use tokio_util::sync::CancellationToken;
 use crate::core::Core;
 use kode_base::broker::BrokerOutcome;
 use kode_base::ids::{PermissionId, QuestionId};
+use kode_base::proposed::ProposedDiagnostics;
 use kode_base::question::{Question, QuestionBroker, Reply, ReplyError};
-use kode_permission::{
-    PermissionBroker, PermissionPrompt, PromptAnswer, PromptRespondError, ProposedDiagnostics,
-};
+use kode_permission::{PermissionBroker, PermissionPrompt, PromptAnswer, PromptRespondError};
 use kode_record::event::{Event, EventLog, RunState};
 
 /// The requests of a session to its user.

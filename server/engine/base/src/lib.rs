@@ -24,6 +24,7 @@ pub mod ids;
 pub mod mask;
 pub mod mode;
 pub mod paths;
+pub mod proposed;
 pub mod question;
 pub mod regular;
 pub mod reminder;

@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use kode_base::ids::{AgentId, CallId, HunkId, ItemId, PermissionId};
 use kode_base::mode::{self, Mode};
+use kode_base::proposed::ProposedDiagnostics;
 
 pub use broker::{PermissionBroker, PromptOutcome, PromptRespondError, ScopeNotOffered};
 pub use delivery::{BadRule, Deliveries, EditDelivery, EditDeliveryRule};
@@ -68,16 +69,6 @@ pub struct PermissionPrompt {
     pub input: Value,
     /// When it was asked.
     pub timestamp: Timestamp,
-}
-
-/// The diagnostics that a change would add and remove.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ProposedDiagnostics {
-    /// Their numbers, such as `adds 2 errors, fixes 1 warning`.
-    pub summary: String,
-    /// The first of them, one a line: the place, the severity and the message.
-    pub lines: Vec<String>,
 }
 
 /// The reach of a permanent permission of one scope.

@@ -23,6 +23,7 @@ use crate::title::TitledBy;
 use kode_base::effort::Effort;
 use kode_base::ids::{AgentId, CallId, CheckpointId, ItemId, PermissionId, QueueId, SessionId, TurnId};
 use kode_base::paths::{AbsPath, Target};
+use kode_base::proposed::ProposedDiagnostics;
 use kode_base::question::{Question, QuestionResolution};
 use kode_base::todo::{Todo, TodoReminderReason};
 use kode_config::extension::live::{ExtensionCounts, LoadedExtensions};
@@ -31,7 +32,7 @@ use kode_journal::lease::SessionWriter;
 use kode_model::price::Cost;
 use kode_model::{ModelErrorKind, Usage};
 use kode_permission::rules::SettingsProblem;
-use kode_permission::{PermissionPrompt, PermissionResolution, ProposedDiagnostics};
+use kode_permission::{PermissionPrompt, PermissionResolution};
 use kode_text::workspace::WatchReport;
 use kode_tool::status::ServerInfo;
 

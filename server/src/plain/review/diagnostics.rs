@@ -9,7 +9,7 @@ use ropey::Rope;
 use serde_json::json;
 
 use super::place::HunkLocation;
-use super::words::{counts, does};
+use super::words::{counts, does, verdict};
 use super::{SHOWN_HUNKS, waits};
 use crate::display::printable;
 use crate::lsp::PositionEncoding;
@@ -32,12 +32,13 @@ pub(crate) fn diagnostics(
                 (HunkState::Applied, true) => "; you have changed it since",
                 (HunkState::Proposed | HunkState::Applied | HunkState::Kept | HunkState::Undone, _) => "",
             };
+            let verdict = verdict(hunk.diagnostics.as_ref());
             Diagnostic {
                 range: HunkLocation::of(&file.text, hunk).range(&file.text, encoding),
                 severity: Some(severity(hunk)),
                 code: Some(NumberOrString::String(code(hunk).to_owned())),
                 source: Some(SOURCE.to_owned()),
-                message: format!("Kode {} ({tool}{}){since}", does(hunk), counts(hunk)),
+                message: format!("Kode {} ({tool}{}){since}{verdict}", does(hunk), counts(hunk)),
                 data: Some(json!({ "hunkId": hunk.id })),
                 ..Diagnostic::default()
             }

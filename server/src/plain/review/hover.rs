@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use kode_engine::base::proposed::ProposedDiagnostics;
 use kode_engine::text::edit::ledger::review::{HunkState, HunkView};
 use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind, Position, Range};
 
@@ -60,11 +61,30 @@ fn describe(hunk: &HunkView, place: &HunkLocation, whose: Option<&str>, kind: &M
     } else {
         let _ = write!(text, "\n{diff}");
     }
+    if let Some(diagnostics) = &hunk.diagnostics {
+        text.push_str(&verdict(diagnostics, kind));
+    }
     let decisions = decisions(hunk);
     if !decisions.is_empty() {
         let _ = write!(text, "\nCode actions: {}", decisions.join(", "));
     }
     text
+}
+
+/// The diagnostics that a proposed hunk would add and remove.
+fn verdict(diagnostics: &ProposedDiagnostics, kind: &MarkupKind) -> String {
+    let mut lines = String::new();
+    for line in &diagnostics.lines {
+        let _ = writeln!(lines, "{}", printable(line).replace('\n', " "));
+    }
+    let summary = printable(&diagnostics.summary);
+    match kind {
+        MarkupKind::Markdown => {
+            let fence = fence(&lines);
+            format!("\nIt {summary}:\n\n{fence}text\n{lines}{fence}\n")
+        }
+        MarkupKind::PlainText => format!("\nIt {summary}:\n{lines}"),
+    }
 }
 
 /// The code actions of a hunk.

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::place::HunkLocation;
 use super::resolve::command;
-use super::words::{counts, short, title};
+use super::words::{counts, short, title, verdict};
 use super::{PendingHunks, SHOWN_HUNKS, SessionReview, waits};
 
 /// The lenses of a document.
@@ -51,7 +51,8 @@ fn hunk_lenses(review: &SessionReview) -> Vec<CodeLens> {
         };
         match hunk.state {
             HunkState::Proposed => {
-                add(&format!("Allow {counts}"), ReviewAction::Accept, this.clone());
+                let verdict = verdict(hunk.diagnostics.as_ref());
+                add(&format!("Allow {counts}{verdict}"), ReviewAction::Accept, this.clone());
                 add("Deny", ReviewAction::Reject, this);
             }
             HunkState::Applied => {

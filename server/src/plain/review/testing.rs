@@ -21,6 +21,7 @@ pub(crate) fn file(text: &str) -> FileReview {
         text: Rope::from_str(text),
         version: Some(1),
         hunks: Vec::new(),
+        diagnostics: None,
     }
 }
 
@@ -38,6 +39,7 @@ pub(crate) fn hunk(state: HunkState, old_text: &str, new_text: &str) -> HunkView
         new_text: new_text.to_owned(),
         amended: false,
         permission: None,
+        diagnostics: None,
     }
 }
 

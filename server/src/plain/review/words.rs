@@ -5,6 +5,7 @@
 use kode_engine::agent::session::Session;
 use kode_engine::base::ids::HunkId;
 use kode_engine::base::paths::Target;
+use kode_engine::base::proposed::ProposedDiagnostics;
 use kode_engine::record::resolution::ResolutionOutcome;
 use kode_engine::text::edit::ledger::review::{FileReview, HunkKind, HunkState, HunkView, ReviewAction};
 use lsp_types::MessageType;
@@ -21,6 +22,11 @@ const NAMED: usize = 5;
 /// The lines a hunk adds and removes: `+3 -1`.
 pub(super) fn counts(hunk: &HunkView) -> String {
     format!("+{} -{}", line_count(&hunk.new_text), line_count(&hunk.old_text))
+}
+
+/// What language servers say to a hunk or a file, in parentheses behind a space; empty while they say nothing.
+pub(super) fn verdict(diagnostics: Option<&ProposedDiagnostics>) -> String {
+    diagnostics.map(|one| format!(" ({})", one_line(&one.summary))).unwrap_or_default()
 }
 
 /// The effect of a hunk, as a clause without its subject: `changed 3 lines`, `would add 1 line`.

@@ -6,6 +6,7 @@
 use ropey::Rope;
 
 use crate::edits::Edits;
+use crate::edits::hunk_lines::HunkLines;
 use kode_base::ids::HunkId;
 use kode_base::paths::Target;
 use kode_text::edit::ledger::review::{HunkKind, HunkState};
@@ -39,6 +40,12 @@ impl Proposal {
             hunks.map(move |edits| (number, NewHunk { id: HunkId::generate(), edits }))
         });
         Self { hunks: hunks.collect() }
+    }
+
+    /// The lines of its hunks in one file of the change set.
+    pub(crate) fn lines(&self, number: usize, file: &FileChange) -> HunkLines {
+        let hunks = self.hunks.iter().filter(|(of, _)| *of == number).map(|(_, hunk)| hunk);
+        HunkLines::of(file.old_text(), &file.new_text(), hunks)
     }
 
     /// The names of the hunks, in their order.

@@ -285,6 +285,7 @@ impl EditBook {
     fn as_it_waits(&self, mut file: FileReview) -> Option<FileReview> {
         file.version = self.versions.get(&file.target).copied();
         file.hunks.retain(|hunk| !self.decided.contains_key(&hunk.id));
+        self.reports.fill_in(&mut file);
         (!file.hunks.is_empty()).then_some(file)
     }
 }

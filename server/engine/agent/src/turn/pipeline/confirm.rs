@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use serde_json::Value;
 
 use super::Pipeline;
-use super::diagnose::of_proposal;
+use super::diagnose::TriedChange;
 use super::refusal::{cancelled, changed_by_hook, of_hook, refused, refused_by_hook};
 use crate::edits::{AcceptedHunks, Proposal};
 use crate::gate::{CallBounds, Judgment};
@@ -208,7 +208,7 @@ impl Pipeline<'_> {
                 // The prompt comes first, and its answer ends the trial.
                 biased;
                 answer = asked => answer,
-                never = self.try_change(change, &id) => match never {},
+                never = self.try_change(change, &proposal, &id) => match never {},
             },
             _ => asked.await,
         };
@@ -263,11 +263,13 @@ impl Pipeline<'_> {
         Ok(confirmed)
     }
 
-    /// Has language servers that run check the text that a change would make, and adds the difference to its prompt. Ends with
+    /// Has language servers that run check the text that a change would make, and adds the difference to its prompt and its hunks. Ends with
     /// the prompt alone.
-    async fn try_change(&self, change: &ChangeSet, id: &PermissionId) -> Infallible {
-        if let Some(diagnostics) = of_proposal(change, self.conversation().workspace()).await {
-            self.services().requests.report_diagnostics(id, diagnostics);
+    async fn try_change(&self, change: &ChangeSet, proposal: &Proposal, id: &PermissionId) -> Infallible {
+        let tried = TriedChange::of(change, proposal, self.conversation().workspace()).await;
+        if let Some(TriedChange { whole, parts }) = tried {
+            self.services().edits.report_diagnostics(change, parts).await;
+            self.services().requests.report_diagnostics(id, whole);
         }
         std::future::pending().await
     }

@@ -3,17 +3,20 @@
 //! Rule: a change waits two seconds at most for each of both looks, and never for a server that the user has not configured and no
 //! call has started. Those of the editor are taken where its client has them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::edits::{HunkLines, HunkReports, Proposal};
+use kode_base::ids::HunkId;
 use kode_base::paths::Target;
-use kode_permission::ProposedDiagnostics;
+use kode_base::proposed::ProposedDiagnostics;
 use kode_text::edit::{AppliedFile, ChangeSet};
 use kode_text::host::{Diagnostic, DiagnosticSeverity, FileDiagnostics};
 use kode_text::workspace::Workspace;
-use kode_text::workspace::language::{DiagnosticsRequest, ServerStart};
+use kode_text::workspace::language::{DiagnosticsRequest, ServerStart, TriedFile};
 
 /// The longest wait for diagnostics, before a change and after it.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -74,10 +77,10 @@ impl DiagnosticsBefore {
             let known = before(&file.target).filter(|known| !known.is_outdated);
             match (known, file.is_outdated) {
                 (_, true) => difference.is_open = true,
-                (Some(known), false) => difference.add(file, &known.diagnostics),
+                (Some(known), false) => difference.add(file, &known.diagnostics, &[&anywhere]),
                 (None, false) => {
                     difference.is_first |= !was_created;
-                    difference.add(file, &[]);
+                    difference.add(file, &[], &[]);
                 }
             }
         }
@@ -85,16 +88,79 @@ impl DiagnosticsBefore {
     }
 }
 
-/// The diagnostics that a proposed change would add and remove; `None` where no server that runs reports them in time.
-pub(super) async fn of_proposal(change: &ChangeSet, workspace: &Workspace) -> Option<ProposedDiagnostics> {
-    let languages = workspace.languages()?;
-    let files = change.files.get(..MAX_FILES).unwrap_or(&change.files);
-    let tried = languages.try_changes(workspace, files, TRIAL_LIMIT).await?;
-    let mut difference = Difference::default();
-    for file in &tried {
-        difference.add(&file.after, &file.before.diagnostics);
+/// The diagnostics that a proposed change would add and remove.
+pub(super) struct TriedChange {
+    /// Those of the whole change.
+    pub(super) whole: ProposedDiagnostics,
+    /// Those of its hunks.
+    pub(super) parts: HunkReports,
+}
+
+impl TriedChange {
+    /// Has servers that run check a proposed change; `None` where none of them reports in time.
+    pub(super) async fn of(change: &ChangeSet, proposal: &Proposal, workspace: &Workspace) -> Option<Self> {
+        let languages = workspace.languages()?;
+        let files = change.files.get(..MAX_FILES).unwrap_or(&change.files);
+        let tried = languages.try_changes(workspace, files, TRIAL_LIMIT).await?;
+        let mut lines = BTreeMap::new();
+        for (number, file) in files.iter().enumerate() {
+            // A document is named as the editor names it.
+            let open = workspace.open_document(&file.target).await;
+            let target = open.map_or_else(|| file.target.clone(), |document| document.target());
+            lines.insert(target, proposal.lines(number, file));
+        }
+        let (mut whole, mut parts) = (Difference::default(), Parts::default());
+        for TriedFile { before, after } in &tried {
+            let Some(lines) = lines.get(&after.target) else { continue };
+            let same_line = |old: &Diagnostic, new: &Diagnostic| lines.moved(old.line) == Some(new.line);
+            let same_part = |old: &Diagnostic, new: &Diagnostic| {
+                lines.hunk_before(old.line) == lines.hunk_after(new.line)
+            };
+            whole.add(after, &before.diagnostics, &[&same_line, &anywhere]);
+            let mut of_file = Difference::default();
+            of_file.add(after, &before.diagnostics, &[&same_line, &same_part]);
+            parts.add(of_file, lines);
+        }
+        Some(Self { whole: whole.proposed(workspace), parts: parts.reports(workspace) })
     }
-    Some(difference.proposed(workspace))
+}
+
+/// The differences of hunks, and of files outside of their hunks.
+#[derive(Default)]
+struct Parts {
+    hunks: BTreeMap<HunkId, Difference>,
+    files: BTreeMap<Target, Difference>,
+}
+
+impl Parts {
+    fn add(&mut self, of_file: Difference, lines: &HunkLines) {
+        for (target, one) in of_file.added {
+            self.part(lines.hunk_after(one.line), &target).added.push((target, one));
+        }
+        for (target, one) in of_file.removed {
+            self.part(lines.hunk_before(one.line), &target).removed.push((target, one));
+        }
+    }
+
+    fn part(&mut self, hunk: Option<&HunkId>, target: &Target) -> &mut Difference {
+        match hunk {
+            Some(hunk) => self.hunks.entry(hunk.clone()).or_default(),
+            None => self.files.entry(target.clone()).or_default(),
+        }
+    }
+
+    fn reports(self, workspace: &Workspace) -> HunkReports {
+        let hunks = self.hunks.into_iter().map(|(hunk, one)| (hunk, one.proposed(workspace))).collect();
+        let files = self.files.into_iter().map(|(target, one)| (target, one.proposed(workspace))).collect();
+        HunkReports { hunks, files }
+    }
+}
+
+/// Whether a diagnostic of the text before can be one of the text after, judged by their places.
+type SamePlace<'a> = &'a dyn Fn(&Diagnostic, &Diagnostic) -> bool;
+
+fn anywhere(_: &Diagnostic, _: &Diagnostic) -> bool {
+    true
 }
 
 /// The diagnostics of files whose servers run. A server that fails costs the change nothing.
@@ -142,19 +208,22 @@ struct Difference {
 }
 
 impl Difference {
-    /// Compares by severity and text: lines move with every edit.
-    fn add(&mut self, file: &FileDiagnostics, before: &[Diagnostic]) {
+    /// Compares by severity and text. Lines move with every edit: of several that are the same, those at the first of `places`
+    /// belong together, then those at the next.
+    fn add(&mut self, file: &FileDiagnostics, before: &[Diagnostic], places: &[SamePlace<'_>]) {
         let matters = |one: &&Diagnostic| one.severity <= DiagnosticSeverity::Warning;
         let is_same = |one: &Diagnostic, other: &Diagnostic| {
             (one.severity, &one.message, &one.code) == (other.severity, &other.message, &other.code)
         };
         let mut left: Vec<&Diagnostic> = before.iter().filter(matters).collect();
-        for one in file.diagnostics.iter().filter(matters) {
-            match left.iter().position(|other| is_same(one, other)) {
-                Some(at) => drop(left.swap_remove(at)),
-                None => self.added.push((file.target.clone(), one.clone())),
-            }
+        let mut new: Vec<&Diagnostic> = file.diagnostics.iter().filter(matters).collect();
+        for place in places {
+            new.retain(|one| {
+                let known = left.iter().position(|other| is_same(one, other) && place(other, one));
+                known.map(|at| left.swap_remove(at)).is_none()
+            });
         }
+        self.added.extend(new.into_iter().map(|one| (file.target.clone(), one.clone())));
         self.removed.extend(left.into_iter().map(|one| (file.target.clone(), one.clone())));
     }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use kode_base::ids::{CallId, HunkId, PermissionId, TurnId};
 use kode_base::paths::Target;
+use kode_base::proposed::ProposedDiagnostics;
 
 /// Where a hunk is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +67,9 @@ pub struct HunkView {
     pub amended: bool,
     /// The prompt that asks about it, while it is proposed.
     pub permission: Option<PermissionId>,
+    /// The diagnostics in its lines that it would add and remove, while it is proposed; `None` for none, and until a language
+    /// server has reported them.
+    pub diagnostics: Option<ProposedDiagnostics>,
 }
 
 /// The hunks of one file.
@@ -79,6 +83,9 @@ pub struct FileReview {
     pub version: Option<i32>,
     /// The hunks in the order of their places.
     pub hunks: Vec<HunkView>,
+    /// The diagnostics outside of the hunks' lines that the proposed hunks would add and remove; `None` for none, and until a
+    /// language server has reported them.
+    pub diagnostics: Option<ProposedDiagnostics>,
 }
 
 /// Which hunks are meant.

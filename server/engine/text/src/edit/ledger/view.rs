@@ -52,6 +52,7 @@ impl Ledger {
             text: tracked.map(|tracked| tracked.text.clone()).unwrap_or_default(),
             version: None,
             hunks,
+            diagnostics: None,
         })
     }
 
@@ -125,6 +126,7 @@ impl TrackedText {
             new_text: place.with,
             amended: survey.is_amended(hunk.layer),
             permission: hunk.change.permission.clone().filter(|_| hunk.state == HunkState::Proposed),
+            diagnostics: None,
         }
     }
 }

@@ -179,6 +179,7 @@ impl WholeFileHunk {
             new_text: String::new(),
             amended: false,
             permission: None,
+            diagnostics: None,
         }
     }
 }
