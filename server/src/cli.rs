@@ -37,7 +37,7 @@ use kode_engine::base::paths::AbsPath;
 use kode_engine::config::settings::SettingsPolicies;
 use kode_engine::model::models::{Models, Pointer, ProfileLayer};
 use kode_engine::model::profile::ProfileOptions;
-use kode_engine::process::sandbox::ARGUMENT;
+use kode_engine::process::sandbox::{ARGUMENT, tied};
 
 /// A coding agent that is a language server.
 ///
@@ -162,6 +162,10 @@ pub fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     cli.color.unwrap_or_default().set();
+    // Without its own path, programs that hang outlive a killed process, and nothing else changes.
+    if let Ok(program) = std::env::current_exe() {
+        tied::start_by(program);
+    }
     let outcome = match cli.command {
         None if !cli.stdio && std::io::stdin().is_terminal() => bare(),
         None | Some(Command::Lsp { .. }) => crate::server::main(),

@@ -82,3 +82,29 @@ fn all_sessions_share_one_process_and_it_ends_with_the_last() {
         std::thread::yield_now();
     }
 }
+
+/// Waits until the server has got a request, then kills the client's process, and waits until the server is gone.
+#[cfg(target_os = "linux")]
+pub(super) fn kill_while_it_hangs(client: &kode_e2e::Client, log: &Path) {
+    let began = std::time::Instant::now();
+    while !fs::read_to_string(log).unwrap_or_default().contains("textDocument/references") {
+        assert!(began.elapsed() < kode_e2e::LIMIT, "the server was asked nothing");
+        std::thread::yield_now();
+    }
+    client.kill();
+    while started(log).iter().any(|process| is_alive(*process)) {
+        assert!(began.elapsed() < kode_e2e::LIMIT, "the server is left");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_server_that_hangs_ends_with_a_process_that_is_killed() {
+    let project =
+        project_of([call("References", json!({ "symbol": "alpha", "file_path": "a.word", "line": 1 }))]);
+    project.write("a.word", "def alpha\n");
+    let client = open(&project, "deaf");
+    unasked(&client).prompt("go");
+    kill_while_it_hangs(&client, &log(&project));
+}

@@ -237,3 +237,15 @@ fn a_killed_process_leaves_no_server() {
         std::thread::yield_now();
     }
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_wrapped_server_that_hangs_ends_with_a_process_that_is_killed() {
+    let project =
+        project_of([call("References", json!({ "symbol": "alpha", "file_path": "a.word", "line": 1 }))]);
+    project.write("a.word", "def alpha\n");
+    let client = open_words(&project, "deaf", Offer::kode());
+    client.editor.open(&project.uri("a.word"), "def alpha\n");
+    unasked(&client).prompt("go");
+    super::faults::kill_while_it_hangs(&client, &log(&project));
+}

@@ -78,6 +78,12 @@ fn hang() -> ! {
     }
 }
 
+/// Does nothing, whatever becomes of the client; ends in the end, so that a test that fails leaves no process for long.
+fn hang_on() -> ! {
+    std::thread::sleep(Duration::from_mins(2));
+    exit(1);
+}
+
 fn path_of(parameters: &Value) -> PathBuf {
     let uri = parameters["textDocument"]["uri"].as_str().unwrap();
     Url::parse(uri).unwrap().to_file_path().unwrap()
@@ -372,6 +378,7 @@ fn main() {
         if method == "textDocument/references" {
             match server.how.as_str() {
                 "crash" => exit(9),
+                "deaf" => hang_on(),
                 "huge" => {
                     let mut out = io::stdout().lock();
                     write!(out, "Content-Length: 500000000\r\n\r\n").unwrap();

@@ -11,6 +11,7 @@ pub mod helper;
 pub mod hosts;
 pub mod policy;
 pub mod proxy;
+pub mod tied;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -30,6 +30,7 @@ use std::{fs, io};
 use serde::{Deserialize, Serialize};
 
 use super::policy::{Enforcement, HelperReport, HelperRequest, SandboxPolicy, StartFailure};
+use super::tied::{TIED, become_program};
 use super::{ARGUMENT, REPORT};
 
 pub(crate) use bubblewrap::namespaces;
@@ -96,6 +97,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             [socket] => bridge::main(PathBuf::from(socket)),
             _ => not_run("the bridge was started without its socket"),
         },
+        Some((first, rest)) if first == TIED => not_become(&become_program(rest)),
         Some((first, command)) if first == "--" => match receive() {
             Ok(request) => front::run(&request, command).1,
             Err(error) => not_run(&format!("no policy could be read: {error}")),
@@ -120,6 +122,16 @@ pub fn run(request: &HelperRequest, command: &[OsString]) -> (HelperReport, Exit
 fn not_run(reason: &str) -> ExitCode {
     eprintln!("kode-ls: the sandbox could not be set up: {reason}");
     ExitCode::from(EXIT_NOT_RUN)
+}
+
+/// Says why a program was not started that ends with its starter.
+#[expect(clippy::print_stderr, reason = "its standard error is the program's, and read by the starter")]
+fn not_become(error: &io::Error) -> ExitCode {
+    eprintln!("kode-ls: the program could not be started: {error}");
+    ExitCode::from(match error.kind() {
+        io::ErrorKind::NotFound => EXIT_NOT_FOUND,
+        _ => EXIT_NOT_STARTED,
+    })
 }
 
 /// The exit code for a command that a signal ended.

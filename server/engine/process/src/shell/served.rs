@@ -1,12 +1,14 @@
 //! Programs that run on beside the agent and are spoken to over their standard input and output.
 //!
 //! Rule: such a program is a process group of its own, in the sandbox it was given; it is asked to end by the end of its
-//! input, then by a signal, and is killed on every way out, also when no caller waits for it any more.
+//! input, then by a signal, and is killed on every way out, also when no caller waits for it any more. On Linux it ends with
+//! this process also when this process is killed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +22,7 @@ use super::environment;
 use super::process::KillGroup;
 use crate::outcome::{CapturedOutput, Exit};
 use crate::programs;
-use crate::sandbox::{PreparedService, Sandbox, SandboxRun, ServiceAccess, StartFailure};
+use crate::sandbox::{PreparedService, Sandbox, SandboxRun, ServiceAccess, StartFailure, tied};
 use kode_base::paths::AbsPath;
 use kode_base::secret::Secret;
 
@@ -108,7 +110,8 @@ pub async fn start(spec: ServedSpec) -> Result<ServedProgram, ServiceEnd> {
         return Err(ServiceEnd::NotStarted(format!("the folder {directory} is not there")));
     }
     let found = programs::find(&program).map_err(|error| ServiceEnd::NotFound(error.to_string()))?;
-    let mut command = Command::new(found);
+    // The helper of a sandbox ends with this process by itself.
+    let mut command = if sandbox.is_some() { Command::new(found) } else { tied::command(found) };
     command.args(arguments).current_dir(&directory).env_clear();
     command.envs(environment(std::env::vars_os(), &secrets)).env("PWD", directory.as_path());
     let sandboxed = |error: io::Error| ServiceEnd::NoSandbox(error.to_string());
@@ -165,7 +168,8 @@ pub fn start_unconfined(program: &OsString, arguments: &[OsString]) -> Result<Un
     let started = (|| {
         let (reader, input) = io::pipe()?;
         let (output, stdout) = io::pipe()?;
-        let mut command = Command::new(program);
+        // A program that is not there is an error of the start alone without the helper.
+        let mut command = if is_there(program) { tied::command(program) } else { Command::new(program) };
         command.args(arguments).stdin(reader).stdout(stdout).stderr(Stdio::inherit()).process_group(0);
         let child = command.spawn()?;
         let group = KillGroup::of(&child)?;
@@ -181,6 +185,16 @@ pub fn start_unconfined(program: &OsString, arguments: &[OsString]) -> Result<Un
         io::ErrorKind::NotFound => ServiceEnd::NotFound(error.to_string()),
         _ => ServiceEnd::NotStarted(error.to_string()),
     })
+}
+
+/// Whether a program is a file, at its path or in a folder of `PATH`.
+fn is_there(program: &OsString) -> bool {
+    let path = Path::new(program);
+    if path.components().count() > 1 {
+        return path.is_file();
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(path).is_file())
 }
 
 impl ServedProcess {
