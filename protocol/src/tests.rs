@@ -403,11 +403,13 @@ fn a_list_of_edits_keeps_its_form() {
         "hunkId": "hunk_1", "turnId": "turn_1", "callId": "call_1", "kind": "text", "state": "proposed",
         "range": range, "lineRange": { "start": 1, "end": 3 }, "oldText": "a\n", "newText": "b\nc\n",
         "added": 2, "removed": 1, "amended": false, "permissionId": "perm_1",
+        "diagnostics": { "summary": "adds 1 error", "lines": ["a.rs:2:1 error: no"] },
     });
     check::<ListEditsResult>(&json!({
         "files": [{
             "uri": "file:///w/a.rs", "path": "a.rs", "version": 7, "baselineUri": "kode-baseline:///w/a.rs?x",
             "proposedUri": "kode-proposed:///w/a.rs?x", "added": 2, "removed": 1, "hunks": [hunk],
+            "diagnostics": { "summary": "fixes 1 error", "lines": ["fixed: a.rs:9:1 error: no"] },
         }],
         "history": [{
             "uri": "file:///w/a.rs", "path": "a.rs", "added": 2, "removed": 1,

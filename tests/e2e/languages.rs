@@ -5,6 +5,7 @@
 mod editor;
 mod faults;
 mod moves;
+mod proposals;
 mod real;
 mod wrap;
 

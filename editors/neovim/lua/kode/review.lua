@@ -6,6 +6,7 @@
 local api = vim.api
 local edits = require('kode.edits')
 local highlight = require('kode.highlight')
+local render = require('kode.render')
 
 --- Milliseconds for which changed lists are collected.
 local DELAY = 30
@@ -157,6 +158,9 @@ local function draw_proposed(bufnr, hunk)
   local first, last = hunk.lineRange.start, hunk.lineRange['end']
   draw_signs(bufnr, first, last, 'proposed')
   local added = virtual(lines_of(hunk.newText), 'KodeLineAdded')
+  if hunk.diagnostics then
+    added[#added + 1] = { { 'This change ' .. render.exact_line(hunk.diagnostics.summary) .. '.', 'DiagnosticWarn' } }
+  end
   if #added > 0 then
     mark(bufnr, math.max(last - 1, 0), { virt_lines = added, virt_lines_above = last == 0 })
   end
@@ -601,7 +605,13 @@ local function entry_of(surface, file, hunk)
     lnum = hunk.lineRange.start + 1,
     end_lnum = math.max(hunk.lineRange['end'], hunk.lineRange.start + 1),
     type = hunk.state == 'conflict' and 'E' or hunk.state == 'proposed' and 'W' or 'I',
-    text = ('%s +%d -%d  %s'):format(hunk.state, hunk.added, hunk.removed, vim.trim(first or '')),
+    text = ('%s +%d -%d  %s%s'):format(
+      hunk.state,
+      hunk.added,
+      hunk.removed,
+      vim.trim(first or ''),
+      hunk.diagnostics and ('  (%s)'):format(render.exact_line(hunk.diagnostics.summary)) or ''
+    ),
     user_data = { kode = { session = surface.session.id, hunk = hunk.hunkId } },
   }
 end

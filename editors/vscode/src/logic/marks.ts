@@ -71,13 +71,14 @@ function wordsOf({ oldText, newText, lineRange: { start } }: Hunk): WordMark[] {
     });
 }
 
-/** The first added line of a proposal, and how many follow. */
-function ghostOf({ newText, oldText }: Hunk): string {
+/** The first added line of a proposal, how many follow, and what language servers say to it. */
+function ghostOf({ newText, oldText, diagnostics }: Hunk): string {
     const lines = linesOf(newText);
     const [first] = lines;
-    if (first === undefined) return oldText === "" ? "" : "deleted";
+    const verdict = diagnostics ? `  (${diagnostics.summary})` : "";
+    if (first === undefined) return (oldText === "" ? "" : "deleted") + verdict;
     const more = lines.length > 1 ? `  (+${lines.length - 1} more)` : "";
-    return first.trim().slice(0, LONGEST_GHOST) + more;
+    return first.trim().slice(0, LONGEST_GHOST) + more + verdict;
 }
 
 function linesOf(text: string): string[] {
@@ -87,13 +88,22 @@ function linesOf(text: string): string[] {
 /** The most lines of a hover's diff. */
 const MOST_SHOWN = 40;
 
-/** The change as a diff in a Markdown fence that nothing in it can close. */
+/** The diagnostics that a proposal would add and remove, in a Markdown fence; empty for none. */
+export function diagnosticsBlock({ diagnostics }: Hunk): string {
+    return diagnostics ? fenced("text", [`This change ${diagnostics.summary}.`, ...diagnostics.lines].join("\n")) : "";
+}
+
+/** The change as a diff in a Markdown fence. */
 export function diffBlock({ oldText, newText }: Hunk): string {
     const lines = [...linesOf(oldText).map((line) => `-${line}`), ...linesOf(newText).map((line) => `+${line}`)];
     const shown = lines.slice(0, MOST_SHOWN);
     if (lines.length > shown.length) shown.push(`… ${lines.length - shown.length} more lines`);
-    const text = shown.join("\n");
+    return fenced("diff", shown.join("\n"));
+}
+
+/** A text in a fence that nothing in it can close. */
+function fenced(language: string, text: string): string {
     const longest = [...text.matchAll(/`+/g)].reduce((most, [run]) => Math.max(most, run.length), 2);
     const fence = "`".repeat(longest + 1);
-    return `${fence}diff\n${text}\n${fence}`;
+    return `${fence}${language}\n${text}\n${fence}`;
 }

@@ -77,6 +77,8 @@ fn lens(at: Position, command: lsp_types::Command) -> CodeLens {
 
 #[cfg(test)]
 mod tests {
+    use kode_engine::base::proposed::ProposedDiagnostics;
+
     use super::*;
     use crate::plain::review::testing::{PATH, WithHunks, file, session};
 
@@ -118,6 +120,17 @@ mod tests {
                 (3, "Deny"),
             ])
         );
+    }
+
+    #[test]
+    fn a_proposal_says_in_its_lens_what_language_servers_say() {
+        let mut file = file("a\nb\n").proposed("a\n", "A\n", 0).proposed("b\n", "B\n", 1);
+        let lines = vec!["a.rs:2:1 error: no".to_owned()];
+        file.hunks[1].diagnostics = Some(ProposedDiagnostics { summary: "adds 1 error".to_owned(), lines });
+        let lines = shown(&[session("Fix", file)]);
+        let own = lines.into_iter().filter(|(_, title)| title.contains("Allow +"));
+        let expected = expected(&[(0, "Allow +1 -1"), (1, "Allow +1 -1 (adds 1 error)")]);
+        assert_eq!(own.collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 import type { EditedFile, SessionId } from "kode-protocol";
 import * as vscode from "vscode";
 import { isApplied } from "../../logic/hunks.ts";
-import { diffBlock, marksOf, type HunkMarks } from "../../logic/marks.ts";
+import { diagnosticsBlock, diffBlock, marksOf, type HunkMarks } from "../../logic/marks.ts";
 import { keyOf } from "../convert.ts";
 import { marksInline } from "../settings.ts";
 import type { Entry, Ledger } from "./ledger.ts";
@@ -166,7 +166,8 @@ function hoverOf(sessionId: SessionId, file: EditedFile, { hunk, first, end }: H
         link("$(comment) Comment", "kode.comment.begin", file.uri, first, end),
         link("$(diff) Diff", "kode.review.openDiffOf", sessionId, file.uri),
     ];
-    const text = new vscode.MarkdownString(`${acts.join("&nbsp;&nbsp;&nbsp;")}\n\n${diffBlock(hunk)}`, true);
+    const parts = [acts.join("&nbsp;&nbsp;&nbsp;"), diffBlock(hunk), diagnosticsBlock(hunk)];
+    const text = new vscode.MarkdownString(parts.filter((part) => part !== "").join("\n\n"), true);
     text.isTrusted = { enabledCommands: COMMANDS };
     return text;
 }

@@ -109,7 +109,7 @@ impl TriedChange {
             let target = open.map_or_else(|| file.target.clone(), |document| document.target());
             lines.insert(target, proposal.lines(number, file));
         }
-        let (mut whole, mut parts) = (Difference::default(), Parts::default());
+        let (mut whole, mut parts) = (Difference::default(), PartDifferences::default());
         for TriedFile { before, after } in &tried {
             let Some(lines) = lines.get(&after.target) else { continue };
             let same_line = |old: &Diagnostic, new: &Diagnostic| lines.moved(old.line) == Some(new.line);
@@ -127,12 +127,12 @@ impl TriedChange {
 
 /// The differences of hunks, and of files outside of their hunks.
 #[derive(Default)]
-struct Parts {
+struct PartDifferences {
     hunks: BTreeMap<HunkId, Difference>,
     files: BTreeMap<Target, Difference>,
 }
 
-impl Parts {
+impl PartDifferences {
     fn add(&mut self, of_file: Difference, lines: &HunkLines) {
         for (target, one) in of_file.added {
             self.part(lines.hunk_after(one.line), &target).added.push((target, one));
