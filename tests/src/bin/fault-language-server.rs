@@ -80,7 +80,7 @@ fn hang() -> ! {
 
 /// Does nothing, whatever becomes of the client; ends in the end, so that a test that fails leaves no process for long.
 fn hang_on() -> ! {
-    std::thread::sleep(Duration::from_mins(2));
+    std::thread::sleep(Duration::from_secs(120));
     exit(1);
 }
 
