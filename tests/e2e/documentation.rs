@@ -26,6 +26,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "nothing: it builds the program with instruments; its seeds are replayed in every run",
     ),
     ("tests/soak/run 10", "tests/run, for a minute"),
+    ("tests/soak/run --kills", "the part e2e, with a tenth of the kills"),
+    ("tests/soak/run --steps", "the part e2e, with fewer steps"),
     ("tests/supply", "nothing: it builds the tools it asks"),
     ("tests/bench", "nothing: it takes a quiet machine"),
     ("tests/build-times", "nothing: it builds everything twice"),

@@ -6,6 +6,7 @@
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use tempfile::{Builder, NamedTempFile};
 
@@ -71,12 +72,22 @@ pub fn sweep_beside(path: &Path) {
         let is_ours = name.to_str().is_some_and(is_temporary_name);
         if is_ours
             && entry.file_type().is_ok_and(|kind| kind.is_file())
-            && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
+            && is_abandoned(&entry.path(), SystemTime::now()).unwrap_or(false)
             && let Err(error) = std::fs::remove_file(entry.path())
         {
             tracing::warn!(%error, path = %entry.path().display(), "an abandoned temporary file stays");
         }
     }
+}
+
+/// Whether no process writes a temporary file. Between its creation and its lock a file is empty, so that an empty one is
+/// abandoned only after [`EMPTY_AGE`].
+fn is_abandoned(path: &Path, now: SystemTime) -> io::Result<bool> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let is_old =
+        || Ok::<_, io::Error>(now.duration_since(metadata.modified()?).is_ok_and(|age| age > EMPTY_AGE));
+    Ok((metadata.len() > 0 || is_old()?) && file.try_lock().is_ok())
 }
 
 /// Whether a name is one of a temporary file: the prefix, and letters or digits.
@@ -99,6 +110,9 @@ pub fn is_writable(path: &Path, metadata: &Metadata) -> bool {
 
 /// How the name of a temporary file begins.
 pub(crate) const TEMPORARY_PREFIX: &str = ".kode-";
+
+/// Maximum time between the creation of a temporary file and its lock.
+const EMPTY_AGE: Duration = Duration::from_secs(60);
 
 /// How many letters or digits follow, as [`Builder`] has them.
 pub(crate) const TEMPORARY_LETTERS: usize = 6;
@@ -210,5 +224,16 @@ mod tests {
         left.sort();
         assert_eq!(left, [".kode-Ab12zZ.json", ".kode-settings", ".kode.json", "a.txt"]);
         assert!(at_work.path().exists());
+    }
+
+    #[test]
+    fn a_sweep_leaves_a_file_that_is_not_locked_yet() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = folder.path().join(".kode-Ab12zZ");
+        std::fs::write(&made, "").unwrap();
+        sweep_beside(&folder.path().join("a.txt"));
+        assert!(made.exists());
+        let later = SystemTime::now() + EMPTY_AGE + Duration::from_secs(1);
+        assert!(is_abandoned(&made, later).unwrap());
     }
 }

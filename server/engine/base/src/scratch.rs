@@ -16,6 +16,9 @@ pub const PREFIX: &str = "kode-ls-";
 /// The name of the locked file in a folder.
 const OWNER: &str = ".owner";
 
+/// The name of that file until it is locked: a sweep that ran between the two would take the folder for an abandoned one.
+const NEW_OWNER: &str = ".owner.new";
+
 /// The least age of an abandoned file without a folder of its own.
 const MIN_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -41,8 +44,10 @@ impl Scratch {
 
     fn new_in(parent: &Path) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
-        let owner = OpenOptions::new().write(true).create_new(true).open(folder.path().join(OWNER))?;
+        let new_owner = folder.path().join(NEW_OWNER);
+        let owner = OpenOptions::new().write(true).create_new(true).open(&new_owner)?;
         owner.try_lock()?;
+        fs::rename(new_owner, folder.path().join(OWNER))?;
         Ok(Self { folder, _owner: owner })
     }
 
@@ -105,7 +110,26 @@ fn is_own(_metadata: &fs::Metadata) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
+
+    #[test]
+    fn a_sweep_leaves_folders_that_are_being_made() {
+        let parent = tempfile::tempdir().unwrap();
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    sweep_in(parent.path(), SystemTime::now());
+                }
+            });
+            let stays =
+                (0..10_000).all(|_| Scratch::new_in(parent.path()).is_ok_and(|made| made.path().exists()));
+            is_done.store(true, Ordering::Relaxed);
+            assert!(stays);
+        });
+    }
 
     #[test]
     fn a_sweep_removes_folders_whose_process_has_ended_and_no_others() {
