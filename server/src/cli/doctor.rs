@@ -19,6 +19,7 @@ use kode_engine::config::policy::{Policy, PolicySource};
 use kode_engine::config::settings::{Settings, StatementStanding};
 use kode_engine::permission::gate::Confinement;
 use kode_engine::permission::rules::ProblemSeverity;
+use kode_engine::process::programs::on_path;
 use kode_engine::process::sandbox::{SandboxSupport, detect};
 use serde_json::{Value, json};
 
@@ -76,7 +77,11 @@ fn findings(support: &SandboxSupport, folder: &AbsPath) -> anyhow::Result<Value>
     let home = etcetera::home_dir().ok().and_then(|home| AbsPath::new(home).ok());
     let hidden = secrets::places(home.as_ref(), &home::folder()?);
     let hidden: Vec<_> = hidden.into_iter().filter(|place| place.as_path().exists()).collect();
-    let tools = TOOLS.map(|tool| (tool.to_owned(), json!(path_of(tool)))).into_iter();
+    let tools = TOOLS
+        .map(|tool| {
+            (tool.to_owned(), json!(on_path(tool.as_ref()).map(|path| path.to_string_lossy().into_owned())))
+        })
+        .into_iter();
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "models": models(folder)?,
@@ -372,11 +377,4 @@ fn settings_text(settings: &Value) -> Vec<String> {
     }));
     lines.push(String::new());
     lines.iter().map(|line| line.trim_end().to_owned()).collect()
-}
-
-fn path_of(tool: &str) -> Option<String> {
-    let folders = std::env::var_os("PATH")?;
-    let found =
-        std::env::split_paths(&folders).map(|folder| folder.join(tool)).find(|path| path.is_file())?;
-    Some(found.to_string_lossy().into_owned())
 }

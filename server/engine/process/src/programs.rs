@@ -4,7 +4,7 @@
 //! it is taken from for good.
 
 use std::collections::{BTreeSet, HashMap};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -80,6 +80,17 @@ pub fn find(name: &str) -> Result<PathBuf, ProgramError> {
     let found = search(name, &folders(), &known.writable)?;
     known.found.insert(name.to_owned(), found.clone());
     Ok(found)
+}
+
+/// Where `PATH` has a program, in folders that the agent may write in as well; for programs that the user names and starts. A name with a slash in it is a
+/// path. `None` for a program that is nowhere.
+#[must_use]
+pub fn on_path(name: &OsStr) -> Option<PathBuf> {
+    if name.as_encoded_bytes().contains(&b'/') {
+        return Some(PathBuf::from(name)).filter(|path| is_program(path));
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| is_program(path))
 }
 
 /// `PATH` without the folders that the agent may write in, for programs that run outside of the sandbox.

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -169,7 +168,8 @@ pub fn start_unconfined(program: &OsString, arguments: &[OsString]) -> Result<Un
         let (reader, input) = io::pipe()?;
         let (output, stdout) = io::pipe()?;
         // A program that is not there is an error of the start alone without the helper.
-        let mut command = if is_there(program) { tied::command(program) } else { Command::new(program) };
+        let is_there = programs::on_path(program).is_some();
+        let mut command = if is_there { tied::command(program) } else { Command::new(program) };
         command.args(arguments).stdin(reader).stdout(stdout).stderr(Stdio::inherit()).process_group(0);
         let child = command.spawn()?;
         let group = KillGroup::of(&child)?;
@@ -185,16 +185,6 @@ pub fn start_unconfined(program: &OsString, arguments: &[OsString]) -> Result<Un
         io::ErrorKind::NotFound => ServiceEnd::NotFound(error.to_string()),
         _ => ServiceEnd::NotStarted(error.to_string()),
     })
-}
-
-/// Whether a program is a file, at its path or in a folder of `PATH`.
-fn is_there(program: &OsString) -> bool {
-    let path = Path::new(program);
-    if path.components().count() > 1 {
-        return path.is_file();
-    }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).any(|folder| folder.join(path).is_file())
 }
 
 impl ServedProcess {

@@ -263,8 +263,8 @@ impl Pipeline<'_> {
         Ok(confirmed)
     }
 
-    /// Has language servers that run check the text that a change would make, and adds the difference to its prompt and its hunks. Ends with
-    /// the prompt alone.
+    /// Has language servers that run check the text that a change would make, and adds the difference to its prompt and its
+    /// hunks. Ends with the prompt alone.
     async fn try_change(&self, change: &ChangeSet, proposal: &Proposal, id: &PermissionId) -> Infallible {
         let tried = TriedChange::of(change, proposal, self.conversation().workspace()).await;
         if let Some(TriedChange { whole, parts }) = tried {
