@@ -5,7 +5,6 @@
 //! What happens follows from the seed; only which of two acts at the same time comes first does not.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -15,19 +14,13 @@ use kode_e2e::{
 };
 use serde_json::{Value, json};
 
-use crate::schedules::{Dice, Pen, chars};
+use crate::schedules::{DEFAULT_SEED, Dice, Pen, Replay, SEED, chars, number};
 
 /// Steps, unless the variable [`STEPS`] says otherwise: keys, saves, and edits of the agent that arrive.
-const DEFAULT_STEPS: usize = 4_000;
+const DEFAULT_STEPS: u64 = 4_000;
 
 /// Number of steps when this variable holds a number.
 const STEPS: &str = "KODE_LS_STEPS";
-
-/// The same acts are found again by this, unless the variable [`SEED`] says otherwise.
-const DEFAULT_SEED: u64 = 20_260_101;
-
-/// Acts of another seed are played when this variable holds it.
-const SEED: &str = "KODE_E2E_SEED";
 
 /// Documents of one server.
 const DOCUMENTS: u64 = 24;
@@ -136,22 +129,23 @@ enum Handling {
 #[derive(Debug, Default)]
 struct Figures {
     documents: u64,
-    steps: usize,
-    keys: usize,
-    edits: usize,
+    keys: u64,
+    edits: u64,
     completed: usize,
     failed: usize,
     faulty: usize,
     closed: usize,
     renamed: usize,
-    lost: usize,
 }
 
 impl Figures {
+    fn steps(&self) -> u64 {
+        self.keys + self.edits
+    }
+
     fn add(&mut self, other: &Self) {
-        let Self { documents, steps, keys, edits, completed, failed, faulty, closed, renamed, lost } = other;
+        let Self { documents, keys, edits, completed, failed, faulty, closed, renamed } = other;
         self.documents += documents;
-        self.steps += steps;
         self.keys += keys;
         self.edits += edits;
         self.completed += completed;
@@ -159,7 +153,6 @@ impl Figures {
         self.faulty += faulty;
         self.closed += closed;
         self.renamed += renamed;
-        self.lost += lost;
     }
 }
 
@@ -218,7 +211,7 @@ impl Desk<'_> {
     fn burst(&mut self, dice: &mut Dice, figures: &mut Figures) {
         let count = dice.below(BURST);
         (0..count).for_each(|_| self.key(dice));
-        figures.keys += usize::try_from(count).unwrap();
+        figures.keys += count;
     }
 
     /// Keys that the user presses when the edit arrives.
@@ -250,17 +243,6 @@ impl Desk<'_> {
         }
     }
 
-    /// The next permission prompt; `None` when the turn ends without one.
-    fn permission_or_end(&self, turn: &str) -> Option<Value> {
-        let event = self.client.wait_for("a permission prompt or the end of the turn", |received| {
-            let events = || received.events(&self.session.id).iter().map(|record| &record["event"]);
-            let mut prompts = events().filter(|event| event["type"] == "permission_required");
-            let end = || events().find(|event| event["type"] == "done" && event["turnId"] == turn);
-            prompts.nth(self.prompts).or_else(end).cloned()
-        });
-        (event["type"] == "permission_required").then(|| event["prompt"].clone())
-    }
-
     /// One turn of the agent with the user at the keys, and the rest behind it.
     fn turn(&mut self, turn: u64, dice: &mut Dice, figures: &mut Figures) {
         let (handling, policy) = self.choose(dice, turn);
@@ -271,7 +253,7 @@ impl Desk<'_> {
         self.burst(dice, figures);
         self.client.editor.next(policy.clone());
         let id = self.session.prompt(&format!("edit {} {turn}.", self.number));
-        if asks && let Some(prompt) = self.permission_or_end(&id) {
+        if asks && let Some(prompt) = self.session.permission_or_end(&id, self.prompts) {
             self.prompts += 1;
             self.burst(dice, figures);
             self.take_acts();
@@ -296,7 +278,7 @@ impl Desk<'_> {
         }
         let calls = self.session.calls().split_off(self.calls);
         self.calls += calls.len();
-        figures.edits += self.client.editor.edits().len();
+        figures.edits += self.client.editor.edits().len() as u64;
         figures.faulty += usize::from(handling == Handling::Faulty);
         figures.closed += usize::from(!is_open && handling == Handling::Closed);
         figures.renamed += usize::from(!is_open && handling == Handling::Renamed);
@@ -307,7 +289,7 @@ impl Desk<'_> {
                 self.check_call(call, &policy);
             }
         }
-        self.check_text(&format!("{handling:?} {policy:?}"), figures);
+        self.check_text(&format!("{handling:?} {policy:?}"));
         self.client.editor.forget();
     }
 
@@ -358,12 +340,11 @@ impl Desk<'_> {
         }
     }
 
-    fn check_text(&self, handling: &str, figures: &mut Figures) {
+    fn check_text(&self, handling: &str) {
         let text = self.text();
         let here = chars(&text);
         let lost: Vec<&char> =
             self.typed.iter().filter(|char| !self.gone.contains(char) && !here.contains(char)).collect();
-        figures.lost += lost.len();
         assert!(lost.is_empty(), "{} of {}, {handling}: lost {lost:?} in {text:?}", self.uri, self.number);
         if self.client.editor.is_open(&self.uri) {
             let params = json!({ "uri": self.uri, "sessionId": self.session.id });
@@ -412,25 +393,7 @@ fn play(project: &Project, client: &Client, seed: u64, number: u64) -> Figures {
     }
     desk.session.call("agent/session/close", json!({}));
     figures.documents = 1;
-    figures.steps = figures.keys + figures.edits;
     figures
-}
-
-/// Prints which document it was when the test fails.
-struct Replay(u64, u64);
-
-#[allow(clippy::print_stdout, reason = "the harness shows it with the failure")]
-impl Drop for Replay {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            println!("document {} with {SEED}={}", self.1, self.0);
-        }
-    }
-}
-
-fn number<T: std::str::FromStr>(variable: &str, default: T) -> T {
-    let Ok(said) = env::var(variable) else { return default };
-    said.parse().unwrap_or_else(|_| panic!("{variable} is no number: {said}"))
 }
 
 #[allow(clippy::print_stdout, reason = "the figures are what the test is for")]
@@ -439,17 +402,17 @@ fn editor_and_server_have_the_same_text_at_every_rest_whatever_the_editor_does_w
     let (seed, wanted) = (number(SEED, DEFAULT_SEED), number(STEPS, DEFAULT_STEPS));
     let (next, totals) = (AtomicU64::new(0), Mutex::new(Figures::default()));
     let play_all = || {
-        while totals.lock().unwrap().steps < wanted {
+        while totals.lock().unwrap().steps() < wanted {
             let desks = next.fetch_add(1, Ordering::SeqCst);
             let seed_of_desks = seed.wrapping_add(desks);
             let project = Project::new(&script(seed_of_desks));
             let client = connect(&project, seed_of_desks);
             for document in 0..DOCUMENTS {
-                let _replay = Replay(seed_of_desks, document);
+                let _replay = Replay("document", document, seed_of_desks);
                 let figures = play(&project, &client, seed_of_desks, document);
                 let mut totals = totals.lock().unwrap();
                 totals.add(&figures);
-                if totals.steps >= wanted {
+                if totals.steps() >= wanted {
                     break;
                 }
             }

@@ -7,7 +7,6 @@
 mod mirror;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -15,7 +14,7 @@ use std::time::Duration;
 use kode_e2e::{Client, Offer, Project, Script, Session, call, say, step, summarize};
 use serde_json::{Value, json};
 
-use crate::schedules::Dice;
+use crate::schedules::{DEFAULT_SEED, Dice, SEED, number};
 use mirror::{Mirror, is_of};
 
 /// How many kills there are, unless the variable [`KILLS`] says otherwise.
@@ -23,12 +22,6 @@ const DEFAULT_KILLS: u64 = 500;
 
 /// Number of kills when this variable holds a number.
 const KILLS: &str = "KODE_LS_KILLS";
-
-/// The same sessions are found again by this, unless the variable [`SEED`] says otherwise.
-const DEFAULT_SEED: u64 = 20_260_101;
-
-/// Sessions of another seed are played when this variable holds it.
-const SEED: &str = "KODE_E2E_SEED";
 
 /// So often a session is killed before it is looked through as a whole.
 const KILLS_OF_SESSION: u64 = 25;
@@ -45,7 +38,7 @@ const MOST_DELAY_MS: u64 = 4;
 /// The most items a snapshot has.
 const ITEMS: u32 = 2_000;
 
-/// The end of a life: of four, this many are ends of the server, of the client, and of both.
+/// The ends of lives, drawn with the same chance each.
 const ENDS: [End; 4] = [End::Server, End::Server, End::Client, End::Both];
 
 /// The files that are edited: one is open in the editor, one is not.
@@ -415,12 +408,6 @@ impl<'a> Life<'a> {
     fn client(&self) -> &'a Client {
         self.session.client()
     }
-}
-
-/// A number from the environment.
-fn number(variable: &str, default: u64) -> u64 {
-    let said = env::var(variable).ok();
-    said.map_or(default, |said| said.parse().unwrap_or_else(|_| panic!("{variable} is no number: {said}")))
 }
 
 #[test]

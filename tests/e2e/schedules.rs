@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 /// How many schedules are played, on two servers.
 const SCHEDULES: u64 = 200;
 
-/// The first schedules are found again by this, unless the variable [`SEED`] says otherwise.
-const DEFAULT_SEED: u64 = 20_260_101;
+/// The seed of all random tests, unless the variable [`SEED`] says otherwise.
+pub(super) const DEFAULT_SEED: u64 = 20_260_101;
 
-/// Schedules of another seed are played when this variable holds it.
-const SEED: &str = "KODE_E2E_SEED";
+/// The seed when this variable holds a number.
+pub(super) const SEED: &str = "KODE_E2E_SEED";
 
 /// The texts of the files, the agent and the user.
 const ORIGINAL: u32 = 0x4E00;
@@ -616,29 +616,35 @@ fn play(project: &Project, client: &Client, seed: u64, number: u64, figures: &mu
     play.session.call("agent/session/close", json!({}));
 }
 
-/// Prints which schedule it was when a test fails in it.
-struct Replay(u64, u64);
+/// Prints what was played, its number and its seed when a test fails in it.
+pub(super) struct Replay(pub(super) &'static str, pub(super) u64, pub(super) u64);
 
 #[allow(clippy::print_stdout, reason = "the harness shows it with the failure")]
 impl Drop for Replay {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            println!("in schedule {} of {SEED}={}", self.1, self.0);
+            println!("in {} {} of {SEED}={}", self.0, self.1, self.2);
         }
     }
+}
+
+/// A number from the environment.
+pub(super) fn number(variable: &str, default: u64) -> u64 {
+    let Ok(value) = env::var(variable) else { return default };
+    value.parse().unwrap_or_else(|_| panic!("{variable} is no number: {value}"))
 }
 
 #[allow(clippy::print_stdout, reason = "the figures are what the test is for")]
 #[test]
 fn whoever_comes_first_nothing_of_the_users_is_lost_and_all_of_the_agents_can_be_taken_out() {
-    let seed = env::var(SEED).map_or(DEFAULT_SEED, |seed| seed.parse().expect("a number"));
+    let seed = number(SEED, DEFAULT_SEED);
     let project = Project::new(&script(seed));
     let versioned = project.connect(&Offer::kode());
     let plain =
         project.connect(&Offer::kode().with("/workspace/workspaceEdit/documentChanges", json!(false)));
     let mut figures = Figures::default();
     for number in 0..SCHEDULES {
-        let _replay = Replay(seed, number);
+        let _replay = Replay("schedule", number, seed);
         let client = if number.is_multiple_of(2) { &versioned } else { &plain };
         play(&project, client, seed, number, &mut figures);
     }

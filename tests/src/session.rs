@@ -90,6 +90,17 @@ impl<'a> Session<'a> {
         })
     }
 
+    /// Waits for the `n`th permission prompt of the session, counted from 0; `None` when the turn ends without it.
+    pub fn permission_or_end(&self, turn: &str, n: usize) -> Option<Value> {
+        let event = self.client.wait_for("a permission prompt or the end of the turn", |received| {
+            let events = || received.events(&self.id).iter().map(|record| &record["event"]);
+            let mut prompts = events().filter(|event| event["type"] == "permission_required");
+            let end = || events().find(|event| event["type"] == "done" && event["turnId"] == turn);
+            prompts.nth(n).or_else(end).cloned()
+        });
+        (event["type"] == "permission_required").then(|| event["prompt"].clone())
+    }
+
     /// Answers a permission prompt.
     ///
     /// # Errors

@@ -122,7 +122,7 @@ impl Play<'_> {
             self.session.call("agent/session/load", json!({}));
             self.table.project.model.release(&gate);
         }
-        if let Some(prompt) = self.permission_or_end(&turn) {
+        if let Some(prompt) = self.session.permission_or_end(&turn, self.permissions) {
             self.permissions += 1;
             self.type_while_edited(&prompt, &turn);
         }
@@ -148,17 +148,6 @@ impl Play<'_> {
         if editor.typed().len() < typed {
             self.type_all(&arriving);
         }
-    }
-
-    /// The next permission prompt; `None` when the turn ends without one.
-    fn permission_or_end(&self, turn: &str) -> Option<Value> {
-        let event = self.table.client.wait_for("a permission prompt or the end of the turn", |received| {
-            let events = || received.events(&self.session.id).iter().map(|record| &record["event"]);
-            let mut prompts = events().filter(|event| event["type"] == "permission_required");
-            let end = || events().find(|event| event["type"] == "done" && event["turnId"] == turn);
-            prompts.nth(self.permissions).or_else(end).cloned()
-        });
-        (event["type"] == "permission_required").then(|| event["prompt"].clone())
     }
 
     /// Types the rest, compares the text, and saves the file.
