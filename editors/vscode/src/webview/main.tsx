@@ -7,13 +7,13 @@ import "./style/index.css";
 
 import { render } from "preact";
 
-import type { Draft, SessionId } from "kode-protocol";
+import type { SessionId } from "kode-protocol";
 
 import type { Command, FromPage, HostState, ToPage } from "../shared/messages.ts";
 import { App } from "./app/app.ts";
 import { AppContext } from "./app/context.ts";
 import { openList, refreshList, tellList } from "./app/list.ts";
-import { addPart, put, saveDraft, unsaved } from "./app/drafts.ts";
+import { addPart, type KeptPrompt, put, restore, saveDraft, unsaved } from "./app/drafts.ts";
 import { ask, handInWaiting } from "./app/prompt.ts";
 import { loaded, loadSession, showNewSession, showSession, takeEvent } from "./app/sessions.ts";
 import { redraw } from "./markdown/drawn.ts";
@@ -25,7 +25,7 @@ import { View } from "./View.tsx";
 /** The page state that the editor keeps: the session, for a tab that is made again, and words that no server has yet. */
 interface Kept {
     sessionId?: SessionId;
-    prompt?: Draft;
+    prompt?: KeptPrompt;
 }
 
 declare function acquireVsCodeApi(): {
@@ -153,17 +153,18 @@ render(
     </AppContext.Provider>,
     root,
 );
-const words = vscode.getState()?.prompt;
-if (words) put(app, { text: words.text, parts: words.parts ?? [] });
+const kept = vscode.getState()?.prompt;
+// An older page has kept the draft alone.
+if (kept?.draft) restore(app, kept);
 let remembered = "{}";
 app.store.subscribe(() => {
     const { active } = app.state;
     const prompt = unsaved(app.state);
-    const kept: Kept = { ...(active === undefined ? {} : { sessionId: active }), ...(prompt ? { prompt } : {}) };
-    const now = JSON.stringify(kept);
+    const state: Kept = { ...(active === undefined ? {} : { sessionId: active }), ...(prompt ? { prompt } : {}) };
+    const now = JSON.stringify(state);
     if (now === remembered) return;
     remembered = now;
-    vscode.setState(kept);
+    vscode.setState(state);
 });
 app.host.ready();
 // Before the first answer comes.

@@ -270,6 +270,22 @@ test("what is written while there is no server is there again when the page is m
         );
     }));
 
+test("a prompt that the server does not have yet is there once when the page is made anew at once", () =>
+    inWorld({ programs: [plain] }, async ({ chat }) => {
+        await chat.prompt.fill("first");
+        await chat.told(() => chat.state.sessionId !== undefined, "the session of the draft");
+        await chat.prompt.fill("first and more");
+        await chat.load();
+        await chat.page.waitForFunction(
+            () => document.querySelector<HTMLTextAreaElement>("textarea.prompt")?.value === "first and more",
+        );
+        await chat.prompt.fill("");
+        await chat.load();
+        await chat.page.waitForFunction(
+            () => document.querySelector<HTMLTextAreaElement>("textarea.prompt")?.value === "",
+        );
+    }));
+
 test("whoever comes to the page by the keyboard can type at once", () =>
     inWorld({ state: { connection: { state: "starting" } } }, async ({ chat }) => {
         await chat.page.keyboard.type("at once");

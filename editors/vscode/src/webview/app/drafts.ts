@@ -44,10 +44,45 @@ function draftOf(prompt: Prompt): { text: string; parts: InputPart[] } {
     return { text: prompt.text, parts: prompt.parts.filter((part) => part.type !== "image") };
 }
 
-/** The state of the page without a server: the editor keeps it when the page is thrown away. */
-export function unsaved({ host, prompt }: AppState): Draft | undefined {
-    if (host?.connection.state === "ready" || prompt.instead || written(prompt) === "") return undefined;
-    return draftOf(prompt);
+/** A prompt that the editor keeps when the page is thrown away, and the draft that it was written over. */
+export interface KeptPrompt {
+    readonly draft: Draft;
+    /** The draft that the server had, as {@link written} gives it. */
+    readonly over: string;
+}
+
+/** The draft that a restored prompt was written over, until its session is there. */
+let restoredOver: string | undefined;
+
+/** The prompt for the editor to keep; undefined once the server has it. */
+export function unsaved({ prompt }: AppState): KeptPrompt | undefined {
+    const draft = draftOf(prompt);
+    const over = restoredOver ?? stored;
+    return prompt.instead || written(draft) === over ? undefined : { draft, over };
+}
+
+/** Shows a prompt that the editor has kept. */
+export function restore(app: App, { draft, over }: KeptPrompt): void {
+    restoredOver = over;
+    put(app, { text: draft.text, parts: draft.parts ?? [] });
+}
+
+/** Shows a session that was on its way. A restored prompt replaces the draft that it was written over; text that was typed while
+ * the session loaded comes behind its draft. */
+export function arriveWith(app: App, draft: Draft | undefined): void {
+    const { text, parts } = app.state.prompt;
+    const words = written(draftOf(app.state.prompt));
+    const replaces = written(draft) === restoredOver;
+    restoredOver = undefined;
+    takeDraft(app, draft);
+    const { prompt } = app.state;
+    if (replaces || words === stored) {
+        put(app, { text, parts });
+        return;
+    }
+    if (text === "" && parts.length === 0) return;
+    const lines = [prompt.text, text].filter((line) => line !== "");
+    put(app, { text: lines.join("\n"), parts: [...prompt.parts, ...parts] });
 }
 
 /** Sends the draft of the session that is shown, if the server has another one. */

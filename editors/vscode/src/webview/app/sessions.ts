@@ -16,7 +16,7 @@ import { newestItem, oldestItem, prependItems } from "../store/transcript.ts";
 import { withSession, type App } from "./app.ts";
 import { refreshEdits } from "./edits.ts";
 import { announceEvent } from "./announce.ts";
-import { adoptDraft, put, saveDraft, takeDraft } from "./drafts.ts";
+import { adoptDraft, arriveWith, saveDraft, takeDraft } from "./drafts.ts";
 import { expectSnapshot, holdEvent, MAX_WAITING, reportShown, takeWaiting, viewOf, withView } from "./sessionStore.ts";
 
 /** Items of a snapshot and of a page of older ones. */
@@ -193,6 +193,10 @@ export async function fork(app: App, sessionId: SessionId, beforeItemId?: ItemId
 
 function shown(app: App, view: SessionView): void {
     takeDraft(app, view.draft);
+    showDetails(app, view);
+}
+
+function showDetails(app: App, view: SessionView): void {
     reportShown(app, view);
     void refreshEdits(app);
     if (view.costs.size === 0 && newestItem(view.transcript)) void loadCosts(app, view.sessionId);
@@ -209,14 +213,10 @@ async function loadCosts(app: App, sessionId: SessionId): Promise<void> {
     }
 }
 
-/** Shows a session that was on its way: the typed text meanwhile comes behind its draft. */
+/** Shows a session that was on its way, with the text that was typed meanwhile. */
 function arrived(app: App, view: SessionView): void {
-    const { text, parts } = app.state.prompt;
-    shown(app, view);
-    if (text === "" && parts.length === 0) return;
-    const { prompt } = app.state;
-    const lines = [prompt.text, text].filter((line) => line !== "");
-    put(app, { text: lines.join("\n"), parts: [...prompt.parts, ...parts] });
+    arriveWith(app, view.draft);
+    showDetails(app, view);
 }
 
 /** Continues with a session that was loaded again: the draft stays. */
