@@ -33,8 +33,10 @@ export function lazily<P extends object>(load: () => Promise<Part<P>>, substitut
     };
     function Lazily(props: P) {
         const [state, setState] = useState<{ fault?: unknown }>({});
+        const isDrawn = known !== undefined;
         useEffect(() => {
-            if (known) return;
+            // Effects run after the browser has painted. The chunk may be here by then, and still is to be drawn.
+            if (isDrawn) return;
             read().then(
                 () => setState({}),
                 (fault: unknown) => setState({ fault }),

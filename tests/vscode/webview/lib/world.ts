@@ -52,6 +52,9 @@ export async function inWorld(options: WorldOptions, act: (world: World) => Prom
         });
         await act({ project, server, chat });
         assert.deepEqual(chat.complaints, []);
+    } catch (error) {
+        await tell(chat);
+        throw error;
     } finally {
         const last = chat?.server ?? server;
         await chat?.close();
@@ -59,6 +62,13 @@ export async function inWorld(options: WorldOptions, act: (world: World) => Prom
         await server.close();
         project.close();
     }
+}
+
+/** Prints what a page of a failed test shows and what its browser complained of. */
+async function tell(chat: ChatPage | undefined): Promise<void> {
+    if (!chat) return;
+    const shown = await chat.page.evaluate(() => document.body.innerText).catch((error: unknown) => String(error));
+    console.error(`the page shows:\n${shown}\ncomplaints: ${JSON.stringify(chat.complaints)}`);
 }
 
 /** Does something with a page that hears the recorded session and nothing else. */

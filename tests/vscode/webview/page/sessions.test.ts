@@ -108,6 +108,49 @@ test("a page that is loaded again shows the same: rows, dock, draft, figures", (
         },
     ));
 
+test("answers are rendered though the renderer is read between the first drawing and its effects", () =>
+    inWorld({ programs: [plain] }, async ({ chat }) => {
+        await answer(chat, "hello");
+        let release = () => {};
+        const released = new Promise<void>((resolve) => {
+            release = resolve;
+        });
+        const asked = new Promise<string>((resolve) => {
+            void chat.page.route(/\/chunks\/Rendered-/, async (route) => {
+                resolve(route.request().url());
+                await released;
+                await route.fallback();
+            });
+        });
+        await chat.page.exposeBinding("releaseRenderer", async () => {
+            const address = await asked;
+            release();
+            return address;
+        });
+        await chat.page.addInitScript(() => {
+            let held: (() => void)[] | undefined;
+            const frame = window.requestAnimationFrame.bind(window);
+            const timer = window.setTimeout.bind(window);
+            window.requestAnimationFrame = (act) =>
+                frame((time) => (held ? void held.push(() => act(time)) : act(time)));
+            const later = (act: () => void, delay?: number) => timer(() => (held ? void held.push(act) : act()), delay);
+            window.setTimeout = later as typeof window.setTimeout;
+            const scope = window as unknown as { releaseRenderer: () => Promise<string> };
+            new MutationObserver(async (_changes, observer) => {
+                if (!document.querySelector(".markdown.plain")) return;
+                observer.disconnect();
+                held = [];
+                await import(await scope.releaseRenderer());
+                await new Promise((resolve) => timer(resolve));
+                const acts = held;
+                held = undefined;
+                for (const act of acts) act();
+            }).observe(document, { childList: true, subtree: true });
+        });
+        await chat.load();
+        await chat.page.waitForSelector(".markdown:not(.plain) >> text=Answer to hello");
+    }));
+
 test("a session begins with the first prompt, and none is made for looking at the page", () =>
     inWorld({ programs: [plain] }, async ({ chat, server }) => {
         const { sessions } = await server.request("agent/session/list", {});
