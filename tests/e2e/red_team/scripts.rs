@@ -29,7 +29,7 @@ const ATTACKS: [(&str, &str); 9] = [
     ("a link turned", "ln -sfn other linked"),
     ("a link replaced by a folder", "rm linked; mkdir linked; cp other/check linked/check"),
     ("what a link leads to replaced", "cat other/check > real/check; mv real moved; cp -r other real"),
-    ("a script in a further folder", "cp other/check new; mv -f new ../further/check.sh"),
+    ("a script in a further folder", "cp other/check new; mv -f new ../user/further/check.sh"),
     ("a script that was not there", "mkdir -p tools; cp other/check tools/later"),
     ("one that was not there, by a link", "cp other/check other/later; ln -sfn other tools"),
 ];
@@ -55,17 +55,15 @@ impl Desk {
     fn new(script: &Script, owner: Owner) -> Self {
         let project = Project::new(script);
         let desk = Self { project, owner };
-        fs::create_dir_all(desk.home().join(".kode")).unwrap();
-        for name in ["log", "further"] {
-            fs::create_dir(desk.project.outside().join(name)).unwrap();
+        for name in ["user/.kode", "user/further", "log"] {
+            fs::create_dir_all(desk.project.outside().join(name)).unwrap();
         }
-        let further = format!("sh '{}'", desk.further().display());
-        let commands = HOOKS.into_iter().chain((owner == Owner::User).then_some(&*further));
+        let commands = HOOKS.into_iter().chain((owner == Owner::User).then_some("sh ~/further/check.sh"));
         let hooks: Vec<_> = commands.map(group).collect();
         let hooks = json!({ "UserPromptSubmit": hooks });
         let mut settings = json!({
             "sandbox": { "autoAllowBashIfSandboxed": true },
-            "permissions": { "additionalDirectories": [desk.project.outside().join("further")] },
+            "permissions": { "additionalDirectories": ["~/further"] },
         });
         match owner {
             Owner::User => settings["hooks"] = hooks,
@@ -101,7 +99,7 @@ impl Desk {
 
     /// A script in a further folder that commands may write in.
     fn further(&self) -> PathBuf {
-        self.project.outside().join("further/check.sh")
+        self.home().join("further/check.sh")
     }
 
     fn open(&self) -> Client {
@@ -153,7 +151,7 @@ while tried < LEAST or not os.path.exists('stop'):
                        ('planted', 'hooks/check.sh'), ('planted', 'real/check')):
         attempt(os.rename, one, other)
     attempt(os.symlink, 'other', 'turned')
-    for name in ('hooks/check.sh', 'real/check', 'planted', '../further/check.sh'):
+    for name in ('hooks/check.sh', 'real/check', 'planted', '../user/further/check.sh'):
         attempt(write, name)
     tried += 1
 with open('counted', 'w') as file: file.write(str(tried))

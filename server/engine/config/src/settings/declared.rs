@@ -12,7 +12,7 @@ use jsonc_parser::common::Ranged;
 use serde_json::Value;
 
 use super::read::{FileOwner, FileReader, json};
-use super::scripts::{ReferencedFile, named_files};
+use super::scripts::{ReferencedFile, named_files, names_folder};
 use super::{Settings, TrustRequest};
 use crate::plugin::{Folders, Plugin, PluginListing, PluginState};
 use kode_base::paths::AbsPath;
@@ -107,7 +107,7 @@ impl Declarations {
         for hook in self.hooks.iter().filter(|hook| hook.is_in_force()) {
             let is_awaited = hook.approval == Approval::NotNeeded;
             let text = hook.value.to_string();
-            let is_meant = |folder: &&AbsPath| roots.contains(folder) || text.contains(&folder.to_string());
+            let is_meant = |folder: &&AbsPath| roots.contains(folder) || names_folder(&text, folder);
             let named = folders.iter().filter(is_meant).flat_map(|folder| named_files(folder, &hook.value));
             scripts.extend(named.filter(|file| file.is_script(is_awaited)).map(|file| file.path));
         }

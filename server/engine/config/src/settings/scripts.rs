@@ -27,6 +27,8 @@ const RUNNERS: [&str; 27] = [
     "sh", "bash", "zsh", "fish", "dash", "ksh", "python", "python3", "node", "deno", "bun", "ruby", "perl",
     "php", "lua", "source", ".", "exec", "env", "command", "time", "then", "do", "else", "if", "while", "!",
 ];
+/// How a shell names the home folder of the user in front of a file's name.
+const HOMES: [&str; 3] = ["~/", "$HOME/", "${HOME}/"];
 /// The placeholder of the workspace in front of a file's name.
 const PREFIXES: [&str; 6] =
     ["${CLAUDE_PROJECT_DIR}/", "$CLAUDE_PROJECT_DIR/", "${KODE_PROJECT_DIR}/", "${PWD}/", "$PWD/", "./"];
@@ -116,15 +118,17 @@ impl ReferencedFile {
 pub(super) fn named_files(workspace: &AbsPath, value: &Value) -> Vec<ReferencedFile> {
     let mut words = Vec::new();
     collect(value, (false, true), &mut words);
+    let home = home();
+    let inside = |folder: &str, word: &str| inside(workspace, home.as_deref(), folder, word);
     // A program may be started in a folder of the workspace and name its files from there.
-    let folder = value.get("cwd").and_then(Value::as_str).and_then(|cwd| inside(workspace, "", cwd));
+    let folder = value.get("cwd").and_then(Value::as_str).and_then(|cwd| inside("", cwd));
     let is_more = words.len() > MAX_WORDS;
     let mut names: Vec<(String, bool, bool)> = words
         .iter()
         .take(MAX_WORDS)
         .flat_map(|Word { text: word, is_data, is_run }| {
-            let from_folder = folder.as_ref().and_then(|folder| inside(workspace, folder, word));
-            let names = [inside(workspace, "", word), from_folder].into_iter().flatten();
+            let from_folder = folder.as_ref().and_then(|folder| inside(folder, word));
+            let names = [inside("", word), from_folder].into_iter().flatten();
             names.map(|name| (name, *is_data, *is_run))
         })
         .collect();
@@ -149,6 +153,21 @@ pub(super) fn named_files(workspace: &AbsPath, value: &Value) -> Vec<ReferencedF
         files.push(ReferencedFile { path: workspace.clone(), name: String::new(), is_run: false });
     }
     files
+}
+
+/// The home folder of the shells that commands run in: the one of this process.
+fn home() -> Option<String> {
+    std::env::home_dir()?.into_os_string().into_string().ok()
+}
+
+/// Whether a text has the whole path of a folder, as it is or from the home folder on.
+pub(super) fn names_folder(text: &str, folder: &AbsPath) -> bool {
+    let below_home =
+        home().and_then(|home| Some(folder.as_path().strip_prefix(home).ok()?.to_str()?.to_owned()));
+    let is_below_home = |rest: String| {
+        HOMES.iter().any(|prefix| text.contains(format!("{prefix}{rest}").trim_end_matches('/')))
+    };
+    text.contains(&folder.to_string()) || below_home.is_some_and(is_below_home)
 }
 
 /// Whether a value runs a script in a folder, or may: one that is not there yet counts, and so does a value that names more files
@@ -224,7 +243,10 @@ fn has_extension(name: &str, extensions: &[&str]) -> bool {
 
 /// The name of a file inside the workspace that a word may mean in one of its folders, relative to the workspace and without
 /// detours.
-fn inside(workspace: &AbsPath, folder: &str, word: &str) -> Option<String> {
+fn inside(workspace: &AbsPath, home: Option<&str>, folder: &str, word: &str) -> Option<String> {
+    let below_home = HOMES.iter().find_map(|prefix| word.strip_prefix(prefix));
+    let expanded = below_home.zip(home).map(|(rest, home)| format!("{}/{rest}", home.trim_end_matches('/')));
+    let word = expanded.as_deref().unwrap_or(word);
     let prefixed = PREFIXES.iter().find_map(|prefix| word.strip_prefix(prefix));
     let absolute = workspace.as_path().to_str().and_then(|root| word.strip_prefix(root)?.strip_prefix('/'));
     let (folder, relative) = match prefixed.filter(|_| !word.starts_with("./")).or(absolute) {
@@ -305,6 +327,22 @@ mod tests {
             (0..40).map(|at| format!("a./{at}.sh")).chain(["server.js".to_owned()]).collect();
         let text: String = named_files(&root, &json!(many)).iter().map(ReferencedFile::line).collect();
         assert!(text.contains("server.js sha256:") && text.contains("more files than are watched"), "{text}");
+    }
+
+    #[test]
+    fn a_file_below_the_home_folder_is_found_however_the_shell_names_that() {
+        let workspace = AbsPath::new("/home/me/src/project").unwrap();
+        let name = |word| inside(&workspace, Some("/home/me"), "", word);
+        for word in ["~/src/project/check.sh", "$HOME/src/project/check.sh", "${HOME}/src/project/./check.sh"]
+        {
+            assert_eq!(name(word).as_deref(), Some("check.sh"), "{word}");
+        }
+        for word in
+            ["~/src/other/check.sh", "~other/src/project/check.sh", "$HOMES/src/project/check.sh", "~/"]
+        {
+            assert!(name(word).is_none_or(|name| name.contains('$')), "{word}");
+        }
+        assert_eq!(inside(&workspace, None, "", "~/src/project/check.sh"), None, "no home folder is known");
     }
 
     #[test]
