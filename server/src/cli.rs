@@ -62,7 +62,7 @@ pub struct Cli {
 enum Command {
     /// Speak the Language Server Protocol on standard input and output
     Lsp {
-        /// Accepted because many editors add it; there is no other way
+        /// Accepted because many editors add it; standard input and output are always used
         #[arg(long)]
         stdio: bool,
     },
@@ -82,15 +82,15 @@ enum Command {
     Permissions(permissions::PermissionsArgs),
     /// Print the settings in effect with their sources, change one, or print their schema
     Config(config::ConfigArgs),
-    /// List what files of this workspace ask for, and let it count or not
+    /// List, approve and revoke hooks, servers and settings of this workspace
     Trust(trust::TrustArgs),
     /// List, add, remove and test MCP servers, and sign in to them
     Mcp(mcp::McpArgs),
     /// Add marketplaces; install, switch and inspect plugins
     Plugin(plugin::PluginArgs),
-    /// List the model profiles, and say which cannot be used and why
+    /// List the model profiles, with the reason if one cannot be used
     Models(models::ModelsArgs),
-    /// Choose a provider, give a key, try it, and keep it as a profile
+    /// Choose a provider, enter a key, test it, and save a profile
     Setup(setup::SetupArgs),
     /// List, show, rename, archive, delete, search and export the stored sessions
     Sessions(sessions::SessionsArgs),

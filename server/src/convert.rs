@@ -299,7 +299,7 @@ fn draft(draft: PromptDraft) -> wire::Draft {
     let parts = match draft.parts {
         Value::Null => Vec::new(),
         parts => serde_json::from_value(parts).unwrap_or_else(|error| {
-            tracing::warn!(%error, "what goes with a draft cannot be read");
+            tracing::warn!(%error, "the attachments of a draft cannot be read");
             Vec::new()
         }),
     };

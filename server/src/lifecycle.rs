@@ -92,7 +92,7 @@ async fn run_tasks(tasks: Vec<BoxFuture<'static, ()>>) {
         }
     };
     if tokio::time::timeout(END_LIMIT, all).await.is_err() {
-        tracing::error!("what was to be done before the end took too long and was given up");
+        tracing::error!("the work before the end took too long and was cancelled");
     }
 }
 

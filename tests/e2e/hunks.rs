@@ -261,7 +261,7 @@ fn the_model_is_told_once_what_became_of_its_changes() {
     let (client, uri) = opened(&project, &Offer::kode());
     let session = edited(&client);
     session.run("hello");
-    assert!(!last_prompt(&project).contains("What the user did"), "there is nothing to tell yet");
+    assert!(!last_prompt(&project).contains("The user has edited or undone"), "there is nothing to tell yet");
     let [first, _] = session.hunks().try_into().unwrap();
     session.resolve(&[&first], "undo");
     client.editor.type_text(&uri, &Typing::after("SIX a", " mine"));
@@ -272,7 +272,7 @@ fn the_model_is_told_once_what_became_of_its_changes() {
     }
     assert!(!told.contains("-SIX b") && !told.contains("seven"), "only what differs: {told}");
     session.run("hello once more");
-    assert!(!last_prompt(&project).contains("What the user did"), "{}", last_prompt(&project));
+    assert!(!last_prompt(&project).contains("The user has edited or undone"), "{}", last_prompt(&project));
     session.revert(None);
     session.run("and now");
     let told = last_prompt(&project);

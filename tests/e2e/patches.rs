@@ -147,7 +147,7 @@ fn lines_that_stand_in_a_file_otherwise_than_given_are_patched_there_or_shown() 
     for said in [
         "a section of `a.rs` stood at lines 1-4: the file has a tab for each 4 spaces.",
         "a section of `a.rs` stood at lines 2-3 with other quotes, dashes or spaces;",
-        "section 1 was not found in `a.rs`. The nearest passage stands at lines 6-8:",
+        "section 1 was not found in `a.rs`. The nearest passage is at lines 6-8:",
     ] {
         assert!(request.contains(said), "{said}: {request}");
     }

@@ -100,7 +100,7 @@ fn what_was_refused_is_listed_and_is_an_exit_code_on_request() {
     assert_eq!(commands, ["echo one > one.txt", "echo two > two.txt"], "{told}");
     assert_eq!(denials[0]["tool_name"], "Bash");
     let texts = project.model.last_results();
-    assert!(texts.iter().all(|(text, _)| text.contains("Nobody is there to be asked")), "{texts:?}");
+    assert!(texts.iter().all(|(text, _)| text.contains("No user can be asked")), "{texts:?}");
     assert!(texts.iter().all(|(text, _)| !text.contains("The user refused")), "{texts:?}");
     let (code, _) = result(&project, &["--fail-on-denial", "commands please"]);
     assert_eq!(code, 3);

@@ -1,11 +1,14 @@
 //! The voice of comments and documentation: how often they use words that hide who does what.
 //!
 //! Rule: `tests/fixtures/voice.tsv` has a budget for each kind of file, in words per 1,000 lines. It only falls: a kind above its
-//! budget fails with its worst files, and a kind below it fails with the number to write there.
+//! budget fails with its worst files, and a kind below it fails with the number to write there. Strings that people read have no
+//! such word at all.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+
+use kode_e2e::strings;
 
 use crate::headers::sources;
 use crate::source::root;
@@ -232,6 +235,52 @@ fn few_comments_hide_who_does_what() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Words at the beginning of a text that has no subject.
+const HEADLESS: &[&str] = &["is ", "are ", "was ", "were ", "has been ", "can be ", "takes the "];
+
+/// The reason why a string that people read breaks the rules of the texts; `None` if it keeps them.
+fn fault(text: &str) -> Option<&'static str> {
+    let lower = text.trim_start().to_lowercase();
+    let is_question = text.contains('?');
+    if !is_question
+        && HEADLESS.iter().any(|word| text.starts_with(char::is_uppercase) && lower.starts_with(word))
+    {
+        return Some("it has no subject");
+    }
+    let comments =
+        count(text) - usize::from(is_question && OPENERS.iter().any(|opener| lower.starts_with(opener)));
+    (comments > 0).then_some("it hides who does what")
+}
+
+#[test]
+fn strings_that_people_read_name_who_does_what() {
+    let mut wrong = Vec::new();
+    for (_, files) in strings::surfaces(root()) {
+        for (file, found) in files {
+            for string in found {
+                if let Some(why) = fault(&string.text) {
+                    wrong.push(format!("{file}:{}: {why}: {}", string.line, string.text));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} strings:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn strings_without_a_subject_and_with_home_made_words_are_faults() {
+    for (text, is_fault) in [
+        ("Is sent when the server is ready.", true),
+        ("What the rule says", true),
+        ("The turn goes on with the rest", true),
+        ("What should change?", false),
+        ("is over 4 MB", false),
+        ("Restarting the server…", false),
+    ] {
+        assert_eq!(fault(text).is_some(), is_fault, "{text}");
+    }
 }
 
 #[test]

@@ -33,7 +33,7 @@ BASE = [
 
 
 class Style(NamedTuple):
-    """How a cell is drawn; colors are None where the terminal has its own."""
+    """How a cell is drawn; `None` is the color of the terminal."""
 
     front: str | None = None
     back: str | None = None

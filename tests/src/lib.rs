@@ -21,6 +21,7 @@ mod process;
 mod project;
 mod script;
 mod session;
+pub mod strings;
 pub mod system;
 pub mod trend;
 

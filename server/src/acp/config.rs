@@ -38,7 +38,7 @@ fn modes(current: Mode) -> SessionConfigOption {
     };
     let values: Vec<_> = Mode::ALL.iter().map(value).collect();
     SessionConfigOption::select(MODE, "Mode", current.name(), values)
-        .description("What the agent may do without asking.".to_owned())
+        .description("The calls that the agent may make without asking.".to_owned())
         .category(SessionConfigOptionCategory::Mode)
 }
 

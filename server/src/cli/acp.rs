@@ -24,7 +24,7 @@ pub struct AcpArgs {
 
 #[derive(Debug, Subcommand)]
 enum AcpAction {
-    /// Choose a provider, give a key, try it, and keep it as a profile; clients run it in a terminal
+    /// Choose a provider, enter a key, test it, and save a profile; clients run it in a terminal
     Setup(setup::SetupArgs),
 }
 

@@ -37,17 +37,17 @@ enum ConfigCommand {
         /// The setting, such as `permissions.allow`
         key: String,
     },
-    /// Write a setting into a file, or take it out with `--unset`
+    /// Write a setting into a file, or remove it with `--unset`
     Set {
         /// The setting, such as `language` or `env.PATH`
         key: String,
-        /// The value: JSON, or a text where a text is wanted
+        /// The value: JSON, or plain text for a text setting
         #[arg(required_unless_present = "unset")]
         value: Option<String>,
-        /// Where it is to count
+        /// The scope to write it to
         #[arg(long, value_enum, default_value_t = ScopeName::User)]
         scope: ScopeName,
-        /// Take the setting out
+        /// Remove the setting
         #[arg(long, conflicts_with = "value")]
         unset: bool,
     },

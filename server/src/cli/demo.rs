@@ -38,7 +38,7 @@ const PROMPT: &str = "Fix the greeting in this demo-project: it says `Helo`.";
 /// The arguments of `kode-ls demo`.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
-    /// Say yes to every permission prompt
+    /// Allow every permission prompt
     #[arg(long)]
     yes: bool,
 }

@@ -39,7 +39,7 @@ pub struct DoctorArgs {
     #[arg(long)]
     json: bool,
 
-    /// Ask the model for an answer of a few tokens, to check key, name and address
+    /// Send the model a short request, to check key, name and address
     #[arg(long)]
     online: bool,
 

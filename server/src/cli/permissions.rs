@@ -42,7 +42,7 @@ pub struct PermissionsArgs {
 enum PermissionsCommand {
     /// List the rules in force, what waits for approval, and what cannot be used (the default)
     List,
-    /// Say what would become of a call
+    /// Show whether a call would run, ask or be denied
     ///
     /// With questions on standard input, one JSON object a line, each is answered by one.
     Explain(ExplainArgs),
@@ -60,7 +60,7 @@ enum PermissionsCommand {
     Remove {
         /// The behavior of the rule
         behavior: BehaviorName,
-        /// The rule as it is listed
+        /// The rule, as listed
         rule: String,
         /// The file of the rule [default: the only one of yours]
         #[arg(long, value_name = "FILE")]
@@ -80,7 +80,7 @@ struct ExplainArgs {
     /// The arguments of the call as a JSON object
     #[arg(long, value_name = "JSON", requires = "tool")]
     input: Option<String>,
-    /// The mode to suppose
+    /// The permission mode to assume
     #[arg(long)]
     mode: Option<String>,
 }

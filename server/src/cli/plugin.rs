@@ -35,22 +35,22 @@ pub struct PluginArgs {
 
 #[derive(Debug, Subcommand)]
 enum PluginCommand {
-    /// List the plugins that are installed or that settings name, and how they stand (the default)
+    /// List installed and configured plugins with their state (the default)
     List,
     /// Add, list, update and remove marketplaces
     Marketplace {
         #[command(subcommand)]
         command: MarketplaceCommand,
     },
-    /// Fetch a plugin, show what it brings, and install and enable it after a yes
+    /// Download a plugin, show its contents, and install and enable it after you confirm
     Install {
         /// `plugin@marketplace`, or the plugin alone where that says enough
         plugin: String,
-        /// Install it unasked
+        /// Do not ask
         #[arg(long)]
         yes: bool,
     },
-    /// Fetch a plugin again, or all that were installed here, and install changes after you approve them
+    /// Update one plugin or all, after you approve the changes
     Update {
         /// `plugin@marketplace`, or the plugin alone where that says enough
         plugin: Option<String>,
@@ -58,24 +58,24 @@ enum PluginCommand {
         #[arg(long)]
         yes: bool,
     },
-    /// Take a plugin away that was installed here
+    /// Uninstall a plugin
     Uninstall {
         /// `plugin@marketplace`, or the plugin alone where that says enough
         plugin: String,
     },
-    /// Let an installed plugin count
+    /// Enable an installed plugin
     Enable {
         /// `plugin@marketplace`, or the plugin alone where that says enough
         plugin: String,
-        /// Where it is to count
+        /// The scope to enable it in
         #[arg(long, value_enum, default_value_t = ScopeName::User)]
         scope: ScopeName,
     },
-    /// Let a plugin count no more
+    /// Disable a plugin
     Disable {
         /// `plugin@marketplace`, or the plugin alone where that says enough
         plugin: String,
-        /// Where it is to count no more
+        /// The scope to disable it in
         #[arg(long, value_enum, default_value_t = ScopeName::User)]
         scope: ScopeName,
     },
@@ -90,17 +90,17 @@ enum PluginCommand {
 enum MarketplaceCommand {
     /// Add a marketplace: a folder, a file, `owner/repository`, or the address of a git repository or of a list (`….json`)
     Add {
-        /// Where it is; a branch, a tag or a commit may stand behind a `#`
+        /// Its address; a branch, a tag or a commit may follow a `#`
         source: String,
     },
     /// List the marketplaces that were added and the plugins they offer
     List,
-    /// Fetch a marketplace again, or all of them
+    /// Update one marketplace or all
     Update {
         /// Its name
         name: Option<String>,
     },
-    /// Forget a marketplace; plugins installed from it stay
+    /// Remove a marketplace; its installed plugins stay
     Remove {
         /// Its name
         name: String,

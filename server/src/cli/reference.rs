@@ -21,7 +21,7 @@ use crate::plain::commands::COMMANDS;
 /// The arguments of `kode-ls reference`.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct ReferenceArgs {
-    /// Which page
+    /// The page
     page: ReferencePage,
 }
 
@@ -133,7 +133,7 @@ fn reach(reach: KeyReach) -> &'static str {
     match reach {
         KeyReach::Everywhere => "at once",
         KeyReach::Approved => "approved",
-        KeyReach::Loosens => "what loosens: approved",
+        KeyReach::Loosens => "loosening values: approved",
         KeyReach::Own => "never",
         KeyReach::Ignored(_) => "",
     }

@@ -29,23 +29,22 @@ pub struct SandboxArgs {
     /// The sandbox for the command
     #[arg(long, value_enum, default_value_t)]
     kind: KindArg,
-    /// Let it write in this folder too, besides the current one; may be repeated
+    /// Allow writes in this folder besides the current one; may be repeated
     #[arg(long, value_name = "FOLDER")]
     write: Vec<PathBuf>,
-    /// Keep it from changing this file or folder; may be repeated
+    /// Deny writes to this file or folder; may be repeated
     #[arg(long, value_name = "PATH")]
     read_only: Vec<PathBuf>,
-    /// Keep it from seeing this file or folder; may be repeated
+    /// Hide this file or folder; may be repeated
     #[arg(long, value_name = "PATH")]
     hide: Vec<PathBuf>,
-    /// Let it use the network
+    /// Allow network access
     #[arg(long, conflicts_with = "allow_host")]
     network: bool,
-    /// Let it reach this host over http and https, through a proxy; may be repeated. `*.example.com` means those
-    /// beneath it, `example.com:8080` another port
+    /// Allow this host over http and https, through a proxy; may be repeated. `*.example.com` matches its subdomains, `example.com:8080` another port
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<HostEntry>,
-    /// How many processes it may have at a time
+    /// Maximum number of processes at a time
     #[arg(long, value_name = "NUMBER")]
     max_processes: Option<u64>,
     /// Print the enforced limits
@@ -59,7 +58,7 @@ pub struct SandboxArgs {
 /// The sandbox for the command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum KindArg {
-    /// The best there is
+    /// The strongest kind available
     #[default]
     Auto,
     /// Namespaces made by bubblewrap

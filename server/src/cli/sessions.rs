@@ -43,11 +43,11 @@ pub struct SessionsArgs {
     #[command(flatten)]
     at: FolderArgs,
 
-    /// Sessions of all folders, and not only of the current one
+    /// Sessions of all folders, not only the current one
     #[arg(long, global = true)]
     all: bool,
 
-    /// With a list: those that were archived as well
+    /// Include archived sessions in a list
     #[arg(long, global = true)]
     archived: bool,
 
@@ -58,11 +58,11 @@ pub struct SessionsArgs {
 
 #[derive(Debug, Subcommand)]
 enum SessionsCommand {
-    /// List the sessions, the one last used first (the default)
+    /// List the sessions, the most recent first (the default)
     List,
-    /// Say all there is to say of a session
+    /// Show a session's details
     Show {
-        /// Its id, or the beginning of it
+        /// Its id, or a unique prefix
         id: String,
     },
     /// Give a session another title
@@ -73,25 +73,25 @@ enum SessionsCommand {
         #[arg(required = true)]
         title: Vec<String>,
     },
-    /// Put a session away: it is not listed any more, and never deleted for its age
+    /// Archive a session: it is not listed, and not deleted for its age
     Archive {
         /// Its id, or the beginning of it
         id: String,
-        /// Take it out again
+        /// Unarchive it
         #[arg(long)]
         undo: bool,
     },
-    /// Delete a session with all that was kept for it
+    /// Delete a session and its stored data
     Delete {
         /// Its id, or the beginning of it
         id: String,
-        /// Without being asked
+        /// Do not ask
         #[arg(long)]
         yes: bool,
     },
     /// Search prompts, answers, titles and tool calls
     Search {
-        /// The words, one after the other as they stand; capitals do not matter
+        /// The words, in this order; letter case is ignored
         #[arg(required = true)]
         words: Vec<String>,
     },
@@ -102,11 +102,11 @@ enum SessionsCommand {
         /// The output format
         #[arg(long, value_enum, default_value_t)]
         format: ExportName,
-        /// The file, which must not be there yet [default: standard output]
+        /// The file; it must not exist yet [default: standard output]
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Say how much room the sessions take on the disk, the largest first
+    /// Show the disk usage of the sessions, the largest first
     Size,
 }
 

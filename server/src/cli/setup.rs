@@ -41,13 +41,13 @@ pub struct SetupArgs {
     /// A further option of the profile, such as `baseUrl=http://localhost:8080/v1`
     #[arg(long = "option", value_name = "NAME=VALUE")]
     options: Vec<String>,
-    /// The name of the profile; that of the provider if not said
+    /// The name of the profile [default: the provider's]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Do not use it for new sessions
     #[arg(long)]
     not_main: bool,
-    /// Keep it without a trial request
+    /// Save it without a test request
     #[arg(long)]
     no_trial: bool,
     /// List the providers and the servers of this machine, and change nothing

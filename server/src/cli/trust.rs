@@ -30,17 +30,17 @@ pub struct TrustArgs {
 
 #[derive(Debug, Subcommand)]
 enum TrustCommand {
-    /// List what waits for you and what you have approved (the default)
+    /// List pending and approved items (the default)
     List,
-    /// Show what waits, ask, and approve it: all of it, or that of one file
+    /// Show pending items, ask, and approve them: all, or those of one file
     Approve {
-        /// The file, as it is listed
+        /// The file, as listed
         file: Option<PathBuf>,
         /// Do not ask
         #[arg(short, long)]
         yes: bool,
     },
-    /// Let what you have approved count no more, all of it or that of one file
+    /// Revoke approvals: all, or those of one file
     Revoke {
         /// The file, as it is listed
         file: Option<PathBuf>,

@@ -308,7 +308,7 @@ impl Relay {
     pub(super) async fn answered(&mut self, server: RelayedServer, body: Body) {
         let Some(id) = body.own_id() else { return };
         let Some(call) = self.calls.get_mut(id) else {
-            tracing::debug!(id, "an answer that nobody waits for any more");
+            tracing::debug!(id, "an answer to a request that is no longer open");
             return;
         };
         if matches!(call.part(server), CallPart::Waiting) {

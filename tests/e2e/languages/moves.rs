@@ -42,7 +42,7 @@ fn what_refers_to_a_moved_file_is_updated_in_the_same_prompt_and_checkpoint() {
     session.respond(&prompt, json!({ "decision": "allow", "scope": "once" })).unwrap();
     session.wait_done(&turn);
     let (report, failed) = results(&project).remove(1);
-    assert!(!failed && report.contains("updated what refers to the moved files: a.word, b.word"), "{report}");
+    assert!(!failed && report.contains("updated references to the moved files: a.word, b.word"), "{report}");
     assert!(!project.path("a.word").exists());
     assert_eq!(project.read("c.word"), moved());
     assert_eq!(client.editor.text(&project.uri("b.word")), "use c\ntyped use alpha\n");
@@ -62,7 +62,7 @@ fn a_server_that_does_not_say_what_goes_with_a_move_costs_a_note() {
     let client = open(&project, "follows and sticks");
     unasked(&client).run("go");
     let (report, failed) = results(&project).remove(1);
-    let note = "What refers to the moved files was not updated, because the language server did not answer within 15 s";
+    let note = "References to the moved files were not updated, because the language server did not answer within 15 s";
     assert!(!failed && report.contains(note), "{report}");
     assert_eq!(
         (project.read("c.word"), project.read("b.word")),
@@ -88,7 +88,7 @@ fn a_wrapped_server_is_asked_what_goes_with_a_move() {
     client.editor.open(&project.uri("b.word"), USING);
     unasked(&client).run("go");
     let (report, failed) = results(&project).remove(1);
-    assert!(!failed && report.contains("updated what refers to the moved files: a.word, b.word"), "{report}");
+    assert!(!failed && report.contains("updated references to the moved files: a.word, b.word"), "{report}");
     assert_eq!(project.read("c.word"), moved());
     assert_eq!(client.editor.text(&project.uri("b.word")), USING.replace("use a\n", "use c\n"));
 }

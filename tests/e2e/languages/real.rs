@@ -262,7 +262,7 @@ fn typescript_language_server_updates_the_imports_of_a_file_that_is_moved() {
             assert_eq!(text, expected);
             assert!(project.read("deep/uno.ts").contains("number + number"));
         });
-        assert!(results[1].contains("updated what refers to the moved files: two.ts"), "{}", results[1]);
+        assert!(results[1].contains("updated references to the moved files: two.ts"), "{}", results[1]);
     }
 }
 

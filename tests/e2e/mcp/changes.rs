@@ -81,7 +81,7 @@ fn a_swapped_script_is_not_started_again_until_it_is_approved() {
         let why = server["notes"].to_string();
         event["type"] == "mcp_changed"
             && server["state"] == "waitingForApproval"
-            && why.contains("another than the one you approved")
+            && why.contains("changed since you approved it")
     });
     session.wait_done(&turn);
     assert!(!project.path("swapped.txt").exists(), "nobody has approved the swapped script");

@@ -251,7 +251,7 @@ commands.delete = {
 }
 
 commands.takeover = {
-  text = 'continue here what is open in another window; force: even while a turn runs there',
+  text = 'continue a session of another window here; force: even while a turn runs there',
   complete = fixed({ 'force' }),
   run = function(call)
     surface_of.with(function(surface)

@@ -462,7 +462,7 @@ impl Edits {
                 // The last text applies again, should the file come back.
                 Err(ReadError::NotFound { .. } | ReadError::NotOpen { .. }) => return,
                 Err(error) => {
-                    tracing::warn!(%error, "what a file became meanwhile is not known");
+                    tracing::warn!(%error, "the later content of a file is not known");
                     return;
                 }
             };

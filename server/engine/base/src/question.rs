@@ -242,7 +242,10 @@ impl QuestionDraft {
             description: description.into(),
         };
         let options = vec![
-            option(PLAN_REJECT, "Plan mode goes on. Say what is missing, or say nothing and write it next."),
+            option(
+                PLAN_REJECT,
+                "Plan mode continues. Write what should change, or send an empty note and write it next.",
+            ),
             option(PLAN_ACCEPT, "The agent carries it out and asks as it did before plan mode."),
             option(
                 PLAN_ACCEPT_EDITS,
@@ -268,7 +271,7 @@ impl QuestionDraft {
             description: description.into(),
         };
         let options = vec![
-            option(LIMIT_STOP, "The turn ends; what was done is kept."),
+            option(LIMIT_STOP, "The turn ends; finished work is kept."),
             option(LIMIT_GO_ON, "The conversation is compacted and the agent continues."),
         ];
         let inquiry = Inquiry { question, header: "Turn limit".to_owned(), options, multi_select: false };
@@ -309,7 +312,7 @@ impl QuestionDraft {
             description: description.into(),
         };
         let options = vec![
-            option(REST_STOP, "The turn ends; what was done is kept."),
+            option(REST_STOP, "The turn ends; finished work is kept."),
             option(REST_RETRY, "The model is asked at once, another one if you have chosen another."),
         ];
         let inquiry = Inquiry { question, header: "Rate limit".to_owned(), options, multi_select: false };

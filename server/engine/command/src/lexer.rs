@@ -44,7 +44,7 @@ pub(super) const ARITHMETIC: &str = "an arithmetic expression can run commands";
 pub(super) const PARAMETER: &str = "a parameter expansion with an operator can run commands";
 pub(super) const ANSI_QUOTES: &str = "a control character in `$'...'`, or `$\"...\"`, is not read";
 pub(super) const UNCLOSED: &str = "a quote or bracket is not closed";
-pub(super) const TILDE: &str = "a tilde stands for a folder that is not known";
+pub(super) const TILDE: &str = "a tilde names a folder that is not known";
 pub(super) const HISTORY: &str = "an exclamation mark can stand for an earlier command";
 
 /// Whether a byte ends an unquoted word.

@@ -166,7 +166,7 @@ impl LineWalker {
 
     fn problems(&mut self, text: &str, script: &ShellScript) {
         if let Some(bad) = text.chars().find(|c| is_unreadable(*c)) {
-            self.unknown(text, format!("the character U+{:04X} stands in it", u32::from(bad)), false);
+            self.unknown(text, format!("it contains the character U+{:04X}", u32::from(bad)), false);
         }
         for problem in &script.problems {
             let part = text.get(problem.start..problem.end).unwrap_or(text);
@@ -350,7 +350,7 @@ impl LineWalker {
         }
         let name = &raw.words[0];
         if name.expands || !name.problems.is_empty() {
-            self.unknown(slice, "what names the program is not plain text", true);
+            self.unknown(slice, "the name of the program is not plain text", true);
         }
         if raw.words.iter().any(|word| braces::words(&word.source) > braces::MAX_WORDS) {
             let reason = format!("its braces stand for more than {} words", braces::MAX_WORDS);
@@ -408,7 +408,7 @@ impl LineWalker {
         if let Some((_, value)) = value.cloned() {
             let rest: Vec<&str> = argv.iter().skip(1).map(|word| word.text.as_str()).collect();
             let line = format!("{value} {}", rest.join(" "));
-            self.unknown(slice, "what names the program is not plain text", true);
+            self.unknown(slice, "the name of the program is not plain text", true);
             if self.depth < MAX_SCRIPTS {
                 self.script(&line, place, OuterWrapper { wrapped: true, inside: None });
             }
@@ -529,7 +529,7 @@ impl LineWalker {
         }
         let Some(name) = argv.first() else { return };
         if !name.literal {
-            self.unknown(&text, "what names the program is not plain text", true);
+            self.unknown(&text, "the name of the program is not plain text", true);
         }
         self.depth += 1;
         let pending = PendingCommand { argv, assignments, text, touches: Vec::new(), documents: Vec::new() };

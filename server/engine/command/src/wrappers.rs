@@ -327,7 +327,7 @@ fn through(wrapper: &WrapperSyntax, arguments: &[CommandWord], found: &mut Wrapp
             found.inner.push(InnerCommand::Script(join(&rest[1..])));
         }
         if inner.as_ref().is_some_and(is_reserved) {
-            found.inner.push(InnerCommand::Anything("a reserved word stands where a program is named"));
+            found.inner.push(InnerCommand::Anything("a reserved word is in the place of a program"));
         }
         found.inner.extend(inner);
     }

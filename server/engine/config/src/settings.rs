@@ -181,7 +181,7 @@ pub enum SettingsError {
         within: AbsPath,
     },
     /// Another process writes it all the time.
-    #[error("{file} is being written by somebody else; try again")]
+    #[error("{file} is being written by another process; try again")]
     Busy {
         /// The file.
         file: AbsPath,

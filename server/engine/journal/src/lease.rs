@@ -174,7 +174,7 @@ impl Lease {
         }
         if let Err(error) = made.and_then(|()| put(&self.note(), writer)) {
             // Only a note: a process that wants to write gets less information.
-            tracing::warn!(%error, "who writes the session could not be noted");
+            tracing::warn!(%error, "the writer of the session could not be recorded");
         }
     }
 

@@ -146,7 +146,7 @@ impl<E: JournalEntry> JournalLines<E> {
                 self.skipped += u64::from(!is_whole);
                 self.after_damage |= !is_whole;
                 if !self.seen.is_new(line.written, &self.line) {
-                    tracing::warn!(path = %self.path.display(), "a line stands in the journal twice and counts once");
+                    tracing::warn!(path = %self.path.display(), "a line is in the journal twice; the second one is ignored");
                     return None;
                 }
                 let JournalLine { mut record, seq, written, v: _ } = line;

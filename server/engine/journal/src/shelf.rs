@@ -121,7 +121,7 @@ impl Shelf {
     pub fn get(&self, slot: &ShelfSlot) -> io::Result<Vec<u8>> {
         let read = self.read(slot);
         if let Err(error) = &read {
-            tracing::warn!(%error, "what has left memory cannot be read back");
+            tracing::warn!(%error, "older entries cannot be read back");
             self.condemn();
         }
         read

@@ -438,8 +438,7 @@ impl Journal {
             _ => "See to the disk",
         };
         let message = format!(
-            "The session's {what} cannot be written ({path}): {error}. The session goes on and what is new is kept in \
-             memory ({waiting} records by now) and tried again until it is written. {advice}; what waits is lost if \
+            "The session's {what} cannot be written ({path}): {error}. The session continues and new records are kept in memory ({waiting} records by now) and tried again until it is written. {advice}; what waits is lost if \
              kode-ls ends before."
         );
         writer.news.push_back(StorageNews { message, recovered: false });

@@ -145,7 +145,7 @@ pub(crate) fn of_request(server: &str, error: &ServiceError) -> McpFailure {
     match error {
         ServiceError::McpError(error) => McpFailure::permanent(
             format!("the server answered with an error: {}", error.message),
-            "Look at the arguments.",
+            "Check the arguments.",
         ),
         ServiceError::TransportSend(error) => of_transport(server, error.error.as_ref()),
         ServiceError::TransportClosed => {

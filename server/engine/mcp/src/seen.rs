@@ -68,7 +68,7 @@ pub(crate) fn accept(state: &AbsPath, server: &str, now: ToolDescriptions) -> io
 fn read(state: &AbsPath) -> io::Result<StoredDescriptions> {
     match std::fs::read(state.join(FILE)) {
         Ok(json) => Ok(serde_json::from_slice(&json).unwrap_or_else(|error| {
-            tracing::warn!(%error, "what tools of MCP servers said cannot be read and is forgotten");
+            tracing::warn!(%error, "the stored descriptions of MCP tools cannot be read and are dropped");
             StoredDescriptions::default()
         })),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(StoredDescriptions::default()),

@@ -669,12 +669,11 @@ fn why_waiting(entry: &Declaration, state: &ServerTable) -> Option<String> {
     match &before.approval {
         Approval::Waiting(_) => state.servers[at].reason(),
         Approval::Approved if before.value == entry.value => Some(
-            "A file that its entry names is another than the one you approved. Look at it, and approve it to have the server \
-             started."
+            "A file that its entry names has changed since you approved it. Review it, and approve it to start the server."
                 .to_owned(),
         ),
         Approval::Approved => {
-            Some("Its entry is another than the one you approved. Look at it, and approve it.".to_owned())
+            Some("Its entry has changed since you approved it. Review it, and approve it.".to_owned())
         }
         Approval::NotNeeded => None,
     }

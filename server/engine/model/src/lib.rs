@@ -456,7 +456,7 @@ impl ModelError {
     pub fn hint(&self) -> &'static str {
         match self.kind {
             ModelErrorKind::Configuration => {
-                "Check the profile's key and address, or choose the profile `demo`, which needs neither."
+                "Run `kode-ls setup` in a terminal, or choose the profile `demo`, which needs no key."
             }
             ModelErrorKind::Authentication => "Check the API key and the address it is for.",
             ModelErrorKind::BadRequest => {

@@ -201,7 +201,7 @@ fn certificates_in(file: &Path) -> Result<Vec<Certificate>, String> {
     }
     let text = std::fs::read(file).map_err(|error| unreadable(error.to_string()))?;
     let found = Certificate::from_pem_bundle(&text).map_err(|error| unreadable(causes(&error)))?;
-    if found.is_empty() { Err(unreadable("there are none in it".to_owned())) } else { Ok(found) }
+    if found.is_empty() { Err(unreadable("it contains no certificates".to_owned())) } else { Ok(found) }
 }
 
 #[cfg(test)]

@@ -260,7 +260,7 @@ impl Worktree {
         rename(&self.path, &aside).await?;
         let is_clean = match runner.run(&aside, &format!("{GIT} status --porcelain"), &never).await {
             Ok(changes) if changes.trim().is_empty() => Ok(()),
-            Ok(_) => Err("somebody works in it".to_owned()),
+            Ok(_) => Err("it is in use".to_owned()),
             Err(reason) => Err(reason),
         };
         if let Err(reason) = is_clean {
@@ -324,8 +324,7 @@ impl Worktree {
             }
             WorktreeEnd::Unknown { reason } => {
                 let text = format!(
-                    "It worked in a git worktree that is still there: `{path}`, branch `{branch}`. What is in it could not be \
-                     told: {reason}."
+                    "It worked in a git worktree that is still there: `{path}`, branch `{branch}`. Its content could not be read: {reason}."
                 );
                 (text, data(true, json!({ "problem": reason })))
             }

@@ -94,7 +94,7 @@ impl fmt::Display for NotKeptReason {
             Self::OutOfTime => formatter.write_str("there was no time to read it"),
             Self::PermissionDenied => formatter.write_str("it cannot be read: permission denied"),
             Self::NotCovered => {
-                formatter.write_str("it was ignored, or there were too many files to look at")
+                formatter.write_str("it was ignored, or there were too many files to compare")
             }
             Self::NotAFile => formatter.write_str("it is not a regular file"),
             Self::Failed { error } => write!(formatter, "it could not be kept: {error}"),

@@ -165,7 +165,7 @@ impl<'session> PatchPlan<'session> {
         let patched = PatchedText::of(&text, sections, freshness == Freshness::Changed)
             .map_err(|refusal| section_refused(&text, &refusal, path, freshness))?;
         let name = format!("a section of `{path}`");
-        self.notes.extend(patched.notes.iter().map(|note| note_of(note, &name, "what is new in it")));
+        self.notes.extend(patched.notes.iter().map(|note| note_of(note, &name, "its new part")));
         let edits = compose_edits(&first, &patched.edits);
         let new_text = apply_edits(&base.text, &edits);
         refuse_unwritable(&base, &new_text, path)?;
@@ -178,7 +178,7 @@ impl<'session> PatchPlan<'session> {
         if *new_text == *base.text {
             return Err(ToolError::new(
                 ToolErrorKind::Mismatch,
-                format!("`{path}` was not changed: the patch leads to the text that stands there"),
+                format!("`{path}` was not changed: the patch results in the text that it already has"),
                 "Leave the file out of the patch, or give the lines that should stand there.",
             ));
         }
@@ -267,9 +267,8 @@ changes that belong together; either all of them are made or none.
 *** End Patch
 
 - Read a file first in this session; a patch of an unread file is refused. Paths are relative to the working folder.
-- `*** Move to:` is optional, and `@@` may stand alone. A line after `@@` is a line of the file above the passage.
-- Lines that stay or go are copied exactly, without line numbers. Give 3 lines that stay on either side. Together they stand in \
-the file once, or once below the `@@` line; else the patch is refused.
+- `*** Move to:` is optional, and `@@` may be alone. A line after `@@` is a line of the file above the passage.
+- Lines that stay or go are copied exactly, without line numbers. Give 3 lines that stay on either side. Together they occur in the file once, or once below the `@@` line; else the patch is refused.
 - `*** End of File` below a passage says that it ends the file. A passage of `+` lines alone is put at the file's end.
 - Encoding, line endings and permissions are kept. What the user types meanwhile is kept, too.";
 

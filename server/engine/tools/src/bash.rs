@@ -411,7 +411,7 @@ fn not_started(error: &ShellError) -> ToolError {
             "Check that the command is right for that folder, then run it again."
         }
         ShellError::Sandbox { .. } => {
-            "Nothing was run. Tell the user; `kode-ls doctor` says what is missing. Work with the other tools until then."
+            "Nothing was run. Tell the user; `kode-ls doctor` names the missing parts. Work with the other tools until then."
         }
         ShellError::Fault => "Do not repeat the same call; the log has the details.",
         ShellError::Start { .. } => {

@@ -85,7 +85,7 @@ impl Tool for BashOutput {
         }
         let filter = input.filter.as_deref().map(matcher).transpose()?;
         // Whether there is such a command is known only when the call runs: another one may start it first.
-        let title = format!("Look at {}", describe(context.shell.tasks(), id));
+        let title = format!("Read {}", describe(context.shell.tasks(), id));
         let (id, wait) = (id.to_owned(), input.block.then(|| Duration::from_millis(timeout)));
         let run = move |context: CallContext| look(id, wait, filter, context).boxed();
         Ok(CallPlan { title, touches: Vec::new(), action: CallAction::Run(Box::new(run)) })

@@ -61,7 +61,7 @@ Replaces a passage of a file or an open document. Prefer this to Write for exist
 leaves everything else as it is.
 
 - Read the file first in this session; an edit of an unread file is refused.
-- old_string must stand in the file exactly once, indentation included and without the line numbers of Read. Add \
+- old_string must occur in the file exactly once, indentation included and without the line numbers of Read. Add \
 surrounding lines until it is unique, or set replace_all to replace every occurrence (useful to rename).
 - Copy indentation exactly. Line breaks and curly quotes need not be copied exactly; the file keeps its own.
 - To delete text give an empty new_string. To create a file give an empty old_string.
@@ -139,7 +139,7 @@ mod tests {
         let rig = rig_with("a.txt", "x\ny\nx\n").await;
         let error = edit(&rig, "a.txt", "x", "z").await.unwrap_err();
         assert_eq!((error.kind, error.code), (ToolErrorKind::Mismatch, Some(1)));
-        assert_eq!(error.message, "old_string stands 2 times in `a.txt`, at lines 1, 3");
+        assert_eq!(error.message, "old_string occurs 2 times in `a.txt`, at lines 1, 3");
         let all = json!({"file_path": "a.txt", "old_string": "x", "new_string": "z", "replace_all": "true"});
         let output = rig.call("Edit", all).await.unwrap();
         assert!(output.model_text.starts_with("Replaced 2 occurrences"));
@@ -196,7 +196,7 @@ mod tests {
                 "let value = compute(2);",
                 "y",
                 ToolErrorKind::Mismatch,
-                "old_string was not found in `a.txt`. The nearest passage stands at line 1:\n     1\tlet value = compute(1);\nLine 1 of old_string differs from line 1.",
+                "old_string was not found in `a.txt`. The nearest passage is at line 1:\n     1\tlet value = compute(1);\nLine 1 of old_string differs from line 1.",
             ),
         ] {
             let error = edit(&rig, file, old, new).await.unwrap_err();
@@ -232,10 +232,10 @@ mod tests {
         let rig = rig_with("a.py", text).await;
         let twice = edit(&rig, "a.py", "run(first)\nstop()", "x").await.unwrap_err();
         assert_eq!(twice.code, Some(1));
-        insta::assert_snapshot!(twice.message, @"old_string was not found in `a.py`. With another indentation or other characters it stands at lines 2, 5");
+        insta::assert_snapshot!(twice.message, @"old_string was not found in `a.py`. With another indentation or other characters it is at lines 2, 5");
         let uneven = edit(&rig, "a.py", "if b:\n\trun(first)\n      stop()", "x").await.unwrap_err();
         insta::assert_snapshot!(uneven.message, @r"
-        old_string was not found in `a.py`. The nearest passage stands at lines 4-6:
+        old_string was not found in `a.py`. The nearest passage is at lines 4-6:
              4	if b:
              5	        run(first)
              6	        stop()
@@ -245,7 +245,7 @@ mod tests {
         let shifted = "  if b:\n          run(first)\n          stop()";
         let shallow = edit(&rig, "a.py", shifted, "  if b:\nrun(other)").await.unwrap_err();
         insta::assert_snapshot!(shallow.message, @r"
-        old_string was not found in `a.py`. With another indentation it stands at lines 4-6:
+        old_string was not found in `a.py`. With another indentation it is at lines 4-6:
              4	if b:
              5	        run(first)
              6	        stop()

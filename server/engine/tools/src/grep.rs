@@ -346,7 +346,7 @@ impl SearchJob {
             ));
         } else if end < total {
             notes.push(format!(
-                "These are the {unit} {} to {end} of {total}. Go on with offset {end}, or narrow the search.",
+                "These are the {unit} {} to {end} of {total}. Continue with offset {end}, or narrow the search.",
                 self.offset + 1,
             ));
         } else if self.mode == OutputMode::Count && total > 0 {

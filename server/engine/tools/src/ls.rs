@@ -63,8 +63,8 @@ impl Tool for Ls {
             name: LS,
             kind: ToolKind::ReadOnly,
             concurrency_safe: true,
-            description: "Lists a folder and what is beneath it as a tree with mode and size in bytes, at most 1000 \
-                entries, the nearest first. What ignore files exclude is left out, and hidden files unless `all` is \
+            description: "Lists a folder and the entries below it as a tree with mode and size in bytes, at most 1000 \
+                entries, the nearest first. Ignored files are left out, and hidden files unless `all` is \
                 set. Files that are open in the editor but not saved yet are listed too. Use Glob to find files by \
                 name in a large tree.",
         }
@@ -109,7 +109,7 @@ impl Tool for Ls {
 fn folder(path: Option<&str>, workspace: &Workspace) -> Result<AbsPath, ToolError> {
     let Some(path) = path else { return Ok(workspace.cwd()) };
     let not_a_folder =
-        || invalid(format!("`path` is `{path}`, which is not a folder"), "Use Read to look at a file.");
+        || invalid(format!("`path` is `{path}`, which is not a folder"), "Use Read for a file.");
     let folder = match workspace.resolve(path) {
         Ok(Target::File(folder)) => folder,
         Ok(Target::Untitled(_)) => return Err(not_a_folder()),

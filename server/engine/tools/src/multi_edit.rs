@@ -86,7 +86,7 @@ const DESCRIPTION: &str = "\
 Makes several edits of one file or open document at once. Prefer this to Edit when one file has to change in more \
 than one place.
 
-- Each edit follows the rules of Edit: the file has been read, old_string stands there exactly once unless \
+- Each edit follows the rules of Edit: the file has been read, old_string occurs exactly once unless \
 replace_all is set.
 - The edits are made in their order, each on the result of the one before. See to it that no edit removes what a \
 later one looks for.
@@ -149,7 +149,7 @@ mod tests {
                 [("one", "1"), ("two", "2")],
                 ToolErrorKind::Mismatch,
                 Some(1),
-                "Edit 2: old_string stands 2 times in `a.txt`, at lines 2, 3",
+                "Edit 2: old_string occurs 2 times in `a.txt`, at lines 2, 3",
             ),
             (
                 [("one", "1"), ("x", "x")],

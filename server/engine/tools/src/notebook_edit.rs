@@ -96,7 +96,7 @@ impl Tool for NotebookEdit {
             return Err(ToolError::new(
                 ToolErrorKind::Mismatch,
                 format!("`{path}` was not changed: the cell already has exactly this source and no outputs"),
-                "Nothing needs to be written; go on with the next step.",
+                "Nothing needs to be written; continue with the next step.",
             ));
         }
         refuse_unwritable(&file, &apply_edits(&file.text, &edits), &path)?;

@@ -284,15 +284,17 @@ impl ReadOutcome {
         match total {
             Some(0) => text.push_str("[The file is empty]\n"),
             Some(total) if last < total => {
-                let _ = writeln!(text, "[Lines {first} to {last} of {total}; go on with offset {next}]");
+                let _ = writeln!(text, "[Lines {first} to {last} of {total}; continue with offset {next}]");
             }
             Some(total) if shown < total => {
                 let _ = writeln!(text, "[Lines {first} to {last} of {total}]");
             }
             Some(_) => {}
             None => {
-                let _ =
-                    writeln!(text, "[Lines {first} to {last}; more lines follow, go on with offset {next}]");
+                let _ = writeln!(
+                    text,
+                    "[Lines {first} to {last}; more lines follow, continue with offset {next}]"
+                );
             }
         }
         // UTF-8 goes without saying; anything else was found out by looking, and that is never silent.
@@ -362,9 +364,9 @@ mod tests {
         let lines: String = (1..=5_000).map(|number| format!("line {number}\n")).collect();
         rig.write("a.txt", lines);
         let text = read(&rig, json!({"file_path": "a.txt"})).await;
-        assert!(text.ends_with("  2000\tline 2000\n[Lines 1 to 2000 of 5000; go on with offset 2001]"));
+        assert!(text.ends_with("  2000\tline 2000\n[Lines 1 to 2000 of 5000; continue with offset 2001]"));
         let text = read(&rig, json!({"file_path": "a.txt", "offset": 4999, "limit": 1})).await;
-        assert_eq!(text, "  4999\tline 4999\n[Lines 4999 to 4999 of 5000; go on with offset 5000]");
+        assert_eq!(text, "  4999\tline 4999\n[Lines 4999 to 4999 of 5000; continue with offset 5000]");
         let text = read(&rig, json!({"path": "a.txt", "start_line": "4999", "end_line": "5000"})).await;
         assert_eq!(text, "  4999\tline 4999\n  5000\tline 5000\n[Lines 4999 to 5000 of 5000]");
     }
@@ -379,7 +381,7 @@ mod tests {
         let output = rig.call("Read", json!({"file_path": "large.txt"})).await.unwrap();
         assert!(output.model_text.len() < MAX_OUTPUT_BYTES + 100);
         let shown = output.structured.unwrap()["lines"].as_u64().unwrap();
-        let expected = format!("[Lines 1 to {shown} of 400; go on with offset {}]", shown + 1);
+        let expected = format!("[Lines 1 to {shown} of 400; continue with offset {}]", shown + 1);
         assert!(output.model_text.ends_with(&expected));
     }
 
@@ -432,7 +434,7 @@ mod tests {
         assert_eq!(
             output.model_text,
             format!(
-                " 40000\t{:030}\n 40001\t{:030}\n[Lines 40000 to 40001 of 50001; go on with offset 40002]",
+                " 40000\t{:030}\n 40001\t{:030}\n[Lines 40000 to 40001 of 50001; continue with offset 40002]",
                 40_000, 40_001
             )
         );
@@ -456,7 +458,7 @@ mod tests {
         file.set_len(500 << 20).unwrap();
         let output = rig.call("Read", json!({"file_path": "huge.log", "limit": 100})).await.unwrap();
         let ending = format!(
-            "   100\t{:030}\n[Lines 1 to 100; more lines follow, go on with offset 101]\n[The file is too long to be \
+            "   100\t{:030}\n[Lines 1 to 100; more lines follow, continue with offset 101]\n[The file is too long to be \
              changed with Edit or Write: 524288000 bytes, the limit is 67108864]",
             100
         );

@@ -107,11 +107,11 @@ pub(super) fn refuse_unread(file: &FileText, freshness: Freshness, path: &str) -
     match (freshness, &file.source) {
         (Freshness::Unread, _) => Err(mismatch(
             format!("`{path}` has not been read in this session"),
-            "Read it first, then edit what stands there.",
+            "Read it first, then edit its current text.",
         )),
         (Freshness::Changed, TextSource::Disk) => Err(mismatch(
             format!("`{path}` has changed on disk since it was read"),
-            "Read it again, then edit what stands there now.",
+            "Read it again, then edit its current text.",
         )),
         // Later typing of the user is safe: the edit is by content, and is rebased once more when it is made.
         (Freshness::Changed, TextSource::Document(_)) | (Freshness::Current, _) => Ok(()),
@@ -186,7 +186,7 @@ impl PassageReplacement<'_> {
         if passage.edits.len() > 1 && freshness == Freshness::Changed {
             return Err(mismatch(
                 format!(
-                    "`{path}` was changed by the user since it was read, and old_string stands there more than once"
+                    "`{path}` was changed by the user since it was read, and old_string occurs more than once"
                 ),
                 "Read it again before replacing every occurrence.",
             ));

@@ -99,7 +99,7 @@ pub(crate) async fn find(
         return Err(ToolError::new(
             ToolErrorKind::InvalidInput,
             "`symbol` is empty.",
-            "Give the name of a function, type, variable or another symbol as it stands in the file.",
+            "Give the name of a function, type, variable or another symbol as written in the file.",
         ));
     }
     let lines: Vec<Range<usize>> = line_ranges(&file.text);
@@ -132,7 +132,7 @@ pub(crate) async fn find(
             Some(range) => Ok(FoundSymbol { file, range }),
             None => Err(ToolError::new(
                 ToolErrorKind::NotFound,
-                format!("`{name}` does not stand in `{path}`."),
+                format!("`{name}` does not occur in `{path}`."),
                 "Search for it with Symbols and a `query`, or with Grep, and give the file that has it.",
             )),
         },
@@ -200,7 +200,7 @@ fn not_on_line(text: &str, lines: &[Range<usize>], (name, path): (&str, &str), l
     if places.is_empty() {
         return ToolError::new(
             ToolErrorKind::NotFound,
-            format!("`{name}` does not stand in `{path}`."),
+            format!("`{name}` does not occur in `{path}`."),
             "Search for it with Symbols and a `query`, or with Grep, and give the file that has it.",
         );
     }

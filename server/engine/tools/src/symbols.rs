@@ -49,7 +49,7 @@ impl Tool for Symbols {
             name: "Symbols",
             kind: ToolKind::ReadOnly,
             concurrency_safe: true,
-            description: "Lists what is declared in a file (`file_path`), or the declarations of the workspace that \
+            description: "Lists the declarations of a file (`file_path`), or the declarations of the workspace that \
                 fit a name (`query`), with their lines, as the language server knows them. Cheaper than reading a \
                 long file, and more exact than Grep for finding where a name is declared.",
         }

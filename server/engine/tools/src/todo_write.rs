@@ -78,11 +78,11 @@ fn todos(input: TodoWriteInput) -> Result<Vec<Todo>, ToolError> {
     let count = input.todos.len();
     if count > MAX_TODOS {
         let reason = format!("`todos` has {count} entries; there may be at most {MAX_TODOS}");
-        return Err(wrong(reason, "Join what belongs together, or leave out what is completed."));
+        return Err(wrong(reason, "Join related items, or leave out completed ones."));
     }
     if let Some(empty) = input.todos.iter().position(|todo| todo.content.trim().is_empty()) {
         let reason = format!("`todos[{empty}].content` is empty");
-        return Err(wrong(reason, "Say what is to be done, and write the list again."));
+        return Err(wrong(reason, "Name the task, and write the list again."));
     }
     let in_progress = input.todos.iter().filter(|todo| todo.status == StatusInput::InProgress).count();
     if in_progress > 1 {

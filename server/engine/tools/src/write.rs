@@ -83,7 +83,7 @@ Writes a whole file, creating it and its folders when needed.
 - To change part of an existing file use Edit: it costs far less and cannot lose the rest.
 - An existing file must have been read in this session, all of it, and not have changed since.
 - An existing file keeps its encoding, its line endings and its permissions.
-- Do not create documentation or other files nobody asked for.";
+- Do not create documentation or other files that were not asked for.";
 
 /// Refuses a change whose result the file's encoding cannot hold, before anybody is asked about it.
 pub(super) fn refuse_unwritable(file: &FileText, new_text: &str, path: &str) -> Result<(), ToolError> {
@@ -160,8 +160,7 @@ pub(super) fn edits_of_existing(
                     format!(
                         "`{path}` has only been read in part: Read shows the first {MAX_LINE_CHARS} characters of line {line}"
                     ),
-                    "Use Edit for the passage that has to change. To replace all of the file, remove it with Bash and write \
-                     it anew.",
+                    "Use Edit for the passage that has to change. To replace all of the file, remove it with Bash and write it again.",
                 ),
                 None => mismatch(
                     format!("`{path}` has only been read in part"),
@@ -174,7 +173,7 @@ pub(super) fn edits_of_existing(
     if *content == *file.text {
         return mismatch(
             format!("`{path}` already has exactly this content"),
-            "Nothing needs to be written; go on with the next step.",
+            "Nothing needs to be written; continue with the next step.",
         );
     }
     refuse_unwritable(file, &content, path)?;

@@ -123,7 +123,7 @@ test("a card names what the command does, what it is for and what confines it", 
         await chat.say("described");
         const card = chat.page.locator(".permission");
         await card.getByText("Clear the build").waitFor();
-        const risks = card.getByRole("list", { name: "What could go wrong" });
+        const risks = card.getByRole("list", { name: "Risks" });
         assert.match(await risks.innerText(), /rm -rf build dist deletes folders with all they contain/);
         assert.match(await risks.innerText(), /git push --force origin main replaces history on the remote/);
         // Where no sandbox can be set up, the card tells so.

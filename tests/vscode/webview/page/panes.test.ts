@@ -58,7 +58,7 @@ test("a rule is written, listed with where it stands, and removed again", () =>
         await chat.page.waitForSelector("text=Answer to begin");
         await chat.command({ name: "showRules" });
         const pane = chat.page.getByRole("region", { name: "Rules and trust" });
-        await pane.getByLabel("What the rule says").selectOption("deny");
+        await pane.getByLabel("Text of the rule").selectOption("deny");
         await pane.getByLabel("The rule", { exact: true }).fill("Bash(rm:*)");
         await pane.getByRole("button", { name: "Add" }).click();
         const row = pane.locator(".rule-row", { hasText: "Bash(rm:*)" });

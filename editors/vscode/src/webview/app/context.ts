@@ -14,7 +14,7 @@ export const AppContext = createContext<App | undefined>(undefined);
 /** The app. */
 export function useApp(): App {
     const app = useContext(AppContext);
-    if (!app) throw new Error("This part of the page stands outside of the app.");
+    if (!app) throw new Error("This part of the page is outside of the app.");
     return app;
 }
 

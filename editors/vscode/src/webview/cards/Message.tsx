@@ -50,7 +50,7 @@ export const RowView = memo(function RowView({ row }: { row: Row }) {
 
 /** The label of a row, for keyboard navigation. */
 export function rowLabel(row: Row): string {
-    if (row.kind === "looks") return counted(row.items.length, "look at the project", "looks at the project");
+    if (row.kind === "looks") return counted(row.items.length, "read of the project", "reads of the project");
     if (row.kind === "end") return "End of the turn";
     const { body } = row.item;
     switch (body.type) {

@@ -113,7 +113,7 @@ function Reasons({ prompt }: { prompt: PermissionPrompt }) {
     return (
         <>
             {risks.length > 0 && (
-                <ul class="risks" aria-label="What could go wrong">
+                <ul class="risks" aria-label="Risks">
                     {risks.map((risk, index) => (
                         <li key={index}>
                             <Icon name="warning" />

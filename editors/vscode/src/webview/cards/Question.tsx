@@ -229,8 +229,8 @@ function Plan({ question, plan }: { question: Question; plan: string }) {
                 <input
                     type="text"
                     class="tell"
-                    placeholder="What to change in the plan"
-                    aria-label="What to change in the plan"
+                    placeholder="Changes to the plan"
+                    aria-label="Changes to the plan"
                     value={words}
                     onInput={(event) => setWords(event.currentTarget.value)}
                     onKeyDown={(event) => {

@@ -77,7 +77,7 @@ export function codeFrame(code: string, info: string): string {
         `${escapeHtml(language || "text")}</span>${button("copy", "Copy", "Copy this code")}` +
         (language === "mermaid" ? button("source", "Source", "Show the source of the diagram") : "") +
         `${button("insert", "Insert", "Insert this code at the cursor of the editor")}` +
-        `${button("apply", "Apply", "Apply: in the place of what is selected, or by the agent where it belongs")}</div>` +
+        `${button("apply", "Apply", "Apply: replace the selection, or let the agent put the code where it belongs")}</div>` +
         `<pre tabindex="0" role="region" aria-label="Code${language ? `, ${escapeHtml(language)}` : ""}">` +
         `<code>${escapeHtml(exact(code.replace(/\n$/, "")))}</code></pre></div>`
     );

@@ -256,7 +256,7 @@ function NewRule({ onChange }: Changing) {
             }}
         >
             <select
-                aria-label="What the rule says"
+                aria-label="Text of the rule"
                 value={behavior}
                 onChange={(event) => setBehavior(event.currentTarget.value as RuleBehavior)}
             >

@@ -143,8 +143,8 @@ const TODOS_STALE: &str = "The todo list was not written for a while. If the wor
     TodoWrite, also where its entries are out of date; if it does not help here, go on without. Do not mention this to \
     the user.";
 
-const STEERED: &str = "The user wrote the last message while you were working. Take it into account and go on with the \
-    work, unless it says otherwise; where it contradicts what was asked before, it counts.";
+const STEERED: &str = "The user wrote the last message while you were working. Take it into account and continue the \
+    work, unless it says otherwise; where it contradicts an earlier message, it applies.";
 
 const PLAN_RULES: &str = "The user has set the mode to plan: look and think, and change nothing. Edits are refused, and \
     so are commands that do more than look. When the plan is ready, call ExitPlanMode with the whole of it; the user \
@@ -155,7 +155,7 @@ fn mode_text(known: Mode, now: Mode) -> String {
         Mode::Plan => return PLAN_RULES.to_owned(),
         Mode::Default => "edits and commands are asked for first",
         Mode::AcceptEdits => "edits in the workspace run, commands are asked for first",
-        Mode::DontAsk => "nothing is asked for, and what is not allowed beforehand is refused",
+        Mode::DontAsk => "no permission is asked for, and calls that no rule allows are refused",
         Mode::BypassPermissions => "edits and commands run",
         Mode::Approval => "everything is asked for first",
         Mode::Readonly => "edits are refused",
@@ -171,7 +171,7 @@ fn failed_text(files: &[String]) -> String {
         more => format!(" and {more} more"),
     };
     format!(
-        "An edit failed for what stands in the file. Read {}{more} again before you edit there.",
+        "An edit did not match the text of the file. Read {}{more} again before you edit there.",
         named.join(", ")
     )
 }
@@ -276,7 +276,7 @@ fn todo_reminder(state: &SessionState, stale: u32) -> Option<(TodoReminderReason
         TodoReminderReason::Stale if todos.is_empty() => TODOS_STALE.to_owned(),
         TodoReminderReason::Stale => format!("{TODOS_STALE} It is now: {list}"),
         TodoReminderReason::Changed => format!(
-            "The todo list has changed. Go on with what is in progress; do not mention this to the user. It is now: \
+            "The todo list has changed. Continue the task in progress; do not mention this to the user. It is now: \
             {list}"
         ),
     };

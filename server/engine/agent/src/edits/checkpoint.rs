@@ -438,12 +438,12 @@ impl Edits {
                 return Err(format!("it was a link to `{}`", target.display()));
             }
             FileBefore::Image { image: FileImage::NotKept { reason } } => {
-                return Err(format!("what it was is not known: {reason}"));
+                return Err(format!("its earlier content is not known: {reason}"));
             }
         };
         let blobs = self.blobs.clone();
         let bytes = blocking(move || blobs.get(&id)).await;
-        let bytes = bytes.map_err(|error| format!("what it was cannot be read: {error}"))?;
+        let bytes = bytes.map_err(|error| format!("its earlier content cannot be read: {error}"))?;
         encoding::decode(&bytes).map(|decoded| decoded.text).map_err(|_| "it is not text".to_owned())
     }
 
@@ -461,7 +461,7 @@ impl Edits {
         if !self.core.state().can_rewind(turn)
             && let Err(error) = self.core.mend()
         {
-            tracing::warn!(%error, "what has left memory is lost until the journal can be read");
+            tracing::warn!(%error, "older entries cannot be shown until the journal can be read");
         }
         let (turn, resolution) = (turn.clone(), resolution.clone());
         self.core.commit_when_idle(Record::Rewound { turn, resolution, files })?;

@@ -127,7 +127,7 @@ impl Edits {
         let shell = self.shell.elsewhere(top.clone());
         let outcome = shell.run(spec, |_| {}, &CancellationToken::new()).await.ok()?;
         if outcome.exit != Exit::Code(0) || outcome.output.cut > 0 {
-            tracing::debug!(exit = ?outcome.exit, %top, "git does not say what is committed");
+            tracing::debug!(exit = ?outcome.exit, %top, "git does not report the committed files");
             return None;
         }
         Some(outcome.output.text)

@@ -50,7 +50,7 @@ impl Edits {
         let remarks = (!pending.remarks.is_empty()).then(|| {
             let lines = pending.remarks.iter().map(|remark| format!("- {}", remark.replace('\n', "\n  ")));
             reminder(&format!(
-                "What the user said when deciding about your changes:\n{}",
+                "Comments of the user on your changes:\n{}",
                 lines.collect::<Vec<_>>().join("\n")
             ))
         });
@@ -89,7 +89,8 @@ impl Edits {
 
     fn describe(&self, news: &[HunkNews]) -> String {
         let mut text =
-            "What the user did to your changes since. Do not make them again unless asked to:".to_owned();
+            "The user has edited or undone some of your changes. Do not make them again unless asked to:"
+                .to_owned();
         for one in news.iter().take(MAX_TOLD) {
             // A name is data: it must not be able to begin a line of its own.
             let path = self.workspace.display(&one.target).replace(char::is_control, "\u{fffd}");

@@ -125,7 +125,7 @@ impl SessionHistory {
         self.edits.write_typing(&mut book);
         let state = self.core.state();
         if state.shelf().is_some_and(|shelf| shelf.is_damaged()) {
-            return Err(io::Error::other("what has left memory is to be made anew from the journal first"));
+            return Err(io::Error::other("older entries must be read from the journal first"));
         }
         let skipped = lock(&self.base.newest).skipped;
         let offset = self.core.journal().begin_anew()?;
@@ -145,7 +145,7 @@ impl SessionHistory {
             (Some(_), None) | (None, Some(_)) => false,
         };
         if !is_same {
-            tracing::info!(session = %self.core.id(), "no base is written: what had left memory was made anew");
+            tracing::info!(session = %self.core.id(), "no base is written: older entries were read from the journal again");
             return;
         }
         let write = || {

@@ -43,7 +43,7 @@ pub enum PagingError {
     )]
     UnknownWindow(WindowId),
     /// The disk.
-    #[error("what the session keeps on disk cannot be read: {0}")]
+    #[error("older entries of the session cannot be read: {0}")]
     Storage(#[from] io::Error),
 }
 

@@ -75,7 +75,7 @@ impl EnvironmentFile {
             };
             match hooks.environment.shell.run_piped(spec, cancel).await {
                 Ok(piped) => hooks.environment.shell.export(exported(&piped.stdout)),
-                Err(error) => tracing::warn!(error, "what a hook exports could not be read"),
+                Err(error) => tracing::warn!(error, "the exports of a hook could not be read"),
             }
         }
         let path = self.0.clone();

@@ -138,7 +138,7 @@ impl HookRunner {
             }
         };
         let hint =
-            "Look at what they run (`agent/hooks/list`), and approve of the settings if you want them to.";
+            "Review their commands (`agent/hooks/list`), and approve the settings if you want to run them.";
         self.main_thread().notice_of(NoticeKind::Hook, turn, (NoticeLevel::Warning, &text, hint));
     }
 

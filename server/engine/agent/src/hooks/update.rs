@@ -162,7 +162,7 @@ impl HookRunner {
     pub(crate) async fn apply_updates(&self, updates: PermissionUpdates) -> Vec<Grant> {
         let (grants, problems) = self.update(updates).await;
         for problem in problems {
-            tracing::warn!(problem, "what a hook changes of the permissions is not done");
+            tracing::warn!(problem, "a permission change of a hook was not applied");
         }
         grants
     }

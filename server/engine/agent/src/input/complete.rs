@@ -134,9 +134,14 @@ impl Completer {
     async fn mentions(&self, typed: &str, known: &CompletionSources) -> Vec<Completion> {
         let mut found = Vec::new();
         let fixed = [
-            (CompletionKind::Diagnostics, "diagnostics", "what language servers say", known.can_diagnose),
+            (
+                CompletionKind::Diagnostics,
+                "diagnostics",
+                "problems that language servers report",
+                known.can_diagnose,
+            ),
             (CompletionKind::Diff, "diff", "changes since the last commit", true),
-            (CompletionKind::Diff, "diff:staged", "what the next commit would hold", true),
+            (CompletionKind::Diff, "diff:staged", "the staged changes", true),
         ];
         for (kind, label, detail, is_there) in fixed {
             if is_there && label.starts_with(typed) {

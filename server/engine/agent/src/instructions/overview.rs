@@ -28,7 +28,8 @@ const MAX_DEPTH: usize = 3;
 const MAX_BYTES: usize = 6 << 10;
 
 /// The heading.
-const HEAD: &str = "What lies in the working directory, as it was when the session began (ignored and hidden files are left out):";
+const HEAD: &str =
+    "Files in the working directory when the session began (without ignored and hidden files):";
 
 /// The names in one folder.
 #[derive(Debug, Default)]

@@ -296,7 +296,7 @@ fn break_off(core: &Arc<Core>, state: &mut SessionState, turn: TurnId) {
     // Unread attachments are gone: the files may be others by now.
     let is_lost = state.running.prompt.as_ref().is_some_and(|pending| !pending.prompt.parts().is_empty());
     let hint = match is_lost {
-        true => "What went with the prompt had not been read yet: hand it in again.",
+        true => "The attachments of the prompt had not been read yet: send it again.",
         false => "Send `continue` to resume from here.",
     };
     core.commit_to(state, interrupted(&turn, hint));

@@ -53,7 +53,7 @@ pub(super) fn hold(journal: &Path) -> io::Result<Option<File>> {
         Ok(file) => file,
         // Any other error does not mean that it is open.
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
-            tracing::debug!(%error, path = %journal.display(), "a journal that cannot be opened is nobody's");
+            tracing::debug!(%error, path = %journal.display(), "a journal that cannot be opened has no owner");
             return Ok(None);
         }
         Err(error) => return Err(error),
@@ -78,6 +78,6 @@ pub(super) fn trash(workspace: &Path, prefix: &str) -> Vec<PathBuf> {
 /// Removes renamed folders. A failure is retried by the next cleanup.
 pub(super) fn empty(trash: &Path) {
     if let Err(error) = std::fs::remove_dir_all(trash) {
-        tracing::warn!(%error, path = %trash.display(), "what was deleted still takes room");
+        tracing::warn!(%error, path = %trash.display(), "deleted files still use disk space");
     }
 }

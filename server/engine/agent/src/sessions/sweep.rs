@@ -92,7 +92,7 @@ pub(super) fn remove(path: &Path, swept: &mut SweepReport) {
             swept.files += 1;
             swept.bytes += bytes;
         }
-        Err(error) => tracing::warn!(%error, path = %path.display(), "a file that nobody needs stays"),
+        Err(error) => tracing::warn!(%error, path = %path.display(), "an unused file stays"),
     }
 }
 

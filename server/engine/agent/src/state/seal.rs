@@ -38,14 +38,14 @@ fn recommendations(call: &ToolCallItem, agent: Option<&AgentId>) -> Vec<String> 
                 vec!["It had begun: check what its sub-agent did before you give the task again.".to_owned()];
             if let Some(agent) = agent {
                 said.push(format!(
-                    "Pass `{agent}` as `resume` to let the sub-agent go on with what it knows."
+                    "Pass `{agent}` as `resume` to let the sub-agent continue with its context."
                 ));
             }
             return said;
         }
         (CallState::Executing, Some(ToolKind::Execute)) => &[
             "It had begun: check what it did, inside and outside the workspace, before you repeat it.",
-            "Look at files, processes and other systems that the command changes; what it started may still run.",
+            "Check the files, processes and other systems that the command changes; its processes may still run.",
         ],
         (CallState::Executing, Some(ToolKind::Write)) => &[
             "It had begun: the change may have been made or not.",

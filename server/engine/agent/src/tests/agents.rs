@@ -245,7 +245,7 @@ async fn a_type_has_its_own_tools_mode_and_limit_and_the_call_must_be_right() {
         assert!(*is_error && content.contains(expected), "{id}: {content}");
     }
     let (_, short, is_error) = &answers[5];
-    assert!(*is_error && short.contains("stopped after 1 model call.\nIts last words:\nso far"), "{short}");
+    assert!(*is_error && short.contains("stopped after 1 model call.\nIts last output:\nso far"), "{short}");
     let inner: Vec<_> = results(&team.asked("careful work")[1]);
     let outcomes: Vec<_> = inner.iter().map(|(id, _, is_error)| (id.as_str(), *is_error)).collect();
     assert_eq!(outcomes, [("p0", true), ("p1", true), ("p2", true), ("p3", false)], "{inner:?}");

@@ -53,9 +53,7 @@ pub(super) async fn ask(
         (QuestionKind::Choice, None) => {
             let hint = match feedback {
                 Some(words) => format!("They said: {words}"),
-                None => {
-                    "Go on with what seems best and say what you assumed, or stop if you cannot.".to_owned()
-                }
+                None => "Choose the best option and state your assumption, or stop if you cannot.".to_owned(),
             };
             Err(ToolError::new(ToolErrorKind::Denied, "The user did not answer.", hint))
         }
@@ -157,7 +155,7 @@ pub(super) fn set_mode(turn: TurnContext<'_>, mode: Mode) -> Result<ToolOutput, 
         let hint = if mode == Mode::Plan {
             "Go on planning, and call ExitPlanMode with the whole plan when it is ready."
         } else {
-            "Go on with the work."
+            "Continue the work."
         };
         let message = format!("The session is in mode {} already.", mode.name());
         return Err(ToolError::new(ToolErrorKind::Failed, message, hint));
@@ -212,6 +210,6 @@ fn only_main(turn: TurnContext<'_>) -> Result<(), ToolError> {
     Err(ToolError::new(
         ToolErrorKind::Forbidden,
         "The mode and the todo list are the main conversation's.",
-        "Go on without; say in your answer what is left to do.",
+        "Continue without it, and list the remaining work in your answer.",
     ))
 }

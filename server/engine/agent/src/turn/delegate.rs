@@ -53,8 +53,8 @@ pub(crate) const AGENT_MODEL_CALL_LIMIT: u32 = 50;
 const NOT_RESUMED: &str = "its sub-agent could not go on after the server had ended";
 
 /// The note to a sub-agent that begins with a copy of its caller's conversation.
-const FORKED: &str = "What stands above is the conversation of the agent that calls you, up to this call. You are its sub-agent and \
-    have your own instructions: do the task below and nothing else of what was asked for above, and answer once.";
+const FORKED: &str = "The messages above are the conversation of the agent that calls you, up to this call. You are its sub-agent and \
+    have your own instructions: do the task below and no other task of the conversation, and answer once.";
 
 /// The shortest time between two reports of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
@@ -131,7 +131,7 @@ async fn start(
     let id = task.id();
     Ok(ToolOutput {
         model_text: format!(
-            "A sub-agent works on it in the background as {id}. Go on without it: you are told when it has ended. BashOutput \
+            "A sub-agent works on it in the background as {id}. Continue without it: a message reports its end. BashOutput \
              with this id gives its answer, with `block` as soon as there is one; KillShell ends it."
         ),
         display: format!("In the background as {id}"),
@@ -222,7 +222,7 @@ impl AgentWork<'_> {
             Some(worktree) if worktree.is_there().await => return Ok(place(worktree)),
             Some(worktree) if is_resumed => {
                 let message = format!("The worktree `{}` of the sub-agent is gone.", worktree.path);
-                let hint = "Begin a new sub-agent for what is left to do.";
+                let hint = "Start a new sub-agent for the remaining work.";
                 return Err(ToolError::new(ToolErrorKind::NotFound, message, hint));
             }
             Some(_) | None => {}
@@ -489,7 +489,7 @@ fn result(
             (ToolErrorKind::Failed, "Pass its id as `resume` to let it go on, or do the rest yourself.")
         }
     };
-    let partial = if answer.is_empty() { String::new() } else { format!("\nIts last words:\n{answer}") };
+    let partial = if answer.is_empty() { String::new() } else { format!("\nIts last output:\n{answer}") };
     let message = format!("The sub-agent {id} {why}.{partial}");
     Err(ToolError { structured: Some(Box::new(structured)), ..ToolError::new(kind_of, message, hint) })
 }

@@ -102,7 +102,7 @@ impl Tool for EmbeddedCommand {
     async fn plan(&self, input: EmbeddedInput, _context: &CallContext) -> Result<CallPlan, ToolError> {
         let EmbeddedInput { command } = input;
         let directory = self.directory.clone();
-        let title = format!("Run `{command}`, which stands in {}", self.place);
+        let title = format!("Run `{command}`, which is in {}", self.place);
         let touches = vec![Touch::Command {
             command: command.clone(),
             directory: directory.clone(),

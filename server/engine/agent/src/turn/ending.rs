@@ -56,7 +56,7 @@ impl TurnResult {
 pub(crate) fn failed(turn: TurnContext<'_>) -> TurnResult {
     tracing::error!(turn = %turn.id, "the turn panicked");
     let text = "The turn broke off because of a fault in kode-ls itself.".to_owned();
-    let hint = "What was done is kept; the log has the details.".to_owned();
+    let hint = "Finished work is kept; the log has the details.".to_owned();
     turn.notice(NoticeLevel::Error, text, Some(hint));
     match turn.conversation.is_main() {
         true => seal_all(&turn.services.core, ENDED_WITH_ERROR),

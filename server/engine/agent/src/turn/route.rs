@@ -70,7 +70,7 @@ impl<'a> Route<'a> {
             Trigger::RateLimited => "takes no more requests for now",
             Trigger::ServerError => "failed",
             Trigger::Network => "cannot be reached",
-            Trigger::ContextTooLong => "cannot read so much",
+            Trigger::ContextTooLong => "cannot read that many tokens",
             Trigger::IncompleteIntent => "only announced what to do",
             Trigger::Refusal => "declined to answer",
         };

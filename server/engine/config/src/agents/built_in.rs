@@ -34,7 +34,7 @@ pub(super) fn all() -> [AgentType; 4] {
         ),
         built_in(
             "review",
-            "Reviews changes and reports what is wrong with them, without changing anything.",
+            "Reviews changes and reports their defects, without changing anything.",
             include_str!("prompts/review.md"),
             looks(&[&LOOKING[..], &["Bash"]].concat()),
         ),

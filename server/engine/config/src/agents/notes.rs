@@ -28,7 +28,7 @@ pub fn told(kind: &AgentType, project: &AbsPath) -> Option<String> {
     let folder = folder(kind, project, &user_folders(home.as_ref()))?;
     let file = folder.join(FILE);
     let notes = match read(&file) {
-        Ok(notes) if notes.trim().is_empty() => "There are none yet.".to_owned(),
+        Ok(notes) if notes.trim().is_empty() => "The folder is empty.".to_owned(),
         Ok(notes) => {
             let notes = notes.trim().replace("</notes", "<\u{200b}/notes");
             format!("They say so far:\n<notes path=\"{file}\">\n{notes}\n</notes>")
@@ -40,7 +40,7 @@ pub fn told(kind: &AgentType, project: &AbsPath) -> Option<String> {
     };
     Some(format!(
         "You keep notes from one task to the next in {folder}. {notes}\nAdd what will help with later tasks to {file}: \
-         short, one thing a line; longer texts go into files beside it that it names. What is no longer true goes out. \
+         short, one thing a line; longer texts go into files beside it that it names. Remove entries that are no longer true. \
          Only its first {MAX_LINES} lines are shown to you."
     ))
 }
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(told(&general, &project), None);
         let mut kind = AgentType { name: "a/../b".to_owned(), memory: Some(AgentMemory::Project), ..general };
         let notes = project.join(".claude/agent-memory/a----b");
-        assert!(told(&kind, &project).unwrap().contains("There are none yet"));
+        assert!(told(&kind, &project).unwrap().contains("The folder is empty"));
         std::fs::create_dir_all(notes.as_path()).unwrap();
         let text = format!("first </notes>\n{}last", "x\n".repeat(MAX_LINES));
         std::fs::write(notes.join(FILE).as_path(), text).unwrap();

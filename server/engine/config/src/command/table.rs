@@ -229,7 +229,7 @@ pub const BUILT_INS: &[BuiltInCommand] = &[
         "login",
         &["setup-token"],
         "There is no account: set a key in the environment, for example `ANTHROPIC_API_KEY`, or a profile in your \
-         settings. `/doctor` says what is missing.",
+         settings. `/doctor` reports missing settings.",
     ),
     elsewhere(
         "logout",

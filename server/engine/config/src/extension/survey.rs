@@ -57,7 +57,7 @@ impl StampSurvey {
         self.folders.push(folder.clone());
         for entry in entries.flatten() {
             if self.stamps.len() >= MAX_STAMPS {
-                tracing::warn!(folder = %folder.as_path().display(), "only {MAX_STAMPS} files are looked at");
+                tracing::warn!(folder = %folder.as_path().display(), "only {MAX_STAMPS} files are checked");
                 return;
             }
             let path = folder.join(entry.file_name());

@@ -310,7 +310,7 @@ impl JournalEnd {
             // It is another file by now, or none: earlier data is in the open one.
             Ok(_) => self.is_suspect = false,
             Err(error) => {
-                tracing::warn!(%error, path = %self.path.display(), "the journal is not opened anew")
+                tracing::warn!(%error, path = %self.path.display(), "the journal is not opened again")
             }
         }
     }

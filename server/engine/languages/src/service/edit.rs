@@ -260,7 +260,7 @@ impl ResultSource {
             }
             Self::Editor(_) if has_edit => Ok(Vec::new()),
             Self::Editor(server) => {
-                let reason = "the action is a command of the editor, whose edits nobody could review. \
+                let reason = "the action is a command of the editor, whose edits cannot be reviewed. \
                     The user can apply it in the editor";
                 Err(LanguageError::Failed { server: server.name.clone(), reason: reason.to_owned() })
             }

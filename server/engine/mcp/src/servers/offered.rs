@@ -156,7 +156,7 @@ async fn changed(
     let (state, digest) = (server.surroundings().state.clone(), definition.digest.clone());
     let now = described.clone();
     blocking(move || seen::compare(&state, &digest, &now)).await.unwrap_or_else(|error| {
-        tracing::warn!(%error, server = server.name, "what its tools said before is not known");
+        tracing::warn!(%error, server = server.name, "the earlier descriptions of its tools are not known");
         Vec::new()
     })
 }

@@ -228,7 +228,7 @@ impl McpServer {
         let (state, digest) = (self.surroundings.state.clone(), definition.digest.clone());
         let described = offered.described.clone();
         if let Err(error) = blocking(move || seen::accept(&state, &digest, described)).await {
-            tracing::warn!(%error, server = self.name, "what its tools say could not be remembered");
+            tracing::warn!(%error, server = self.name, "the descriptions of its tools could not be stored");
         }
         *self.offered.lock() = Arc::new(ServerOffer { changed: Vec::new(), ..(*offered).clone() });
         self.changed();

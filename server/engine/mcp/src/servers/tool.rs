@@ -285,7 +285,7 @@ impl McpCall {
     fn lost(&self) -> ToolError {
         self.failed(&McpFailure::transient(
             "the connection to the server ended while the call ran; whether it has done anything is not known",
-            "The server is connected to again by itself. Look what was done before you repeat the call.",
+            "The server is reconnected automatically. Check the effects of the call before you repeat it.",
         ))
     }
 

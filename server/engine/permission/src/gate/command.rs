@@ -135,7 +135,7 @@ impl LineJudge<'_> {
             Commands::Pattern(pattern) => Some((pattern.first_forbidden(self.analysis)?, rule)),
         })?;
         let reason = format!(
-            "what `{}` runs is known only when it runs, and may be what the rule {} denies",
+            "the program that `{}` runs is known only when it runs, and may be one that the rule {} denies",
             quote(part),
             masked_text(&rule.rule.to_string())
         );

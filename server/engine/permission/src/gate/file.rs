@@ -141,11 +141,11 @@ fn guarded(target: &Target, circumstances: &Circumstances<'_>) -> Option<String>
     let inside = inside.filter_map(|root| file.as_path().strip_prefix(root.as_path()).ok());
     let path = inside.min_by_key(|path| path.components().count()).unwrap_or(file.as_path());
     if let Some(name) = path.components().find_map(guarded_name) {
-        return Some(format!("what lies in {name} decides what programs do later"));
+        return Some(format!("files in {name} control what programs do later"));
     }
     let at_home = circumstances.home.and_then(|home| place_at_home(file.as_path(), home.as_path()));
     if let Some(place) = at_home {
-        return Some(format!("what lies in ~/{place} decides what programs do later"));
+        return Some(format!("files in ~/{place} control what programs do later"));
     }
     (circumstances.obeyed_by)(file).map(str::to_owned)
 }

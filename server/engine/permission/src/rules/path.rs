@@ -110,7 +110,7 @@ pub enum BadPath {
     #[error("the braces stand for more than {MAX_VARIANTS} paths; write several rules")]
     TooManyVariants,
     /// A backslash with nothing behind it.
-    #[error("a `\\` stands at the end of a name; write `/` between names, and `\\\\` for the letter itself")]
+    #[error("a `\\` is at the end of a name; write `/` between names, and `\\\\` for the letter itself")]
     TrailingBackslash,
 }
 

@@ -57,7 +57,7 @@ pub enum NamePattern {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleNote {
     /// Path rules are written for `Read` or `Edit`.
-    #[error("paths are judged by what is done with them, so this is treated as `{0}`; write that")]
+    #[error("paths are judged by the operation, so this is treated as `{0}`; write that")]
     TakenFor(Rule),
     /// No tool of that name is known.
     #[error("no tool is called `{name}`{}", .similar.map(|known| format!("; did you mean `{known}`?")).unwrap_or_default())]

@@ -342,7 +342,7 @@ impl Drop for GuardLease {
             .name("kode-guard-end".to_owned())
             .spawn(move || over.guard.end(&over, None));
         if let Err(error) = ended {
-            tracing::warn!(%error, "What a command has left is looked at with the next one");
+            tracing::warn!(%error, "Files that a command left are checked with the next one");
         }
     }
 }

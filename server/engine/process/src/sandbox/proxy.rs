@@ -254,7 +254,7 @@ async fn forward(
     let HostTarget { host, port } = target(request.uri())?;
     let authority = port.map_or_else(|| host.to_string(), |port| format!("{host}:{port}"));
     let authority =
-        HeaderValue::try_from(authority).map_err(|_| ProxyFailure::Request("the host is none"))?;
+        HeaderValue::try_from(authority).map_err(|_| ProxyFailure::Request("the host is not valid"))?;
     let path = request.uri().path_and_query().cloned();
     let upstream = rules.connect(&host, port.unwrap_or(HTTP_PORT)).await?;
     *request.uri_mut() = path.map_or_else(|| Uri::from_static("/"), Uri::from);

@@ -96,7 +96,7 @@ pub async fn output_of_program(
     // It must not wait for a reader of its complaints.
     let unheard = async {
         if let Err(error) = tokio::io::copy(&mut errors, &mut tokio::io::sink()).await {
-            tracing::debug!(%error, "what a command complains of is not read");
+            tracing::debug!(%error, "the error output of a command is not read");
         }
         std::future::pending().await
     };

@@ -110,7 +110,7 @@ impl ReadError {
             Self::NotOpen { .. } => "Name a file, or a document that is open in the editor.".to_owned(),
             Self::Directory { .. } => "List the files in it with Glob, then name one of them.".to_owned(),
             Self::NotRegular { .. } => "Name a regular file.".to_owned(),
-            Self::Replaced { .. } => "Nothing was read. Read it again to have it judged anew.".to_owned(),
+            Self::Replaced { .. } => "Nothing was read. Read it again to have the permission checked again.".to_owned(),
             Self::Denied { .. } => "Ask the user to change the file's permissions.".to_owned(),
             Self::TooLarge { .. } => "Search it with Grep, or read parts of it with Bash.".to_owned(),
             Self::NotFollowed { .. } => {

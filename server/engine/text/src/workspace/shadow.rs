@@ -119,11 +119,11 @@ impl fmt::Display for CoverageGap {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooManyFiles { limit } => {
-                write!(formatter, "the workspace has more than the {limit} files that are looked at")
+                write!(formatter, "the workspace has more than the {limit} files that are compared")
             }
-            Self::OutOfTime => formatter.write_str("there was no time to look at all files"),
+            Self::OutOfTime => formatter.write_str("there was no time to compare all files"),
             Self::Unreadable { path, error } => write!(formatter, "`{path}` cannot be read: {error}"),
-            Self::Failed { error } => write!(formatter, "some files could not be looked at: {error}"),
+            Self::Failed { error } => write!(formatter, "some files could not be read: {error}"),
             Self::Storage { error } => write!(formatter, "file contents could not be kept: {error}"),
         }
     }

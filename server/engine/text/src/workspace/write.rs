@@ -44,7 +44,7 @@ const MAX_QUOTED_CHARS: usize = 400;
 pub enum ApplyError {
     /// The user's typing, or whatever else wrote the file, changed the very text that was to be replaced.
     #[error(
-        "`{path}` was changed meanwhile at line {line}, in the text that was to be replaced; there now stands:\n{theirs}"
+        "`{path}` was changed meanwhile at line {line}, in the text to be replaced; it is now:\n{theirs}"
     )]
     Conflict {
         /// The file.
@@ -456,9 +456,10 @@ impl WriteJob {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 ApplyError::Forbidden { path, reason: format!("{source} (its folder must be writable, too)") }
             }
-            io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
-                ApplyError::Forbidden { path, reason: "a file stands where a folder is needed".to_owned() }
-            }
+            io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => ApplyError::Forbidden {
+                path,
+                reason: "a file is in the place of a folder that is needed".to_owned(),
+            },
             _ => ApplyError::Io { path, source },
         }
     }
@@ -507,17 +508,17 @@ impl ApplyError {
     fn hint(&self) -> &'static str {
         match self {
             Self::Conflict { .. } | Self::Exists { .. } | Self::Moving { .. } => {
-                "The user's text was kept. Read the file again and make the change on what is there now."
+                "The user's text was kept. Read the file again and make the change in its current text."
             }
-            Self::Gone { .. } => {
-                "Find out with Glob where it is now, or create it anew if it is still wanted."
-            }
-            Self::Unreadable(_) => "Look at what became of it before changing it.",
+            Self::Gone { .. } => "Find its new place with Glob, or create it again if it is still needed.",
+            Self::Unreadable(_) => "Check its current state before changing it.",
             Self::Encode { .. } => {
                 "Use characters that the encoding has, or ask the user to convert the file to UTF-8."
             }
             Self::Forbidden { .. } => "Ask the user whether and how it may be changed.",
-            Self::Replaced { .. } => "Nothing was written. Make the change again to have it judged anew.",
+            Self::Replaced { .. } => {
+                "Nothing was written. Make the change again to have the permission checked again."
+            }
             Self::Rejected { .. } => "Read the file again; if the editor still refuses, ask the user.",
             Self::Unconfirmed { .. } | Self::Abandoned { .. } => {
                 "Read the file again to see whether the change is in it before trying once more."

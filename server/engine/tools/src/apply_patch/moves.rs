@@ -58,17 +58,17 @@ impl PatchPlan<'_> {
             let files = updated.len();
             self.steps.push(format!("Update {files} file{}", if files == 1 { "" } else { "s" }));
             let named = named(&updated);
-            self.notes.push(format!("The language server updated what refers to the moved files: {named}"));
+            self.notes.push(format!("The language server updated references to the moved files: {named}"));
         }
         if !unfit.is_empty() {
             let named = named(&unfit);
-            let note = "What refers to the moved files was left as the patch has it. Check the imports in";
+            let note = "References to the moved files were left as the patch has them. Check the imports in";
             self.notes.push(format!("{note}: {named}"));
         }
     }
 
     fn note_unfollowed(&mut self, reason: &str) {
-        self.notes.push(format!("What refers to the moved files was not updated, because {reason}"));
+        self.notes.push(format!("References to the moved files were not updated, because {reason}"));
     }
 
     fn join(&mut self, change: FileChange) -> JoinedChange {

@@ -71,7 +71,7 @@ async fn a_patch_of_which_one_section_fails_changes_no_file() {
     for (failing, message) in [
         (
             "*** Update File: b.rs\n@@\n-    compute(2);\n+    compute(3);",
-            "section 1 was not found in `b.rs`. The nearest passage stands at line 2:\n     2\t    compute(1);\nLine 1 of section 1 differs from line 2.",
+            "section 1 was not found in `b.rs`. The nearest passage is at line 2:\n     2\t    compute(1);\nLine 1 of section 1 differs from line 2.",
         ),
         ("*** Update File: b.rs\n@@ fn other() {\n-}\n+)", "no line of `b.rs` is `fn other() {`"),
         ("*** Update File: unread.rs\n@@\n-x\n+y", "`unread.rs` has not been read in this session"),

@@ -147,15 +147,15 @@ async fn a_page_of_results_says_where_the_next_one_begins() {
     let fixture = fixture(&[("a", &lines), ("b", &lines)]);
     let page = |mode: &str, offset: usize, limit: usize| json!({ "output_mode": mode, "offset": offset, "head_limit": limit });
     let first =
-        "a:1:x1\na:2:x2\n\n[These are the lines 1 to 2 of 20. Go on with offset 2, or narrow the search.]";
+        "a:1:x1\na:2:x2\n\n[These are the lines 1 to 2 of 20. Continue with offset 2, or narrow the search.]";
     check(&fixture, "x", page("content", 0, 2), first).await;
-    let middle = "a:10:x10\nb:1:x1\n\n[These are the lines 10 to 11 of 20. Go on with offset 11, or narrow the search.]";
+    let middle = "a:10:x10\nb:1:x1\n\n[These are the lines 10 to 11 of 20. Continue with offset 11, or narrow the search.]";
     check(&fixture, "x", page("content", 9, 2), middle).await;
     check(&fixture, "x", page("content", 18, 0), "b:9:x9\nb:10:x10").await;
     check(&fixture, "x", page("files_with_matches", 1, 5), "b").await;
     let beyond = "[There are only 2 files; nothing is left after offset 7.]";
     check(&fixture, "x", page("files_with_matches", 7, 5), beyond).await;
-    let counts = "a:10\n\n[These are the files 1 to 1 of 2. Go on with offset 1, or narrow the search.]";
+    let counts = "a:10\n\n[These are the files 1 to 1 of 2. Continue with offset 1, or narrow the search.]";
     check(&fixture, "x", page("count", 0, 1), counts).await;
 }
 

@@ -109,7 +109,7 @@ struct JsonLayout<'text> {
 impl NotebookError {
     pub(super) fn into_tool_error(self, path: &str) -> ToolError {
         let hint = match &self {
-            Self::NotANotebook(_) => "Look at the file with Read; ask the user what it should be.",
+            Self::NotANotebook(_) => "Read the file; ask the user for its intended content.",
             Self::Format(_) => {
                 "Ask the user to convert it, for example with `jupyter nbconvert --to notebook`."
             }
@@ -117,7 +117,7 @@ impl NotebookError {
                 "Name one of the cells there are, by its id or as `cell-0`, `cell-1`, ..."
             }
             Self::AmbiguousCell(_) => "Name the cell by its place: `cell-0` is the first.",
-            Self::BrokenCell { .. } => "Delete the cell and insert it anew.",
+            Self::BrokenCell { .. } => "Delete the cell and insert it again.",
         };
         ToolError::new(ToolErrorKind::Mismatch, format!("`{path}` {self}"), hint)
     }

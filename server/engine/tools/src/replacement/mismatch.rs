@@ -68,7 +68,7 @@ pub(crate) fn not_found(
         return mismatch(message, &format!("{hint}{changed}"));
     };
     let message = format!(
-        "{message}. The nearest passage stands at {}:\n{}{}",
+        "{message}. The nearest passage is at {}:\n{}{}",
         line_range(&passage.lines),
         numbered(passage.lines.start, &passage.text),
         described(&passage, name),
@@ -82,7 +82,7 @@ pub(crate) fn not_found(
 fn ambiguous(text: &str, matches: &Matches, path: &str) -> ToolError {
     let count = matches.count();
     let starts = matches.ranges.iter().map(|range| line_number(text, range.start));
-    let message = format!("old_string stands {count} times in `{path}`, at lines {}", listed(starts));
+    let message = format!("old_string occurs {count} times in `{path}`, at lines {}", listed(starts));
     let hint =
         "Add surrounding lines to old_string until it is unique, or set replace_all to replace every one.";
     let mut error = mismatch(message, hint);
@@ -95,7 +95,7 @@ fn ambiguous_lines(places: &[Range<usize>], path: &str) -> ToolError {
     let starts = places.iter().map(|lines| lines.start + 1);
     let mut error = mismatch(
         format!(
-            "old_string was not found in `{path}`. With another indentation or other characters it stands at lines {}",
+            "old_string was not found in `{path}`. With another indentation or other characters it is at lines {}",
             listed(starts)
         ),
         "Copy the passage exactly, and add surrounding lines until it is unique.",
@@ -110,7 +110,7 @@ fn two_readings(within: &Range<usize>, whole: &[Range<usize>], path: &str) -> To
     let starts = whole.iter().map(|lines| lines.start + 1);
     let mut error = mismatch(
         format!(
-            "old_string stands in `{path}` as a part of {within}. With another indentation it stands as whole lines at lines {}",
+            "old_string occurs in `{path}` as a part of {within}. With another indentation it is whole lines at lines {}",
             listed(starts)
         ),
         "Copy whole lines exactly, and add surrounding lines until they are unique.",
@@ -131,7 +131,7 @@ fn unclear(
         let all = split_lines(text);
         let passage = all[lines.start.min(all.len())..lines.end.min(all.len())].concat();
         format!(
-            "{old} was not found in `{path}`. {how} it stands at {}:\n{}{why}",
+            "{old} was not found in `{path}`. {how} it is at {}:\n{}{why}",
             line_range(&numbers),
             numbered(numbers.start, passage.trim_end_matches(['\n', '\r'])),
         )
@@ -146,7 +146,7 @@ fn unclear(
                 &format!("With {}", repair_name(*repair)),
                 "The text that should stand there does not follow from it.",
             ),
-            &format!("Copy the passage exactly, and write {new} as it should stand in the file."),
+            &format!("Copy the passage exactly, and write {new} as it should be in the file."),
         ),
         Some(PassageNote::Elided { .. }) | None => mismatch(
             stands(
@@ -154,7 +154,7 @@ fn unclear(
                 "The quotes of the text that should stand there do not follow from it.",
             ),
             &format!(
-                "Copy the passage with its quotes, and write {new} with those that should stand in the file."
+                "Copy the passage with its quotes, and write {new} with the quotes that the file should have."
             ),
         ),
     }
@@ -222,7 +222,7 @@ pub(crate) fn section_refused(
         SectionFault::NotFound => not_found(text, wanted, (&format!("section {section}"), path), freshness),
         SectionFault::NoHeader(header) => mismatch(
             format!("no line of `{path}` is `{header}`"),
-            "Write after `@@` a line of the file above the passage, as it stands there, or `@@` alone.",
+            "Write after `@@` an exact line of the file above the passage, or `@@` alone.",
         ),
         SectionFault::NotAtEnd => mismatch(
             format!("the lines of {named} do not end the file"),

@@ -60,7 +60,7 @@ pub(super) async fn take_named(
     use_hooks(&turn.conversation.thread, turn.id, extension.hooks);
     if let Some(kind) = extension.agent {
         let what = match extension.background {
-            true => " in the background; tell them so, and what comes of it once you are told",
+            true => " in the background; tell them so, and report its result when you receive it",
             false => "; tell them what comes of it",
         };
         let text_for_model = format!("The user has run `/{}`. A sub-agent carries it out{what}.", line.name);

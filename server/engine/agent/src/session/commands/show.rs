@@ -215,7 +215,7 @@ impl CommandContext<'_> {
             &instructions.memory,
             &in_force.policy,
         );
-        let _ = writeln!(text, "\n{sandbox} `kode-ls doctor` in a terminal looks at the machine as well.\n");
+        let _ = writeln!(text, "\n{sandbox} `kode-ls doctor` in a terminal checks the machine as well.\n");
         text.push_str(&report.to_text());
         CommandReport::text(text).with(json!({ "problems": bad, "waiting": waiting }))
     }

@@ -28,14 +28,14 @@ const TAG: &str = "conversation-summary";
 
 const WITH_SUMMARY: &str = "\
 The conversation before this point was left out because the context window is limited. This summary of it was written by \
-a model; it is not a message of the user. Messages that follow it are newer than the summary and stand as they were. Go on \
-with the work from there; do not repeat what is done, and do not mention the summary. Files have to be read again before \
-they are changed, but for those whose text stands below.";
+a model; it is not a message of the user. Messages that follow it are newer than the summary and unchanged. Continue \
+the work from there; do not repeat finished work, and do not mention the summary. Files have to be read again before \
+they are changed, but for those whose text is below.";
 
 const WITHOUT_SUMMARY: &str = "\
 Warning: the conversation before this point was left out because the context window is limited, and no summary of it could \
-be written. You do not know what was done in it. This note is not a message of the user. Look at the files and at what \
-follows before you go on, do not repeat what seems done, and ask the user where something that counts is missing.";
+be written. You do not know the work done in it. This note is not a message of the user. Read the files and the messages \
+below before you continue, do not repeat finished work, and ask the user where something important is missing.";
 
 /// The head of a compacted history, under construction.
 pub(super) struct HistoryHead<'a> {
@@ -91,7 +91,7 @@ impl<'a> HistoryHead<'a> {
         if let Some(prompt) = self.prompt {
             sayings.push(("The newest prompt of the user, to which the work that follows belongs:", prompt));
         }
-        let later = "What the user said later, while the work on that prompt went on:";
+        let later = "Later messages of the user during the work on that prompt:";
         sayings.extend(self.steered.iter().map(|said| (later, *said)));
         let quoted: Vec<_> = sayings.iter().flat_map(|(_, said)| parts(said)).collect();
         let mut shared = self.shared(&quoted).into_iter();

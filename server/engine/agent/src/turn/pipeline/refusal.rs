@@ -58,13 +58,12 @@ pub(super) fn stopped(title: &str) -> ToolError {
 
 pub(super) fn refused(title: &str, answer: &PromptAnswer) -> ToolError {
     let is_unasked = answer.by == NOBODY;
-    let who =
-        if is_unasked { "Nobody is there to be asked, so this was refused" } else { "The user refused" };
+    let who = if is_unasked { "No user can be asked, so this was refused" } else { "The user refused" };
     let feedback = answer.feedback.as_deref().map(str::trim).filter(|feedback| !feedback.is_empty());
     let hint = match feedback {
         Some(feedback) => format!("They said: {feedback}"),
         None if is_unasked => {
-            "Do not try it another way; go on without it, and report what was left undone.".to_owned()
+            "Do not try it another way; continue without it, and report the work left undone.".to_owned()
         }
         None => "Do not try it another way; go on without it, or ask what they want instead.".to_owned(),
     };

@@ -89,7 +89,7 @@ pub(super) async fn fetch(
     let document = download::fetch(&address, DOCUMENT, MAX_DOCUMENT).await?;
     let document: PackageDocument = serde_json::from_slice(&document).map_err(|error| StoreError::Fetch {
         address,
-        reason: format!("what the registry says of it cannot be read: {error}"),
+        reason: format!("its entry in the registry cannot be read: {error}"),
     })?;
     let (version, archive) = document.choose(wanted).map_err(unusable)?;
     let bytes = download::fetch(&archive.tarball, TARBALL, MAX_TARBALL).await?;
@@ -200,11 +200,7 @@ impl PackageArchive {
                 said.iter().any(|said| said.split('?').next() == Some(&found))
             }
         };
-        if is_same {
-            Ok(())
-        } else {
-            Err("its bytes are not those that the registry's digest stands for".to_owned())
-        }
+        if is_same { Ok(()) } else { Err("its content does not match the registry's digest".to_owned()) }
     }
 }
 

@@ -220,7 +220,7 @@ pub const KEYS: &[Key] = &[
         Approved,
         "The most model calls of a turn; -1 is the built-in limit, 0 no chat",
     ),
-    behavior("maxCostUsd", AMOUNT, Approved, "What a turn may cost before you are asked"),
+    behavior("maxCostUsd", AMOUNT, Approved, "The cost of a turn at which you are asked"),
     behavior("maxMinutes", AMOUNT, Approved, "How long a turn may take before you are asked"),
     behavior(
         "autoCompactEnabled",

@@ -120,7 +120,7 @@ impl Quarantine {
         let is_complete = match copied {
             Ok(()) => true,
             Err(error) => {
-                tracing::warn!(%error, path = %path.display(), "what was set aside is not kept whole");
+                tracing::warn!(%error, path = %path.display(), "a file that was set aside is not kept whole");
                 false
             }
         };
@@ -161,7 +161,7 @@ impl Quarantine {
                 && entry.file_name() != LOCK
                 && let Err(error) = fs::remove_dir_all(entry.path())
             {
-                tracing::debug!(%error, "what was set aside long ago is still there");
+                tracing::debug!(%error, "files that were set aside long ago are still there");
             }
         }
     }

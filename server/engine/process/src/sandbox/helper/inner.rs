@@ -42,7 +42,7 @@ pub(super) fn main(control: &Path, command: &[OsString]) -> ExitCode {
         .and_then(|plan| Ok((plan, OpenOptions::new().write(true).open(control.join(STATUS))?)));
     let (plan, mut file) = match opened {
         Ok(opened) => opened,
-        Err(error) => return not_run(&format!("there is no plan for what is inside: {error}")),
+        Err(error) => return not_run(&format!("there is no plan for the sandbox: {error}")),
     };
     let mut status = HelperStatus::default();
     let code = match restrict(&plan, control) {

@@ -1,0 +1,14 @@
+//! Prints the page of all strings that people read, for a review of them as a list.
+//!
+//! Rule: the page is made from the sources alone.
+
+#![allow(clippy::print_stdout, reason = "the page goes to standard output")]
+
+use std::path::Path;
+
+use kode_e2e::strings::page;
+
+fn main() {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    print!("{}", page(tests.parent().expect("the tests are in the repository")));
+}
