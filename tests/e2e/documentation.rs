@@ -29,6 +29,12 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("tests/soak/run --kills", "the part e2e, with a tenth of the kills"),
     ("tests/soak/run --steps", "the part e2e, with fewer steps"),
     ("tests/supply", "nothing: it builds the tools it asks"),
+    ("tests/site/run", "the part site collects the pages; mdBook takes minutes to build"),
+    ("tests/pictures/run", "nothing: it writes the pictures of the README"),
+    ("target/debug/strings", "tests/e2e/voice.rs reads the same strings"),
+    ("kode-ls setup --provider ollama --model gemma-test:4b", "tests/e2e/newcomer.rs"),
+    ("kode-ls trust approve --yes", "tests/e2e/newcomer.rs"),
+    ("kode-ls run -c \"/rewind 1 files\"", "tests/e2e/newcomer.rs"),
     ("tests/bench", "nothing: it takes a quiet machine"),
     ("tests/build-times", "nothing: it builds everything twice"),
     ("server/release", "it tests itself: the demo of the packed program is run"),
@@ -78,12 +84,12 @@ fn pages() -> Vec<String> {
     pages
 }
 
-fn text_of(page: &str) -> String {
+pub(crate) fn text_of(page: &str) -> String {
     fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
 }
 
 /// The fenced blocks of a page: their language, and their text.
-fn blocks(text: &str) -> Vec<(String, String)> {
+pub(crate) fn blocks(text: &str) -> Vec<(String, String)> {
     let mut blocks = Vec::new();
     let mut open: Option<(String, String)> = None;
     for line in text.lines() {
@@ -99,7 +105,7 @@ fn blocks(text: &str) -> Vec<(String, String)> {
 }
 
 /// The commands of a block, without their remarks.
-fn commands(block: &str) -> Vec<String> {
+pub(crate) fn commands(block: &str) -> Vec<String> {
     let mut commands = Vec::new();
     let mut begun = String::new();
     for line in block.lines() {

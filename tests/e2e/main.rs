@@ -35,6 +35,7 @@ mod local;
 mod mcp;
 mod models;
 mod names;
+mod newcomer;
 mod paging;
 mod panel;
 mod patches;
