@@ -1,7 +1,7 @@
 //! The strings of the product that people read: on screens, in messages, in errors.
 //!
-//! Rule: every string literal of the sources that has two words counts, but for texts of logs, panics, tests, benchmarks and
-//! prompts for models. A literal is read by a lexer of its language, so that comments are none.
+//! Rule: every string literal of the sources that has two words counts, but for markup and texts of logs, panics, tests,
+//! benchmarks and prompts for models. A literal is read by a lexer of its language, so that comments are none.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -169,8 +169,9 @@ fn strings_of(name: &str, text: &str) -> Vec<UserString> {
         _ => Vec::new(),
     };
     strings.retain(|string| {
-        let words = string.text.split_whitespace().filter(|word| word.contains(char::is_alphabetic));
-        words.count() > 1
+        let is_word = |word: &&str| word.chars().filter(|char| char.is_alphabetic()).count() > 1;
+        let is_markup = string.text.trim_start().starts_with('<');
+        !is_markup && string.text.split_whitespace().filter(is_word).count() > 1
     });
     strings
 }
