@@ -15,6 +15,8 @@
 //! Must not know: any logic of the engine or of a client.
 //! Used by: server.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
+
 pub mod catalogue;
 pub mod checkpoint;
 pub mod commands;

@@ -3,6 +3,8 @@
 //! Rule: one folder for everything that outlives a process, sessions and logs, and one beside it for worktrees, which commands have to
 //! see; `KODE_LS_HOME` overrides it; nothing of it ever goes into the repository.
 
+#![expect(clippy::disallowed_methods, reason = "a variable names the state folder")]
+
 use anyhow::Context;
 use etcetera::BaseStrategy;
 use kode_engine::base::paths::AbsPath;

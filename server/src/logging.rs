@@ -3,6 +3,11 @@
 //! Rule: stdout carries frames only; a log that cannot be written is reported once on stderr and stops nothing.
 //! Log files are for the user's eyes only.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it writes files of its own, or those that a call was allowed, and it reads variables of the process for its callers"
+)]
+
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};

@@ -1,5 +1,7 @@
 //! The `kode-ls` program. Everything is in the library.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

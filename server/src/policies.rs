@@ -2,6 +2,8 @@
 //!
 //! Rule: the same for every front end, so that a rule means the same in an editor and on the command line.
 
+#![expect(clippy::disallowed_methods, reason = "variables name the model and its key")]
+
 use std::sync::Arc;
 
 use kode_engine::agent::engine::CONCURRENCY;

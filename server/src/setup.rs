@@ -3,6 +3,8 @@
 //! Rule: a choice is tried through the real adapters before it is kept. A key goes into a file that the user alone can read,
 //! and into no settings file, log or message.
 
+#![expect(clippy::disallowed_methods, reason = "variables hold keys")]
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;

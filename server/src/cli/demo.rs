@@ -3,6 +3,8 @@
 //! Rule: nothing is acted: the scripted model is served on loopback and asked through the real provider code, the
 //! tools and the gate are the real ones, and the exit code says whether all of it happened.
 
+#![expect(clippy::disallowed_methods, reason = "it writes the project of the demo")]
+
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;

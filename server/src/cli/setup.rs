@@ -3,6 +3,8 @@
 //! Rule: nothing is kept before the model has answered, unless the user wants that. A key is read without echo and is never
 //! an argument, which other users of the machine could see.
 
+#![expect(clippy::disallowed_methods, reason = "variables hold keys")]
+
 use std::io::{self, BufRead, IsTerminal};
 use std::process::ExitCode;
 

@@ -3,6 +3,8 @@
 //! Rule: text from a model, a tool or a file goes through [`crate::display`]. Input that was typed before a question appeared
 //! does not answer it.
 
+#![expect(clippy::disallowed_methods, reason = "variables decide about colors")]
+
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::sync::OnceLock;
 use std::time::Duration;

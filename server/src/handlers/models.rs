@@ -2,6 +2,8 @@
 //!
 //! Rule: what asks a server is bounded, and holds up nothing else. No answer repeats a key.
 
+#![expect(clippy::disallowed_methods, reason = "variables hold keys")]
+
 use std::sync::Arc;
 
 use kode_engine::providers::discovery::Discovery;

@@ -3,6 +3,8 @@
 //! Rule: new bytes go to a temporary file beside the old one, are synced, and take its name in one step; mode and
 //! owner stay. The check that nothing changed meanwhile is the last thing before that step.
 
+#![expect(clippy::disallowed_methods, reason = "it replaces files at once")]
+
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
 use std::path::Path;

@@ -4,6 +4,8 @@
 //! Used by: net, command, journal, process, model, text, permission, providers, config, tool, record, tools,
 //! mcp, languages, agent, engine.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
+
 #[cfg(unix)]
 pub mod anchor;
 #[cfg(not(unix))]

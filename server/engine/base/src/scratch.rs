@@ -3,6 +3,8 @@
 //! Rule: a folder is its owner's as long as the owner holds the lock of the file in it. The system releases the lock when
 //! the process ends, however it ends. The sweep removes only folders of this user whose lock is free.
 
+#![expect(clippy::disallowed_methods, reason = "it makes and sweeps temporary folders")]
+
 use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io;
 use std::path::Path;

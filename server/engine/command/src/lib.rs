@@ -7,6 +7,8 @@
 //! Must not know: permission rules, decisions, the files on the disk.
 //! Used by: permission, config, agent, engine.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
+
 pub mod pattern;
 pub mod propose;
 

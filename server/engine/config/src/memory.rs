@@ -3,6 +3,8 @@
 //! Rule: the order is that of the folders, the nearest to the work last; a text is given once, whatever the files are
 //! called that have it; a file that cannot be read costs itself alone, and every file that is left out has its reason.
 
+#![expect(clippy::disallowed_methods, reason = "a variable sets the size limit of instruction files")]
+
 mod rules;
 mod text;
 

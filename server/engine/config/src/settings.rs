@@ -4,6 +4,8 @@
 //! reported. What a workspace's own files loosen counts only once the user has approved that very text; what they deny
 //! always counts.
 
+#![expect(clippy::disallowed_methods, reason = "settings name variables")]
+
 pub mod declared;
 mod editor;
 pub mod effective;

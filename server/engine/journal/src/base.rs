@@ -3,6 +3,8 @@
 //! Rule: it is a cache. One that was written by another build, that is damaged, or that does not belong to the journal
 //! beside it, is not used; an interrupted write leaves the one before.
 
+#![expect(clippy::disallowed_methods, reason = "it writes the base of a journal")]
+
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;

@@ -3,6 +3,8 @@
 //! Rule: everything that must outlive a crash goes through here; an error says what the system said and nothing is
 //! retried or hidden, except that an interrupted write continues. Files and folders that are made are their user's alone.
 
+#![expect(clippy::disallowed_methods, reason = "it is the disk of the journal")]
+
 use std::ffi::OsString;
 use std::fmt::Debug;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};

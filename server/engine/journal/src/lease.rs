@@ -5,6 +5,8 @@
 //! the user alone. A request addresses one lease: the holder of a later one ignores it. The caller has
 //! given up after [`TAKE_OVER_LIMIT`]: older requests are ignored.
 
+#![expect(clippy::disallowed_methods, reason = "it notes the writer of a session")]
+
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -6,6 +6,8 @@
 //! Must not know: what a record means.
 //! Used by: text, record, agent, engine.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
+
 pub mod base;
 mod blobs;
 pub mod disk;

@@ -3,6 +3,8 @@
 //! Rule: it is a cache of the journal. A read returns byte for byte the stored data, or an error
 //! after which the shelf counts as damaged, and its owner makes it again from the journal.
 
+#![expect(clippy::disallowed_methods, reason = "it keeps older records in files of the session")]
+
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};

@@ -3,6 +3,8 @@
 //! Rule: a declared server comes before a well-known one of the same language, and neither is looked for before a file of its
 //! language is there.
 
+#![expect(clippy::disallowed_methods, reason = "declared servers name variables")]
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,6 +3,8 @@
 //! Rule: instances are shared by all sessions of a process, one for each root and definition. When settings withdraw or change an
 //! entry, its instance is ended before the next call. Places in files that rules hide are left out by the caller.
 
+#![expect(clippy::disallowed_methods, reason = "servers are found on the PATH")]
+
 mod ask;
 mod diagnose;
 mod edit;

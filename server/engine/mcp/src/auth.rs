@@ -3,6 +3,8 @@
 //! Rule: tokens are in files of the state folder that are their user's alone, one for each address, and go to that address and
 //! to where it says tokens are got, nowhere else; nothing of them is logged.
 
+#![expect(clippy::disallowed_methods, reason = "it keeps tokens of MCP servers")]
+
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;

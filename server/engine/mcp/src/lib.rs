@@ -6,6 +6,8 @@
 //! Must not know: sessions, the loop.
 //! Used by: engine.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
+
 mod auth;
 mod client;
 mod connection;

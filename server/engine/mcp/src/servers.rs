@@ -5,6 +5,8 @@
 //! connection the settings are checked again. They are started by the first that needs them, all at once and never on
 //! anybody's way, and end with the last.
 
+#![expect(clippy::disallowed_methods, reason = "entries of servers name variables")]
+
 mod offered;
 pub(crate) mod resources;
 pub(crate) mod server;

@@ -6,6 +6,8 @@
 //! Must not know: wire formats, tools, sessions.
 //! Used by: providers, config, tool, record, tools, mcp, agent, engine.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
+
 pub mod catalog;
 pub mod fallback;
 mod history;

@@ -3,6 +3,8 @@
 //! Rule: equal options share a client, and their number is bounded; nothing is built before the first request needs it; redirects are never followed, so that no key goes
 //! where it was not meant to; loopback is never reached through a proxy.
 
+#![expect(clippy::disallowed_methods, reason = "it makes the HTTP client that all requests share")]
+
 use std::collections::HashMap;
 use std::error::Error;
 use std::io;

@@ -3,6 +3,8 @@
 //! Must not know: models, settings, sessions.
 //! Used by: providers, config, tool, record, tools, mcp, languages, agent, engine.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
+
 pub mod git;
 pub mod outcome;
 pub mod plain_git;

@@ -3,6 +3,8 @@
 //! Rule: a program is never taken from a folder that the agent may write in, wherever `PATH` has it. Where it was found once
 //! it is taken from for good.
 
+#![expect(clippy::disallowed_methods, reason = "it searches the PATH")]
+
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -4,6 +4,11 @@
 //! ends, is cancelled or takes too long the whole group is gone before the result is given. It runs in the folder and in
 //! the sandbox it was judged for; from one to the next the folder is carried over, the environment is not.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it starts programs that were found outside of writable folders, and it reads variables of the process for its callers"
+)]
+
 pub mod error_output;
 pub mod helper;
 mod output;

@@ -4,6 +4,8 @@
 //! asked again when no other process can reach it any more. Worktrees lie outside the repository, in a folder that outlives
 //! the session.
 
+#![expect(clippy::disallowed_methods, reason = "it moves and removes worktrees")]
+
 #[cfg(test)]
 mod tests;
 

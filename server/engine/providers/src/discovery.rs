@@ -3,6 +3,8 @@
 //! Rule: one list takes at most [`TIME_LIMIT`] and is kept for [`KEPT`]. A server is asked only for a profile of the user's
 //! or, on this machine, because the user asks for models. A server that tells less is no error: unknown stays unknown.
 
+#![expect(clippy::disallowed_methods, reason = "variables name local servers")]
+
 mod read;
 #[cfg(test)]
 mod tests;

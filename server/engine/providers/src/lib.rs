@@ -3,6 +3,8 @@
 //! Must not know: settings, tools, sessions.
 //! Used by: engine.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
+
 pub mod anthropic;
 pub mod arguments;
 mod aws;

@@ -3,6 +3,8 @@
 //! Must not know: how sessions work.
 //! Used by: agent, engine.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
+
 pub mod background;
 pub mod compaction;
 pub mod context;

@@ -3,6 +3,8 @@
 //! Must not know: sessions, the loop.
 //! Used by: engine.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
+
 pub mod apply_patch;
 pub mod ask_user_question;
 #[cfg(test)]

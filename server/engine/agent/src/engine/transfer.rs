@@ -3,6 +3,8 @@
 //! Rule: the copied session stays as it is. A new session is complete before a process can see it: it is written beside the
 //! others under a name that no session has, and then renamed.
 
+#![expect(clippy::disallowed_methods, reason = "a forked session takes its name when it is complete")]
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

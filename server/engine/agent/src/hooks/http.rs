@@ -3,6 +3,8 @@
 //! Rule: a request goes where the settings say and nowhere else: no redirect is followed. Headers hold only the variables
 //! that the handler names. Every answer but a good one decides nothing.
 
+#![expect(clippy::disallowed_methods, reason = "headers of hooks name variables")]
+
 use std::error::Error as _;
 
 use futures::StreamExt;

@@ -4,6 +4,8 @@
 //! Rule: the file is written when a hook is about to run and only new records are added to it; it is its user's alone. It is
 //! a copy: nothing of it is ever read back.
 
+#![expect(clippy::disallowed_methods, reason = "it writes the transcript that hooks read")]
+
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};

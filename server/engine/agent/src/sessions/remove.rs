@@ -3,6 +3,8 @@
 //! Rule: an open session is not deleted. Its folder is renamed first and then emptied, so that after a crash
 //! all of it exists, or nothing; leftovers of a crash are emptied later.
 
+#![expect(clippy::disallowed_methods, reason = "it deletes folders of sessions")]
+
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};

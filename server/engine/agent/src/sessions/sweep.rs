@@ -4,6 +4,8 @@
 //! its name is anywhere in the journal, damaged lines included, and while it is young: its record may still be on its way.
 //! A journal that cannot be read sweeps nothing.
 
+#![expect(clippy::disallowed_methods, reason = "it deletes unused files of sessions")]
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};

@@ -3,6 +3,8 @@
 //! Rule: the strongest place comes first. A folder is only checked, never made. What a project brings must lie in that
 //! project, links followed; the user's own files may lie wherever the user has put them.
 
+#![expect(clippy::disallowed_methods, reason = "a variable names the folder of the settings")]
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

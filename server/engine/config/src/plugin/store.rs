@@ -3,6 +3,8 @@
 //! Rule: a fetched plugin is first completed in a folder of its own and then moved in one step, so that a failure
 //! leaves the old one. Nothing that was fetched is run. One process at a time changes the records.
 
+#![expect(clippy::disallowed_methods, reason = "it installs and removes plugins")]
+
 pub(super) mod download;
 mod git;
 pub(super) mod npm;

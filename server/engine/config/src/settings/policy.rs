@@ -3,6 +3,8 @@
 //! Rule: files are checked before every use and read when one has changed; a change that cannot be read in full makes
 //! nothing looser. The caller may wait for the disk, so do not call it on a thread that answers clients.
 
+#![expect(clippy::disallowed_methods, reason = "a variable names the folder of the settings")]
+
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;

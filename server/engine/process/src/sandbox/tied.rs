@@ -3,6 +3,11 @@
 //! Rule: on Linux. The program is started as this same program in the role of its helper, which asks the kernel for the signal
 //! and then becomes the other program. Elsewhere, and without a known helper, the program is started directly.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it starts programs that were found outside of writable folders"
+)]
+
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::OnceLock;

@@ -4,6 +4,11 @@
 //! is treated as a part of them; others by their options. None has input; their output is bounded, goes to no process but
 //! the caller, and is in no error. When the wait ends, for whatever reason, the whole process group is gone.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it starts programs that were found outside of writable folders"
+)]
+
 use std::io;
 use std::process::Stdio;
 use std::time::Duration;

@@ -3,6 +3,11 @@
 //! Rule: such a command is a process group of its own, in the sandbox it was given; it has a limit in time and in its kept
 //! output, and when the wait ends, for whatever reason, the whole group is gone.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it starts programs that were found outside of writable folders, and it reads variables of the process for its callers"
+)]
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;

@@ -4,6 +4,11 @@
 //! input, then by a signal, and is killed on every way out, also when no caller waits for it any more. On Linux it ends with
 //! this process also when this process is killed.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it starts programs that were found outside of writable folders, and it reads variables of the process for its callers"
+)]
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;

@@ -3,6 +3,8 @@
 //! Rule: the order is that of AWS' own tools; what would need a request over the network (single sign-on, roles, instance
 //! metadata) is left to `credential_process`, and the error says so. No error holds a secret.
 
+#![expect(clippy::disallowed_methods, reason = "credentials of AWS are in variables")]
+
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

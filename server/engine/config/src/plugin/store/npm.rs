@@ -3,6 +3,8 @@
 //! Rule: nothing is unpacked before its bytes are those that the registry's digest represents, and no script of a package
 //! ever runs. Which registry is asked is set by the source itself or by the user, never by a project.
 
+#![expect(clippy::disallowed_methods, reason = "the npm configuration names variables")]
+
 #[cfg(test)]
 mod tests;
 

@@ -3,6 +3,11 @@
 //! Rule: the user sees exactly the content that is restored. It is copied before the user sees it, because the command may
 //! still hold the file open; nothing is followed and nothing is overwritten on the way there and back.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it writes files of its own, or those that a call was allowed"
+)]
+
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};

@@ -3,6 +3,11 @@
 //! Rule: it outlives everything below it, and nothing below it outlives it, except when it is killed at once: then
 //! the kernel ends the inner processes.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it starts programs that were found outside of writable folders, and it writes files of its own, or those that a call was allowed, and it reads variables of the process for its callers"
+)]
+
 use std::ffi::{OsStr, OsString};
 use std::future::pending;
 use std::os::fd::AsFd;

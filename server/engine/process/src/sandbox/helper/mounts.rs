@@ -4,6 +4,11 @@
 //! hidden path in it is a mount of its own, because a mount cannot be renamed. They are made inside, one call of the system
 //! each; where the system does not let that, bubblewrap makes them, which reads its list of mounts again for each.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it writes files of its own, or those that a call was allowed"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
