@@ -45,14 +45,13 @@ fn hunk_lenses(review: &SessionReview) -> Vec<CodeLens> {
     for hunk in review.file.hunks.iter().filter(|hunk| waits(hunk)).take(SHOWN_HUNKS) {
         let at = HunkLocation::of(&review.file.text, hunk).start();
         let this = json!({ "sessionId": review.session, "hunkIds": [hunk.id] });
-        let counts = counts(hunk);
+        let counts = format!("{}{}", counts(hunk), verdict(hunk.diagnostics.as_ref()));
         let mut add = |text: &str, action, arguments| {
             lenses.push(lens(at, command(&format!("Kode: {text}"), action, arguments)));
         };
         match hunk.state {
             HunkState::Proposed => {
-                let verdict = verdict(hunk.diagnostics.as_ref());
-                add(&format!("Allow {counts}{verdict}"), ReviewAction::Accept, this.clone());
+                add(&format!("Allow {counts}"), ReviewAction::Accept, this.clone());
                 add("Deny", ReviewAction::Reject, this);
             }
             HunkState::Applied => {
