@@ -64,7 +64,6 @@ use kode_text::workspace::{ApplyError, ReadError, WatchReport, Workspace};
 use news::PendingNews;
 
 pub(crate) use follow::follow;
-pub(crate) use hunk_lines::HunkLines;
 pub(crate) use hunk_reports::HunkReports;
 pub(crate) use look::follow_diagnostics;
 pub(crate) use proposal::{AcceptedHunks, Proposal};

@@ -112,7 +112,7 @@ impl Edits {
         texts
     }
 
-    /// Adds to the hunks of a change what it has added and removed, as far as the texts are the same by now.
+    /// Adds the difference that a change has made to its hunks, for files whose texts are still the same.
     pub(crate) fn report_change(&self, call: &CallId, compared: Vec<ComparedFile>) {
         let mut book = self.synced();
         let EditBook { ledger, review_reports, .. } = &mut *book;
@@ -143,8 +143,8 @@ impl Edits {
         }
     }
 
-    /// Brings the reports to the diagnostics of the texts now. Returns whether a server has not finished; what it has not checked
-    /// in the last look goes.
+    /// Brings the reports to the diagnostics of the texts now. Returns whether a server has not finished. In the last look, reports of
+    /// changed texts that no server has checked are dropped.
     async fn look_again(&self, is_last: bool) -> bool {
         let texts = {
             let book = self.synced();

@@ -1,7 +1,7 @@
 //! The diagnostics that hunks in the text have added and removed since before their changes.
 //!
-//! Rule: kept by the lines of the hunks, so that they move with the text. Later diagnostics only take from a report, because what
-//! the user adds is no part of a hunk; it goes when the hunk is decided, and it is in no journal.
+//! Rule: kept by the lines of the hunks, so that they move with the text. Diagnostics of a text that the user has changed only take from a
+//! report, because those of the user's text are no part of a hunk. A report goes when the hunk is decided, and it is in no journal.
 
 use std::collections::BTreeMap;
 
@@ -108,7 +108,7 @@ impl ReviewReports {
             None => false,
         };
         if let (Some(after), Some(file)) = (after, self.files.get_mut(&target)) {
-            // What a server publishes later for the same text is of this change as well.
+            // Later diagnostics of the same text are of this change as well.
             file.earlier = Some(EarlierDiagnostics { list: after, calls: Vec::new() });
         }
         is_changed
@@ -188,7 +188,7 @@ impl FileReport {
             |old: &Diagnostic, new: &Diagnostic| lines.hunk_before(old.line) == lines.hunk_after(new.line);
         let mut difference = Difference::default();
         difference.add(&review.target, (&earlier.list, now), &[&same_line, &same_part]);
-        // What an earlier change did and this one takes back is neither added nor removed.
+        // A diagnostic that an earlier change added and this one takes back is neither new nor gone.
         difference.added.retain(|(_, one)| !self.take_back(one, |part| &mut part.removed));
         difference.removed.retain(|(_, one)| !self.take_back(one, |part| &mut part.added));
         for (_, one) in difference.added {
@@ -312,3 +312,6 @@ fn is_unchanged(one: &Rope, other: &Rope) -> bool {
 fn number(line: usize) -> u32 {
     u32::try_from(line).unwrap_or(u32::MAX - 1)
 }
+
+#[cfg(test)]
+mod tests;
