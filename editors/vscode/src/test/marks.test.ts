@@ -29,7 +29,7 @@ test("a hunk shows what language servers say to it, behind its lines and in the 
     const diagnosed: Hunk = { ...hunk, diagnostics: { summary: "adds 1 error", lines: ["a.rs:1:1 error: ```"] } };
     const applied: Hunk = { ...diagnosed, state: "applied" };
     const removed: Hunk = { ...applied, newText: "", lineRange: { start: 0, end: 0 } };
-    const ghosts = marksOf([hunk, diagnosed, applied, removed, { ...applied, diagnostics: null }], 1);
+    const ghosts = marksOf([hunk, diagnosed, applied, removed, { ...hunk, state: "applied" }], 1);
     assert.deepEqual(
         ghosts.map(({ ghost }) => ghost),
         ["⟶ new", "⟶ new  (adds 1 error)", "adds 1 error", "adds 1 error", ""],
