@@ -62,6 +62,15 @@ impl HunkLines {
         Self(lines.collect())
     }
 
+    /// Whether lines before and after have the same distance from the first line of one hunk.
+    pub(super) fn has_same_offset(&self, before: u32, after: u32) -> bool {
+        let (Ok(before), Ok(after)) = (usize::try_from(before), usize::try_from(after)) else { return false };
+        self.0.iter().any(|hunk| {
+            let is_in_hunk = hunk.before.contains(&before) && hunk.after.contains(&after);
+            is_in_hunk && before - hunk.before.start == after - hunk.after.start
+        })
+    }
+
     /// The first line of a hunk in the text after.
     pub(super) fn first_line(&self, id: &HunkId) -> Option<u32> {
         let hunk = self.0.iter().find(|hunk| hunk.id == *id)?;

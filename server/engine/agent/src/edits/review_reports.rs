@@ -98,7 +98,7 @@ impl ReviewReports {
             (None, None) => return false,
         };
         if earlier.list.len() > MAX_DIAGNOSTICS {
-            return self.files.remove(&target).is_some();
+            return self.drop_file(&target);
         }
         let file = self.files.entry(target.clone()).or_default();
         file.text = text.clone();
@@ -107,17 +107,24 @@ impl ReviewReports {
             Some(after) => self.compare(review, &text, after),
             None => false,
         };
-        if let (Some(after), Some(file)) = (after, self.files.get_mut(&target)) {
+        if let Some(list) = after.filter(|after| after.len() <= MAX_DIAGNOSTICS) {
             // Later diagnostics of the same text are of this change as well.
-            file.earlier = Some(EarlierDiagnostics { list: after, calls: Vec::new() });
+            let file = self.files.entry(target).or_default();
+            file.text = text;
+            file.earlier = Some(EarlierDiagnostics { list, calls: Vec::new() });
         }
         is_changed
+    }
+
+    /// Drops the report of a file. Returns whether it had one to show.
+    fn drop_file(&mut self, target: &Target) -> bool {
+        self.files.remove(target).is_some_and(|file| !file.is_empty())
     }
 
     /// Brings the reports of a file to its diagnostics now. Returns whether one of them is different.
     pub(crate) fn compare(&mut self, review: &FileReview, text: &Rope, now: &[Diagnostic]) -> bool {
         if now.len() > MAX_DIAGNOSTICS {
-            return self.files.remove(&review.target).is_some();
+            return self.drop_file(&review.target);
         }
         let Some(file) = self.files.get_mut(&review.target) else { return false };
         let earlier = file.earlier.take().filter(|_| is_unchanged(&file.text, text));
@@ -142,7 +149,7 @@ impl ReviewReports {
         if is_unchanged(&file.text, text) && !file.is_empty() {
             return false;
         }
-        self.files.remove(target).is_some_and(|file| !file.is_empty())
+        self.drop_file(target)
     }
 
     /// Forgets what the next diagnostics of a file are compared with: the user has changed its text.
@@ -187,7 +194,8 @@ impl FileReport {
         let same_part =
             |old: &Diagnostic, new: &Diagnostic| lines.hunk_before(old.line) == lines.hunk_after(new.line);
         let mut difference = Difference::default();
-        difference.add(&review.target, (&earlier.list, now), &[&same_line, &same_part]);
+        let same_offset = |old: &Diagnostic, new: &Diagnostic| lines.has_same_offset(old.line, new.line);
+        difference.add(&review.target, (&earlier.list, now), &[&same_line, &same_offset, &same_part]);
         // A diagnostic that an earlier change added and this one takes back is neither new nor gone.
         difference.added.retain(|(_, one)| !self.take_back(one, |part| &mut part.removed));
         difference.removed.retain(|(_, one)| !self.take_back(one, |part| &mut part.added));
