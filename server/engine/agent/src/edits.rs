@@ -67,7 +67,7 @@ pub(crate) use follow::follow;
 pub(crate) use hunk_reports::HunkReports;
 pub(crate) use look::follow_diagnostics;
 pub(crate) use proposal::{AcceptedHunks, Proposal};
-pub(crate) use review_reports::ComparedFile;
+pub(crate) use review_reports::FileComparison;
 use review_reports::ReviewReports;
 
 /// The most attempts to compute a resolution for a text that keeps changing.

@@ -11,7 +11,7 @@ use ropey::Rope;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::edits::review_reports::ComparedFile;
+use crate::edits::review_reports::FileComparison;
 use crate::edits::{EditBook, Edits};
 use kode_base::ids::CallId;
 use kode_base::paths::Target;
@@ -113,7 +113,7 @@ impl Edits {
     }
 
     /// Adds the difference that a change has made to its hunks, for files whose texts are still the same.
-    pub(crate) fn report_change(&self, call: &CallId, compared: Vec<ComparedFile>) {
+    pub(crate) fn report_change(&self, call: &CallId, compared: Vec<FileComparison>) {
         let mut book = self.synced();
         let EditBook { ledger, review_reports, .. } = &mut *book;
         let mut targets = Vec::new();

@@ -21,7 +21,7 @@ const MAX_DIAGNOSTICS: usize = 1_000;
 
 /// The diagnostics of a changed file before and after the change.
 #[derive(Debug)]
-pub(crate) struct ComparedFile {
+pub(crate) struct FileComparison {
     /// The file, as the ledger follows it.
     pub(crate) target: Target,
     /// The text that those after the change are of.
@@ -86,8 +86,8 @@ impl ReviewReports {
     }
 
     /// Enters the diagnostics before and after a change by this call. Returns whether a report is different now.
-    pub(crate) fn enter(&mut self, review: &FileReview, call: &CallId, compared: ComparedFile) -> bool {
-        let ComparedFile { target, text, before, after } = compared;
+    pub(crate) fn enter(&mut self, review: &FileReview, call: &CallId, compared: FileComparison) -> bool {
+        let FileComparison { target, text, before, after } = compared;
         let earlier = self.files.get_mut(&target).and_then(|file| file.earlier.take());
         let earlier = match (before, earlier) {
             (Some(list), _) => EarlierDiagnostics { list, calls: vec![call.clone()] },

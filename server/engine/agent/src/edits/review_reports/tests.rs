@@ -58,7 +58,7 @@ fn enter(
 ) -> bool {
     let (before, after) = (before.map(errors), after.map(errors));
     let (target, text) = (review.target.clone(), review.text.clone());
-    reports.enter(review, &call(of), ComparedFile { target, text, before, after })
+    reports.enter(review, &call(of), FileComparison { target, text, before, after })
 }
 
 /// The added and removed diagnostics of each hunk with some, and then of the file: `+` or `-`, line, message.

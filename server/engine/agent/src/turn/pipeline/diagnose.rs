@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::edits::difference::{Difference, anywhere};
 use crate::edits::look::{Look, MAX_FILES, SETTLE, look};
-use crate::edits::{ComparedFile, Edits, HunkReports, Proposal};
+use crate::edits::{Edits, FileComparison, HunkReports, Proposal};
 use kode_base::paths::Target;
 use kode_base::proposed::ProposedDiagnostics;
 use kode_text::edit::ledger::ChangeOrigin;
@@ -70,7 +70,7 @@ impl DiagnosticsBefore {
             let known = before(&file.target).filter(|known| !known.is_outdated);
             if let Some((target, text)) = texts.get(&file.target) {
                 let none = was_created.then(Vec::new);
-                compared.push(ComparedFile {
+                compared.push(FileComparison {
                     target: target.clone(),
                     text: text.clone(),
                     before: known.map(|known| known.diagnostics.clone()).or(none),
