@@ -36,7 +36,7 @@ pub(crate) fn matters(one: &Diagnostic) -> bool {
 
 /// The diagnostics that a change added and removed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Difference {
+pub(crate) struct DiagnosticDifference {
     pub(crate) added: Vec<(Target, Diagnostic)>,
     pub(crate) removed: Vec<(Target, Diagnostic)>,
     /// Whether a server has not finished.
@@ -45,7 +45,7 @@ pub(crate) struct Difference {
     pub(crate) is_first: bool,
 }
 
-impl Difference {
+impl DiagnosticDifference {
     /// Compares by severity and text. Lines move with every edit: of several that are the same, those at the first of `places`
     /// belong together, then those at the next.
     pub(crate) fn add(

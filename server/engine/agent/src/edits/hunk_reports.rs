@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::edits::Edits;
-use crate::edits::difference::Difference;
+use crate::edits::difference::DiagnosticDifference;
 use crate::edits::hunk_lines::HunkLines;
 use kode_base::ids::HunkId;
 use kode_base::paths::Target;
@@ -19,13 +19,13 @@ use kode_text::workspace::Workspace;
 /// The diagnostics of proposed hunks, and of their files outside of the hunks.
 #[derive(Debug, Default)]
 pub(crate) struct HunkReports {
-    pub(crate) hunks: BTreeMap<HunkId, Difference>,
-    pub(crate) files: BTreeMap<Target, Difference>,
+    pub(crate) hunks: BTreeMap<HunkId, DiagnosticDifference>,
+    pub(crate) files: BTreeMap<Target, DiagnosticDifference>,
 }
 
 impl HunkReports {
     /// Adds the difference in one file, each diagnostic at the hunk whose line it is in.
-    pub(crate) fn add(&mut self, of_file: Difference, lines: &HunkLines) {
+    pub(crate) fn add(&mut self, of_file: DiagnosticDifference, lines: &HunkLines) {
         for (target, one) in of_file.added {
             self.part(lines.hunk_after(one.line), &target).added.push((target, one));
         }
@@ -34,7 +34,7 @@ impl HunkReports {
         }
     }
 
-    fn part(&mut self, hunk: Option<&HunkId>, target: &Target) -> &mut Difference {
+    fn part(&mut self, hunk: Option<&HunkId>, target: &Target) -> &mut DiagnosticDifference {
         match hunk {
             Some(hunk) => self.hunks.entry(hunk.clone()).or_default(),
             None => self.files.entry(target.clone()).or_default(),
@@ -42,7 +42,7 @@ impl HunkReports {
     }
 
     /// Adds what is known to the proposed hunks of a file, and returns what is known of the file outside of them.
-    pub(crate) fn fill_in(&self, file: &mut FileReview, workspace: &Workspace) -> Difference {
+    pub(crate) fn fill_in(&self, file: &mut FileReview, workspace: &Workspace) -> DiagnosticDifference {
         for hunk in file.hunks.iter_mut().filter(|hunk| hunk.state == HunkState::Proposed) {
             hunk.diagnostics = self.hunks.get(&hunk.id).map(|known| known.clone().proposed(workspace));
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use ropey::Rope;
 
-use crate::edits::difference::{Difference, anywhere, is_same, matters};
+use crate::edits::difference::{DiagnosticDifference, anywhere, is_same, matters};
 use crate::edits::hunk_lines::HunkLines;
 use kode_base::ids::{CallId, HunkId};
 use kode_base::paths::Target;
@@ -169,7 +169,12 @@ impl ReviewReports {
     }
 
     /// Adds the reports to the hunks of a file, and that of the file outside of them to `outside`.
-    pub(crate) fn fill_in(&self, file: &mut FileReview, outside: &mut Difference, workspace: &Workspace) {
+    pub(crate) fn fill_in(
+        &self,
+        file: &mut FileReview,
+        outside: &mut DiagnosticDifference,
+        workspace: &Workspace,
+    ) {
         let Some(report) = self.files.get(&file.target) else { return };
         for hunk in file.hunks.iter_mut().filter(|hunk| is_in_review(hunk.state)) {
             let Some(part) = report.hunks.get(&hunk.id).filter(|part| !part.is_empty()) else { continue };
@@ -193,7 +198,7 @@ impl FileReport {
         let same_line = |old: &Diagnostic, new: &Diagnostic| lines.moved(old.line) == Some(new.line);
         let same_part =
             |old: &Diagnostic, new: &Diagnostic| lines.hunk_before(old.line) == lines.hunk_after(new.line);
-        let mut difference = Difference::default();
+        let mut difference = DiagnosticDifference::default();
         let same_offset = |old: &Diagnostic, new: &Diagnostic| lines.has_same_offset(old.line, new.line);
         difference.add(&review.target, (&earlier.list, now), &[&same_line, &same_offset, &same_part]);
         // A diagnostic that an earlier change added and this one takes back is neither new nor gone.
@@ -279,12 +284,12 @@ impl PartReport {
         (self.added, self.same) = (added, same);
     }
 
-    fn difference(&self, target: &Target, line: impl Fn(u32) -> u32) -> Difference {
+    fn difference(&self, target: &Target, line: impl Fn(u32) -> u32) -> DiagnosticDifference {
         let added = self.added.iter().map(|one| Diagnostic { line: line(one.line), ..one.clone() });
-        Difference {
+        DiagnosticDifference {
             added: added.map(|one| (target.clone(), one)).collect(),
             removed: self.removed.iter().map(|one| (target.clone(), one.clone())).collect(),
-            ..Difference::default()
+            ..DiagnosticDifference::default()
         }
     }
 }

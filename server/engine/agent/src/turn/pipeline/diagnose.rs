@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::edits::difference::{Difference, anywhere};
+use crate::edits::difference::{DiagnosticDifference, anywhere};
 use crate::edits::look::{Look, MAX_FILES, SETTLE, look};
 use crate::edits::{Edits, FileComparison, HunkReports, Proposal};
 use kode_base::paths::Target;
@@ -63,7 +63,7 @@ impl DiagnosticsBefore {
         let wanted = Look { targets: &self.targets, settle: SETTLE, start: ServerStart::Configured };
         let after = look(workspace, wanted, cancel).await;
         let before = |target: &Target| self.files.iter().find(|file| file.target == *target);
-        let mut difference = Difference::default();
+        let mut difference = DiagnosticDifference::default();
         let mut compared = Vec::with_capacity(after.len());
         for file in &after {
             let was_created = applied.iter().any(|one| one.created && one.target == file.target);
@@ -114,7 +114,7 @@ impl TriedChange {
             let target = open.map_or_else(|| file.target.clone(), |document| document.target());
             lines.insert(target, proposal.lines(number, file));
         }
-        let (mut whole, mut parts) = (Difference::default(), HunkReports::default());
+        let (mut whole, mut parts) = (DiagnosticDifference::default(), HunkReports::default());
         for TriedFile { before, after } in &tried {
             let Some(lines) = lines.get(&after.target) else { continue };
             let same_line = |old: &Diagnostic, new: &Diagnostic| lines.moved(old.line) == Some(new.line);
@@ -123,7 +123,7 @@ impl TriedChange {
             };
             let both = (before.diagnostics.as_slice(), after.diagnostics.as_slice());
             whole.add(&after.target, both, &[&same_line, &anywhere]);
-            let mut of_file = Difference::default();
+            let mut of_file = DiagnosticDifference::default();
             of_file.add(&after.target, both, &[&same_line, &same_part]);
             parts.add(of_file, lines);
         }
