@@ -312,9 +312,9 @@ tests['a change in the text says which errors it has added until they are fixed'
   world:command('Kode review')
   world:wait_lua('the list says it', "return vim.fn.getqflist()[1].text:match('%((.-)%)$')", 'adds 1 error, fixes 1 warning')
   world:command('cclose')
-  -- The change moves with a line above it, and the error is fixed.
+  -- The change moves with a line above it, and the error is fixed. The word of the user is in the text without the change, too.
   world:type('ggOabove<Esc>G0cwfine<Esc>')
-  Scenes.wait_shown(world, { 3 }, { '3 hmm', '3 This change fixes 1 warning.' })
+  Scenes.wait_shown(world, { 3 }, { '3 hmmfine', '3 This change fixes 1 warning.' })
 end
 
 return tests
