@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "2249f46fb959bdc22716f08d0d8ad5177ef198e52c967c71b339145d7b0cf3ac";
+export const SCHEMA_HASH = "50bcad008850bee245f32a9ebce1d7f263c9084cb06f0581c73f93a43e3b6b4d";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -1055,8 +1055,8 @@ export interface EditedFile {
     /** The hunks in the order of their places. */
     hunks: Hunk[];
     /**
-     * The diagnostics outside of the hunks' lines that the proposed hunks would add and remove; absent for none, and until a
-     * language server has reported them.
+     * The diagnostics outside of the hunks' lines that the hunks add and remove; absent for none, and until a language server has
+     * reported them.
      */
     diagnostics?: ProposedDiagnostics;
 }
@@ -1807,8 +1807,9 @@ export interface Hunk {
     /** The prompt that asks about it; only while it is proposed. */
     permissionId?: PermissionId;
     /**
-     * The diagnostics in its lines that it would add and remove, while it is proposed; absent for none, and until a language
-     * server has reported them. They come with `edits_changed`, and go when a text changes.
+     * The diagnostics in its lines that it would add and remove, or has added and removed since before it; absent for none, and
+     * until a language server has reported them. They come with `edits_changed`. Those of a proposal go when a text changes, those
+     * of an applied hunk when the server withdraws them and when the hunk is decided.
      */
     diagnostics?: ProposedDiagnostics;
 }

@@ -77,8 +77,8 @@ pub struct EditedFile {
     pub removed: u64,
     /// The hunks in the order of their places.
     pub hunks: Vec<Hunk>,
-    /// The diagnostics outside of the hunks' lines that the proposed hunks would add and remove; absent for none, and until a
-    /// language server has reported them.
+    /// The diagnostics outside of the hunks' lines that the hunks add and remove; absent for none, and until a language server has
+    /// reported them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnostics: Option<ProposedDiagnostics>,
 }
@@ -116,8 +116,9 @@ pub struct Hunk {
     /// The prompt that asks about it; only while it is proposed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permission_id: Option<PermissionId>,
-    /// The diagnostics in its lines that it would add and remove, while it is proposed; absent for none, and until a language
-    /// server has reported them. They come with `edits_changed`, and go when a text changes.
+    /// The diagnostics in its lines that it would add and remove, or has added and removed since before it; absent for none, and
+    /// until a language server has reported them. They come with `edits_changed`. Those of a proposal go when a text changes, those
+    /// of an applied hunk when the server withdraws them and when the hunk is decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnostics: Option<ProposedDiagnostics>,
 }

@@ -7,6 +7,7 @@ mod faults;
 mod moves;
 mod proposals;
 mod real;
+mod review;
 mod wrap;
 
 use std::fs;

@@ -4,6 +4,7 @@
 --- and with instances of the agent's own, and have to give the same.
 
 local World = require('client.world')
+local Scenes = require('client.scenes')
 local equal, call, say = World.equal, World.call, World.say
 
 local tests = {}
@@ -254,6 +255,66 @@ tests['the result of an edit has the diagnostics that the servers of Neovim publ
   run(world)
   local text = results(world)[2].full
   assert(text:find('1 new, 0 gone\nnew: two.py:5:%d+ error: '), text)
+end
+
+--- The server for words, with which `oops` is an error and `hmm` a warning; nil where it is not built.
+local function words_server()
+  local program = vim.fs.joinpath(vim.fs.dirname(World.program), 'fault-language-server')
+  return vim.uv.fs_stat(program) and program or nil
+end
+
+--- A Neovim whose agent changes the last line of `a.word`, after a call that needs a server.
+local function change_words(world, program)
+  World.write(world:path('a.word'), 'def alpha\ntwo\nhmm\n')
+  local words = { command = program, args = { '' }, extensionToLanguage = { ['.word'] = 'words' }, sandbox = false }
+  World.write(vim.fs.joinpath(world.folder, '.kode-ls/settings.json'), vim.json.encode({ lspServers = { words = words } }))
+  world:serve({
+    call('Symbols', { file_path = 'a.word' }),
+    call('Read', { file_path = 'a.word' }),
+    call('Edit', { file_path = 'a.word', old_string = 'hmm', new_string = 'oops' }),
+    say('Done.'),
+  })
+  world:configure({}, 120, 40)
+end
+
+tests['a proposed change says which errors it would add'] = function(world)
+  local program = words_server()
+  if not program then
+    return 'there is no server for words: build all programs'
+  end
+  change_words(world, program)
+  world:spawn({ 'a.word' })
+  world:command('Kode send go')
+  Scenes.wait_shown(world, { 2 }, { '2 oops', '2 This change adds 1 error, fixes 1 warning.' })
+end
+
+tests['a change in the text says which errors it has added until they are fixed'] = function(world)
+  local program = words_server()
+  if not program then
+    return 'there is no server for words: build all programs'
+  end
+  change_words(world, program)
+  local file = assert(io.open(world.folder .. '/init.lua', 'a'))
+  file:write(([[
+    vim.filetype.add({ extension = { word = 'words' } })
+    vim.lsp.config('words', { cmd = { %q, '' }, filetypes = { 'words' }, root_dir = %q })
+    vim.lsp.enable('words')
+  ]]):format(program, world.folder .. '/project'))
+  file:close()
+  world:spawn({ 'a.word' })
+  world:lua([[
+    require('kode.surface').with(function(surface)
+      surface:ask('agent/session/configure', { mode = 'acceptEdits' }, function() surface:send('go') end)
+    end)
+  ]])
+  world:wait_turns(1)
+  Scenes.wait_shown(world, { 2 }, { '2 hmm', '2 This change adds 1 error, fixes 1 warning.' })
+  world:command('Kode review')
+  world:wait_lua('the list says it', "return vim.fn.getqflist()[1].text:match('%((.-)%)$')", 'adds 1 error, fixes 1 warning')
+  world:command('cclose')
+  -- The change moves with a line above it, and the error is fixed. The word of the user is in the text without the change, too.
+  world:type('ggOabove<Esc>G0cwfine<Esc>')
+  Scenes.wait_shown(world, { 3 }, { '3 hmmfine', '3 This change fixes 1 warning.' })
 end
 
 return tests

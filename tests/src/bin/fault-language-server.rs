@@ -168,6 +168,13 @@ impl Server {
         };
         let mut list = problem("oops", 1);
         list.extend(problem("hmm", 2));
+        // Under "elsewhere" each error is one in line 3 as well.
+        if self.how == "elsewhere" && !list.is_empty() && text.contains("oops") {
+            let message = "`oops` is somewhere";
+            list.push(
+                json!({ "range": range(2, "a", 0, 1), "severity": 1, "message": message, "source": "words", "code": 3 }),
+            );
+        }
         let version = if self.how == "moves" { version - 1 } else { *version };
         let parameters = json!({ "uri": uri_of(path), "version": version, "diagnostics": list });
         notify("textDocument/publishDiagnostics", &parameters);

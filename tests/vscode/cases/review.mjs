@@ -1,5 +1,7 @@
 // Keeping and undoing what the agent has changed, in the editor's own places.
 import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
 import { eventually, test } from "../lib/runner.mjs";
 
 const LINES = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n";
@@ -110,6 +112,47 @@ test("changed words of a line are marked, and marks move with what is typed abov
     await window.page.keyboard.type("mine\n");
     await eventually("the same word", async () => (await wordMarks(window)).join() === String("amount".length));
     await window.page.keyboard.press("Control+Z");
+});
+
+test("a proposed change says which errors it would add, and one in the text which it has added", async (workbench) => {
+    const command = path.join(path.dirname(workbench.tools.server), "fault-language-server");
+    if (!fs.existsSync(command)) {
+        console.log("      there is no server for words: build all programs");
+        return;
+    }
+    const settings = path.join(workbench.box, "home/.kode-ls/settings.json");
+    fs.mkdirSync(path.dirname(settings), { recursive: true });
+    const words = { command, args: [""], extensionToLanguage: { ".word": "words" }, sandbox: false };
+    fs.writeFileSync(settings, JSON.stringify({ lspServers: { words } }));
+    const window = await workbench.open({ "a.word": "def alpha\ntwo\nhmm\n" });
+    await window.openChat();
+    await window.edit("a.word");
+    // The editor's own server finds only what is in the text.
+    await window.run((vscode, memory) => {
+        memory.words = vscode.languages.createDiagnosticCollection("words");
+        const check = (document) => {
+            const at = document.getText().indexOf("oops");
+            const range = new vscode.Range(document.positionAt(at), document.positionAt(at + 4));
+            memory.words.set(document.uri, at < 0 ? [] : [new vscode.Diagnostic(range, "no word")]);
+        };
+        vscode.workspace.onDidChangeTextDocument(({ document }) => check(document));
+    });
+    await window.prompt("spoil a word");
+    await window.status(/question/);
+    const says = (expected) =>
+        eventually(expected, async () => ((await (await hoverAt(window, 2)).textContent()) ?? "").includes(expected));
+    await says("This change adds 1 error, fixes 1 warning.");
+    await (await hoverAt(window, 2)).getByText("Allow", { exact: true }).click();
+    await eventually("the end", async () => (await window.text("done")) !== "");
+    await says("This change adds 1 error.");
+    await window.shot("review-diagnostics");
+    await window.run(async (vscode) => {
+        const edit = new vscode.WorkspaceEdit();
+        edit.replace(vscode.window.activeTextEditor.document.uri, new vscode.Range(2, 0, 2, 4), "fine");
+        await vscode.workspace.applyEdit(edit);
+    });
+    await eventually("the error is gone", async () => !((await (await hoverAt(window, 2)).textContent()) ?? "").includes("adds"));
+    fs.rmSync(settings);
 });
 
 test("a proposal is edited in its diff and allowed in the title, and the diff closes", async (workbench) => {

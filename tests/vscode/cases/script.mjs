@@ -88,6 +88,15 @@ export const script = {
                 { content: [text("Both places are changed.")] },
             ],
         },
+        {
+            when: "^spoil a word",
+            steps: [
+                { content: [call("Symbols", { file_path: "a.word" })] },
+                { content: [read("a.word")] },
+                { content: [edit("a.word", "hmm", "oops")] },
+                { content: [text("It is wrong in another way.")] },
+            ],
+        },
         { when: "^change a place", steps: [{ content: [read("a.txt")] }, { content: [edit("a.txt", "two", "TWO")] }, { content: [text("Done.")] }] },
         {
             when: "^change a word",

@@ -129,11 +129,32 @@ local function is_diffed(bufnr)
   return false
 end
 
+--- What language servers say to a hunk, as a line below it.
+---@param hunk kode.Hunk
+---@return [string, string][][]
+local function verdict(hunk)
+  if not hunk.diagnostics then
+    return {}
+  end
+  return { { { 'This change ' .. render.exact_line(hunk.diagnostics.summary) .. '.', 'DiagnosticWarn' } } }
+end
+
+--- Shows lines below a range of rows.
+---@param bufnr integer
+---@param last integer The row after the last.
+---@param lines [string, string][][]
+local function draw_below(bufnr, last, lines)
+  if #lines > 0 then
+    mark(bufnr, math.max(last - 1, 0), { virt_lines = lines, virt_lines_above = last == 0 })
+  end
+end
+
 ---@param bufnr integer
 ---@param hunk kode.Hunk
 local function draw_applied(bufnr, hunk)
   local first, last = hunk.lineRange.start, hunk.lineRange['end']
   draw_signs(bufnr, first, last, hunk.state)
+  draw_below(bufnr, last, verdict(hunk))
   if is_diffed(bufnr) then
     return
   end
@@ -157,13 +178,7 @@ end
 local function draw_proposed(bufnr, hunk)
   local first, last = hunk.lineRange.start, hunk.lineRange['end']
   draw_signs(bufnr, first, last, 'proposed')
-  local added = virtual(lines_of(hunk.newText), 'KodeLineAdded')
-  if hunk.diagnostics then
-    added[#added + 1] = { { 'This change ' .. render.exact_line(hunk.diagnostics.summary) .. '.', 'DiagnosticWarn' } }
-  end
-  if #added > 0 then
-    mark(bufnr, math.max(last - 1, 0), { virt_lines = added, virt_lines_above = last == 0 })
-  end
+  draw_below(bufnr, last, vim.list_extend(virtual(lines_of(hunk.newText), 'KodeLineAdded'), verdict(hunk)))
 end
 
 ---@param bufnr integer
@@ -616,6 +631,21 @@ local function entry_of(surface, file, hunk)
   }
 end
 
+--- The entry of what the changes of a file add and fix in its other lines.
+---@param file kode.EditedFile
+---@param diagnostics kode.ProposedDiagnostics
+---@return vim.quickfix.entry
+local function other_lines(file, diagnostics)
+  local summary = render.exact_line(diagnostics.summary)
+  local first = render.exact_line(diagnostics.lines[1] or '')
+  return {
+    filename = vim.uri_to_fname(file.uri),
+    lnum = 1,
+    type = 'W',
+    text = ('in other lines  %s: %s'):format(summary, first),
+  }
+end
+
 --- Passes all hunks, or those of one buffer, as entries of a quickfix or location list.
 ---@param surface kode.Surface
 ---@param bufnr? integer
@@ -627,6 +657,9 @@ function M.list(surface, bufnr, callback)
       if not bufnr or edits.buffer(file.uri) == bufnr then
         for _, hunk in ipairs(file.hunks) do
           entries[#entries + 1] = entry_of(surface, file, hunk)
+        end
+        if file.diagnostics then
+          entries[#entries + 1] = other_lines(file, file.diagnostics)
         end
       end
     end

@@ -649,7 +649,7 @@
 ---@field added integer Lines that the hunks add.
 ---@field removed integer Lines that the hunks remove.
 ---@field hunks kode.Hunk[] The hunks in the order of their places.
----@field diagnostics? kode.ProposedDiagnostics The diagnostics outside of the hunks' lines that the proposed hunks would add and remove; absent for none, and until a language server has reported them.
+---@field diagnostics? kode.ProposedDiagnostics The diagnostics outside of the hunks' lines that the hunks add and remove; absent for none, and until a language server has reported them.
 
 --- The editor's state.
 ---@class kode.EditorContext
@@ -1392,7 +1392,7 @@
 ---@field removed integer Lines it removes.
 ---@field amended boolean Whether the user has changed what the hunk put there.
 ---@field permissionId? kode.PermissionId The prompt that asks about it; only while it is proposed.
----@field diagnostics? kode.ProposedDiagnostics The diagnostics in its lines that it would add and remove, while it is proposed; absent for none, and until a language server has reported them. They come with `edits_changed`, and go when a text changes.
+---@field diagnostics? kode.ProposedDiagnostics The diagnostics in its lines that it would add and remove, or has added and removed since before it; absent for none, and until a language server has reported them. They come with `edits_changed`. Those of a proposal go when a text changes, those of an applied hunk when the server withdraws them and when the hunk is decided.
 
 --- Names a hunk: one place in a file that the agent has changed or wants to change.
 ---@alias kode.HunkId string

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "2249f46fb959bdc22716f08d0d8ad5177ef198e52c967c71b339145d7b0cf3ac"
+M.schema_hash = "50bcad008850bee245f32a9ebce1d7f263c9084cb06f0581c73f93a43e3b6b4d"
 
 return M

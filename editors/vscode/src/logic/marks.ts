@@ -25,7 +25,8 @@ export interface HunkMarks {
     /** How these lines are drawn. */
     readonly kind: "added" | "deleted" | "proposed";
     readonly words: readonly WordMark[];
-    /** Text that is not in the document, shown behind the last line; empty for none. */
+    /** Text that is not in the document, shown behind the last line: what a proposal adds, and what language servers say to the
+     * hunk; empty for none. */
     readonly ghost: string;
 }
 
@@ -46,11 +47,11 @@ export function marksOf(hunks: readonly Hunk[], lineCount: number): HunkMarks[] 
         if (!isApplied(hunk)) {
             marks.push({ ...placeOf(hunk, lineCount), hunk, kind: "proposed", words: [], ghost: ghostOf(hunk) });
         } else if (start === end) {
-            marks.push({ ...placeOf(hunk, lineCount), hunk, kind: "deleted", words: [], ghost: "" });
+            marks.push({ ...placeOf(hunk, lineCount), hunk, kind: "deleted", words: [], ghost: verdictOf(hunk) });
         } else {
             compared += end - start;
             const words = hunk.amended || hunk.state === "conflict" || compared > MOST_LINES ? [] : wordsOf(hunk);
-            marks.push({ hunk, first: start, end, kind: "added", words, ghost: "" });
+            marks.push({ hunk, first: start, end, kind: "added", words, ghost: verdictOf(hunk) });
         }
     }
     return marks;
@@ -76,9 +77,14 @@ function ghostOf({ newText, oldText, diagnostics }: Hunk): string {
     const lines = linesOf(newText);
     const [first] = lines;
     const verdict = diagnostics ? `  (${diagnostics.summary})` : "";
-    if (first === undefined) return (oldText === "" ? "" : "deleted") + verdict;
+    if (first === undefined) return `⟶ ${oldText === "" ? "" : "deleted"}${verdict}`;
     const more = lines.length > 1 ? `  (+${lines.length - 1} more)` : "";
-    return first.trim().slice(0, LONGEST_GHOST) + more + verdict;
+    return `⟶ ${first.trim().slice(0, LONGEST_GHOST)}${more}${verdict}`;
+}
+
+/** What language servers say to a hunk in the text. */
+function verdictOf({ diagnostics }: Hunk): string {
+    return diagnostics?.summary ?? "";
 }
 
 function linesOf(text: string): string[] {
@@ -88,7 +94,7 @@ function linesOf(text: string): string[] {
 /** The most lines of a hover's diff. */
 const MOST_SHOWN = 40;
 
-/** The diagnostics that a proposal would add and remove, in a Markdown fence; empty for none. */
+/** The diagnostics that a hunk adds and removes, in a Markdown fence; empty for none. */
 export function diagnosticsBlock({ diagnostics }: Hunk): string {
     return diagnostics ? fenced("text", [`This change ${diagnostics.summary}.`, ...diagnostics.lines].join("\n")) : "";
 }

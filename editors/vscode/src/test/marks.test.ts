@@ -25,10 +25,15 @@ const hunk: Hunk = {
     amended: false,
 };
 
-test("a proposal shows what language servers say to it, behind its first line and in the hover", () => {
+test("a hunk shows what language servers say to it, behind its lines and in the hover", () => {
     const diagnosed: Hunk = { ...hunk, diagnostics: { summary: "adds 1 error", lines: ["a.rs:1:1 error: ```"] } };
-    const ghosts = marksOf([hunk, diagnosed], 1).map(({ ghost }) => ghost);
-    assert.deepEqual(ghosts, ["new", "new  (adds 1 error)"]);
+    const applied: Hunk = { ...diagnosed, state: "applied" };
+    const removed: Hunk = { ...applied, newText: "", lineRange: { start: 0, end: 0 } };
+    const ghosts = marksOf([hunk, diagnosed, applied, removed, { ...hunk, state: "applied" }], 1);
+    assert.deepEqual(
+        ghosts.map(({ ghost }) => ghost),
+        ["⟶ new", "⟶ new  (adds 1 error)", "adds 1 error", "adds 1 error", ""],
+    );
     assert.equal(diagnosticsBlock(hunk), "");
     assert.equal(
         diagnosticsBlock(diagnosed),

@@ -7,6 +7,7 @@ pub mod apply_text;
 mod checkpoint;
 mod command;
 pub(crate) mod committed;
+pub(crate) mod difference;
 mod feed;
 mod follow;
 #[cfg(test)]
@@ -14,11 +15,13 @@ mod histories;
 mod hunk_lines;
 mod hunk_reports;
 mod intents;
+pub(crate) mod look;
 mod news;
 mod proposal;
 mod removal;
 pub(crate) mod resolve;
 pub mod review;
+mod review_reports;
 mod switch;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -61,9 +64,11 @@ use kode_text::workspace::{ApplyError, ReadError, WatchReport, Workspace};
 use news::PendingNews;
 
 pub(crate) use follow::follow;
-pub(crate) use hunk_lines::HunkLines;
 pub(crate) use hunk_reports::HunkReports;
+pub(crate) use look::follow_diagnostics;
 pub(crate) use proposal::{AcceptedHunks, Proposal};
+pub(crate) use review_reports::FileComparison;
+use review_reports::ReviewReports;
 
 /// The most attempts to compute a resolution for a text that keeps changing.
 const MAX_ATTEMPTS: usize = 5;
@@ -131,6 +136,8 @@ pub(crate) struct EditBook {
     remarks: BTreeMap<PermissionId, Vec<String>>,
     /// The diagnostics of proposals.
     reports: HunkReports,
+    /// The diagnostics of hunks in the text.
+    review_reports: ReviewReports,
 }
 
 impl Edits {
@@ -644,9 +651,19 @@ impl Edits {
         if !outdated.is_empty() {
             self.core.publish(Event::EditsChanged { targets: outdated });
         }
+        let is_of_text = look::is_of_text(&entry, &book.ledger);
+        if let LedgerEntry::Typed { target, .. } = &entry {
+            book.review_reports.forget_earlier(target);
+        }
         let load = |_: &BlobId| text.map(str::to_owned).ok_or_else(|| std::io::Error::other("no text given"));
         if let Err(error) = book.ledger.apply(entry, load) {
             tracing::error!(%error, "the ledger lost a file");
+        }
+        if is_of_text && !book.review_reports.is_empty() {
+            let EditBook { review_reports, ledger, .. } = book;
+            review_reports.drop_decided(ledger);
+            self.feed.note_diagnostics(!review_reports.is_empty());
+            self.feed.outdate_diagnostics();
         }
     }
 

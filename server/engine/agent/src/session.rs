@@ -140,6 +140,7 @@ impl Session {
         tokio::spawn(commands::answer_queued(Arc::clone(&session), queued, Arc::clone(&directory)));
         tokio::spawn(drive::drive(Arc::clone(&session), begun, directory));
         tokio::spawn(crate::edits::follow(Arc::clone(&services.edits)));
+        tokio::spawn(crate::edits::follow_diagnostics(Arc::clone(&services.edits)));
         tokio::spawn(drive::follow_extensions(Arc::clone(services)));
         tokio::spawn(drafts::keep(Arc::clone(&session.drafts)));
         tokio::spawn(crate::core::keep(Arc::clone(&services.core)));

@@ -1,4 +1,4 @@
-//! The diagnostics that a proposed change, or a part of it, would add and remove.
+//! The diagnostics that a change, or a part of it, adds and removes.
 //!
 //! Rule: text for people, made once where the diagnostics are compared; prompts and hunks carry it unchanged.
 

@@ -45,14 +45,13 @@ fn hunk_lenses(review: &SessionReview) -> Vec<CodeLens> {
     for hunk in review.file.hunks.iter().filter(|hunk| waits(hunk)).take(SHOWN_HUNKS) {
         let at = HunkLocation::of(&review.file.text, hunk).start();
         let this = json!({ "sessionId": review.session, "hunkIds": [hunk.id] });
-        let counts = counts(hunk);
+        let counts = format!("{}{}", counts(hunk), verdict(hunk.diagnostics.as_ref()));
         let mut add = |text: &str, action, arguments| {
             lenses.push(lens(at, command(&format!("Kode: {text}"), action, arguments)));
         };
         match hunk.state {
             HunkState::Proposed => {
-                let verdict = verdict(hunk.diagnostics.as_ref());
-                add(&format!("Allow {counts}{verdict}"), ReviewAction::Accept, this.clone());
+                add(&format!("Allow {counts}"), ReviewAction::Accept, this.clone());
                 add("Deny", ReviewAction::Reject, this);
             }
             HunkState::Applied => {
@@ -123,13 +122,20 @@ mod tests {
     }
 
     #[test]
-    fn a_proposal_says_in_its_lens_what_language_servers_say() {
-        let mut file = file("a\nb\n").proposed("a\n", "A\n", 0).proposed("b\n", "B\n", 1);
-        let lines = vec!["a.rs:2:1 error: no".to_owned()];
-        file.hunks[1].diagnostics = Some(ProposedDiagnostics { summary: "adds 1 error".to_owned(), lines });
+    fn a_hunk_says_in_its_lens_what_language_servers_say() {
+        let mut file =
+            file("a\nb\nc\n").proposed("a\n", "A\n", 0).proposed("b\n", "B\n", 1).applied("c\n", "C\n", 2..3);
+        for hunk in &mut file.hunks[1..] {
+            let lines = vec!["a.rs:2:1 error: no".to_owned()];
+            hunk.diagnostics = Some(ProposedDiagnostics { summary: "adds 1 error".to_owned(), lines });
+        }
         let lines = shown(&[session("Fix", file)]);
-        let own = lines.into_iter().filter(|(_, title)| title.contains("Allow +"));
-        let expected = expected(&[(0, "Allow +1 -1"), (1, "Allow +1 -1 (adds 1 error)")]);
+        let own = lines.into_iter().filter(|(_, title)| title.contains(" +"));
+        let expected = expected(&[
+            (0, "Allow +1 -1"),
+            (1, "Allow +1 -1 (adds 1 error)"),
+            (2, "Keep +1 -1 (adds 1 error)"),
+        ]);
         assert_eq!(own.collect::<Vec<_>>(), expected);
     }
 

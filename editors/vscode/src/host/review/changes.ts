@@ -5,7 +5,7 @@
 // about it.
 
 import * as vscode from "vscode";
-import { count } from "../../logic/words.ts";
+import { count, plain } from "../../logic/words.ts";
 import { isApplied } from "../../logic/hunks.ts";
 import { keyOf } from "../convert.ts";
 import type { Entry, Ledger } from "./ledger.ts";
@@ -75,6 +75,7 @@ function resource(entry: Entry): ChangedFile {
         `${count(file.hunks.length, "change")} by Kode, +${file.added} -${file.removed}`,
         proposed > 0 ? `${proposed} proposed` : "",
         conflicts > 0 ? `${conflicts} to decide, where you typed` : "",
+        file.diagnostics ? `${plain(file.diagnostics.summary)} in other lines` : "",
     ];
     return {
         entry,

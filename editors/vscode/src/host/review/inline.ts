@@ -143,7 +143,6 @@ function makeStyles(extension: vscode.Uri): Record<Style, vscode.TextEditorDecor
             isWholeLine: true,
             rangeBehavior: closed,
             backgroundColor: color("diffEditor.removedLineBackground"),
-            after: { color: color("editorGhostText.foreground"), margin: "0 0 0 2ch", fontStyle: "italic" },
             overviewRulerColor: color("editorOverviewRuler.modifiedForeground"),
             overviewRulerLane: vscode.OverviewRulerLane.Left,
         }),
@@ -151,7 +150,9 @@ function makeStyles(extension: vscode.Uri): Record<Style, vscode.TextEditorDecor
 }
 
 function ghost({ ghost: text }: HunkMarks): Pick<vscode.DecorationOptions, "renderOptions"> {
-    return text === "" ? {} : { renderOptions: { after: { contentText: `⟶ ${text}` } } };
+    if (text === "") return {};
+    const color = new vscode.ThemeColor("editorGhostText.foreground");
+    return { renderOptions: { after: { contentText: text, color, margin: "0 0 0 2ch", fontStyle: "italic" } } };
 }
 
 function hoverOf(sessionId: SessionId, file: EditedFile, { hunk, first, end }: HunkMarks): vscode.MarkdownString {

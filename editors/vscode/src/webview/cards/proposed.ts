@@ -45,9 +45,10 @@ function isSame(left: string, right: string): boolean {
     return left === right || left.endsWith(`/${right}`) || right.endsWith(`/${left}`);
 }
 
-/** The label of a hunk in one line. */
+/** The label of a hunk in one line: its place, and what language servers say to it. */
 export function hunkName({ path, hunk }: Proposed, withPath: boolean): string {
-    const place = `line ${hunk.lineRange.start + 1}`;
+    const verdict = hunk.diagnostics ? ` (${hunk.diagnostics.summary})` : "";
+    const place = `line ${hunk.lineRange.start + 1}${verdict}`;
     return withPath ? `${path}, ${place}` : place;
 }
 

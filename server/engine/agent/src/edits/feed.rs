@@ -6,6 +6,7 @@
 //! changing is checked afterwards: it is not the user's.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ropey::Rope;
@@ -22,6 +23,10 @@ const MAX_EVENTS: usize = 1_024;
 pub(crate) struct Feed {
     state: Mutex<FeedState>,
     arrived: Notify,
+    /// Notified when a text changes while hunks have diagnostics.
+    outdated: Notify,
+    /// Whether hunks have diagnostics.
+    has_diagnostics: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -167,6 +172,23 @@ impl Feed {
         self.arrived.notified().await;
     }
 
+    /// Notes whether hunks have diagnostics, which a change of any document may make wrong.
+    pub(crate) fn note_diagnostics(&self, has_diagnostics: bool) {
+        self.has_diagnostics.store(has_diagnostics, Ordering::Relaxed);
+    }
+
+    /// Says that the diagnostics of hunks may be wrong, if there are any.
+    pub(crate) fn outdate_diagnostics(&self) {
+        if self.has_diagnostics.load(Ordering::Relaxed) {
+            self.outdated.notify_one();
+        }
+    }
+
+    /// Waits until the diagnostics of hunks may be wrong.
+    pub(crate) async fn diagnostics_outdated(&self) {
+        self.outdated.notified().await;
+    }
+
     fn lock(&self) -> MutexGuard<'_, FeedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -174,6 +196,9 @@ impl Feed {
 
 impl DocumentObserver for Feed {
     fn observe(&self, event: &DocumentEvent) {
+        if matches!(event, DocumentEvent::Changed { .. }) {
+            self.outdate_diagnostics();
+        }
         let mut state = self.lock();
         let target = event.document().target();
         if !state.followed.contains(&target) {

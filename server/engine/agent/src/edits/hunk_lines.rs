@@ -7,9 +7,11 @@ use std::ops::Range;
 
 use ropey::Rope;
 
-use kode_base::ids::HunkId;
+use crate::edits::review_reports::is_in_review;
+use kode_base::ids::{CallId, HunkId};
 use kode_text::edit::TextEdit;
 use kode_text::edit::ledger::NewHunk;
+use kode_text::edit::ledger::review::FileReview;
 
 /// The lines of the hunks of one file, in their order.
 #[derive(Debug, Default)]
@@ -41,6 +43,38 @@ impl HunkLines {
             Some(LinesOfHunk { id: hunk.id.clone(), before, after })
         });
         Self(lines.collect())
+    }
+
+    /// Finds the lines of the hunks of a file that are in its text. The text before is that without the hunks of `calls`.
+    pub(super) fn of_review(file: &FileReview, calls: &[CallId]) -> Self {
+        let mut shift = 0_isize;
+        let in_text = file.hunks.iter().filter(|hunk| is_in_review(hunk.state));
+        let lines = in_text.map(|hunk| {
+            let after = hunk.lines.start + 1..hunk.lines.end + 1;
+            let start = after.start.saturating_add_signed(-shift);
+            let count = match calls.contains(&hunk.call) {
+                true => hunk.old_text.lines().count(),
+                false => after.len(),
+            };
+            shift += after.len().cast_signed() - count.cast_signed();
+            LinesOfHunk { id: hunk.id.clone(), before: start..start + count, after }
+        });
+        Self(lines.collect())
+    }
+
+    /// Whether lines before and after have the same distance from the first line of one hunk.
+    pub(super) fn has_same_offset(&self, before: u32, after: u32) -> bool {
+        let (Ok(before), Ok(after)) = (usize::try_from(before), usize::try_from(after)) else { return false };
+        self.0.iter().any(|hunk| {
+            let is_in_hunk = hunk.before.contains(&before) && hunk.after.contains(&after);
+            is_in_hunk && before - hunk.before.start == after - hunk.after.start
+        })
+    }
+
+    /// The first line of a hunk in the text after.
+    pub(super) fn first_line(&self, id: &HunkId) -> Option<u32> {
+        let hunk = self.0.iter().find(|hunk| hunk.id == *id)?;
+        u32::try_from(hunk.after.start).ok()
     }
 
     /// The hunk that a line of the text before belongs to.

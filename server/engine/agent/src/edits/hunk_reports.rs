@@ -6,28 +6,47 @@
 use std::collections::BTreeMap;
 
 use crate::edits::Edits;
+use crate::edits::difference::DiagnosticDifference;
+use crate::edits::hunk_lines::HunkLines;
 use kode_base::ids::HunkId;
 use kode_base::paths::Target;
-use kode_base::proposed::ProposedDiagnostics;
 use kode_record::event::Event;
 use kode_text::edit::ChangeSet;
 use kode_text::edit::ledger::review::{FileReview, HunkState};
 use kode_text::edit::ledger::{Ledger, LedgerEntry};
+use kode_text::workspace::Workspace;
 
 /// The diagnostics of proposed hunks, and of their files outside of the hunks.
 #[derive(Debug, Default)]
 pub(crate) struct HunkReports {
-    pub(crate) hunks: BTreeMap<HunkId, ProposedDiagnostics>,
-    pub(crate) files: BTreeMap<Target, ProposedDiagnostics>,
+    pub(crate) hunks: BTreeMap<HunkId, DiagnosticDifference>,
+    pub(crate) files: BTreeMap<Target, DiagnosticDifference>,
 }
 
 impl HunkReports {
-    /// Adds what is known to the hunks of a file.
-    pub(crate) fn fill_in(&self, file: &mut FileReview) {
-        for hunk in file.hunks.iter_mut().filter(|hunk| hunk.state == HunkState::Proposed) {
-            hunk.diagnostics = self.hunks.get(&hunk.id).cloned();
+    /// Adds the difference in one file, each diagnostic at the hunk whose line it is in.
+    pub(crate) fn add(&mut self, of_file: DiagnosticDifference, lines: &HunkLines) {
+        for (target, one) in of_file.added {
+            self.part(lines.hunk_after(one.line), &target).added.push((target, one));
         }
-        file.diagnostics = self.files.get(&file.target).cloned();
+        for (target, one) in of_file.removed {
+            self.part(lines.hunk_before(one.line), &target).removed.push((target, one));
+        }
+    }
+
+    fn part(&mut self, hunk: Option<&HunkId>, target: &Target) -> &mut DiagnosticDifference {
+        match hunk {
+            Some(hunk) => self.hunks.entry(hunk.clone()).or_default(),
+            None => self.files.entry(target.clone()).or_default(),
+        }
+    }
+
+    /// Adds what is known to the proposed hunks of a file, and returns what is known of the file outside of them.
+    pub(crate) fn fill_in(&self, file: &mut FileReview, workspace: &Workspace) -> DiagnosticDifference {
+        for hunk in file.hunks.iter_mut().filter(|hunk| hunk.state == HunkState::Proposed) {
+            hunk.diagnostics = self.hunks.get(&hunk.id).map(|known| known.clone().proposed(workspace));
+        }
+        self.files.get(&file.target).cloned().unwrap_or_default()
     }
 
     /// Drops the reports that an entry outdates, before the ledger has it, and returns their files.

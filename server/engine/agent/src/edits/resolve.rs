@@ -18,6 +18,7 @@ use kode_record::event::Event;
 use kode_record::resolution::ResolutionOutcome;
 use kode_text::edit::ledger::Ledger;
 use kode_text::edit::ledger::review::{FileReview, HunkState, ReviewAction, Selection};
+use kode_text::workspace::Workspace;
 
 /// Hunks and the states they are to have, by file.
 type WantedStates = BTreeMap<Target, Vec<(HunkId, HunkState)>>;
@@ -36,7 +37,7 @@ impl Edits {
     #[must_use]
     pub fn review(&self) -> Vec<FileReview> {
         let book = self.synced();
-        book.ledger.review().into_iter().filter_map(|file| book.as_it_waits(file)).collect()
+        book.ledger.review().into_iter().filter_map(|file| book.as_it_waits(file, &self.workspace)).collect()
     }
 
     /// The states of all hunks, each with the call that made the hunk.
@@ -50,7 +51,7 @@ impl Edits {
     #[must_use]
     pub fn review_of(&self, target: &Target) -> Option<FileReview> {
         let book = self.synced();
-        book.ledger.review_of(target).and_then(|file| book.as_it_waits(file))
+        book.ledger.review_of(target).and_then(|file| book.as_it_waits(file, &self.workspace))
     }
 
     /// A side of a file that the agent has changed; `None` for any other file, and where the sides are the same.
@@ -282,10 +283,12 @@ pub(crate) fn side_of(ledger: &Ledger, target: &Target, side: ReviewSide) -> Opt
 impl EditBook {
     /// The file with the version its document has, and without proposals that the user has decided about; `None` when
     /// nothing else is left.
-    fn as_it_waits(&self, mut file: FileReview) -> Option<FileReview> {
+    fn as_it_waits(&self, mut file: FileReview, workspace: &Workspace) -> Option<FileReview> {
         file.version = self.versions.get(&file.target).copied();
         file.hunks.retain(|hunk| !self.decided.contains_key(&hunk.id));
-        self.reports.fill_in(&mut file);
+        let mut outside = self.reports.fill_in(&mut file, workspace);
+        self.review_reports.fill_in(&mut file, &mut outside, workspace);
+        file.diagnostics = (!outside.is_empty()).then(|| outside.proposed(workspace));
         (!file.hunks.is_empty()).then_some(file)
     }
 }

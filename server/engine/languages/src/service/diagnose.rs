@@ -70,7 +70,11 @@ impl WorkspaceServers {
         let instance = self.instance(workspace, &shown).await?;
         // Where the editor has servers, a second one for each is started for no edit.
         let is_wanted = !instance.definition.needs_sandbox && !self.editor.is_offered();
-        let is_started = start == ServerStart::All || is_wanted;
+        let is_started = match start {
+            ServerStart::All => true,
+            ServerStart::Configured => is_wanted,
+            ServerStart::Running => false,
+        };
         let running = match is_started {
             true => match timeout_at(deadline, instance.running()).await {
                 Ok(running) => Some(running?),

@@ -314,4 +314,6 @@ pub enum ServerStart {
     All,
     /// The servers that the user has configured: the others run only after a call that asks for them.
     Configured,
+    /// None.
+    Running,
 }

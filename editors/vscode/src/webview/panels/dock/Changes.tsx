@@ -122,6 +122,11 @@ function FileRow({ file, busy, decide }: FileRowProps) {
                 {cut > 0 && <bdi class="title-folder">{path.slice(0, cut - 1)}</bdi>}
             </button>
             {conflicts > 0 && <span class="state">{counted(conflicts, "conflict")}</span>}
+            {file.diagnostics && (
+                <span class="state" title={file.diagnostics.lines.map(exactLine).join("\n")}>
+                    {exactLine(file.diagnostics.summary)} in other lines
+                </span>
+            )}
             <Counts added={file.added} removed={file.removed} />
             <IconAct icon="undo" label={`Undo ${path}`} disabled={busy} onClick={() => decide("undo")} />
             <IconAct icon="check" label={`Keep ${path}`} disabled={busy} onClick={() => decide("keep")} />

@@ -155,7 +155,8 @@ impl Pipeline<'_> {
         self.services().core.sync().await;
         let applied = applied?;
         let mut output = report(&summary, &applied, &removals, workspace);
-        output.model_text.push_str(&before.compare(&applied, workspace, self.cancel).await);
+        let difference = before.compare((&applied, &change_of), (edits, workspace), self.cancel).await;
+        output.model_text.push_str(&difference);
         Ok(output)
     }
 

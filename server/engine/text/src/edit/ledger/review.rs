@@ -67,8 +67,8 @@ pub struct HunkView {
     pub amended: bool,
     /// The prompt that asks about it, while it is proposed.
     pub permission: Option<PermissionId>,
-    /// The diagnostics in its lines that it would add and remove, while it is proposed; `None` for none, and until a language
-    /// server has reported them.
+    /// The diagnostics in its lines that it would add and remove, or has added and removed since before it; `None` for none, and
+    /// until a language server has reported them.
     pub diagnostics: Option<ProposedDiagnostics>,
 }
 
@@ -83,8 +83,8 @@ pub struct FileReview {
     pub version: Option<i32>,
     /// The hunks in the order of their places.
     pub hunks: Vec<HunkView>,
-    /// The diagnostics outside of the hunks' lines that the proposed hunks would add and remove; `None` for none, and until a
-    /// language server has reported them.
+    /// The diagnostics outside of the hunks' lines that the hunks add and remove; `None` for none, and until a language server has
+    /// reported them.
     pub diagnostics: Option<ProposedDiagnostics>,
 }
 
