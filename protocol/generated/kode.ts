@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "2249f46fb959bdc22716f08d0d8ad5177ef198e52c967c71b339145d7b0cf3ac";
+export const SCHEMA_HASH = "ae71b0e338703adf3f56b5b7bf552d2c596430fe6ad8bcd86f3a8a24d2e08ae4";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -264,8 +264,9 @@ export interface BackgroundTask {
 /** A place in a session's sequence of events. */
 export interface Bookmark {
     /**
-     * Number of the event, from 1. Numbers grow, over restarts as well, and a jump is no loss; only `lease_changed` has the
-     * number of the event before it.
+     * Number of the event, from 1. Numbers grow, over restarts as well, and a jump is no loss. `lease_changed` has the number of
+     * the event before it; so have `permission_required`, `permission_decided`, `question_asked` and `question_answered` in a
+     * session that another server writes, and folding one of these twice changes nothing.
      */
     seq: number;
     /** When it happened. */

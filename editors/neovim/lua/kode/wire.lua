@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "2249f46fb959bdc22716f08d0d8ad5177ef198e52c967c71b339145d7b0cf3ac"
+M.schema_hash = "ae71b0e338703adf3f56b5b7bf552d2c596430fe6ad8bcd86f3a8a24d2e08ae4"
 
 return M
