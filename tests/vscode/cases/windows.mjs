@@ -44,6 +44,7 @@ test("a prompt of VS Code is answered in Neovim, and one of Neovim in VS Code", 
         await eventually("Neovim writes", async () => (await neovim.lua("require('kode').session().following == nil")) === "true");
         await neovim.command("Kode send make it again");
         await button(window, "Allow").waitFor();
+        await window.chat.getByText("Waiting for your answer").waitFor();
         assert.equal(await neovim.waiting(), 1);
         await window.shot("two-editors");
         await button(window, "Deny").click();
