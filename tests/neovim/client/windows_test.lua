@@ -1,6 +1,6 @@
 --- Two Neovims on one session: one writes it, the other follows.
 ---
---- Rule: every act is a key in one window, and is looked for in the other.
+--- Rule: every act is a key in one window, and its effect is checked in the other.
 
 local World = require('client.world')
 local equal, call, say = World.equal, World.call, World.say
@@ -23,7 +23,7 @@ local function another(world)
   return other
 end
 
---- The outcomes of the prompts that a window was told of.
+--- The outcomes of the prompts in the events of a window.
 local outcomes = [[
   local outcomes = {}
   for _, data in ipairs(told) do

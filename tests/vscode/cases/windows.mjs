@@ -1,6 +1,6 @@
 // One session in two editors: VS Code with the chat as users have it, and Neovim with our plugin, each with a server of its own.
 //
-// Rule: every act is a key or a click in one editor, and is looked for in the other.
+// Rule: every act is a key or a click in one editor, and its effect is checked in the other.
 import assert from "node:assert/strict";
 import { Neovim } from "../lib/neovim.mjs";
 import { eventually, test } from "../lib/runner.mjs";

@@ -1,6 +1,6 @@
 // A real Neovim with our plugin beside the workbench, on the same project and the same sessions.
 //
-// Rule: it is driven by typed keys; the rest is only looked at. Every process that is started here is ended here by its id.
+// Rule: it is driven by typed keys; all else only reads. Every process that is started here is ended here by its id.
 import { execFile, spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
