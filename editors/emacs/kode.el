@@ -44,6 +44,7 @@
 (declare-function lsp--workspace-client "lsp-mode")
 (declare-function lsp--workspace-status "lsp-mode")
 (declare-function lsp-request "lsp-mode")
+(declare-function lsp-request-async "lsp-mode")
 
 (defgroup kode nil
   "The coding agent kode-ls."
@@ -66,7 +67,16 @@ For example (:profile \"demo\"), which needs no key."
 (define-derived-mode kode-chat-mode text-mode "Kode"
   "A conversation with Kode in a file whose name ends in `.kode.md'.")
 
-(add-to-list 'auto-mode-alist '("\\.kode\\.md\\'" . kode-chat-mode))
+(defconst kode--documents '("\\.kode\\.md\\'" . kode-chat-mode)
+  "The names of chat documents and their mode.")
+
+(defun kode--claim-documents ()
+  "Have chat documents open in their own mode, not in one for Markdown."
+  (setq auto-mode-alist (cons kode--documents (delete kode--documents auto-mode-alist))))
+
+(kode--claim-documents)
+;; It puts its own names first when it is loaded, and lsp-mode loads it.
+(with-eval-after-load 'markdown-mode (kode--claim-documents))
 
 ;;; The server
 
@@ -79,6 +89,19 @@ For example (:profile \"demo\"), which needs no key."
   (dolist (mode modes)
     (add-hook (intern (format "%s-hook" mode)) #'eglot-ensure)))
 
+(defconst kode--actions
+  '("kode.ask" "kode.send" "kode.cancel" "kode.allow" "kode.deny" "kode.answer" "kode.acceptEdits"
+    "kode.rejectEdits" "kode.keepEdits" "kode.undoEdits" "kode.revertEdits")
+  "The commands of the server that code actions run.")
+
+(defun kode--lsp-actions ()
+  "Return the functions by which lsp-mode runs our code actions, by command."
+  (let ((table (make-hash-table :test #'equal)))
+    (dolist (name kode--actions table)
+      (puthash name
+               (lambda (action) (kode--lsp-send name (kode--get action :arguments)))
+               table))))
+
 (defun kode--setup-lsp-mode (modes)
   "Have lsp-mode start the server in buffers of MODES, beside others."
   (require 'lsp-mode)
@@ -88,6 +111,7 @@ For example (:profile \"demo\"), which needs no key."
                     :major-modes modes
                     :server-id 'kode
                     :add-on? t
+                    :action-handlers (kode--lsp-actions)
                     :initialization-options (lambda () kode-init-options)))
   (dolist (mode modes)
     (add-hook (intern (format "%s-hook" mode)) #'lsp)))
@@ -127,22 +151,33 @@ For example (:profile \"demo\"), which needs no key."
               (append (lsp-workspaces)
                       (apply #'append (hash-table-values (lsp-session-folder->servers (lsp-session)))))))
 
+(defun kode--running (server)
+  "Return SERVER, or signal that Kode is not running when it is nil."
+  (or server (user-error "Kode is not running: open a file of a mode given to `kode-setup'")))
+
 (defun kode--request (method params)
   "Send a request of METHOD with PARAMS and return its result."
   (if (eq kode-client 'lsp-mode)
       ;; lsp-mode asks all servers of a buffer otherwise, and none from the buffer of a prompt.
-      (let ((lsp--cur-workspace
-             (or (kode--lsp-workspace)
-                 (user-error "Kode is not running: open a file of a mode given to `kode-setup'"))))
+      (let ((lsp--cur-workspace (kode--running (kode--lsp-workspace))))
         (lsp-request (substring (symbol-name method) 1) params))
-    (let ((server (or (kode--eglot-server)
-                      (user-error "Kode is not running: open a file of a mode given to `kode-setup'"))))
-      (jsonrpc-request server method params :timeout 30))))
+    (jsonrpc-request (kode--running (kode--eglot-server)) method params :timeout 30)))
+
+(defun kode--lsp-send (name arguments)
+  "Run the server's command NAME with a vector of ARGUMENTS, without waiting.
+When lsp-mode waits for an answer, it loses the messages that arrive
+together with it: the first edit of a chat document for example."
+  (let ((lsp--cur-workspace (kode--running (kode--lsp-workspace))))
+    (lsp-request-async "workspace/executeCommand" (list :command name :arguments arguments) #'ignore
+                       :mode 'detached
+                       :error-handler (lambda (problem) (message "Kode: %s" (kode--get problem :message))))))
 
 (defun kode--command (name &optional argument)
   "Run the server's command NAME, with a property list ARGUMENT."
-  (kode--request :workspace/executeCommand
-                 (list :command name :arguments (if argument (vector argument) []))))
+  (let ((arguments (if argument (vector argument) [])))
+    (if (eq kode-client 'lsp-mode)
+        (kode--lsp-send name arguments)
+      (kode--request :workspace/executeCommand (list :command name :arguments arguments)))))
 
 (defun kode--get (object key)
   "The value of KEY in OBJECT, which is a property list or a hash table."
@@ -301,7 +336,9 @@ With a prefix argument ASK, ask for a reason."
 
 (defun kode--edits ()
   "Return the edits that wait for a decision."
-  (append (kode--get (kode--command "kode.listEdits") :edits) nil))
+  (append (kode--get (kode--request :workspace/executeCommand '(:command "kode.listEdits" :arguments []))
+                     :edits)
+          nil))
 
 (defun kode--here (edits)
   "Return the change of EDITS that is nearest to point in this buffer."

@@ -45,8 +45,9 @@ pub struct AgentEventParams {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Bookmark {
-    /// Number of the event, from 1. Numbers grow, over restarts as well, and a jump is no loss; only `lease_changed` has the
-    /// number of the event before it.
+    /// Number of the event, from 1. Numbers grow, over restarts as well, and a jump is no loss. `lease_changed` has the number of
+    /// the event before it; so have `permission_required`, `permission_decided`, `question_asked` and `question_answered` in a
+    /// session that another server writes, and folding one of these twice changes nothing.
     pub seq: u64,
     /// When it happened.
     pub timestamp: Timestamp,

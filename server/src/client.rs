@@ -18,6 +18,9 @@ use crate::lsp::newer::TEXT_DOCUMENT_CONTENT;
 /// The field of `initializationOptions` that says what the client can do and does not tell.
 const UNSAID: &str = "clientCapabilities";
 
+/// The field of `initializationOptions` that takes away the code actions that ask.
+const ASK_ACTIONS: &str = "askActions";
+
 /// The facts about one client, fixed for the life of the connection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClientFacts {
@@ -57,6 +60,8 @@ pub struct ClientFacts {
     pub code_lens_refresh: bool,
     /// Whether code actions may be more than commands.
     pub code_action_literals: bool,
+    /// Whether code actions may ask about problems and selections.
+    pub ask_actions: bool,
     /// Whether a code action's edit is asked about when its annotation says so.
     pub honors_change_annotations: bool,
     /// Whether completion is asked for.
@@ -94,6 +99,8 @@ impl ClientFacts {
             locale,
             ..
         } = params;
+        let asks = |options: &Value| options.get(ASK_ACTIONS).and_then(Value::as_bool);
+        let ask_actions = initialization_options.as_ref().and_then(asks).unwrap_or(true);
         let capabilities = with_unsaid(capabilities, initialization_options.as_ref());
         let ClientCapabilities { workspace, window, general, experimental, text_document, .. } = capabilities;
         let text_document = text_document.unwrap_or_default();
@@ -130,6 +137,7 @@ impl ClientFacts {
             code_lens_refresh: workspace.code_lens.and_then(|lens| lens.refresh_support).unwrap_or_default(),
             completes_words: text_document.completion.as_ref().is_some_and(completes_words),
             completion: text_document.completion.is_some(),
+            ask_actions,
             code_action_literals: code_action.code_action_literal_support.is_some(),
             honors_change_annotations: code_action.honors_change_annotations.unwrap_or_default(),
             hover_markdown: hover_formats.contains(&MarkupKind::Markdown),

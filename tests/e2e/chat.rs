@@ -483,6 +483,24 @@ fn a_selection_and_a_problem_are_asked_about_where_they_are() {
 }
 
 #[test]
+fn an_option_takes_away_the_actions_that_ask() {
+    let project = project();
+    for (options, offered) in [(json!({}), true), (json!({ "askActions": false }), false)] {
+        let client = project.connect(&plain().options(options));
+        let uri = project.uri("a.txt");
+        client.editor.open(&uri, "old\n");
+        let range = json!({ "start": { "line": 0, "character": 0 }, "end": { "line": 0, "character": 3 } });
+        let problem = json!({ "range": range, "message": "bad" });
+        let params = json!({ "textDocument": { "uri": uri }, "range": range, "context": { "diagnostics": [problem] } });
+        let found = client.call("textDocument/codeAction", params);
+        for title in ["Kode: Fix: bad", "Kode: Explain the selection"] {
+            let is_offered = found.as_array().unwrap().iter().any(|action| action["title"] == title);
+            assert_eq!(is_offered, offered, "{title}: {found}");
+        }
+    }
+}
+
+#[test]
 fn a_panel_is_offered_what_asks_only_when_it_says_so() {
     for (asks, offered) in [(false, 0), (true, 1)] {
         let project = project();

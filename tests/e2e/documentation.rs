@@ -333,17 +333,23 @@ fn tests_that_pages_name_exist() {
 /// The page whose tables name tests by their modules.
 const SANDBOX: &str = "server/docs/sandbox.md";
 
+/// The page whose tables name tests of every kind.
+const FLOWS: &str = "server/docs/flows.md";
+
+/// The names between backquotes in the tables of a text.
+fn in_tables(text: &str) -> impl Iterator<Item = &str> {
+    let rows = text.lines().filter(|line| line.starts_with("| "));
+    rows.flat_map(|line| line.split('`').skip(1).step_by(2))
+}
+
 #[test]
-fn tests_that_the_page_of_the_sandbox_names_by_their_modules_exist() {
-    let text = text_of(SANDBOX);
-    let named: Vec<_> = text
-        .lines()
-        .filter(|line| line.starts_with("| "))
-        .flat_map(|line| line.split('`').skip(1).step_by(2))
+fn tests_that_pages_name_by_their_modules_exist() {
+    let text = [SANDBOX, FLOWS].map(text_of).concat();
+    let named: Vec<_> = in_tables(&text)
         .filter(|name| !name.contains(['/', '.', ' ']) && name.contains("::"))
         .filter_map(|name| name.rsplit("::").next())
         .collect();
-    assert!(named.len() > 20, "{named:?}");
+    assert!(named.len() > 40, "{named:?}");
     let is_code = |file: &String| Path::new(file).extension().is_some_and(|extension| extension == "rs");
     let code: String = sources().iter().filter(|file| is_code(file)).map(|file| text_of(file)).collect();
     let is_missing = |name: &&&str| {
@@ -352,6 +358,31 @@ fn tests_that_the_page_of_the_sandbox_names_by_their_modules_exist() {
     };
     let missing: Vec<_> = named.iter().filter(is_missing).collect();
     assert!(missing.is_empty(), "tests that do not exist: {missing:?}");
+}
+
+/// Whether a source has a test of this title, in the form of its language; a title may end before the part that is computed.
+fn has_titled(source: &str, title: &str) -> bool {
+    let is_quoted = |quote: char| {
+        let begin = format!("{quote}{title}");
+        let ends = |at: usize| source[at + begin.len()..].starts_with(['\'', '"', ':', ',', ' ']);
+        source.match_indices(&begin).any(|(at, _)| ends(at))
+    };
+    source.contains(&format!("def {}(", title.replace(' ', "_"))) || is_quoted('\'') || is_quoted('"')
+}
+
+#[test]
+fn tests_that_the_page_of_flows_names_by_file_and_title_exist() {
+    let text = text_of(FLOWS);
+    let named: Vec<_> = in_tables(&text).filter_map(|name| name.split_once(": ")).collect();
+    assert!(named.len() > 90, "{named:?}");
+    let files: Vec<_> = sources().into_iter().filter(|path| path.starts_with("tests/")).collect();
+    let is_missing = |(file, title): &&(&str, &str)| {
+        let mut found = files.iter().filter(|path| path.ends_with(&format!("/{file}")));
+        let source = found.next().map(|path| text_of(path)).unwrap_or_default();
+        found.next().is_some() || !has_titled(&source, title)
+    };
+    let missing: Vec<_> = named.iter().filter(is_missing).collect();
+    assert!(missing.is_empty(), "tests that do not exist: {missing:#?}");
 }
 
 #[test]

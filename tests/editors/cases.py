@@ -279,7 +279,8 @@ WRAPPED = [a_wrapped_server_answers_beside_the_agent]
 
 def of(kind: type) -> Iterator[tuple[str, Callable[[World, object], None]]]:
     """The cases for a kind of editor, by their titles."""
-    completing = chat.COMPLETING if hasattr(kind, "complete") else []
+    whole = getattr(kind, "completes_commands", True)
+    completing = (chat.COMPLETING if whole else chat.COMPLETING_NAMES) if hasattr(kind, "complete") else []
     with_lenses = WITH_LENSES if hasattr(kind, "lens") else []
     reviewed_later = [] if getattr(kind, "saves_edits", False) else REVIEWED_LATER
     wrapped = WRAPPED if hasattr(kind, "open_wrapped") else []

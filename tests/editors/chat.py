@@ -100,12 +100,16 @@ def a_prompt_is_answered_from_the_chat_document(world: World, editor) -> None:
     )
 
 
-def names_and_commands_are_completed_in_a_chat_document(world: World, editor) -> None:
+def names_are_completed_in_a_chat_document(world: World, editor) -> None:
     world.write(OTHER, "")
     world.serve(say("Nothing is asked."))
     editor.open(NAME)
     editor.complete("see @gree", OTHER)
     saved(world, editor, f"see @{OTHER}")
+
+
+def names_and_commands_are_completed_in_a_chat_document(world: World, editor) -> None:
+    names_are_completed_in_a_chat_document(world, editor)
     editor.complete("/compa", "/compact")
     saved(world, editor, f"/compact see @{OTHER}")
 
@@ -117,3 +121,5 @@ CASES = [
 ]
 COMPLETING = [names_and_commands_are_completed_in_a_chat_document]
 """The case of editors with completion by the server."""
+COMPLETING_NAMES = [names_are_completed_in_a_chat_document]
+"""The case of editors whose completion cannot put in commands."""

@@ -3,6 +3,7 @@ import { runAll } from "./lib/runner.mjs";
 import { Workbench } from "./lib/workbench.mjs";
 import { script } from "./cases/script.mjs";
 import "./cases/page.mjs";
+import "./cases/windows.mjs";
 
 const workbench = await Workbench.start(JSON.parse(process.env.KODE_VSCODE_TOOLS), script);
 try {

@@ -36,6 +36,8 @@ pub struct UserOptions {
     pub save_before_commands: Option<bool>,
     /// Whether changes that wait for a decision are shown as diagnostics.
     pub review_diagnostics: ReviewDiagnostics,
+    /// Whether code actions ask about problems and selections; true when it is not said. Read with the capabilities.
+    pub ask_actions: Option<bool>,
     /// Abilities of the client that its capabilities lack, in the same form; read with those.
     pub client_capabilities: Value,
     /// Settings of unknown origin: they may restrict but never loosen.
@@ -170,6 +172,7 @@ mod tests {
             (json!({ "mode": 7 }), "initializationOptions.mode"),
             (json!({ "mode": "fast" }), "there is no mode `fast`"),
             (json!({ "reviewDiagnostics": true }), "initializationOptions.reviewDiagnostics"),
+            (json!({ "askActions": "no" }), "initializationOptions.askActions"),
             (json!({ "surprise": 1 }), "initializationOptions.surprise"),
         ] {
             let mut with_others = wrong.clone();

@@ -140,7 +140,8 @@ fn fault(kind: ModelErrorKind) -> wire::ModelFault {
     match kind {
         ModelErrorKind::Configuration => wire::ModelFault::Configuration,
         ModelErrorKind::Authentication => wire::ModelFault::Authentication,
-        ModelErrorKind::BadRequest => wire::ModelFault::BadRequest,
+        // The wire knows no class of its own for it; the text and the hint name it.
+        ModelErrorKind::Payment | ModelErrorKind::BadRequest => wire::ModelFault::BadRequest,
         ModelErrorKind::ContextTooLong => wire::ModelFault::ContextTooLong,
         ModelErrorKind::RateLimited => wire::ModelFault::RateLimited,
         ModelErrorKind::Server => wire::ModelFault::Server,

@@ -114,7 +114,7 @@ pub(crate) async fn actions(
 ) -> Vec<CodeActionOrCommand> {
     let Some(facts) = front_end.connection.facts.get() else { return Vec::new() };
     // A panel that does not say so would not show the conversation that begins.
-    if facts.kode.events && !facts.kode.ask_actions {
+    if !facts.ask_actions || facts.kode.events && !facts.kode.ask_actions {
         return Vec::new();
     }
     let mut offered = Vec::new();

@@ -253,6 +253,20 @@ fn the_tools_of_a_slow_one_come_with_a_later_round() {
 }
 
 #[test]
+fn the_first_request_of_a_run_has_the_tools_of_a_slow_one() {
+    let project = Project::new(&Script::new([say("Hello.")]));
+    let home = user_home(&project);
+    fs::create_dir_all(home.join(".kode-ls")).unwrap();
+    let servers = json!({ "fault": entry("slow", &project.outside().join("fault.log")) });
+    let settings = json!({ "mcpServers": servers, "sandbox": { "enabled": false } });
+    fs::write(home.join(".kode-ls/settings.json"), settings.to_string()).unwrap();
+    let output = project.run_as(&["run", "first"], "", &[("HOME", home.to_str().unwrap())]);
+    assert_eq!((output.code, output.stdout.as_str()), (0, "Hello.\n"), "{output:?}");
+    let requests = project.model.requests();
+    assert!(requests[0]["tools"].to_string().contains("mcp__fault__echo"), "{}", requests[0]["tools"]);
+}
+
+#[test]
 fn progress_is_shown_while_a_call_runs() {
     let project = Project::new(&Script::new([call(&tool("progress"), json!({})), say("Done.")]));
     let log = project.outside().join("fault.log");

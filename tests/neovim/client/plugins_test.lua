@@ -169,6 +169,12 @@ with({ 'oil.nvim' }, 'an entry of oil is attached', "require('oil').setup({})\n"
   attaches(world, "require('oil').open(vim.fn.getcwd())")
 end)
 
+with({ 'plenary.nvim', 'nui.nvim', 'neo-tree.nvim' }, 'an entry of neo-tree is attached', [[
+  require('neo-tree').setup({ enable_git_status = false })
+]], function(world)
+  attaches(world, "vim.cmd('Neotree filesystem reveal=false')")
+end)
+
 with({ 'mini.nvim' }, 'an entry of mini.files is attached', "require('mini.files').setup()\n", function(world)
   attaches(world, 'MiniFiles.open(vim.fn.getcwd())')
 end)

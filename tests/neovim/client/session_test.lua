@@ -238,6 +238,9 @@ tests['a second Neovim follows the session, and takes it over'] = function(world
   World.wait_until('the user is told', function()
     return #other:lua('return notified') > 0
   end)
+  local told = other:lua('return notified[1]')
+  assert(told:find(':Kode takeover', 1, true), 'it says what to do: ' .. told)
+  assert(not told:find('agent/', 1, true) and not told:find('kode.takeOver', 1, true), 'by commands of this client: ' .. told)
   World.wait_until('the words are there again', function()
     return other:text() == 'not mine\n'
   end)
@@ -266,6 +269,8 @@ tests['the demo shows all of it'] = function(world)
   World.wait_until('the prompt is written', function()
     return world:text():find('Fix the greeting', 1, true) ~= nil
   end)
+  local filetype = "return vim.filetype.match({ buf = vim.fn.bufnr('greeting.py') }) == vim.bo[vim.fn.bufnr('greeting.py')].filetype"
+  world:wait_lua('the file has colors', filetype, true)
   world:type('<C-s>')
   world:wait_transcript('1  Deny')
   world:shot('demo-asks')
@@ -382,6 +387,7 @@ tests['without a server the command says what to do'] = function(world)
     return world:lua('return #notified') > 0
   end)
   assert(world:lua('return notified[1]'):find('no%-such%-server.*install'), world:lua('return notified[1]'))
+  equal(world:lua('return #notified'), 1, 'the messages')
 end
 
 tests['wrong settings and sub-commands are named'] = function(world)

@@ -68,7 +68,7 @@ async function end(child, signal = "SIGTERM") {
 
 /** The workbench of a run. */
 export class Workbench {
-    /** `tools`: { codeServer, chromium, playwright, server, vsixes, out }; `script`: that of the model. */
+    /** `tools`: { codeServer, chromium, playwright, server, neovim, vsixes, out }; `script`: that of the model. */
     static async start(tools, script) {
         const box = fs.mkdtempSync(path.join(os.tmpdir(), "kode-vscode-"));
         for (const folder of ["ud/User", "ud/Machine", "ext", "home", "state", "s", "w"]) {

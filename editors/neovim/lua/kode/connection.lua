@@ -124,12 +124,15 @@ function Connection:fail(problem)
   self:become('stopped', problem)
   local waiting = self.waiting
   self.waiting = {}
-  -- Whatever waits fails by the same problem, which is reported once.
+  -- Whatever waits fails by the same problem, which is reported once; so does what asks for a server that cannot be started,
+  -- right after it.
   self.failing = true
   for _, callback in ipairs(waiting) do
     callback(problem)
   end
-  self.failing = false
+  vim.schedule(function()
+    self.failing = false
+  end)
   say(problem)
 end
 

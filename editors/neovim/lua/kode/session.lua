@@ -496,16 +496,21 @@ end
 --- Events outside the numbered sequence.
 local unnumbered = { lease_changed = true, gap = true }
 
+--- The events about the requests to the user. In a session that another server writes they have the number of the event
+--- before them. Folding one twice changes nothing.
+local requests = { permission_required = true, permission_decided = true, question_asked = true, question_answered = true }
+
 --- Folds one event in. Returns whether it was new.
 ---@param params kode.AgentEventParams
 ---@return boolean
 function Session:apply(params)
   local event = params.event
   if not unnumbered[event.type] then
-    if params.bookmark.seq <= self.seq then
+    local seq = params.bookmark.seq
+    if seq < self.seq or seq == self.seq and not requests[event.type] then
       return false
     end
-    self.seq = params.bookmark.seq
+    self.seq = seq
   end
   local fold = folds[event.type]
   if fold then

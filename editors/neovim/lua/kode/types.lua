@@ -155,7 +155,7 @@
 
 --- A place in a session's sequence of events.
 ---@class kode.Bookmark
----@field seq integer Number of the event, from 1. Numbers grow, over restarts as well, and a jump is no loss; only `lease_changed` has the number of the event before it.
+---@field seq integer Number of the event, from 1. Numbers grow, over restarts as well, and a jump is no loss. `lease_changed` has the number of the event before it; so have `permission_required`, `permission_decided`, `question_asked` and `question_answered` in a session that another server writes, and folding one of these twice changes nothing.
 ---@field timestamp kode.Timestamp When it happened.
 
 --- A step of a turn.

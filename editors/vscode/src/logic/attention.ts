@@ -12,6 +12,7 @@ import type {
     SessionId,
     Snapshot,
 } from "kode-protocol";
+import { isNews } from "../shared/news.ts";
 
 /** Something that waits for the user. */
 export type Waiting = { kind: "permission"; prompt: PermissionPrompt } | { kind: "question"; question: Question };
@@ -75,12 +76,13 @@ export class Attention {
     }
 
     /** Takes what happened; events of sessions that were never loaded begin one. */
-    fold({ sessionId, bookmark, event }: AgentEventParams): Step {
+    fold(params: AgentEventParams): Step {
+        const { sessionId, bookmark, event } = params;
         const session = this.sessions.get(sessionId) ?? begin(sessionId);
         this.sessions.set(sessionId, session);
         const step: Step = { asked: [], answered: [], changed: false };
         // The snapshot has it already.
-        if (bookmark.seq <= session.seq) return step;
+        if (!isNews(params, session.seq)) return step;
         session.seq = bookmark.seq;
         switch (event.type) {
             case "permission_required": {

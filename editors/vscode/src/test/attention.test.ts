@@ -55,6 +55,17 @@ function decided(permissionId: string): Event {
     return { type: "permission_decided", permissionId, callId: "c", outcome: "allow", scope: "once", by: "Neovim" };
 }
 
+test("a prompt of a session that another window writes has the number of the event before it", () => {
+    const attention = new Attention();
+    attention.load(snapshot());
+    const fold = (event: Event, seq: number) =>
+        attention.fold({ sessionId: "s", bookmark: { seq, timestamp: "" }, channel: "control", event });
+    assert.deepEqual(fold(asked("old"), 9).asked, [], "the snapshot is newer");
+    assert.equal(fold(asked("p"), 10).asked.length, 1);
+    assert.deepEqual(fold(asked("p"), 10).asked, [], "once");
+    assert.deepEqual(fold(decided("p"), 10).answered, ["p"]);
+});
+
 test("a prompt is told once and is gone with the first answer, whoever gives it", () => {
     const attention = new Attention();
     attention.load(snapshot());

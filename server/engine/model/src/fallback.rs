@@ -62,6 +62,7 @@ impl Trigger {
             ModelErrorKind::ContextTooLong => Some(Self::ContextTooLong),
             ModelErrorKind::Configuration
             | ModelErrorKind::Authentication
+            | ModelErrorKind::Payment
             | ModelErrorKind::BadRequest
             | ModelErrorKind::Protocol
             | ModelErrorKind::Cancelled => None,
@@ -77,7 +78,7 @@ mod tests {
     fn faults_trigger_by_their_kind() {
         use ModelErrorKind::{
             Authentication, BadRequest, Cancelled, Configuration, ContextTooLong, Interrupted, Network,
-            Protocol, RateLimited, Server,
+            Payment, Protocol, RateLimited, Server,
         };
         for (kind, status, expected) in [
             (RateLimited, Some(429), Some(Trigger::RateLimited)),
@@ -89,6 +90,7 @@ mod tests {
             (Interrupted, None, Some(Trigger::Network)),
             (ContextTooLong, Some(400), Some(Trigger::ContextTooLong)),
             (Authentication, Some(401), None),
+            (Payment, Some(402), None),
             (BadRequest, Some(400), None),
             (Configuration, None, None),
             (Protocol, None, None),

@@ -397,6 +397,8 @@ pub enum ModelErrorKind {
     Configuration,
     /// The key was refused (401, 403).
     Authentication,
+    /// The account has no credit left (402, or as the server names it).
+    Payment,
     /// The server found the request wrong (400, 404, 422 …).
     BadRequest,
     /// The request is longer than what the model can read, or than what the server takes (400, 413).
@@ -461,6 +463,9 @@ impl ModelError {
                 "Run `kode-ls setup` in a terminal, or choose the profile `demo`, which needs no key."
             }
             ModelErrorKind::Authentication => "Check the API key and the address it is for.",
+            ModelErrorKind::Payment => {
+                "Add credit to the account at the provider, or choose another model; the conversation is kept."
+            }
             ModelErrorKind::BadRequest => {
                 "Check the model name and the profile's limits; the conversation is kept."
             }

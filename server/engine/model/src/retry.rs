@@ -91,6 +91,7 @@ pub fn decide(
         ModelErrorKind::Network | ModelErrorKind::Interrupted => backoff,
         ModelErrorKind::Configuration
         | ModelErrorKind::Authentication
+        | ModelErrorKind::Payment
         | ModelErrorKind::BadRequest
         | ModelErrorKind::ContextTooLong
         | ModelErrorKind::Protocol
@@ -123,7 +124,7 @@ mod tests {
     fn every_kind_has_its_waits() {
         use ModelErrorKind::{
             Authentication, BadRequest, Cancelled, Configuration, ContextTooLong, Interrupted, Network,
-            Protocol, RateLimited, Server,
+            Payment, Protocol, RateLimited, Server,
         };
         let never = [None, None, None, None];
         let backoff = [Some(1), Some(2), Some(4), None];
@@ -139,6 +140,7 @@ mod tests {
             (RateLimited, Some(86_400), never),
             (Configuration, None, never),
             (Authentication, None, never),
+            (Payment, Some(1), never),
             (BadRequest, None, never),
             (BadRequest, Some(1), never),
             (ContextTooLong, None, never),

@@ -30,6 +30,9 @@ const RESET_HEADERS: [&str; 2] = ["x-ratelimit-reset-requests", "x-ratelimit-res
 const PAYMENT_NAMES: [&str; 4] =
     ["insufficient_quota", "billing_error", "billing_hard_limit_reached", "insufficient_balance"];
 
+/// The texts about an account without credit, in lower case.
+const PAYMENT_WORDS: [&str; 2] = ["credit balance is too low", "insufficient balance"];
+
 /// The codes of a request that is too long.
 const TOO_LONG_NAMES: [&str; 4] =
     ["context_length_exceeded", "string_above_max_length", "request_too_large", "exceed_context_size_error"];
@@ -158,8 +161,9 @@ impl ReportedError {
         }
         let named =
             |names: &[&str]| names.contains(&self.kind.as_str()) || names.contains(&self.code.as_str());
-        if named(&PAYMENT_NAMES) {
-            return ModelErrorKind::BadRequest;
+        let words = self.message.to_lowercase();
+        if named(&PAYMENT_NAMES) || PAYMENT_WORDS.iter().any(|phrase| words.contains(phrase)) {
+            return ModelErrorKind::Payment;
         }
         let number = || self.code.parse().ok().and_then(|code| StatusCode::from_u16(code).ok());
         if let Some(status) = status.or_else(number) {
@@ -257,6 +261,7 @@ fn kind_of_status(status: StatusCode) -> ModelErrorKind {
     match status.as_u16() {
         300..=399 => ModelErrorKind::Configuration,
         401 | 403 => ModelErrorKind::Authentication,
+        402 => ModelErrorKind::Payment,
         429 => ModelErrorKind::RateLimited,
         // A timeout and a request that came too early pass by themselves.
         408 | 425 => ModelErrorKind::Server,
@@ -353,7 +358,7 @@ mod tests {
     #[test]
     fn every_status_has_a_kind() {
         use ModelErrorKind::{
-            Authentication, BadRequest, Configuration, ContextTooLong, Protocol, RateLimited, Server,
+            Authentication, BadRequest, Configuration, ContextTooLong, Payment, Protocol, RateLimited, Server,
         };
         for (status, kind) in [
             (101, Protocol),
@@ -364,7 +369,7 @@ mod tests {
             (403, Authentication),
             (404, BadRequest),
             (408, Server),
-            (402, BadRequest),
+            (402, Payment),
             (413, ContextTooLong),
             (422, BadRequest),
             (429, RateLimited),
@@ -525,7 +530,7 @@ mod tests {
 
     #[test]
     fn requests_that_are_too_long_are_told_from_the_rest() {
-        use ModelErrorKind::{BadRequest, ContextTooLong, RateLimited, Server};
+        use ModelErrorKind::{BadRequest, ContextTooLong, Payment, RateLimited, Server};
         for (status, code, words, expected) in [
             (400, "context_length_exceeded", "", ContextTooLong),
             (400, "string_above_max_length", "", ContextTooLong),
@@ -551,7 +556,8 @@ mod tests {
             (400, "", "max_tokens is too large: 50000. This model supports at most 16384", BadRequest),
             (400, "", "messages: roles must alternate", BadRequest),
             (503, "", "prompt is too long", Server),
-            (429, "insufficient_quota", "You exceeded your current quota", BadRequest),
+            (429, "insufficient_quota", "You exceeded your current quota", Payment),
+            (400, "", "Your credit balance is too low to access the Anthropic API.", Payment),
             (429, "rate_limit_exceeded", "Slow down", RateLimited),
         ] {
             let body = serde_json::json!({"error": {"message": words, "code": code}}).to_string();
@@ -561,7 +567,7 @@ mod tests {
 
     #[test]
     fn errors_in_the_middle_of_a_stream_are_known_by_their_names() {
-        use ModelErrorKind::{Authentication, BadRequest, ContextTooLong, RateLimited, Server};
+        use ModelErrorKind::{Authentication, BadRequest, ContextTooLong, Payment, RateLimited, Server};
         for (kind, code, message, expected) in [
             ("overloaded_error", "", "", Server),
             ("server_error", "", "", Server),
@@ -570,8 +576,8 @@ mod tests {
             ("", "429", "", RateLimited),
             ("rate_limit_error", "", "", RateLimited),
             ("", "rate_limit_exceeded", "", RateLimited),
-            ("tokens", "insufficient_quota", "", BadRequest),
-            ("billing_error", "", "", BadRequest),
+            ("tokens", "insufficient_quota", "", Payment),
+            ("billing_error", "", "", Payment),
             ("invalid_request_error", "", "no such model", BadRequest),
             ("invalid_request_error", "", "Prompt is too long", ContextTooLong),
             ("request_too_large", "", "", ContextTooLong),

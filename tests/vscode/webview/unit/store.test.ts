@@ -224,6 +224,20 @@ test("who writes the session is told with an old number and counts all the same"
     );
 });
 
+test("a prompt of a session that another window writes has an old number and waits all the same", () => {
+    const required = recording.events.find(({ event }) => event.type === "permission_required");
+    assert.ok(required?.event.type === "permission_required");
+    const view = sessionOf(recording.first);
+    const asked = foldEvent(view, event(view, required.event, view.seq));
+    assert.equal(waitingFor(asked), 1);
+    assert.equal(waitingFor(foldEvent(asked, event(asked, required.event, asked.seq))), 1, "once");
+    assert.equal(waitingFor(foldEvent(view, event(view, required.event, view.seq - 1))), 0, "the snapshot is newer");
+    const decided = recording.events.find(({ event }) => event.type === "permission_decided");
+    assert.ok(decided?.event.type === "permission_decided");
+    const { permissionId } = required.event.prompt;
+    assert.equal(waitingFor(foldEvent(asked, event(asked, { ...decided.event, permissionId }, asked.seq))), 0);
+});
+
 test("an event of a newer server changes nothing but the bookmark", () => {
     const view = sessionOf(recording.first);
     const after = foldEvent(view, event(view, { type: "from_the_future" } as unknown as Event));

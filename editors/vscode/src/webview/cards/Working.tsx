@@ -7,7 +7,7 @@ import type { Item } from "kode-protocol";
 import { useEffect, useState } from "preact/hooks";
 
 import { useApp, useSession } from "../app/context.ts";
-import type { SessionView } from "../store/session.ts";
+import { type SessionView, waitingFor } from "../store/session.ts";
 import { itemsOf, newestItem } from "../store/transcript.ts";
 import { exactLine, prose, span, tokens } from "../text.ts";
 
@@ -19,8 +19,10 @@ const RECENT = 40;
 
 export function Working() {
     const state = useSession((view) => view.state);
+    // The state of a session that another server writes is that of its records, which have no pauses.
+    const isAsked = useSession((view) => view.following !== undefined && waitingFor(view) > 0) ?? false;
     if (state !== "WORKING" && state !== "PAUSED") return null;
-    return <Row waits={state === "PAUSED"} />;
+    return <Row waits={state === "PAUSED" || isAsked} />;
 }
 
 function Row({ waits }: { waits: boolean }) {

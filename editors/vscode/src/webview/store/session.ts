@@ -25,6 +25,7 @@ import type {
     Usage,
 } from "kode-protocol";
 
+import { isNews } from "../../shared/news.ts";
 import { changeItem, findItem, putItem, rewindTo, transcriptOf, type Transcript } from "./transcript.ts";
 
 /** The most sub-agents that are remembered. */
@@ -181,7 +182,7 @@ export function foldEvent(view: SessionView, params: AgentEventParams): SessionV
     // The writer of a session is not part of its events, and has the number of the event before it.
     if (event.type === "lease_changed") return leaseChanged(view, event);
     if (event.type === "gap") return { ...view, gap: true };
-    if (bookmark.seq <= view.seq) return view;
+    if (!isNews(params, view.seq)) return view;
     const fold = FOLDS[event.type] as Fold<Event["type"]> | undefined;
     const folded = fold ? fold(view, event as never, bookmark) : view;
     return { ...folded, seq: bookmark.seq };

@@ -117,6 +117,7 @@ impl<'a> Route<'a> {
             ModelErrorKind::Cancelled => false,
             ModelErrorKind::Configuration
             | ModelErrorKind::Authentication
+            | ModelErrorKind::Payment
             | ModelErrorKind::BadRequest
             | ModelErrorKind::ContextTooLong
             | ModelErrorKind::RateLimited

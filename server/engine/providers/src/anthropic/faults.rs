@@ -136,7 +136,7 @@ fn arguments_without_an_end_stay_so_where_the_answer_may_go_on() {
 #[test]
 fn broken_streams_are_typed_and_keep_what_came() {
     use ModelErrorKind::{
-        Authentication, BadRequest, ContextTooLong, Interrupted, Protocol, RateLimited, Server,
+        Authentication, ContextTooLong, Interrupted, Payment, Protocol, RateLimited, Server,
     };
     let error = |kind: &str, message: &str| {
         event("error", json!({"type": "error", "error": {"type": kind, "message": message}}))
@@ -152,7 +152,7 @@ fn broken_streams_are_typed_and_keep_what_came() {
             error("invalid_request_error", "prompt is too long: 5 tokens > 4 maximum"),
             ContextTooLong,
         ),
-        ("no credit", error("billing_error", "Pay"), BadRequest),
+        ("no credit", error("billing_error", "Pay"), Payment),
         ("not allowed", error("permission_error", "No"), Authentication),
         ("an error of no shape", event("error", json!({"oh": "no"})), Protocol),
         ("no JSON", "event: message_delta\ndata: {\"delta\":\n\n".to_owned(), Protocol),

@@ -143,7 +143,9 @@ async fn answers_that_are_not_streamed_are_read_whole() {
 
 #[tokio::test]
 async fn refusals_are_typed_and_say_how_long_to_wait() {
-    use ModelErrorKind::{Authentication, BadRequest, Configuration, ContextTooLong, RateLimited, Server};
+    use ModelErrorKind::{
+        Authentication, BadRequest, Configuration, ContextTooLong, Payment, RateLimited, Server,
+    };
     let openai = |message: &str, code: &str| {
         json!({"error": {"message": message, "type": "t", "param": null, "code": code}}).to_string()
     };
@@ -155,7 +157,7 @@ async fn refusals_are_typed_and_say_how_long_to_wait() {
         ("429 Too Many Requests\r\nretry-after: Sun, 06 Nov 1994 08:49:37 GMT", "{}", RateLimited, Some(0.0)),
         ("429 Too Many Requests\r\nx-ratelimit-reset-tokens: 6m0s", "{}", RateLimited, Some(360.0)),
         ("429 Too Many Requests", "", RateLimited, None),
-        ("429 Too Many Requests\r\nretry-after: 2", &quota, BadRequest, Some(2.0)),
+        ("429 Too Many Requests\r\nretry-after: 2", &quota, Payment, Some(2.0)),
         ("500 Oh", "<html>", Server, None),
         ("502 Oh", "", Server, None),
         ("503 Oh", "{\"detail\": \"starting\"}", Server, None),
